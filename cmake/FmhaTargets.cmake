@@ -1,0 +1,24 @@
+# Flags that every target of the project shares. Third-party headers are SYSTEM and stay out of the warnings.
+add_library(fmha_flags INTERFACE)
+target_include_directories(fmha_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(fmha_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  if(FMHA_NATIVE_ARCH)
+    target_compile_options(fmha_flags INTERFACE -march=native)
+  else()
+    target_compile_options(fmha_flags INTERFACE -march=x86-64-v3)
+  endif()
+endif()
+if(FMHA_SANITIZE)
+  target_compile_options(fmha_flags INTERFACE -fsanitize=${FMHA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(fmha_flags INTERFACE -fsanitize=${FMHA_SANITIZE})
+endif()
+
+# fmha_library(<room> SOURCES … USES …): a static library fmha_<room> with the alias fmha::<room>.
+function(fmha_library room)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+  add_library(fmha_${room} STATIC ${ARG_SOURCES})
+  add_library(fmha::${room} ALIAS fmha_${room})
+  target_link_libraries(fmha_${room} PUBLIC fmha_flags ${ARG_USES} PRIVATE ${ARG_PRIVATE_USES})
+endfunction()

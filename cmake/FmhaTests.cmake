@@ -1,0 +1,21 @@
+include(GoogleTest)
+
+# fmha_test(<name> SOURCES … USES … [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest.
+function(fmha_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} GTest::gmock_main)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "unit;${ARG_LABELS}")
+endfunction()
+
+# fmha_benchmark(<name> SOURCES … USES …): a Google Benchmark program under bin/, run by hand or by the bench preset.
+function(fmha_benchmark name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_compile_options(${name} PRIVATE -O3)
+  target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} benchmark::benchmark)
+endfunction()

@@ -1,0 +1,319 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// Enumerations of the dispatcher (numeric values are those that the C interface and upstream use).
+/// Strings exist only at the edges: `to_string` and `parse_enum` are the one pair of converters, driven by
+/// one table each.
+namespace fmha {
+
+enum class ApiFamily : std::uint8_t { fwd, fwd_pagedkv, fwd_splitkv, fwd_appendkv, batch_prefill, bwd };
+
+enum class KernelFamily : std::uint8_t {
+    fwd,
+    fwd_pagedkv,
+    fwd_splitkv,
+    fwd_splitkv_combine,
+    fwd_appendkv,
+    batch_prefill,
+    bwd_dot_do_o,
+    bwd_dq_dk_dv,
+    bwd_convert_dq,
+};
+
+enum class DataType : std::uint8_t { fp32, fp16, bf16, fp8, bf8, fp8bf16, fp8fp32, mxfp8, mxfp4 };
+
+enum class Mode : std::uint8_t { batch, group };
+
+enum class VLayout : std::uint8_t { row, column };
+
+/// What a problem asks for (M-4).
+enum class MaskType : std::uint8_t { no_mask = 0, top_left = 1, bottom_right = 2, window_generic = 3 };
+
+/// What a kernel can do (M-6): `causal` needs no lower bound, `generic` applies both bounds.
+enum class MaskClass : std::uint8_t { none, causal, generic };
+
+enum class BiasType : std::uint8_t { no_bias = 0, elementwise = 1, alibi = 2 };
+
+enum class QScale : std::uint8_t {
+    no_scale = 0,
+    pertensor = 1,
+    blockscale = 2,
+    kv_blockscale = 3,
+    mx = 4,
+    per_token_head = 5,
+};
+
+enum class Rope : std::uint8_t { none = 0, interleaved = 1, half_rotated = 2 };
+
+/// `unset` stands for "this family has none": batch prefill must state a layout, nothing supplies a default.
+enum class KvLayout : std::int8_t { unset = -1, vectorized = 0, linear = 1 };
+enum class KvLookup : std::int8_t { unset = -1, vllm_2d = 0, sglang_1d = 1 };
+
+enum class Pipeline : std::uint8_t {
+    qr,
+    qr_hpad,
+    qr_async,
+    qs,
+    qr_async_trload,
+    qr_async_trload_v3,
+    v3,
+    qr_pagedkv,
+    qr_nwarp_sshuffle,
+    splitkv_combine,
+    appendkv,
+    bwd,
+};
+
+/// Batch prefill only: `bload` reads through a descriptor with 32-bit offsets, `gload` has 64-bit addresses.
+enum class LoadMode : std::uint8_t { none, bload, gload };
+
+/// Backward only: tile shape of the random generator and whether its bytes are stored.
+enum class DropoutVariant : std::uint8_t {
+    none,
+    dropout_wg32,
+    dropout_wg32_storerandval,
+    dropout_wg16,
+    dropout_wg16_storerandval,
+};
+
+enum class SelectionStrategy : std::uint8_t { first_fit, heuristic };
+
+enum class Priority : std::uint8_t { low, normal, high };
+
+template <class E>
+struct EnumName {
+    E value;
+    std::string_view name;
+};
+
+/// Specialised once per enumeration: `names` holds the canonical spelling of every member in order of
+/// declaration; `aliases` holds further spellings that parsers accept.
+template <class E>
+struct EnumTable;
+
+template <class E>
+concept NamedEnum = requires { EnumTable<E>::names; };
+
+template <NamedEnum E>
+constexpr std::string_view to_string(E value) {
+    for (const auto& entry : EnumTable<E>::names)
+        if (entry.value == value) return entry.name;
+    return "?";
+}
+
+/// Canonical names only, or also the aliases; unknown text gives nullopt.
+template <NamedEnum E>
+constexpr std::optional<E> parse_enum(std::string_view text, bool accept_aliases = true) {
+    for (const auto& entry : EnumTable<E>::names)
+        if (entry.name == text) return entry.value;
+    if (accept_aliases)
+        for (const auto& entry : EnumTable<E>::aliases)
+            if (entry.name == text) return entry.value;
+    return std::nullopt;
+}
+
+/// "a, b or c", for messages that say what is allowed.
+template <NamedEnum E>
+std::string allowed_names() {
+    std::string text;
+    for (std::size_t i = 0; i < EnumTable<E>::names.size(); ++i) {
+        if (i > 0) text += i + 1 == EnumTable<E>::names.size() ? " or " : ", ";
+        text += EnumTable<E>::names[i].name;
+    }
+    return text;
+}
+
+template <class E>
+inline constexpr std::array<EnumName<E>, 0> no_aliases{};
+
+template <>
+struct EnumTable<ApiFamily> {
+    using enum ApiFamily;
+    static constexpr std::array<EnumName<ApiFamily>, 6> names{{{fwd, "fwd"},
+                                                               {fwd_pagedkv, "fwd_pagedkv"},
+                                                               {fwd_splitkv, "fwd_splitkv"},
+                                                               {fwd_appendkv, "fwd_appendkv"},
+                                                               {batch_prefill, "batch_prefill"},
+                                                               {bwd, "bwd"}}};
+    static constexpr std::array<EnumName<ApiFamily>, 4> aliases{{{fwd_pagedkv, "pagedkv"},
+                                                                 {fwd_splitkv, "splitkv"},
+                                                                 {fwd_appendkv, "appendkv"},
+                                                                 {fwd_pagedkv, "pagedkv_prefill"}}};
+};
+
+template <>
+struct EnumTable<KernelFamily> {
+    using enum KernelFamily;
+    static constexpr std::array<EnumName<KernelFamily>, 9> names{{{fwd, "fwd"},
+                                                                  {fwd_pagedkv, "fwd_pagedkv"},
+                                                                  {fwd_splitkv, "fwd_splitkv"},
+                                                                  {fwd_splitkv_combine, "fwd_splitkv_combine"},
+                                                                  {fwd_appendkv, "fwd_appendkv"},
+                                                                  {batch_prefill, "batch_prefill"},
+                                                                  {bwd_dot_do_o, "bwd_dot_do_o"},
+                                                                  {bwd_dq_dk_dv, "bwd_dq_dk_dv"},
+                                                                  {bwd_convert_dq, "bwd_convert_dq"}}};
+    static constexpr auto& aliases = no_aliases<KernelFamily>;
+};
+
+template <>
+struct EnumTable<DataType> {
+    using enum DataType;
+    static constexpr std::array<EnumName<DataType>, 9> names{{{fp32, "fp32"},
+                                                              {fp16, "fp16"},
+                                                              {bf16, "bf16"},
+                                                              {fp8, "fp8"},
+                                                              {bf8, "bf8"},
+                                                              {fp8bf16, "fp8bf16"},
+                                                              {fp8fp32, "fp8fp32"},
+                                                              {mxfp8, "mxfp8"},
+                                                              {mxfp4, "mxfp4"}}};
+    static constexpr auto& aliases = no_aliases<DataType>;
+};
+
+template <>
+struct EnumTable<Mode> {
+    static constexpr std::array<EnumName<Mode>, 2> names{{{Mode::batch, "batch"}, {Mode::group, "group"}}};
+    static constexpr auto& aliases = no_aliases<Mode>;
+};
+
+template <>
+struct EnumTable<VLayout> {
+    using enum VLayout;
+    static constexpr std::array<EnumName<VLayout>, 2> names{{{row, "row"}, {column, "column"}}};
+    static constexpr std::array<EnumName<VLayout>, 3> aliases{{{row, "r"}, {column, "c"}, {column, "col"}}};
+};
+
+template <>
+struct EnumTable<MaskType> {
+    using enum MaskType;
+    static constexpr std::array<EnumName<MaskType>, 4> names{{{no_mask, "no_mask"},
+                                                              {top_left, "top_left"},
+                                                              {bottom_right, "bottom_right"},
+                                                              {window_generic, "window_generic"}}};
+    static constexpr std::array<EnumName<MaskType>, 1> aliases{{{no_mask, "no"}}};
+};
+
+template <>
+struct EnumTable<MaskClass> {
+    using enum MaskClass;
+    static constexpr std::array<EnumName<MaskClass>, 3> names{
+        {{none, "none"}, {causal, "causal"}, {generic, "generic"}}};
+    static constexpr std::array<EnumName<MaskClass>, 6> aliases{{{none, "no"},
+                                                                 {none, "no_mask"},
+                                                                 {none, "0"},
+                                                                 {causal, "top_left"},
+                                                                 {causal, "bottom_right"},
+                                                                 {generic, "window_generic"}}};
+};
+
+template <>
+struct EnumTable<BiasType> {
+    using enum BiasType;
+    static constexpr std::array<EnumName<BiasType>, 3> names{
+        {{no_bias, "none"}, {elementwise, "elementwise"}, {alibi, "alibi"}}};
+    static constexpr std::array<EnumName<BiasType>, 5> aliases{
+        {{no_bias, "no"}, {no_bias, "no_bias"}, {elementwise, "bias"}, {elementwise, "e"}, {alibi, "a"}}};
+};
+
+template <>
+struct EnumTable<QScale> {
+    using enum QScale;
+    static constexpr std::array<EnumName<QScale>, 6> names{{{no_scale, "none"},
+                                                            {pertensor, "pertensor"},
+                                                            {blockscale, "blockscale"},
+                                                            {kv_blockscale, "kv_blockscale"},
+                                                            {mx, "mx"},
+                                                            {per_token_head, "per_token_head"}}};
+    static constexpr std::array<EnumName<QScale>, 6> aliases{{{no_scale, "no"},
+                                                              {no_scale, "no_scale"},
+                                                              {pertensor, "pt"},
+                                                              {blockscale, "bs"},
+                                                              {per_token_head, "pth"},
+                                                              {per_token_head, "ph"}}};
+};
+
+template <>
+struct EnumTable<Rope> {
+    using enum Rope;
+    static constexpr std::array<EnumName<Rope>, 3> names{
+        {{none, "none"}, {interleaved, "interleaved"}, {half_rotated, "half_rotated"}}};
+    static constexpr std::array<EnumName<Rope>, 3> aliases{
+        {{none, "no"}, {interleaved, "inter"}, {half_rotated, "half"}}};
+};
+
+template <>
+struct EnumTable<KvLayout> {
+    using enum KvLayout;
+    static constexpr std::array<EnumName<KvLayout>, 3> names{
+        {{unset, "unset"}, {vectorized, "vectorized"}, {linear, "linear"}}};
+    static constexpr auto& aliases = no_aliases<KvLayout>;
+};
+
+template <>
+struct EnumTable<KvLookup> {
+    using enum KvLookup;
+    static constexpr std::array<EnumName<KvLookup>, 3> names{
+        {{unset, "unset"}, {vllm_2d, "vllm_2d"}, {sglang_1d, "sglang_1d"}}};
+    static constexpr std::array<EnumName<KvLookup>, 2> aliases{{{vllm_2d, "vllm"}, {sglang_1d, "sglang"}}};
+};
+
+template <>
+struct EnumTable<Pipeline> {
+    using enum Pipeline;
+    static constexpr std::array<EnumName<Pipeline>, 12> names{{{qr, "qr"},
+                                                               {qr_hpad, "qr_hpad"},
+                                                               {qr_async, "qr_async"},
+                                                               {qs, "qs"},
+                                                               {qr_async_trload, "qr_async_trload"},
+                                                               {qr_async_trload_v3, "qr_async_trload_v3"},
+                                                               {v3, "v3"},
+                                                               {qr_pagedkv, "qr_pagedkv"},
+                                                               {qr_nwarp_sshuffle, "qr_nwarp_sshuffle"},
+                                                               {splitkv_combine, "splitkv_combine"},
+                                                               {appendkv, "appendkv"},
+                                                               {bwd, "bwd"}}};
+    static constexpr auto& aliases = no_aliases<Pipeline>;
+};
+
+template <>
+struct EnumTable<LoadMode> {
+    using enum LoadMode;
+    static constexpr std::array<EnumName<LoadMode>, 3> names{
+        {{none, "none"}, {bload, "bload"}, {gload, "gload"}}};
+    static constexpr auto& aliases = no_aliases<LoadMode>;
+};
+
+template <>
+struct EnumTable<DropoutVariant> {
+    using enum DropoutVariant;
+    static constexpr std::array<EnumName<DropoutVariant>, 5> names{
+        {{none, "no"},
+         {dropout_wg32, "dropout_wg32"},
+         {dropout_wg32_storerandval, "dropout_wg32_storerandval"},
+         {dropout_wg16, "dropout_wg16"},
+         {dropout_wg16_storerandval, "dropout_wg16_storerandval"}}};
+    static constexpr auto& aliases = no_aliases<DropoutVariant>;
+};
+
+template <>
+struct EnumTable<SelectionStrategy> {
+    using enum SelectionStrategy;
+    static constexpr std::array<EnumName<SelectionStrategy>, 2> names{
+        {{first_fit, "first_fit"}, {heuristic, "heuristic"}}};
+    static constexpr auto& aliases = no_aliases<SelectionStrategy>;
+};
+
+template <>
+struct EnumTable<Priority> {
+    using enum Priority;
+    static constexpr std::array<EnumName<Priority>, 3> names{{{low, "low"}, {normal, "normal"}, {high, "high"}}};
+    static constexpr auto& aliases = no_aliases<Priority>;
+};
+
+} // namespace fmha

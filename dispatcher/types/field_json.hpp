@@ -1,0 +1,66 @@
+#pragma once
+
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/fields.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace fmha {
+
+/// JSON object of every field, nested lists as nested objects, keys in field order.
+template <Fielded T>
+nlohmann::ordered_json fields_to_json(const T& value) {
+    auto object = nlohmann::ordered_json::object();
+    each_field(value, [&](std::string_view name, const auto& member) {
+        using M = std::remove_cvref_t<decltype(member)>;
+        if constexpr (Fielded<M>)
+            object[std::string(name)] = fields_to_json(member);
+        else if constexpr (std::same_as<M, bool> || (std::integral<M> && !std::is_enum_v<M>))
+            object[std::string(name)] = member;
+        else
+            object[std::string(name)] = field_text(member);
+    });
+    return object;
+}
+
+/// Strict inverse of `fields_to_json`: absent keys keep their defaults, unknown keys and wrong types throw
+/// InputError that names `where` (a file and path), the key and the value.
+template <Fielded T>
+T fields_from_json(const nlohmann::ordered_json& object, const std::string& where) {
+    T value{};
+    if (!object.is_object()) throw InputError(where + ": expected an object, got " + object.dump());
+    std::size_t known = 0;
+    each_field(value, [&](std::string_view name, auto& member) {
+        using M = std::remove_cvref_t<decltype(member)>;
+        const auto found = object.find(std::string(name));
+        if (found == object.end()) return;
+        ++known;
+        const std::string path = where + "." + std::string(name);
+        if constexpr (Fielded<M>) {
+            member = fields_from_json<M>(*found, path);
+        } else if constexpr (std::same_as<M, bool>) {
+            if (!found->is_boolean()) throw InputError(path + ": expected true or false, got " + found->dump());
+            member = found->template get<bool>();
+        } else if constexpr (std::integral<M>) {
+            if (!found->is_number_integer()) throw InputError(path + ": expected an integer, got " + found->dump());
+            if (!parse_field_text(found->dump(), member))
+                throw InputError(path + ": " + found->dump() + " is out of range");
+        } else {
+            if (!found->is_string()) throw InputError(path + ": expected a string, got " + found->dump());
+            if (!parse_field_text(found->template get<std::string>(), member)) {
+                std::string message = path + ": " + found->dump() + " is not known";
+                if constexpr (NamedEnum<M>) message += "; allowed: " + allowed_names<M>();
+                throw InputError(message);
+            }
+        }
+    });
+    if (known != object.size())
+        for (const auto& [key, unused] : object.items()) {
+            bool found = false;
+            each_field(value, [&](std::string_view name, const auto&) { found = found || name == key; });
+            if (!found) throw InputError(where + ": unknown key \"" + key + "\"");
+        }
+    return value;
+}
+
+} // namespace fmha

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace fmha {
+
+/// A short name held by value, so that records which carry names (architectures, tags) stay trivially
+/// copyable and comparable without allocation. Names longer than `Capacity` throw std::length_error.
+template <std::size_t Capacity>
+class FixedString {
+  public:
+    constexpr FixedString() = default;
+    constexpr FixedString(std::string_view text) {  // NOLINT(google-explicit-constructor): reads as a string
+        if (text.size() > Capacity) throw std::length_error("name is too long: " + std::string(text));
+        for (std::size_t i = 0; i < text.size(); ++i) chars_[i] = text[i];
+    }
+    constexpr FixedString(const char* text) : FixedString(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+
+    constexpr std::string_view view() const {
+        std::size_t n = 0;
+        while (n < Capacity && chars_[n] != '\0') ++n;
+        return {chars_.data(), n};
+    }
+    constexpr operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor)
+    std::string str() const { return std::string(view()); }
+    constexpr bool empty() const { return chars_[0] == '\0'; }
+
+    friend constexpr bool operator==(const FixedString&, const FixedString&) = default;
+    friend constexpr auto operator<=>(const FixedString&, const FixedString&) = default;
+
+  private:
+    std::array<char, Capacity> chars_{};
+};
+
+/// Name of an architecture as the tools spell it (`gfx950`, `sm_90`). Not an enumeration, because an
+/// architecture is added by a JSON file alone.
+using ArchName = FixedString<16>;
+
+/// Name of a tile variant or of a selection constraint; empty when there is none.
+using Tag = FixedString<24>;
+
+} // namespace fmha
