@@ -1,0 +1,66 @@
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+
+namespace fmha::cli {
+namespace {
+
+constexpr std::string_view version = FMHA_VERSION;
+
+/// CLI11 says "a subcommand is required" for a misspelt one; this names it and what exists.
+std::string unknown_subcommand(const std::vector<std::string>& arguments,
+                               const std::vector<std::unique_ptr<Command>>& commands) {
+    if (arguments.empty() || arguments.front().starts_with('-')) return {};
+    std::string known;
+    for (const auto& command : commands) {
+        if (command->name() == arguments.front()) return {};
+        known += (known.empty() ? "" : ", ") + std::string(command->name());
+    }
+    return fmt::format("fmha: \"{}\" is not a subcommand; there are: {}\n", arguments.front(), known);
+}
+
+} // namespace
+
+int run_command_line(const std::vector<std::string>& arguments,
+                     std::vector<std::unique_ptr<Command>> commands, const Streams& streams) {
+    if (const auto unknown = unknown_subcommand(arguments, commands); !unknown.empty()) {
+        fmt::print(streams.err, "{}", unknown);
+        return bad_input;
+    }
+    CLI::App app("Tests fused multi-head attention kernels against an independent reference.", "fmha");
+    app.set_version_flag("--version", std::string("fmha ") + std::string(version));
+    app.require_subcommand(1);
+    app.fallthrough(false);
+    for (const auto& command : commands) {
+        auto* sub = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
+        sub->footer("Example:\n  " + std::string(command->example()));
+        OptionSet options(*sub);
+        command->declare(options);
+    }
+
+    try {
+        // CLI11 consumes a vector from its end.
+        std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+        app.parse(reversed);
+    } catch (const CLI::ParseError& error) {
+        const int code = app.exit(error, streams.out, streams.err);
+        return code == 0 ? all_well : bad_input;
+    }
+
+    const auto* parsed = app.get_subcommands().front();
+    const auto chosen = std::find_if(commands.begin(), commands.end(), [&](const auto& command) {
+        return command->name() == parsed->get_name();
+    });
+    try {
+        return (*chosen)->run(streams);
+    } catch (const Error& error) {
+        fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), error.what());
+        return bad_input;
+    }
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,44 @@
+#include "harness/cli/options.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace fmha::cli {
+
+OptionSet::OptionSet(CLI::App& app) : app_(app) {}
+
+void OptionSet::flag(const std::string& names, bool& target, const std::string& help) {
+    app_.add_flag(names, target, help);
+}
+
+void OptionSet::option(const std::string& names, std::string& target, const std::string& help,
+                       bool required) {
+    app_.add_option(names, target, help)->capture_default_str()->required(required);
+}
+
+void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str();
+}
+
+void OptionSet::option(const std::string& names, std::uint64_t& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str();
+}
+
+void OptionSet::option(const std::string& names, double& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str();
+}
+
+void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
+    app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all();
+}
+
+void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
+                       const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str()->check(CLI::IsMember(allowed));
+}
+
+void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,
+                            const std::string& help) {
+    app_.add_option(name, target, help);
+}
+
+} // namespace fmha::cli

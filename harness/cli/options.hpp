@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace fmha::cli {
+
+/// The options of one subcommand. A thin face of CLI11, whose headers take seconds to compile, so that only
+/// options.cpp and application.cpp include them. Every target must outlive the parse; its value before the
+/// parse is the default that `--help` shows.
+class OptionSet {
+  public:
+    explicit OptionSet(CLI::App& app);
+
+    /// Names are CLI11's: "-n,--name".
+    void flag(const std::string& names, bool& target, const std::string& help);
+    void option(const std::string& names, std::string& target, const std::string& help,
+                bool required = false);
+    void option(const std::string& names, std::int64_t& target, const std::string& help);
+    void option(const std::string& names, std::uint64_t& target, const std::string& help);
+    void option(const std::string& names, double& target, const std::string& help);
+    /// May be given several times, and takes several values separated by commas.
+    void list(const std::string& names, std::vector<std::string>& target, const std::string& help);
+    /// One of `allowed`; anything else is a usage error that lists them.
+    void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
+                const std::string& help);
+    /// The arguments without a name.
+    void positionals(const std::string& name, std::vector<std::string>& target, const std::string& help);
+
+  private:
+    CLI::App& app_;
+};
+
+} // namespace fmha::cli
