@@ -24,8 +24,9 @@ enum class Fill : std::uint8_t {
     rising,      ///< every key tile raises the running maximum
 };
 
-/// How the caller hands over the logical lengths of one side (N-3).
-enum class LengthForm : std::uint8_t { none, seqlen, cu_seqlen };
+/// How the caller hands over the logical lengths of one side (N-3). `both` is an invalid problem and exists so
+/// that its refusal can be a case.
+enum class LengthForm : std::uint8_t { none, seqlen, cu_seqlen, both };
 
 /// Named layouts of L-3: bhsd is perm 1, bshd perm 0.
 enum class Layout : std::uint8_t { bhsd, bshd };
@@ -86,6 +87,8 @@ struct FwdCase {
     Expectation expect = Expectation::pass;
     std::string expect_rule;    ///< rule id or refusal reason that must be named, with expect != pass
     std::string expect_kernel;  ///< glob that the planned kernel's name must match; empty = any
+
+    friend bool operator==(const FwdCase&, const FwdCase&) = default;
 };
 
 } // namespace fmha::harness

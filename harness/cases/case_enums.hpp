@@ -1,0 +1,63 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+
+/// Spellings of the case language's enumerations.
+namespace fmha {
+
+template <>
+struct EnumTable<harness::Tier> {
+    using enum harness::Tier;
+    static constexpr std::array<EnumName<harness::Tier>, 3> names{
+        {{smoke, "smoke"}, {full, "full"}, {nightly, "nightly"}}};
+    static constexpr auto& aliases = no_aliases<harness::Tier>;
+};
+
+template <>
+struct EnumTable<harness::Fill> {
+    using enum harness::Fill;
+    static constexpr std::array<EnumName<harness::Fill>, 10> names{{{normal, "normal"},
+                                                                    {sharp, "sharp"},
+                                                                    {indexed, "indexed"},
+                                                                    {zeros, "zeros"},
+                                                                    {huge, "huge"},
+                                                                    {uniform, "uniform"},
+                                                                    {integers, "integers"},
+                                                                    {edge_last, "edge_last"},
+                                                                    {edge_first, "edge_first"},
+                                                                    {rising, "rising"}}};
+    static constexpr auto& aliases = no_aliases<harness::Fill>;
+};
+
+template <>
+struct EnumTable<harness::LengthForm> {
+    using enum harness::LengthForm;
+    static constexpr std::array<EnumName<harness::LengthForm>, 4> names{
+        {{none, "none"}, {seqlen, "seqlen"}, {cu_seqlen, "cu_seqlen"}, {both, "both"}}};
+    static constexpr auto& aliases = no_aliases<harness::LengthForm>;
+};
+
+template <>
+struct EnumTable<harness::Layout> {
+    using enum harness::Layout;
+    static constexpr std::array<EnumName<harness::Layout>, 2> names{{{bhsd, "bhsd"}, {bshd, "bshd"}}};
+    static constexpr auto& aliases = no_aliases<harness::Layout>;
+};
+
+template <>
+struct EnumTable<harness::SinkLogits> {
+    using enum harness::SinkLogits;
+    static constexpr std::array<EnumName<harness::SinkLogits>, 3> names{
+        {{none, "none"}, {normal, "normal"}, {saturated, "saturated"}}};
+    static constexpr auto& aliases = no_aliases<harness::SinkLogits>;
+};
+
+template <>
+struct EnumTable<harness::Expectation> {
+    using enum harness::Expectation;
+    static constexpr std::array<EnumName<harness::Expectation>, 3> names{
+        {{pass, "pass"}, {invalid_problem, "invalid_problem"}, {no_kernel, "no_kernel"}}};
+    static constexpr auto& aliases = no_aliases<harness::Expectation>;
+};
+
+} // namespace fmha
