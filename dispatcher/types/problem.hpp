@@ -26,18 +26,18 @@ FMHA_FIELDS(Presence, seqstart_q, seqstart_k, seqlen_q, seqlen_k, cu_seqlen_q, c
 /// validates; all extents are 64-bit.
 struct Problem {
     ApiFamily api_family = ApiFamily::fwd;
-    ArchName arch;  ///< empty = any
+    ArchName arch; ///< empty = any
     Signature signature;
     MaskType mask_type = MaskType::no_mask;
     std::int64_t window_left = -1, window_right = -1, sink_size = 0;
     std::int64_t batch = 0, nhead_q = 0, nhead_k = 0;
     std::int64_t seqlen_q = 0, seqlen_k = 0;
-    std::int64_t max_seqlen_q = 0, max_seqlen_k = 0;  ///< 0 = not given
+    std::int64_t max_seqlen_q = 0, max_seqlen_k = 0; ///< 0 = not given
     std::int64_t min_seqlen_q = 0;
     std::int64_t num_splits = 1;
     std::int64_t rotary_dim = 0;
-    std::int64_t kv_pool_bytes = 0;      ///< batch prefill: bytes of one of the two page pools, 0 = unknown
-    std::int64_t compute_units = 0;      ///< 0 = the architecture's default
+    std::int64_t kv_pool_bytes = 0; ///< batch prefill: bytes of one of the two page pools, 0 = unknown
+    std::int64_t compute_units = 0; ///< 0 = the architecture's default
     Presence presence;
 
     friend bool operator==(const Problem&, const Problem&) = default;
@@ -45,8 +45,12 @@ struct Problem {
 
     std::int64_t effective_max_seqlen_q() const { return max_seqlen_q > 0 ? max_seqlen_q : seqlen_q; }
     std::int64_t effective_max_seqlen_k() const { return max_seqlen_k > 0 ? max_seqlen_k : seqlen_k; }
-    bool has_variable_seqlen_q() const { return presence.seqstart_q || presence.seqlen_q || presence.cu_seqlen_q; }
-    bool has_variable_seqlen_k() const { return presence.seqstart_k || presence.seqlen_k || presence.cu_seqlen_k; }
+    bool has_variable_seqlen_q() const {
+        return presence.seqstart_q || presence.seqlen_q || presence.cu_seqlen_q;
+    }
+    bool has_variable_seqlen_k() const {
+        return presence.seqstart_k || presence.seqlen_k || presence.cu_seqlen_k;
+    }
 
     /// Floating-point operations (dispatcher-api 3.1); non-positive factors give 0, saturates at the largest
     /// 64-bit value instead of wrapping (REQ-17).
@@ -56,12 +60,17 @@ struct Problem {
     /// One line for people: `fwd bf16 batch b2 h8/2 sq1024 sk1024 d128/128 mask=bottom_right …`.
     std::string to_string() const;
 };
-FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window_right, sink_size, batch, nhead_q,
-            nhead_k, seqlen_q, seqlen_k, max_seqlen_q, max_seqlen_k, min_seqlen_q, num_splits, rotary_dim,
-            kv_pool_bytes, compute_units, presence)
+FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window_right, sink_size, batch,
+            nhead_q, nhead_k, seqlen_q, seqlen_k, max_seqlen_q, max_seqlen_k, min_seqlen_q, num_splits,
+            rotary_dim, kv_pool_bytes, compute_units, presence)
 
 /// The kernel side's view of a mask (M-6): none; causal when no lower bound is needed; generic otherwise.
 MaskClass mask_class(MaskType type, std::int64_t window_left);
+
+/// What follows from other fields (dispatcher-api 3.2): the mask class, has_sink from a sink size, the skip
+/// flag from min_seqlen_q, paging from a block table or from an API that has no other form, and has_lse =
+/// false in backward, where the LSE is an input. Problems read from a file go through this before `validate`.
+Problem normalised(Problem problem);
 
 /// Throws ProblemError for the first rule of semantics section 23 (and of H, N, C, D, K, P, S, V, B) that the
 /// problem breaks. A problem that passes can be computed by the reference.
