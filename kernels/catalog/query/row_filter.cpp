@@ -1,0 +1,266 @@
+#include "kernels/catalog/query/row_filter.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/catalog/query/columns.hpp"
+#include "kernels/catalog/query/expression.hpp"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+
+namespace fmha::catalog {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What the virtual table shows at the moment; SQLite reads the records where they are.
+struct Batch {
+    std::span<const KernelConfig> records;
+    RowFilter::NameOf name_of;
+    std::string scratch;
+    Clock::time_point deadline;
+};
+
+struct CatalogueTable : sqlite3_vtab {
+    Batch* batch = nullptr;
+};
+
+struct Cursor : sqlite3_vtab_cursor {
+    std::size_t row = 0;
+};
+
+const Batch& batch_of(sqlite3_vtab_cursor* cursor) {
+    return *static_cast<CatalogueTable*>(cursor->pVtab)->batch;
+}
+
+int connect(sqlite3* db, void* batch, int, const char* const*, sqlite3_vtab** out, char**) {
+    std::string declaration = "CREATE TABLE c(";
+    for (const Column& column : columns()) declaration += fmt::format("\"{}\", ", column.name);
+    declaration += "name)";
+    if (const int rc = sqlite3_declare_vtab(db, declaration.c_str()); rc != SQLITE_OK) return rc;
+    auto* table = new CatalogueTable{};
+    table->batch = static_cast<Batch*>(batch);
+    *out = table;
+    return SQLITE_OK;
+}
+
+int disconnect(sqlite3_vtab* table) {
+    delete static_cast<CatalogueTable*>(table);
+    return SQLITE_OK;
+}
+
+int best_index(sqlite3_vtab*, sqlite3_index_info*) {
+    return SQLITE_OK;
+} // always a scan from start to end
+
+int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** out) {
+    *out = new Cursor{};
+    return SQLITE_OK;
+}
+
+int close_cursor(sqlite3_vtab_cursor* cursor) {
+    delete static_cast<Cursor*>(cursor);
+    return SQLITE_OK;
+}
+
+int rewind_cursor(sqlite3_vtab_cursor* cursor, int, const char*, int, sqlite3_value**) {
+    static_cast<Cursor*>(cursor)->row = 0;
+    return SQLITE_OK;
+}
+
+int next_row(sqlite3_vtab_cursor* cursor) {
+    ++static_cast<Cursor*>(cursor)->row;
+    return SQLITE_OK;
+}
+
+int at_end(sqlite3_vtab_cursor* cursor) {
+    return static_cast<Cursor*>(cursor)->row >= batch_of(cursor).records.size() ? 1 : 0;
+}
+
+void put_text(sqlite3_context* context, std::string_view text) {
+    sqlite3_result_text(context, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
+int read_column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
+    Batch& batch = *static_cast<CatalogueTable*>(cursor->pVtab)->batch;
+    const KernelConfig& config = batch.records[static_cast<Cursor*>(cursor)->row];
+    const auto all = columns();
+    if (static_cast<std::size_t>(index) >= all.size()) {
+        batch.scratch.clear();
+        batch.name_of(config, batch.scratch);
+        put_text(context, batch.scratch);
+        return SQLITE_OK;
+    }
+    const Cell cell = all[static_cast<std::size_t>(index)].read(config, batch.scratch);
+    if (const auto* number = std::get_if<std::int64_t>(&cell))
+        sqlite3_result_int64(context, *number);
+    else
+        put_text(context, std::get<std::string_view>(cell));
+    return SQLITE_OK;
+}
+
+int read_rowid(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
+    *id = static_cast<sqlite3_int64>(static_cast<Cursor*>(cursor)->row);
+    return SQLITE_OK;
+}
+
+constexpr sqlite3_module make_module() {
+    sqlite3_module module{}; // no xCreate: the table exists by itself and none can be created
+    module.xConnect = connect;
+    module.xDisconnect = disconnect;
+    module.xBestIndex = best_index;
+    module.xOpen = open_cursor;
+    module.xClose = close_cursor;
+    module.xFilter = rewind_cursor;
+    module.xNext = next_row;
+    module.xEof = at_end;
+    module.xColumn = read_column;
+    module.xRowid = read_rowid;
+    return module;
+}
+constexpr sqlite3_module catalogue_module = make_module();
+
+/// Functions of values that an expression may call; `like` and `glob` are also what the operators call.
+constexpr std::array<std::string_view, 22> allowed_functions{
+    "abs",     "coalesce", "format", "glob",   "ifnull", "iif",  "instr",  "length",
+    "like",    "likely",   "lower",  "ltrim",  "max",    "min",  "nullif", "printf",
+    "replace", "round",    "rtrim",  "substr", "trim",   "upper"};
+
+struct Permissions {
+    bool outer_select_seen = false;
+    std::string refused; ///< the first thing that was refused, in words
+};
+
+int authorize(void* data, int action, const char* first, const char* second, const char*, const char*) {
+    auto& permissions = *static_cast<Permissions*>(data);
+    const auto refuse = [&](std::string what) {
+        if (permissions.refused.empty()) permissions.refused = std::move(what);
+        return SQLITE_DENY;
+    };
+    switch (action) {
+    case SQLITE_SELECT:
+        if (std::exchange(permissions.outer_select_seen, true)) return refuse("a subquery");
+        return SQLITE_OK;
+    case SQLITE_READ:
+        return SQLITE_OK; // the connection holds nothing but the catalogue
+    case SQLITE_FUNCTION:
+        if (std::find(allowed_functions.begin(), allowed_functions.end(), second) != allowed_functions.end())
+            return SQLITE_OK;
+        return refuse(fmt::format("the function {}()", second));
+    case SQLITE_RECURSIVE:
+        return refuse("a recursive query");
+    default:
+        return refuse(fmt::format("the action {} on {}", action, first != nullptr ? first : "the database"));
+    }
+}
+
+int past_deadline(void* batch) {
+    return Clock::now() >= static_cast<Batch*>(batch)->deadline ? 1 : 0;
+}
+
+std::string column_list() {
+    std::string text;
+    for (const Column& column : columns()) text += column.name + ", ";
+    return text + "name";
+}
+
+void restrict_connection(sqlite3* db) {
+    sqlite3_limit(db, SQLITE_LIMIT_LENGTH, 64 * 1024);
+    sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, 200);
+    sqlite3_limit(db, SQLITE_LIMIT_COMPOUND_SELECT, 2);
+    sqlite3_limit(db, SQLITE_LIMIT_VDBE_OP, 100'000);
+    sqlite3_limit(db, SQLITE_LIMIT_FUNCTION_ARG, 16);
+    sqlite3_limit(db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_limit(db, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256);
+    sqlite3_limit(db, SQLITE_LIMIT_VARIABLE_NUMBER, 0);
+    sqlite3_limit(db, SQLITE_LIMIT_TRIGGER_DEPTH, 0);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+}
+
+struct CloseDatabase {
+    void operator()(sqlite3* db) const { sqlite3_close(db); }
+};
+struct FinalizeStatement {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+} // namespace
+
+struct RowFilter::State {
+    std::string expression;
+    Clock::duration time_left{};
+    FilterLimits limits;
+    Batch batch;
+    Permissions permissions;
+    std::unique_ptr<sqlite3, CloseDatabase> db;
+    std::unique_ptr<sqlite3_stmt, FinalizeStatement> statement; // after db: finalized before it closes
+
+    [[noreturn]] void fail(std::string_view why) const {
+        throw InputError(fmt::format("filter expression \"{}\": {}", expression, why));
+    }
+};
+
+RowFilter::RowFilter(std::string_view expression, NameOf name_of, FilterLimits limits)
+    : state_(std::make_unique<State>()) {
+    if (expression.size() > limits.expression_bytes)
+        throw InputError(fmt::format("filter expression of {} bytes: at most {} are allowed",
+                                     expression.size(), limits.expression_bytes));
+    State& state = *state_;
+    state.expression = expression;
+    state.limits = limits;
+    state.time_left = limits.time;
+    state.batch.name_of = std::move(name_of);
+    state.batch.deadline = Clock::now() + limits.time;
+
+    sqlite3* db = nullptr;
+    const int opened = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, nullptr);
+    state.db.reset(db);
+    if (opened != SQLITE_OK) state.fail("SQLite does not open a database in memory");
+    restrict_connection(db);
+    sqlite3_create_module(db, "catalogue", &catalogue_module, &state.batch);
+    // Declaring the table's columns is an action that the authorizer refuses, so the table is connected
+    // before.
+    if (sqlite3_exec(db, "SELECT rowid FROM catalogue", nullptr, nullptr, nullptr) != SQLITE_OK)
+        state.fail(sqlite3_errmsg(db));
+    sqlite3_set_authorizer(db, authorize, &state.permissions);
+    sqlite3_progress_handler(db, 1000, past_deadline, &state.batch);
+
+    const auto sql =
+        fmt::format("SELECT c.rowid FROM catalogue AS c WHERE (\n{}\n)", prepare_expression(expression));
+    sqlite3_stmt* statement = nullptr;
+    const int prepared = sqlite3_prepare_v3(db, sql.c_str(), static_cast<int>(sql.size()) + 1,
+                                            SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    state.statement.reset(statement);
+    if (prepared == SQLITE_OK) return;
+    if (!state.permissions.refused.empty())
+        state.fail(fmt::format("{} is not allowed ({})", state.permissions.refused, sqlite3_errmsg(db)));
+    const std::string message = sqlite3_errmsg(db);
+    if (message.starts_with("no such column")) state.fail(message + "; there are: " + column_list());
+    state.fail(message);
+}
+
+RowFilter::~RowFilter() = default;
+RowFilter::RowFilter(RowFilter&&) noexcept = default;
+RowFilter& RowFilter::operator=(RowFilter&&) noexcept = default;
+
+void RowFilter::select(std::span<const KernelConfig> records, const std::function<void(std::size_t)>& hit) {
+    State& state = *state_;
+    const auto start = Clock::now();
+    state.batch.records = records;
+    state.batch.deadline = start + state.time_left;
+    int rc = SQLITE_ROW;
+    while ((rc = sqlite3_step(state.statement.get())) == SQLITE_ROW)
+        hit(static_cast<std::size_t>(sqlite3_column_int64(state.statement.get(), 0)));
+    const std::string message = rc == SQLITE_DONE ? std::string() : sqlite3_errmsg(state.db.get());
+    sqlite3_reset(state.statement.get());
+    state.time_left -= Clock::now() - start;
+    if (rc == SQLITE_INTERRUPT || state.time_left <= Clock::duration::zero())
+        state.fail(
+            fmt::format("stopped, it needs more than the {} ms that are allowed", state.limits.time.count()));
+    if (rc != SQLITE_DONE) state.fail(message);
+}
+
+} // namespace fmha::catalog
