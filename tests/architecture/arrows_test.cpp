@@ -1,0 +1,126 @@
+// The rooms of the house and the arrows between them: every `#include "…"` of the project is read and must
+// follow an arrow of the table. The reference and the kernels never meet, in either direction.
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Room {
+    std::string_view folder;
+    std::vector<std::string_view> uses;
+};
+
+// The longest matching folder decides to which room a file belongs. A room may always use itself.
+const std::vector<Room>& rooms() {
+    static const std::vector<Room> table{
+        {"dispatcher/types", {}},
+        {"kernels/arch", {"dispatcher/types"}},
+        {"kernels/catalog", {"dispatcher/types", "kernels/arch"}},
+        {"dispatcher", {"dispatcher/types", "kernels/arch", "kernels/catalog"}},
+        {"dispatcher/c",
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets"}},
+        {"kernels/programs", {"dispatcher/types"}},
+        {"kernels/targets", {"dispatcher/types", "kernels/arch", "kernels/programs"}},
+        {"reference", {"dispatcher/types"}},
+        {"harness/results", {"dispatcher/types"}},
+        {"harness/cases", {"dispatcher/types"}},
+        {"harness",
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets", "reference",
+          "harness/results", "harness/cases"}},
+        {"parity",
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "harness/results",
+          "harness/cases"}},
+        {"reports", {"dispatcher/types", "harness/results"}},
+        {"harness/cli",
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets", "reference",
+          "harness/results", "harness/cases", "harness", "parity", "reports"}},
+    };
+    return table;
+}
+
+const Room* room_of(std::string_view path) {
+    const Room* best = nullptr;
+    for (const Room& room : rooms())
+        if (path.starts_with(room.folder) && path.size() > room.folder.size() &&
+            path[room.folder.size()] == '/' && (best == nullptr || room.folder.size() > best->folder.size()))
+            best = &room;
+    return best;
+}
+
+/// A sentence when `path` may not include `included`, both relative to the project's root.
+std::optional<std::string> violation(std::string_view path, std::string_view included) {
+    const Room* from = room_of(path);
+    const Room* to = room_of(included);
+    if (to == nullptr) return fmt::format("{} includes \"{}\", which is in no room", path, included);
+    if (from == to) return std::nullopt;
+    for (const std::string_view allowed : from->uses)
+        if (to->folder == allowed) return std::nullopt;
+    return fmt::format("{} includes {}: {} may not use {}", path, included, from->folder, to->folder);
+}
+
+struct Include {
+    std::string path, included;
+};
+
+std::vector<Include> project_includes() {
+    const fs::path root(FMHA_SOURCE_DIR);
+    const std::regex line(R"(^\s*#\s*include\s+\"([^\"]+)\")");
+    std::vector<Include> found;
+    std::set<std::string_view> tops;
+    for (const Room& room : rooms()) tops.insert(room.folder.substr(0, room.folder.find('/')));
+    for (const std::string_view top : tops)
+        for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+            const auto extension = entry.path().extension();
+            if (extension != ".hpp" && extension != ".cpp" && extension != ".h" && extension != ".c")
+                continue;
+            std::ifstream file(entry.path());
+            const std::string path = fs::relative(entry.path(), root).generic_string();
+            std::smatch match;
+            for (std::string text; std::getline(file, text);)
+                if (std::regex_search(text, match, line)) found.push_back({path, match[1]});
+        }
+    return found;
+}
+
+TEST(Arrows, EveryIncludeFollowsOne) {
+    const auto includes = project_includes();
+    ASSERT_GT(includes.size(), 50U) << "the sources were not found under " FMHA_SOURCE_DIR;
+    std::vector<std::string> broken;
+    for (const auto& [path, included] : includes)
+        if (const auto sentence = violation(path, included)) broken.push_back(*sentence);
+    EXPECT_THAT(broken, testing::IsEmpty());
+}
+
+TEST(Arrows, TheReferenceAndTheKernelsNeverMeet) {
+    for (const auto& [path, included] : project_includes()) {
+        if (path.starts_with("reference/")) EXPECT_FALSE(included.starts_with("kernels/")) << path;
+        if (path.starts_with("kernels/")) EXPECT_FALSE(included.starts_with("reference/")) << path;
+    }
+}
+
+TEST(Arrows, AWrongArrowIsNamed) {
+    EXPECT_EQ(
+        violation("reference/mask.cpp", "kernels/programs/mask.hpp"),
+        "reference/mask.cpp includes kernels/programs/mask.hpp: reference may not use kernels/programs");
+    EXPECT_EQ(
+        violation("dispatcher/types/problem.cpp", "dispatcher/plan.hpp"),
+        "dispatcher/types/problem.cpp includes dispatcher/plan.hpp: dispatcher/types may not use dispatcher");
+    EXPECT_EQ(violation("reports/html.cpp", "harness/run/runner.hpp"),
+              "reports/html.cpp includes harness/run/runner.hpp: reports may not use harness");
+    EXPECT_NE(violation("harness/run/runner.cpp", "helpers.hpp"), std::nullopt);
+    EXPECT_EQ(violation("harness/run/runner.cpp", "reference/forward.hpp"), std::nullopt);
+}
+
+} // namespace
