@@ -1,0 +1,115 @@
+#include "reference/bounds.hpp"
+
+#include "reference/numerics/formats.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fmha::reference {
+namespace {
+
+constexpr double u32 = 0x1p-24;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double square(double x) {
+    return x * x;
+}
+
+/// |x − y| in units of `limit`; equal values, infinities included, are at distance 0 and NaN is infinitely
+/// far.
+double distance(double x, double y, double limit) {
+    if (x == y) return 0.0;
+    const double ratio = std::abs(x - y) / limit;
+    return std::isnan(ratio) ? infinity : ratio;
+}
+
+} // namespace
+
+KernelNumerics kernel_numerics(const ElementTypes& types, double p_prescale) {
+    KernelNumerics kernel;
+    kernel.u_o = unit_roundoff(types.o);
+    kernel.f_o = rounding_floor(types.o);
+    if (types.p != ElementType::fp32) {
+        kernel.u_p = unit_roundoff(types.p);
+        kernel.f_p = rounding_floor(types.p) / p_prescale;
+    }
+    return kernel;
+}
+
+double strict_growth(double n, double u) {
+    return n * u < 1.0 ? n * u / (1.0 - n * u) : infinity;
+}
+
+double probable_growth(double n, double u) {
+    return std::expm1(8.0 * std::sqrt(n) * u + n * u * u);
+}
+
+double accumulation_growth(std::int64_t n, const KernelNumerics& kernel) {
+    const auto terms = static_cast<double>(n);
+    const bool strict = kernel.truncating || kernel.u_a > 0x1p-20;
+    const auto interval = static_cast<double>(kernel.promotion_interval);
+    if (interval > 0.0 && terms > interval) {
+        const double inner =
+            strict ? strict_growth(interval, kernel.u_a) : probable_growth(interval, kernel.u_a);
+        return inner + probable_growth(std::ceil(terms / interval), u32);
+    }
+    return strict ? strict_growth(terms, kernel.u_a) : probable_growth(terms, kernel.u_a);
+}
+
+RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row_(row) {
+    const KernelNumerics& kernel = rows.numerics;
+    relative_ = std::expm1(2.0 * rows.eta(row)) + 2.0 * kernel.eps_e + kernel.u_p + kernel.u_m +
+                accumulation_growth(2 * rows.seqlen_k(row) + 8, kernel) + 8.0 * u32;
+    const double normaliser = kernel.normalised_p ? 1.0 : std::max(1.0, rows.ell(row));
+    p_floor_ = kernel.f_p / (rows.p_undrop * normaliser);
+}
+
+double RowBound::error(Eigen::Index c) const {
+    return rows_.weighted_abs(row_, c) * relative_ + p_floor_ * rows_.abs_v(row_, c);
+}
+
+double RowBound::limit(Eigen::Index c) const {
+    const KernelNumerics& kernel = rows_.numerics;
+    return std::abs(rows_.scale_o) * (1.0 + kernel.u_o) * error(c) + kernel.u_o * std::abs(expected(c)) +
+           kernel.f_o;
+}
+
+double RowBound::code_distance_limit(Eigen::Index c, ElementType type) const {
+    const double largest = largest_finite(type);
+    const double clamped = std::clamp(expected(c), -largest, largest);
+    return 1.0 + std::ceil(error(c) * std::abs(rows_.scale_o) / spacing(type, clamped));
+}
+
+double RowBound::variance(Eigen::Index c) const {
+    const KernelNumerics& kernel = rows_.numerics;
+    const double inside = square(kernel.u_p) / 3.0 * rows_.weighted_square(row_, c) +
+                          rows_.score_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
+                          square(p_floor_) / 3.0 * rows_.square_v(row_, c);
+    return square(kernel.u_o * expected(c)) / 3.0 + square(rows_.scale_o) * inside + square(kernel.f_o) / 3.0;
+}
+
+double lse_limit(const ForwardRows& rows, Eigen::Index row) {
+    const KernelNumerics& kernel = rows.numerics;
+    return rows.eta(row) + accumulation_growth(rows.seqlen_k(row), kernel) + 2.0 * kernel.eps_e +
+           4.0 * u32 * (1.0 + std::abs(rows.lse(row)));
+}
+
+double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
+    if (x.rows != y.rows || x.o.cols() != y.o.cols()) return infinity;
+    double worst = 0.0;
+    for (Eigen::Index r = 0; r < x.o.rows(); ++r) {
+        if (x.visible_keys(r) != y.visible_keys(r) || x.first_visible(r) != y.first_visible(r) ||
+            x.last_visible(r) != y.last_visible(r))
+            return infinity;
+        const double magnitude = x.max_a(r);
+        const double lse_bound = 1e-12 * (1.0 + std::abs(x.lse(r)) + magnitude);
+        worst = std::max(worst, distance(x.lse(r), y.lse(r), lse_bound));
+        for (Eigen::Index c = 0; c < x.o.cols(); ++c)
+            worst = std::max(worst, distance(x.o(r, c), y.o(r, c),
+                                             1e-12 * x.weighted_abs(r, c) * std::max(1.0, magnitude)));
+    }
+    return worst;
+}
+
+} // namespace fmha::reference

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "reference/forward.hpp"
+
+#include <cstdint>
+
+/// The limits of tolerances B.1 to B.4 as pure functions of a reference result with companions.
+namespace fmha::reference {
+
+/// γ(n) = n·u/(1 − n·u); infinite when n·u ≥ 1.
+double strict_growth(double n, double u);
+/// γ̃(n) = expm1(8√n·u + n·u²).
+double probable_growth(double n, double u);
+/// Growth of a sum of n products under the kernel's declaration: strict when u_a > 2^-20 or the unit
+/// truncates, in two levels when it promotes partial sums to fp32 (B.8), probabilistic otherwise.
+double accumulation_growth(std::int64_t n, const KernelNumerics& kernel);
+
+/// Limits of one row of O.
+class RowBound {
+  public:
+    /// `rows` must have companions and outlive this.
+    RowBound(const ForwardRows& rows, Eigen::Index row);
+
+    /// What the gates compare with: scale_o·O of F-10, unrounded and unclamped.
+    double expected(Eigen::Index c) const { return rows_.scale_o * rows_.o(row_, c); }
+    /// E(c) of B.2, before scale_o.
+    double error(Eigen::Index c) const;
+    /// G1: the largest |o − expected(c)| that is accepted.
+    double limit(Eigen::Index c) const;
+    /// G1 for 8-bit outputs: the largest accepted distance in codes, `type` being the output's.
+    double code_distance_limit(Eigen::Index c, ElementType type) const;
+    /// G2: predicted variance of o − expected(c).
+    double variance(Eigen::Index c) const;
+
+  private:
+    const ForwardRows& rows_;
+    Eigen::Index row_;
+    double relative_ = 0.0; ///< factor of A in E
+    double p_floor_ = 0.0;  ///< factor of V1 in E
+};
+
+/// G3: the largest |lse − reference| that is accepted where the reference is finite; infinities must
+/// coincide.
+double lse_limit(const ForwardRows& rows, Eigen::Index row);
+
+/// The largest distance between two reference results in units of the agreement bound of B.1; at most 1 when
+/// they agree. Infinite when rows, infinities, visible keys or shapes differ. `x` must have companions.
+double oracle_disagreement(const ForwardRows& x, const ForwardRows& y);
+
+} // namespace fmha::reference

@@ -1,0 +1,59 @@
+#include "reference/forward.hpp"
+
+#include "reference/matrix/matrix_oracle.hpp"
+#include "reference/result.hpp"
+#include "reference/row/row_oracle.hpp"
+#include "reference/views.hpp"
+
+#include <limits>
+
+namespace fmha::reference {
+
+ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options) {
+    constexpr double nothing = -std::numeric_limits<double>::infinity();
+    const auto count = static_cast<Eigen::Index>(rows.size());
+    const auto table = [&] { return ForwardRows::Table::Zero(count, args.hdim_v); };
+    const auto column = [&](double value) { return ForwardRows::Column::Constant(count, value); };
+    const auto indices = [&](std::int64_t value) { return ForwardRows::Indices::Constant(count, value); };
+    ForwardRows out;
+    out.rows.assign(rows.begin(), rows.end());
+    out.o = table();
+    out.lse = out.score_max = out.row_max = column(nothing);
+    out.visible_keys = out.seqlen_k = indices(0);
+    out.first_visible = out.last_visible = indices(-1);
+    out.numerics = options.numerics;
+    out.scale_o = args.scale_o;
+    out.p_undrop = dropout_constants(args.p_drop).p_undrop;
+    if (!options.companions) return out;
+    out.eta = out.ell = out.max_a = column(0.0);
+    out.weighted_abs = out.abs_v = out.square_v = out.weighted_square = out.score_variance = table();
+    return out;
+}
+
+ForwardRows forward(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options,
+                    Oracle oracle) {
+    return oracle == Oracle::matrix ? forward_in_matrix_form(args, rows, options)
+                                    : forward_row_by_row(args, rows, options);
+}
+
+EntryLengths entry_lengths(const FwdArgs& args, std::int64_t b) {
+    const Entry entry = entry_of(args, b);
+    return {entry.skipped ? 0 : entry.seqlen_q, entry.seqlen_k};
+}
+
+bool key_visible(const FwdArgs& args, std::int64_t b, std::int64_t i, std::int64_t j) {
+    const Entry entry = entry_of(args, b);
+    return visible(args.mask, entry.seqlen_q, entry.seqlen_k, i, j);
+}
+
+std::uint8_t stored_random_byte(const FwdArgs& args, const RowId& row, std::int64_t j) {
+    return random_byte({row.b, row.h, row.i, j}, args.nhead_q, args.seed, args.offset);
+}
+
+double value_of(const FwdArgs& args, std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t c) {
+    const Entry entry = entry_of(args, b);
+    return v_descale(args, decode, b, hk, j, c) *
+           decode(args.v.type, stored_code(args.v, b, hk, entry.start_k + j, c));
+}
+
+} // namespace fmha::reference

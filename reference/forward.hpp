@@ -1,0 +1,117 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+
+#include <Eigen/Core>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Forward attention in binary64 from the stored inputs (semantics sections 2 to 15, tolerances B.1 and B.2).
+namespace fmha::reference {
+
+/// One logical row of the output: entry, query head, in-sequence row.
+struct RowId {
+    std::int64_t b = 0, h = 0, i = 0;
+    friend bool operator==(const RowId&, const RowId&) = default;
+    friend auto operator<=>(const RowId&, const RowId&) = default;
+};
+
+/// `row_by_row` follows F-1 … F-10 literally, `matrix` works on blocks with Eigen and is fast. They share the
+/// views and nothing else, and agree within tolerances B.1.
+enum class Oracle : std::uint8_t { row_by_row, matrix };
+
+/// How the kernel under test rounds, as it declares (tolerances B.1). The defaults are those of an fp32
+/// kernel.
+struct KernelNumerics {
+    double u_o = 0x1p-24, f_o = 0x1p-150; ///< roundoff and floor of the O type
+    double u_p = 0.0, f_p = 0.0;          ///< the same for P, f_p divided by P's pre-scale; 0 if P stays fp32
+    double u_m = 0.0;                     ///< extra rounding of multiplication operands
+    double u_a = 0x1p-24;                 ///< accumulator roundoff
+    double eps_e = 0x1p-22;               ///< relative error of the exponential
+    double eps_t = 0x1p-20;               ///< absolute error of tanh
+    bool normalised_p = false;            ///< P is divided by the normaliser before its cast (T-6)
+    bool truncating = false;              ///< the matrix unit truncates: strict growth functions
+    std::int64_t promotion_interval =
+        0; ///< products summed with u_a before promotion to fp32; 0 = never (B.8)
+};
+
+/// The declaration of a kernel that accumulates in IEEE fp32, casts un-normalised P to the tag's P type with
+/// a pre-scale of `p_prescale`, and rounds once to the O type.
+KernelNumerics kernel_numerics(const ElementTypes& types, double p_prescale = 1.0);
+
+struct ForwardOptions {
+    bool companions = true;  ///< also the sums that the bounds need
+    KernelNumerics numerics; ///< enters eta and the score part of the variance
+    int threads = 0;         ///< 0 = as many as the machine has
+};
+
+/// One entry per requested row, in the order asked; tables are rows x hdim_v. Companions are empty unless
+/// asked for.
+struct ForwardRows {
+    using Table = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    using Column = Eigen::VectorXd;
+    using Indices = Eigen::Matrix<std::int64_t, Eigen::Dynamic, 1>;
+
+    std::vector<RowId> rows;
+    Table o;    ///< O of F-10 before scale_o and before any rounding
+    Column lse; ///< F-7; −∞ without visible key and sink
+    Column
+        score_max; ///< max_j s(j) over visible keys, −∞ without one; the score itself when there is one key
+    Column row_max;        ///< M of F-6: score_max or the sink logit
+    Indices visible_keys;  ///< keys with s(j) > −∞ (E-2)
+    Indices first_visible; ///< −1 without one
+    Indices last_visible;  ///< −1 without one
+    Indices seqlen_k;      ///< Sk(b)
+
+    Column eta, ell, max_a; ///< η, ℓ and max_j a(j) of B.2
+    Table weighted_abs;     ///< A(c) = Σ w|v̂|
+    Table abs_v;            ///< Σ|v̂| over visible keys: p_undrop · V1(c)
+    Table square_v;         ///< Σ v̂² over visible keys
+    Table weighted_square;  ///< Σ w²v̂²
+    Table score_variance;   ///< Σ w²ζ²(v̂ − O)², ζ² with `numerics`
+
+    KernelNumerics numerics;
+    double scale_o = 1.0, p_undrop = 1.0;
+    std::int64_t scores_evaluated = 0; ///< pairs (row, key) that were looked at
+
+    bool has_companions() const { return eta.size() > 0; }
+};
+
+/// Computes `rows` of forward attention at a cost proportional to their number. Reads inputs only inside the
+/// logical ranges and no output. Throws ProblemError for a quantisation mode that forward lacks or
+/// contradictory lengths, and Error for a row outside its entry.
+ForwardRows forward(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options = {},
+                    Oracle oracle = Oracle::matrix);
+
+/// O as one plain pass in low precision gives it, for gate G4: un-normalised P rounded to `types.p`, products
+/// and sums exact, scale_o·O rounded to `types.o`. rows x hdim_v.
+ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows,
+                                         const ElementTypes& types, int threads = 0);
+
+/// Every logical row, entries outermost. Entries that min_seqlen_q skips have none (N-5).
+std::vector<RowId> all_rows(const FwdArgs& args);
+
+/// The sample of tolerances B.1 for every entry and head: rows 0, 1, 31, 32, 63, 64, 127, 128, Sq/2, Sq−2,
+/// Sq−1, the first and last row that sees a key, and `random_rows` seeded random ones, ascending and without
+/// repetition.
+std::vector<RowId> sampled_rows(const FwdArgs& args, std::uint64_t seed, std::int64_t random_rows = 64);
+
+/// Logical lengths of entry b (N-1 … N-3); zero queries when min_seqlen_q skips it.
+struct EntryLengths {
+    std::int64_t seqlen_q = 0, seqlen_k = 0;
+};
+EntryLengths entry_lengths(const FwdArgs& args, std::int64_t b);
+
+/// Whether the mask and its sink tokens let row i of entry b see key j (M-1, M-7, K-1); −∞ in the bias is not
+/// looked at.
+bool key_visible(const FwdArgs& args, std::int64_t b, std::int64_t i, std::int64_t j);
+
+/// The dropout byte of D-5, which store_randval writes where `key_visible` (D-7).
+std::uint8_t stored_random_byte(const FwdArgs& args, const RowId& row, std::int64_t j);
+
+/// V times its descale, the value that enters F-10.
+double value_of(const FwdArgs& args, std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t c);
+
+} // namespace fmha::reference

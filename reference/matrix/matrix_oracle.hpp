@@ -1,0 +1,14 @@
+#pragma once
+
+#include "reference/forward.hpp"
+
+#include <span>
+
+namespace fmha::reference {
+
+/// Forward attention as products of matrices, block by block of rows and keys, in binary64. Same contract as
+/// `forward`; written without the parts that the row oracle uses.
+ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> rows,
+                                   const ForwardOptions& options);
+
+} // namespace fmha::reference

@@ -1,0 +1,142 @@
+#include "reference/row/row_oracle.hpp"
+
+#include "reference/bounds.hpp"
+#include "reference/result.hpp"
+#include "reference/row/score_row.hpp"
+#include "reference/threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+namespace fmha::reference {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double u32 = 0x1p-24;
+
+struct Normaliser {
+    double maximum = -infinity; ///< M of F-6
+    double sum = 0.0;           ///< L of F-6
+};
+
+Normaliser normaliser_of(const std::vector<ScoredKey>& keys, double sink) {
+    Normaliser n;
+    n.maximum = sink;
+    for (const ScoredKey& key : keys) n.maximum = std::max(n.maximum, key.s);
+    for (const ScoredKey& key : keys) n.sum += std::exp(key.s - n.maximum);
+    if (sink > -infinity) n.sum += std::exp(sink - n.maximum);
+    return n;
+}
+
+void store_scores(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys, const Normaliser& n) {
+    out.row_max(r) = n.maximum;
+    out.lse(r) = n.maximum > -infinity ? n.maximum + std::log(n.sum) : -infinity;
+    out.visible_keys(r) = static_cast<std::int64_t>(keys.size());
+    for (const ScoredKey& key : keys) out.score_max(r) = std::max(out.score_max(r), key.s);
+    if (keys.empty()) return;
+    out.first_visible(r) = keys.front().j;
+    out.last_visible(r) = keys.back().j;
+}
+
+void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys, const Normaliser& n,
+                  const RowScorer& scorer) {
+    for (const ScoredKey& key : keys) {
+        const double w = std::exp(key.s - n.maximum) / n.sum * key.kept;
+        const double* v = scorer.value_row(key.j);
+        for (Eigen::Index c = 0; c < out.o.cols(); ++c) out.o(r, c) += w * v[c];
+    }
+}
+
+/// η of B.2 for one key.
+double score_error(const FwdArgs& args, const KernelNumerics& kernel, const ScoredKey& key) {
+    double error = (accumulation_growth(args.hdim_q + 2, kernel) + 2.0 * kernel.u_m) * key.a +
+                   4.0 * u32 * (std::abs(key.s) + 1.0);
+    if (args.logits_soft_cap > 0.0F) error += double{args.logits_soft_cap} * kernel.eps_t;
+    if (args.bias_type != BiasType::no_bias) error += 2.0 * u32 * std::abs(key.beta);
+    return error;
+}
+
+/// ζ² of B.3 for one key.
+double score_variance(const FwdArgs& args, const KernelNumerics& kernel, const ScoredKey& key) {
+    const double accumulation =
+        kernel.u_a * kernel.u_a / 3.0 * (static_cast<double>(args.hdim_q) / 2.0) * key.square;
+    const double score = u32 * u32 * (key.s * key.s + 1.0);
+    const double operands = 4.0 / 3.0 * kernel.u_m * kernel.u_m * key.square;
+    return accumulation + score + operands + kernel.eps_e * kernel.eps_e / 3.0;
+}
+
+/// Needs out.o of the row.
+void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys,
+                      const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
+    out.ell(r) = n.sum;
+    for (const ScoredKey& key : keys) {
+        out.eta(r) = std::max(out.eta(r), score_error(args, out.numerics, key));
+        out.max_a(r) = std::max(out.max_a(r), key.a);
+        const double w = std::exp(key.s - n.maximum) / n.sum * key.kept;
+        const double zeta_square = score_variance(args, out.numerics, key);
+        const double* v = scorer.value_row(key.j);
+        for (Eigen::Index c = 0; c < out.o.cols(); ++c) {
+            const double distance = v[c] - out.o(r, c);
+            out.weighted_abs(r, c) += w * std::abs(v[c]);
+            out.abs_v(r, c) += std::abs(v[c]);
+            out.square_v(r, c) += v[c] * v[c];
+            out.weighted_square(r, c) += w * w * v[c] * v[c];
+            out.score_variance(r, c) += w * w * zeta_square * distance * distance;
+        }
+    }
+}
+
+constexpr std::int64_t rows_per_task = 32;
+
+} // namespace
+
+ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
+                               const ForwardOptions& options, const RowParts& parts) {
+    ForwardRows out = empty_result(args, rows, options);
+    std::atomic<std::int64_t> scores_evaluated{0};
+    const auto count = static_cast<std::int64_t>(rows.size());
+    const std::int64_t share = std::max(rows_per_task, count / thread_count(options.threads) + 1);
+    run_tasks((count + share - 1) / share, options.threads, [&](std::int64_t task) {
+        RowScorer scorer(args, parts);
+        for (std::int64_t r = task * share; r < std::min(count, (task + 1) * share); ++r) {
+            const RowId& row = rows[static_cast<std::size_t>(r)];
+            const std::vector<ScoredKey>& keys = scorer.score(row);
+            const Normaliser normaliser = normaliser_of(keys, parts.sink(args, row.h));
+            out.seqlen_k(r) = scorer.entry().seqlen_k;
+            store_scores(out, r, keys, normaliser);
+            store_output(out, r, keys, normaliser, scorer);
+            if (options.companions) store_companions(out, r, keys, normaliser, scorer, args);
+        }
+        scores_evaluated += scorer.scores_evaluated();
+    });
+    out.scores_evaluated = scores_evaluated;
+    return out;
+}
+
+ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows,
+                                         const ElementTypes& types, int threads) {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    ForwardRows::Table o = ForwardRows::Table::Zero(count, args.hdim_v);
+    const RowParts parts;
+    const std::int64_t share = std::max(rows_per_task, count / thread_count(threads) + 1);
+    run_tasks((count + share - 1) / share, threads, [&](std::int64_t task) {
+        RowScorer scorer(args, parts);
+        for (std::int64_t r = task * share; r < std::min(count, (task + 1) * share); ++r) {
+            const RowId& row = rows[static_cast<std::size_t>(r)];
+            const std::vector<ScoredKey>& keys = scorer.score(row);
+            const Normaliser n = normaliser_of(keys, parts.sink(args, row.h));
+            for (const ScoredKey& key : keys) {
+                const double p = round_to(types.p, std::exp(key.s - n.maximum) * key.kept);
+                const double* v = scorer.value_row(key.j);
+                for (Eigen::Index c = 0; c < o.cols(); ++c) o(r, c) += p / n.sum * v[c];
+            }
+            for (Eigen::Index c = 0; c < o.cols(); ++c)
+                o(r, c) = round_to(types.o, double{args.scale_o} * o(r, c));
+        }
+    });
+    return o;
+}
+
+} // namespace fmha::reference
