@@ -1,0 +1,121 @@
+#include "harness/data/guarded_tensor.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <utility>
+
+namespace fmha::harness {
+namespace {
+
+constexpr std::int64_t page = 4096;
+constexpr std::int64_t guard = page;
+
+constexpr std::int64_t round_down(std::int64_t bytes) {
+    return bytes - (bytes % page + page) % page;
+}
+constexpr std::int64_t round_up(std::int64_t bytes) {
+    return round_down(bytes + page - 1);
+}
+
+/// The eight bytes that repeat the poison of a type; regions start and end at multiples of eight.
+std::uint64_t poison_word(ElementType type, Poison poison) {
+    std::uint64_t word = poison_code(type, poison);
+    for (int bits = element_bits(type); bits < 64; bits *= 2) word |= word << static_cast<unsigned>(bits);
+    return word;
+}
+
+} // namespace
+
+GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
+    const std::int64_t stretch = element_bytes(layout.type, layout.segment_elements);
+    const std::int64_t step = element_bytes(layout.type, layout.segment_stride);
+    const std::int64_t payload = (layout.segments - 1) * step + stretch;
+    mapping_bytes_ = static_cast<std::size_t>(guard + round_up(payload) + guard);
+    mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping_ == MAP_FAILED) {
+        mapping_ = nullptr;
+        throw InputError(fmt::format("a tensor of {} bytes does not fit into the address space", payload));
+    }
+    base_ = static_cast<unsigned char*>(mapping_) + guard;
+    for (std::int64_t s = 0; s < layout.segments; ++s) {
+        const std::int64_t begin = s * step, end = begin + stretch;
+        const std::int64_t from = round_down(begin - guard), to = round_up(end) + guard;
+        if (!regions_.empty() && base_ + from < regions_.back().end) {
+            regions_.back().end = base_ + to;
+            regions_.back().payload_end = end;
+        } else {
+            regions_.push_back({base_ + from, base_ + to, begin, end});
+        }
+    }
+    for (const Region& region : regions_)
+        if (mprotect(region.begin, static_cast<std::size_t>(region.end - region.begin),
+                     PROT_READ | PROT_WRITE) != 0)
+            throw InputError(fmt::format("a tensor of {} bytes does not fit into memory", payload));
+}
+
+GuardedTensor::~GuardedTensor() {
+    if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+}
+
+void GuardedTensor::swap(GuardedTensor& other) noexcept {
+    std::swap(layout_, other.layout_);
+    std::swap(poison_, other.poison_);
+    std::swap(mapping_, other.mapping_);
+    std::swap(mapping_bytes_, other.mapping_bytes_);
+    std::swap(base_, other.base_);
+    std::swap(regions_, other.regions_);
+}
+
+TensorView GuardedTensor::view() const {
+    return {base_,
+            layout_.type,
+            layout_.batch_stride,
+            layout_.head_stride,
+            layout_.row_stride,
+            layout_.col_stride};
+}
+
+void GuardedTensor::poison(Poison poison) {
+    poison_ = poison;
+    const std::uint64_t word = poison_word(layout_.type, poison);
+    for (const Region& region : regions_)
+        for (unsigned char* at = region.begin; at < region.end; at += sizeof word)
+            std::memcpy(at, &word, sizeof word);
+}
+
+std::optional<StrayByte> GuardedTensor::first_stray() const {
+    const std::uint64_t word = poison_word(layout_.type, poison_);
+    for (const Region& region : regions_)
+        for (const unsigned char* at = region.begin; at < region.end; at += sizeof word) {
+            if (std::memcmp(at, &word, sizeof word) == 0) continue;
+            std::int64_t offset = at - base_;
+            for (std::size_t i = 0;
+                 i < sizeof word && at[i] == reinterpret_cast<const unsigned char*>(&word)[i]; ++i)
+                ++offset;
+            const char* where = offset < region.payload_begin  ? "guard before"
+                                : offset >= region.payload_end ? "guard after"
+                                                               : "between logical elements";
+            const std::int64_t element =
+                offset >= 0 ? offset * 8 / element_bits(layout_.type)
+                            : -((-offset * 8 + element_bits(layout_.type) - 1) / element_bits(layout_.type));
+            return StrayByte{element, where};
+        }
+    return std::nullopt;
+}
+
+std::uint64_t GuardedTensor::checksum() const {
+    std::uint64_t sum = 0xCBF29CE484222325ULL;
+    for (const Region& region : regions_)
+        for (const unsigned char* at = region.begin; at < region.end; at += sizeof sum) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, at, sizeof word);
+            sum = (sum ^ word) * 0x100000001B3ULL;
+            sum ^= sum >> 32U;
+        }
+    return sum;
+}
+
+} // namespace fmha::harness

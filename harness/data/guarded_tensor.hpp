@@ -1,0 +1,86 @@
+#pragma once
+
+#include "dispatcher/types/tensor_view.hpp"
+#include "harness/data/storage.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// Strides and allocated extent of one tensor, in elements (L-1, L-2).
+struct TensorLayout {
+    ElementType type = ElementType::fp32;
+    std::int64_t batch_stride = 0, head_stride = 0, row_stride = 0, col_stride = 1;
+    /// The allocation: `segments` stretches of `segment_elements`, `segment_stride` apart. One stretch unless
+    /// the batch stride was widened to test offsets; what lies between two stretches is address space without
+    /// memory.
+    std::int64_t segments = 1, segment_elements = 0, segment_stride = 0;
+};
+
+/// Where a byte differs from what it must be.
+struct StrayByte {
+    std::int64_t element =
+        0;             ///< offset from the tensor's base, in elements; negative or past the end in a guard
+    std::string where; ///< "guard before", "guard after" or "between logical elements"
+};
+
+/// The memory of one tensor: every stretch has a guard zone of at least a page on both sides; beyond the
+/// guards there is no memory at all, so that a far stray access ends the process that runs the case.
+class GuardedTensor {
+  public:
+    GuardedTensor() = default;
+    /// Throws InputError when the address space cannot be reserved.
+    explicit GuardedTensor(const TensorLayout& layout);
+    GuardedTensor(const GuardedTensor&) = delete;
+    GuardedTensor& operator=(const GuardedTensor&) = delete;
+    GuardedTensor(GuardedTensor&& other) noexcept { swap(other); }
+    GuardedTensor& operator=(GuardedTensor&& other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~GuardedTensor();
+
+    bool present() const { return base_ != nullptr; }
+    const TensorLayout& layout() const { return layout_; }
+    TensorView view() const;
+
+    /// Fills all memory, guards included.
+    void poison(Poison poison);
+    std::uint32_t code(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col) const {
+        return load_code(base_, layout_.type, view_offset(b, h, row, col));
+    }
+    void set_code(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, std::uint32_t code) {
+        store_code(base_, layout_.type, view_offset(b, h, row, col), code);
+    }
+
+    /// First place that no longer holds the last poison. Call it after the logical elements were given the
+    /// poison back.
+    std::optional<StrayByte> first_stray() const;
+    std::uint32_t poison_code() const { return harness::poison_code(layout_.type, poison_); }
+    /// Checksum of all memory, guards included: inputs must not change.
+    std::uint64_t checksum() const;
+
+  private:
+    struct Region {
+        unsigned char* begin = nullptr;
+        unsigned char* end = nullptr;
+        std::int64_t payload_begin = 0, payload_end = 0; ///< bytes from base
+    };
+    std::int64_t view_offset(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col) const {
+        return b * layout_.batch_stride + h * layout_.head_stride + row * layout_.row_stride +
+               col * layout_.col_stride;
+    }
+    void swap(GuardedTensor& other) noexcept;
+
+    TensorLayout layout_;
+    Poison poison_ = Poison::nan;
+    void* mapping_ = nullptr;
+    std::size_t mapping_bytes_ = 0;
+    unsigned char* base_ = nullptr;
+    std::vector<Region> regions_;
+};
+
+} // namespace fmha::harness

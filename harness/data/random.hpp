@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+namespace fmha::harness {
+
+/// The harness's own counter-based generator: a value depends on (seed, stream, logical index) and on nothing
+/// else, not on layout, strides, thread count or the order in which values are asked for. Integer arithmetic
+/// only, so the bytes of a case are the same on every machine.
+class Random {
+  public:
+    constexpr Random(std::uint64_t seed, std::uint64_t stream) : key_(mix(seed + golden * (stream + 1))) {}
+
+    /// The generator of one row of a tensor; `value(c)` of it is the element in column c.
+    constexpr Random row(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) const {
+        Random derived = *this;
+        derived.key_ = mix(mix(mix(key_ + golden * (a + 1)) + golden * (b + 1)) + golden * (c + 1));
+        return derived;
+    }
+
+    constexpr std::uint64_t bits(std::uint64_t index) const { return mix(key_ + golden * (index + 1)); }
+    /// [0, 1) in steps of 2^-24.
+    constexpr double uniform(std::uint64_t index) const {
+        return static_cast<double>(bits(index) >> 40U) * 0x1p-24;
+    }
+    /// lo … hi, both included.
+    constexpr std::int64_t integer(std::uint64_t index, std::int64_t lo, std::int64_t hi) const {
+        return lo + static_cast<std::int64_t>(bits(index) % static_cast<std::uint64_t>(hi - lo + 1));
+    }
+    /// Mean 0, variance 1: twelve 16-bit uniforms added up, within ±6. No library function is involved whose
+    /// last bit may differ between machines.
+    constexpr double normal(std::uint64_t index) const {
+        std::uint64_t word = bits(index);
+        std::int64_t sum = 0;
+        for (int w = 0; w < 3; ++w) {
+            sum += static_cast<std::int64_t>((word & 0xFFFFU) + (word >> 16U & 0xFFFFU) +
+                                             (word >> 32U & 0xFFFFU) + (word >> 48U));
+            word = mix(word + golden);
+        }
+        return static_cast<double>(sum - 12 * 32768 + 6) * 0x1p-16;
+    }
+
+  private:
+    static constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
+    static constexpr std::uint64_t mix(std::uint64_t x) {
+        x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+        x = (x ^ (x >> 27U)) * 0x94D049BB133111EBULL;
+        return x ^ (x >> 31U);
+    }
+    std::uint64_t key_;
+};
+
+} // namespace fmha::harness

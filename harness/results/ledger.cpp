@@ -1,0 +1,50 @@
+#include "harness/results/ledger.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::harness {
+
+void Ledger::add(const CaseResult& result) {
+    ++asked_;
+    ++counts_[static_cast<std::size_t>(result.outcome)];
+    if (result.outcome == Outcome::not_run) ++reasons_[result.not_run_reason];
+    if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];
+}
+
+bool Ledger::green() const {
+    for (const auto& entry : EnumTable<Outcome>::names)
+        if (!is_green(entry.value) && count(entry.value) > 0) return false;
+    const auto unexplained = reasons_.find(NotRunReason::none);
+    return executed() > 0 && unexplained == reasons_.end() && count(Outcome::not_run) <= not_run_budget_;
+}
+
+std::string Ledger::text() const {
+    std::string line = fmt::format("{} asked", asked_);
+    for (const auto& [outcome, name] : EnumTable<Outcome>::names) {
+        // The rare outcomes appear only when they happened.
+        const bool always = outcome == Outcome::passed || outcome == Outcome::failed ||
+                            outcome == Outcome::refused_as_predicted || outcome == Outcome::not_run;
+        if (!always && count(outcome) == 0) continue;
+        std::string words(name);
+        for (char& c : words)
+            if (c == '_') c = ' ';
+        line += fmt::format("   {} {}", count(outcome), words);
+    }
+    line += '\n';
+    for (const auto& [reason, count] : reasons_)
+        line += fmt::format("not run because of {}: {}\n", to_string(reason), count);
+    line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
+                        distinct_kernels(), not_run_budget_);
+    if (executed() == 0)
+        line += "RED: nothing was executed\n";
+    else if (count(Outcome::not_run) > not_run_budget_)
+        line +=
+            fmt::format("RED: {} were not run, the budget is {}\n", count(Outcome::not_run), not_run_budget_);
+    else if (!green())
+        line += "RED\n";
+    else
+        line += "GREEN\n";
+    return line;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "harness/results/result.hpp"
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace fmha::harness {
+
+/// The arithmetic of a run: asked = the sum over all outcomes, and green has to be earned.
+class Ledger {
+  public:
+    /// `not_run_budget`: how many results may be not_run in a green run.
+    explicit Ledger(std::int64_t not_run_budget = 0) : not_run_budget_(not_run_budget) {}
+
+    void add(const CaseResult& result);
+
+    std::int64_t asked() const { return asked_; }
+    std::int64_t count(Outcome outcome) const { return counts_[static_cast<std::size_t>(outcome)]; }
+    /// Results for which a kernel ran or a refusal was checked.
+    std::int64_t executed() const { return asked_ - count(Outcome::not_run); }
+    std::int64_t distinct_kernels() const { return static_cast<std::int64_t>(kernels_.size()); }
+
+    /// Nothing failed, something was executed, and what was not run is within its budget.
+    bool green() const;
+
+    /// The ledger in two or three lines; the last one says why the run is red when no failure does.
+    std::string text() const;
+
+  private:
+    std::int64_t not_run_budget_;
+    std::int64_t asked_ = 0;
+    std::array<std::int64_t, 8> counts_{};
+    std::map<NotRunReason, std::int64_t> reasons_;
+    std::map<std::string, std::int64_t> kernels_;
+};
+
+} // namespace fmha::harness

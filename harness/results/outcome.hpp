@@ -1,0 +1,63 @@
+#pragma once
+
+#include "dispatcher/types/enums.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace fmha::harness {
+
+/// What became of one (case, kernel). Exactly one applies; docs/gates.md says when.
+enum class Outcome : std::uint8_t {
+    passed,
+    failed,               ///< a gate said no, or the plan was not the expected one
+    mistrusted,           ///< the numbers cannot be believed either way: oracles disagree, or all zeros
+    refused_as_predicted, ///< the case expects the refusal and it named the expected rule
+    refused_unexpectedly, ///< refused without being expected to, or for another reason, or not refused at all
+    not_run,              ///< for a stated reason
+    crashed,              ///< the process that ran it died
+    timed_out,
+};
+
+/// Why something was not run. The list is closed: a reason that is not here is a failure.
+enum class NotRunReason : std::uint8_t {
+    none,
+    target_cannot, ///< the target does not execute this kernel's family
+    no_memory,     ///< the tensors do not fit
+    budget,        ///< the time given to the run was used up
+};
+
+/// The outcomes that leave a run green.
+constexpr bool is_green(Outcome outcome) {
+    return outcome == Outcome::passed || outcome == Outcome::refused_as_predicted ||
+           outcome == Outcome::not_run;
+}
+
+} // namespace fmha::harness
+
+namespace fmha {
+
+template <>
+struct EnumTable<harness::Outcome> {
+    using enum harness::Outcome;
+    static constexpr std::array<EnumName<harness::Outcome>, 8> names{
+        {{passed, "passed"},
+         {failed, "failed"},
+         {mistrusted, "mistrusted"},
+         {refused_as_predicted, "refused_as_predicted"},
+         {refused_unexpectedly, "refused_unexpectedly"},
+         {not_run, "not_run"},
+         {crashed, "crashed"},
+         {timed_out, "timed_out"}}};
+    static constexpr auto& aliases = no_aliases<harness::Outcome>;
+};
+
+template <>
+struct EnumTable<harness::NotRunReason> {
+    using enum harness::NotRunReason;
+    static constexpr std::array<EnumName<harness::NotRunReason>, 4> names{
+        {{none, "none"}, {target_cannot, "target_cannot"}, {no_memory, "no_memory"}, {budget, "budget"}}};
+    static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
+};
+
+} // namespace fmha

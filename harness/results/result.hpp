@@ -1,0 +1,68 @@
+#pragma once
+
+#include "harness/results/outcome.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fmha::harness {
+
+/// One gate on one tensor. `ratio` is measured / allowed: at most 1 passes; infinite for an exact gate that
+/// failed.
+struct GateVerdict {
+    std::string gate;   ///< "G1", "G2", "G2.mean", "G3", "G4", "G5.1" … "G5.9", "exact"
+    std::string tensor; ///< "o", "lse", "randval" or ""
+    bool passed = true;
+    bool required = true; ///< G4 is reported, never required
+    double ratio = 0.0;
+    std::string detail; ///< one sentence when it failed
+
+    bool failed() const { return required && !passed; }
+};
+
+/// One element with what was got, what was expected and how far apart they may be.
+struct Deviation {
+    std::string tensor;
+    std::int64_t b = 0, h = 0, row = 0, column = 0;
+    double got = 0.0, expected = 0.0, limit = 0.0;
+};
+
+/// One (case, kernel): everything a report shows about it.
+struct CaseResult {
+    std::string name; ///< the case's printed name, which reproduces it
+    std::string about, family, tier;
+    std::vector<std::string> labels;
+    std::string kernel; ///< empty when no kernel was reached
+    Outcome outcome = Outcome::not_run;
+    NotRunReason not_run_reason = NotRunReason::none;
+    std::string message; ///< one sentence: why, for every outcome but passed
+    std::vector<GateVerdict> gates;
+    std::vector<Deviation> worst; ///< at most ten, worst first
+    std::string pattern;          ///< what the set of wrong elements looks like
+    std::string numerics;         ///< the kernel's declared roundings, as text
+    std::string reproduce;        ///< command that repeats exactly this
+    std::int64_t rows = 0, elements = 0;
+    bool sampled = false;
+    std::uint64_t seed = 0;
+    double kernel_seconds = 0.0, reference_seconds = 0.0, seconds = 0.0;
+
+    /// First required gate that failed; nullptr when none did.
+    const GateVerdict* first_failure() const {
+        for (const GateVerdict& gate : gates)
+            if (gate.failed()) return &gate;
+        return nullptr;
+    }
+};
+
+/// What a run was made of and with.
+struct RunInfo {
+    std::string version, target, arch, kernels, command, started, machine, compiler;
+    std::uint64_t seed = 0;
+    bool seed_given = false; ///< the seed of the command replaced those of the cases
+    double seconds = 0.0;
+    std::int64_t jobs = 0;
+};
+
+} // namespace fmha::harness
