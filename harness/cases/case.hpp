@@ -12,20 +12,20 @@ enum class Tier : std::uint8_t { smoke, full, nightly };
 
 /// Input data sets (docs/gates.md; tolerances B.10 and the exact fills).
 enum class Fill : std::uint8_t {
-    normal,      ///< N
-    sharp,       ///< S
-    indexed,     ///< I
-    zeros,       ///< Z
-    huge,        ///< H
-    uniform,     ///< U
-    integers,    ///< T
-    edge_last,   ///< the last visible key wins, bit for bit
-    edge_first,  ///< the first visible key wins, bit for bit
-    rising,      ///< every key tile raises the running maximum
+    normal,     ///< N
+    sharp,      ///< S
+    indexed,    ///< I
+    zeros,      ///< Z
+    huge,       ///< H
+    uniform,    ///< U
+    integers,   ///< T
+    edge_last,  ///< the last visible key wins, bit for bit
+    edge_first, ///< the first visible key wins, bit for bit
+    rising,     ///< every key tile raises the running maximum
 };
 
-/// How the caller hands over the logical lengths of one side (N-3). `both` is an invalid problem and exists so
-/// that its refusal can be a case.
+/// How the caller hands over the logical lengths of one side (N-3). `both` is an invalid problem and exists
+/// so that its refusal can be a case.
 enum class LengthForm : std::uint8_t { none, seqlen, cu_seqlen, both };
 
 /// Named layouts of L-3: bhsd is perm 1, bshd perm 0.
@@ -39,8 +39,8 @@ enum class Expectation : std::uint8_t { pass, invalid_problem, no_kernel };
 /// One concrete forward case: everything that decides the bytes that run, nothing left to defaults elsewhere.
 /// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer.
 struct FwdCase {
-    std::string id;     ///< "fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7"
-    std::string about;  ///< the file's sentence
+    std::string id;    ///< "fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7"
+    std::string about; ///< the file's sentence
     Tier tier = Tier::smoke;
     std::vector<std::string> labels;
 
@@ -67,26 +67,26 @@ struct FwdCase {
     std::int64_t window_left = -1, window_right = -1, sink_size = 0;
 
     BiasType bias = BiasType::no_bias;
-    int bias_rank = 2;   ///< elementwise e:0, e:1, e:2; ALiBi a:0, a:1
+    int bias_rank = 2; ///< elementwise e:0, e:1, e:2; ALiBi a:0, a:1
     bool lse = true;
-    double logits_soft_cap = 0.0;  ///< 0 = off
+    double logits_soft_cap = 0.0; ///< 0 = off
     double p_drop = 0.0;
     std::uint64_t dropout_seed = 0, dropout_offset = 0;
     bool store_randval = false;
-    double scale_s = 0.0;  ///< 0 = 1/√hdim_q (H-3)
+    double scale_s = 0.0; ///< 0 = 1/√hdim_q (H-3)
     double scale_o = 1.0;
     SinkLogits sink_logits = SinkLogits::none;
     QScale qscale = QScale::no_scale;
     std::int64_t block_scale_q = 128, block_scale_k = 128;
 
     Fill fill = Fill::normal;
-    std::uint64_t seed = 1;  ///< of the data, the number after '@'
-    int repeats = 2;         ///< runs that must agree bit for bit
+    std::uint64_t seed = 1; ///< of the data, the number after '@'
+    int repeats = 2;        ///< runs that must agree bit for bit
     bool sampled_rows = false;
 
     Expectation expect = Expectation::pass;
-    std::string expect_rule;    ///< rule id or refusal reason that must be named, with expect != pass
-    std::string expect_kernel;  ///< glob that the planned kernel's name must match; empty = any
+    std::string expect_rule;   ///< rule id or refusal reason that must be named, with expect != pass
+    std::string expect_kernel; ///< glob that the planned kernel's name must match; empty = any
 
     friend bool operator==(const FwdCase&, const FwdCase&) = default;
 };

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fmha::harness {
+
+/// One field of the case language: the only place that knows how its text becomes part of a case and back.
+/// Reading files, names, overrides and error messages all go through this table.
+struct CaseField {
+    std::string_view name;
+    std::string takes; ///< what a value must be, completing "expected …"
+    /// Elementary fields that it sets: itself, or both halves of a compound such as `hdim`.
+    std::array<std::string_view, 2> sets;
+    bool (*read)(const nlohmann::ordered_json& value, FwdCase& into);
+    /// Canonical text, accepted back by `read_text`; empty when a compound cannot express the case.
+    std::string (*print)(const FwdCase& from);
+
+    bool compound() const { return sets[0] != name; }
+    std::span<const std::string_view> elementary() const { return {sets.data(), compound() ? 2U : 1U}; }
+};
+
+/// All fields: compounds first (so that a name is short), then the elementary ones, which together determine
+/// a case except for id, about, tier, labels and seed.
+std::span<const CaseField> case_fields();
+
+/// nullptr for an unknown name.
+const CaseField* find_field(std::string_view name);
+
+/// Reads the text of a name (`seqlen_k=129`), where numbers and lists are JSON and everything else is a
+/// string. False when the field does not take it.
+bool read_text(const CaseField& field, std::string_view text, FwdCase& into);
+
+/// "; did you mean X?" for the nearest candidate within two edits (or a third of the length), else "".
+std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates);
+
+/// `did_you_mean` over all field names.
+std::string did_you_mean_field(std::string_view text);
+
+} // namespace fmha::harness

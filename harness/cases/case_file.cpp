@@ -1,0 +1,211 @@
+#include "harness/cases/case_file.hpp"
+
+#include "harness/cases/case_name.hpp"
+#include "harness/cases/covering.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace fmha::harness {
+namespace {
+
+/// `prefix` times every alternative of `choices`, the alternatives fastest.
+std::vector<Settings> times(const std::vector<Settings>& prefix, const std::vector<Settings>& choices) {
+    std::vector<Settings> result;
+    result.reserve(prefix.size() * choices.size());
+    for (const auto& left : prefix)
+        for (const auto& right : choices) {
+            result.push_back(left);
+            result.back().insert(result.back().end(), right.begin(), right.end());
+        }
+    return result;
+}
+
+/// The exclusions of a cover as sets of level numbers, so that a row is judged without touching text.
+class LevelConstraints {
+  public:
+    LevelConstraints(const std::vector<Axis>& axes, const std::vector<Exclusion>& exclusions, Tier tier) {
+        for (const auto& exclusion : exclusions) {
+            Constraint constraint{{}, exclusion.why};
+            for (const auto& values : exclusion.any_of) {
+                const auto axis = std::ranges::find_if(axes, [&](const Axis& candidate) {
+                    return std::ranges::find(candidate.fields, values.front().field) !=
+                           candidate.fields.end();
+                });
+                const auto& levels = axis->choices.at(tier);
+                std::vector<bool> member(levels.size());
+                for (std::size_t level = 0; level < levels.size(); ++level)
+                    member[level] = std::ranges::any_of(levels[level], [&](const Setting& setting) {
+                        return std::ranges::find(values, setting) != values.end();
+                    });
+                constraint.parts.emplace_back(static_cast<std::size_t>(axis - axes.begin()),
+                                              std::move(member));
+            }
+            constraints_.push_back(std::move(constraint));
+        }
+    }
+
+    /// The first exclusion that the levels chosen so far fulfil, nullptr without one.
+    const std::string* why_forbidden(const LevelRow& row) const {
+        for (const auto& constraint : constraints_)
+            if (std::ranges::all_of(constraint.parts, [&](const auto& part) {
+                    const int level = row[part.first];
+                    return level >= 0 && part.second[static_cast<std::size_t>(level)];
+                }))
+                return &constraint.why;
+        return nullptr;
+    }
+
+  private:
+    struct Constraint {
+        std::vector<std::pair<std::size_t, std::vector<bool>>> parts;
+        std::string why;
+    };
+    std::vector<Constraint> constraints_;
+};
+
+std::vector<int> level_counts(const std::vector<Axis>& axes, Tier tier) {
+    std::vector<int> counts;
+    for (const auto& axis : axes) counts.push_back(static_cast<int>(axis.choices.at(tier).size()));
+    return counts;
+}
+
+std::string joined_text(const Settings& settings) {
+    std::vector<std::string_view> texts;
+    for (const auto& setting : settings) texts.push_back(setting.text);
+    return fmt::format("{}", fmt::join(texts, " "));
+}
+
+std::string joined_names(const std::vector<const CaseField*>& fields) {
+    std::vector<std::string_view> names;
+    for (const auto* field : fields) names.push_back(field->name);
+    return fmt::format("{}", fmt::join(names, ","));
+}
+
+} // namespace
+
+void apply(const Settings& settings, FwdCase& into) {
+    for (const auto& setting : settings)
+        if (!read_text(*setting.field, setting.text, into))
+            throw InputError(fmt::format("\"{}\" is not a value of {}; expected {}", setting.text,
+                                         setting.field->name, setting.field->takes));
+}
+
+FwdCase CaseFile::base(Tier tier) const {
+    FwdCase start;
+    start.about = about_;
+    start.labels = labels_;
+    start.tier = tier;
+    for (const auto& [field, values] : set_) apply({{field, values.at(tier)}}, start);
+    return start;
+}
+
+std::vector<Settings> CaseFile::covering_rows(Tier tier) const {
+    const LevelConstraints constraints(cover_, exclusions_, tier);
+    const auto rows = covering_array(level_counts(cover_, tier), [&](const LevelRow& row) {
+        return constraints.why_forbidden(row) != nullptr;
+    });
+    std::vector<Settings> result;
+    for (const auto& row : rows) {
+        Settings settings;
+        for (std::size_t f = 0; f < cover_.size(); ++f) {
+            const auto& level = cover_[f].choices.at(tier)[static_cast<std::size_t>(row[f])];
+            settings.insert(settings.end(), level.begin(), level.end());
+        }
+        result.push_back(std::move(settings));
+    }
+    return result;
+}
+
+std::optional<PairTable> CaseFile::pairs(Tier tier) const {
+    if (cover_.empty()) return std::nullopt;
+    PairTable table;
+    std::vector<std::pair<std::size_t, int>> where;
+    for (std::size_t f = 0; f < cover_.size(); ++f) {
+        const auto& levels = cover_[f].choices.at(tier);
+        for (std::size_t level = 0; level < levels.size(); ++level) {
+            table.levels.push_back({joined_names(cover_[f].fields), joined_text(levels[level])});
+            where.emplace_back(f, static_cast<int>(level));
+        }
+    }
+
+    const LevelConstraints constraints(cover_, exclusions_, tier);
+    const auto counts = level_counts(cover_, tier);
+    const Forbidden forbidden = [&](const LevelRow& row) {
+        return constraints.why_forbidden(row) != nullptr;
+    };
+    const auto rows = covering_rows(tier);
+    const auto has = [&](const Settings& row, std::size_t level) {
+        const auto [feature, number] = where[level];
+        return std::ranges::all_of(
+            cover_[feature].choices.at(tier)[static_cast<std::size_t>(number)],
+            [&](const Setting& setting) { return std::ranges::find(row, setting) != row.end(); });
+    };
+
+    table.cells.assign(table.levels.size(), std::vector<PairTable::Cell>(table.levels.size()));
+    for (std::size_t i = 0; i < table.levels.size(); ++i)
+        for (std::size_t j = i + 1; j < table.levels.size(); ++j) {
+            if (!table.pairs(i, j)) continue;
+            auto& cell = table.cells[i][j];
+            cell.cases =
+                std::ranges::count_if(rows, [&](const Settings& row) { return has(row, i) && has(row, j); });
+            if (cell.cases > 0) continue;
+            LevelRow alone(cover_.size(), -1);
+            alone[where[i].first] = where[i].second;
+            alone[where[j].first] = where[j].second;
+            if (const auto* why = constraints.why_forbidden(alone))
+                cell.why_not = *why;
+            else if (!complete_row(alone, counts, forbidden))
+                cell.why_not = "follows from the exclusions together";
+        }
+    return table;
+}
+
+std::vector<Settings> CaseFile::rows(Tier tier) const {
+    std::vector<Settings> result;
+    if (!product_.empty() || !cover_.empty() || also_.empty()) {
+        result.emplace_back();
+        for (const auto& axis : product_) result = times(result, axis.choices.at(tier));
+        if (!cover_.empty()) result = times(result, covering_rows(tier));
+    }
+    result.insert(result.end(), also_.begin(), also_.end());
+    return times(result, fill_.choices.at(tier));
+}
+
+std::vector<FwdCase> CaseFile::expand(Tier highest) const {
+    std::vector<FwdCase> cases;
+    std::set<std::string> seen;
+    for (const auto tier : tiers_) {
+        if (tier > highest) break;
+        std::set<std::string> seen_in_tier;
+        const auto start = base(tier);
+        for (const auto& row : rows(tier)) {
+            auto concrete = start;
+            apply(row, concrete);
+            concrete.id = name(concrete);
+            check_form(concrete, where_ + ": " + concrete.id);
+            if (!seen_in_tier.insert(concrete.id).second)
+                throw InputError(fmt::format("{}: the case {} appears twice", where_, concrete.id));
+            if (seen.insert(concrete.id).second) cases.push_back(std::move(concrete));
+        }
+    }
+    return cases;
+}
+
+std::string CaseFile::name(const FwdCase& concrete) const {
+    std::set<const CaseField*> varied;
+    for (const auto& axis : product_) varied.insert(axis.fields.begin(), axis.fields.end());
+    return print_name(stem_, concrete, base(tier()), varied);
+}
+
+FwdCase CaseFile::from_overrides(std::string_view overrides, const std::string& shown) const {
+    auto concrete = base(tier());
+    apply_overrides(overrides, shown, concrete);
+    return concrete;
+}
+
+} // namespace fmha::harness

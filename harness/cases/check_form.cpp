@@ -1,0 +1,156 @@
+#include "harness/cases/case_file.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace fmha::harness {
+namespace {
+
+/// Above this a tensor cannot be what someone meant: 2^32 elements are 8 GiB of fp16 and 32 GiB of the
+/// reference.
+constexpr double largest_tensor = 4294967296.0;
+constexpr std::int64_t exact_fill_keys = 4096;
+
+class FormCheck {
+  public:
+    FormCheck(const FwdCase& concrete, const std::string& where) : case_(concrete), where_(where) {}
+
+    void run() const {
+        side("q", case_.seqlen_q, case_.physical_q, case_.length_form_q);
+        side("k", case_.seqlen_k, case_.physical_k, case_.length_form_k);
+        wide();
+        size();
+        exact_fill();
+        if (case_.stride_padding < 0)
+            fail("stride_padding", case_.stride_padding, "expected 0 or more elements");
+        if (case_.sink_size < 0) fail("mask", case_.sink_size, "the number of sink tokens is negative");
+        if (case_.repeats < 1) fail("repeats", case_.repeats, "a case runs at least once");
+        if (case_.seqlen_q.empty()) fail("seqlen_q", "[]", "expected at least one length");
+    }
+
+  private:
+    template <class T>
+    [[noreturn]] void fail(std::string_view field, const T& value, std::string_view sentence) const {
+        throw InputError(fmt::format("{}: {}={}: {}", where_, field, value, sentence));
+    }
+
+    void list(const std::string& name, const std::vector<std::int64_t>& values) const {
+        for (const auto value : values) {
+            if (value < 0) fail(name, value, "a length is 0 or more");
+            if (value > std::numeric_limits<std::int32_t>::max()) fail(name, value, "lengths are below 2^31");
+        }
+        if (values.size() > 1 && static_cast<std::int64_t>(values.size()) != case_.batch)
+            fail(name, fmt::format("[{}]", fmt::join(values, ",")),
+                 fmt::format("has {} lengths for batch {}", values.size(), case_.batch));
+    }
+
+    void side(const std::string& letter, const std::vector<std::int64_t>& logical,
+              const std::vector<std::int64_t>& physical, LengthForm form) const {
+        const std::string logical_name = "seqlen_" + letter, physical_name = "physical_" + letter;
+        if (logical.empty()) fail(logical_name, "[]", "expected at least one length");
+        list(logical_name, logical);
+        list(physical_name, physical);
+        const auto entries = std::max(logical.size(), physical.size());
+        bool padded = false;
+        for (std::size_t b = 0; b < entries && !physical.empty(); ++b) {
+            const auto have = logical[std::min(b, logical.size() - 1)];
+            const auto allocated = physical[std::min(b, physical.size() - 1)];
+            if (have > allocated)
+                fail(logical_name, have,
+                     fmt::format("is longer than the allocated length {} of {}", allocated, physical_name));
+            padded = padded || have < allocated;
+        }
+        const bool uneven = std::ranges::adjacent_find(logical, std::ranges::not_equal_to{}) != logical.end();
+        if (case_.mode == Mode::batch) {
+            if (std::ranges::adjacent_find(physical, std::ranges::not_equal_to{}) != physical.end())
+                fail(physical_name, fmt::format("[{}]", fmt::join(physical, ",")),
+                     "entries of a batch have one allocated length (N-1); unequal ones need mode=group");
+            padded = padded || uneven;
+        }
+        if (padded && form == LengthForm::none)
+            fail("length_form_" + letter, "none",
+                 fmt::format("{} differs from what is allocated, so the kernel must be told: \"seqlen\" or "
+                             "\"cu_seqlen\"",
+                             logical_name));
+    }
+
+    void wide() const {
+        static constexpr std::array<std::string_view, 5> tensors{"", "q", "k", "v", "o"};
+        if (std::ranges::find(tensors, case_.wide_tensor) == tensors.end())
+            fail("wide_tensor", case_.wide_tensor, "expected q, k, v or o");
+        if (case_.wide_tensor.empty() != (case_.wide_batch_stride == 0))
+            fail("wide_batch_stride", case_.wide_batch_stride,
+                 "wide_tensor and wide_batch_stride are stated together");
+        if (!case_.wide_tensor.empty() && case_.mode == Mode::group)
+            fail("wide_tensor", case_.wide_tensor, "group mode has no batch stride");
+    }
+
+    void size() const {
+        const auto longest = [](const std::vector<std::int64_t>& logical,
+                                const std::vector<std::int64_t>& physical) {
+            const auto& lengths = physical.empty() ? logical : physical;
+            return static_cast<double>(std::ranges::max(lengths));
+        };
+        const double rows = longest(case_.seqlen_q, case_.physical_q),
+                     keys = longest(case_.seqlen_k, case_.physical_k);
+        const double batch = static_cast<double>(std::max<std::int64_t>(case_.batch, 1));
+        const double heads = static_cast<double>(std::max<std::int64_t>(case_.nhead_q, 1));
+        const double heads_k = static_cast<double>(std::max<std::int64_t>(case_.nhead_k, 1));
+        const double dim = static_cast<double>(std::max<std::int64_t>({case_.hdim_q, case_.hdim_v, 1}));
+        const auto limit = [&](const char* tensor, double elements) {
+            if (elements > largest_tensor)
+                fail(tensor, fmt::format("{:.3g} elements", elements),
+                     "more than 2^32 elements in one tensor");
+        };
+        limit("q or o", batch * heads * rows * dim);
+        limit("k or v", batch * heads_k * keys * dim);
+        if (case_.bias == BiasType::elementwise)
+            limit("bias",
+                  (case_.bias_rank == 2 ? batch : 1.0) * (case_.bias_rank > 0 ? heads : 1.0) * rows * keys);
+        if (case_.store_randval) limit("randval", batch * heads * rows * keys);
+    }
+
+    void exact_fill() const {
+        if (case_.fill != Fill::edge_last && case_.fill != Fill::edge_first) return;
+        const auto refuse = [&](std::string_view why) {
+            fail("fill", case_.fill == Fill::edge_last ? "edge_last" : "edge_first",
+                 fmt::format("the answer is exact only without {}", why));
+        };
+        if (case_.logits_soft_cap != 0.0) refuse("a logits soft-cap");
+        if (case_.p_drop != 0.0) refuse("dropout");
+        if (case_.bias != BiasType::no_bias) refuse("a finite bias");
+        if (case_.sink_logits != SinkLogits::none) refuse("sink logits");
+        if (case_.scale_s != 0.0) refuse("a softmax scale of its own");
+        if (std::ranges::max(case_.seqlen_k) > exact_fill_keys) refuse("more than 4096 keys");
+        if (element_bits_of(case_.data_type) < 16) refuse("8- or 4-bit types, whose digits need other bases");
+    }
+
+    static int element_bits_of(DataType type) {
+        switch (type) {
+        case DataType::fp32:
+            return 32;
+        case DataType::fp16:
+        case DataType::bf16:
+            return 16;
+        case DataType::mxfp4:
+            return 4;
+        default:
+            return 8;
+        }
+    }
+
+    const FwdCase& case_;
+    const std::string& where_;
+};
+
+} // namespace
+
+void check_form(const FwdCase& concrete, const std::string& where) {
+    FormCheck(concrete, where).run();
+}
+
+} // namespace fmha::harness

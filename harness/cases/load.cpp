@@ -1,0 +1,170 @@
+#include "harness/cases/load.hpp"
+
+#include "harness/cases/case_file.hpp"
+#include "harness/cases/shape_matrix.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace fmha::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_matrix(const fs::path& path) {
+    return path.extension() == ".yaml" || path.extension() == ".yml";
+}
+
+/// The stem of a file: its path below the root without ".json", or the path as given when it lies elsewhere.
+std::string stem_of(const fs::path& path, const fs::path& root) {
+    const auto below = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(root));
+    auto stem = below.empty() || *below.begin() == ".." ? path : below;
+    if (stem.extension() == ".json") stem.replace_extension();
+    return stem.generic_string();
+}
+
+/// The file or folder that `name` stands for: as given, or below the root, with or without ".json".
+fs::path find_path(const std::string& name, const fs::path& root) {
+    for (const auto& candidate :
+         {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")})
+        if (fs::exists(candidate)) return candidate;
+    throw InputError(fmt::format("{}: no case file, folder or case of that name (looked in {} and here)",
+                                 name, root.string()));
+}
+
+struct SplitName {
+    std::string stem, overrides;
+    std::optional<std::uint64_t> seed;
+};
+
+/// "stem[overrides]@seed" into its parts; nullopt for text that is not the name of one case.
+std::optional<SplitName> split_name(std::string_view name) {
+    SplitName parts;
+    const auto bracket = name.find('[');
+    const auto at = name.rfind('@');
+    if (bracket == std::string_view::npos && at == std::string_view::npos) return std::nullopt;
+    auto rest = name;
+    if (at != std::string_view::npos && (bracket == std::string_view::npos || at > name.rfind(']'))) {
+        std::uint64_t seed = 0;
+        const auto digits = name.substr(at + 1);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+        if (error != std::errc{} || end != digits.data() + digits.size())
+            throw InputError(
+                fmt::format("{}: the seed after '@' is not an integer from 0 to 2^64 - 1", name));
+        parts.seed = seed;
+        rest = name.substr(0, at);
+    }
+    if (bracket != std::string_view::npos) {
+        if (!rest.ends_with(']')) throw InputError(fmt::format("{}: '[' without a closing ']'", name));
+        parts.overrides = rest.substr(bracket + 1, rest.size() - bracket - 2);
+        rest = rest.substr(0, bracket);
+    }
+    parts.stem = rest;
+    return parts;
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path());
+    std::ranges::sort(files);
+    if (files.empty()) throw InputError(fmt::format("{}: the folder has no case file", folder.string()));
+    return files;
+}
+
+void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<FwdCase>& into) {
+    if (is_matrix(path)) {
+        std::ranges::move(load_shape_matrix(path, options.tier), std::back_inserter(into));
+        return;
+    }
+    const auto file = CaseFile::read(path, stem_of(path, options.root));
+    if (!options.family.empty() && file.family() != options.family) return;
+    auto cases = file.expand(options.tier);
+    if (cases.empty() && named)
+        throw InputError(fmt::format("{}: has no case up to the tier asked for; its lowest tier is above it",
+                                     path.string()));
+    std::ranges::move(cases, std::back_inserter(into));
+}
+
+} // namespace
+
+std::uint64_t case_seed(std::uint64_t run_seed, std::string_view name) {
+    // FNV-1a over the name, then the finaliser of SplitMix64: fixed for ever, since seeds are part of names.
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    for (const char c : name.substr(0, name.rfind('@')))
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    hash += run_seed * 0x9E3779B97F4A7C15ULL;
+    hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+    hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBULL;
+    return hash ^ (hash >> 31U);
+}
+
+FwdCase load_case(std::string_view name, const fs::path& root) {
+    const auto parts = split_name(name);
+    if (!parts) throw InputError(fmt::format("{}: not the name of one case, which ends in \"@seed\"", name));
+    if (!matrix_path(parts->stem).empty())
+        return load_matrix_case(parts->stem, parts->overrides, parts->seed);
+    const auto path = find_path(parts->stem, root);
+    if (!fs::is_regular_file(path))
+        throw InputError(fmt::format("{}: {} is not a case file", name, path.string()));
+    const auto file = CaseFile::read(path, stem_of(path, root));
+    auto concrete = file.from_overrides(parts->overrides, std::string(name));
+    if (parts->seed) concrete.seed = *parts->seed;
+    concrete.id = file.name(concrete);
+    check_form(concrete, concrete.id);
+    return concrete;
+}
+
+std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options) {
+    if (!fs::is_directory(options.root))
+        throw InputError(fmt::format("{}: the folder of case files does not exist", options.root.string()));
+    std::vector<FwdCase> cases;
+    const auto everything = std::vector<std::string>{options.root.string()};
+    for (const auto& argument : arguments.empty() ? everything : arguments) {
+        if (split_name(argument) && !fs::exists(argument)) {
+            cases.push_back(load_case(argument, options.root));
+            continue;
+        }
+        const auto path = find_path(argument, options.root);
+        if (fs::is_directory(path))
+            for (const auto& file : files_below(path)) add_file(file, options, /*named=*/false, cases);
+        else
+            add_file(path, options, /*named=*/true, cases);
+    }
+    if (options.run_seed)
+        for (auto& concrete : cases) {
+            concrete.seed = case_seed(*options.run_seed, concrete.id);
+            concrete.id = concrete.id.substr(0, concrete.id.rfind('@')) + fmt::format("@{}", concrete.seed);
+        }
+    std::set<std::string_view> seen;
+    for (const auto& concrete : cases)
+        if (!seen.insert(concrete.id).second)
+            throw InputError(fmt::format("the case {} appears twice", concrete.id));
+    return cases;
+}
+
+Shard parse_shard(std::string_view text) {
+    Shard shard;
+    const auto slash = text.find('/');
+    const auto number = [](std::string_view digits, std::uint64_t& into) {
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
+        return error == std::errc{} && end == digits.data() + digits.size();
+    };
+    if (slash == std::string_view::npos || !number(text.substr(0, slash), shard.index) ||
+        !number(text.substr(slash + 1), shard.count) || shard.index < 1 || shard.index > shard.count)
+        throw InputError(fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n", text));
+    return shard;
+}
+
+std::vector<FwdCase> take_shard(const std::vector<FwdCase>& cases, Shard shard) {
+    std::vector<FwdCase> mine;
+    for (std::size_t i = shard.index - 1; i < cases.size(); i += shard.count) mine.push_back(cases[i]);
+    return mine;
+}
+
+} // namespace fmha::harness

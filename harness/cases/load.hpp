@@ -1,0 +1,48 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fmha::harness {
+
+struct LoadOptions {
+    std::filesystem::path root = "cases"; ///< where relative stems such as "fwd/tails" live
+    Tier tier = Tier::smoke;              ///< highest tier taken; tiers are cumulative
+    std::string family{};                 ///< only this one; empty = all
+    /// Every case gets a seed of its own derived from this one and its name; without it the files' seeds
+    /// apply.
+    std::optional<std::uint64_t> run_seed{};
+};
+
+/// Shard `index` of `count`, counted from 1.
+struct Shard {
+    std::uint64_t index = 1, count = 1;
+};
+
+/// Expands what a user names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path), a
+/// folder (all its case files in alphabetical order), an upstream shape matrix (*.yaml, *.yml), or the
+/// printed name of one case, which gives exactly that case whatever the tier. No arguments = everything under
+/// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything
+/// unreadable is an InputError.
+std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options);
+
+/// One case by its printed name.
+FwdCase load_case(std::string_view name, const std::filesystem::path& root);
+
+/// "i/n" with 1 ≤ i ≤ n; InputError otherwise.
+Shard parse_shard(std::string_view text);
+
+/// Every n-th case, so that a file's slow and quick cases spread over the shards.
+std::vector<FwdCase> take_shard(const std::vector<FwdCase>& cases, Shard shard);
+
+/// Seed of the case called `name` (its own seed stripped) in a run with `run_seed`; stable across builds and
+/// machines.
+std::uint64_t case_seed(std::uint64_t run_seed, std::string_view name);
+
+} // namespace fmha::harness

@@ -1,0 +1,262 @@
+#include "harness/cases/shape_matrix.hpp"
+
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_file.hpp"
+#include "harness/cases/case_name.hpp"
+#include "harness/cases/strict_json.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+
+namespace fmha::harness {
+namespace {
+
+/// One axis of a test; the order of the table is the order of the product, first slowest.
+struct MatrixAxis {
+    std::string_view key, fallback;
+    void (*set)(const YAML::Node& value, FwdCase& into);
+};
+
+/// Throws YAML::Exception for text that is none of `first` (the default) … as the other readers do.
+BiasType bias_of(const std::string& text, const YAML::Node& value) {
+    if (text == "none") return BiasType::no_bias;
+    if (text == "elementwise") return BiasType::elementwise;
+    if (text == "alibi") return BiasType::alibi;
+    throw YAML::RepresentationException(value.Mark(), "expected none, elementwise or alibi");
+}
+
+const std::array<MatrixAxis, 12>& axes() {
+    using N = const YAML::Node&;
+    static const std::array<MatrixAxis, 12> table{{
+        {"batch", "1", [](N v, FwdCase& c) { c.batch = v.as<std::int64_t>(); }},
+        {"seqlen_q", "1024", [](N v, FwdCase& c) { c.seqlen_q = {v.as<std::int64_t>()}; }},
+        {"seqlen_k", "1024", [](N v, FwdCase& c) { c.seqlen_k = {v.as<std::int64_t>()}; }},
+        {"nhead_q", "16", [](N v, FwdCase& c) { c.nhead_q = v.as<std::int64_t>(); }},
+        {"nhead_k", "16", [](N v, FwdCase& c) { c.nhead_k = v.as<std::int64_t>(); }},
+        {"hdim_q", "128", [](N v, FwdCase& c) { c.hdim_q = v.as<std::int64_t>(); }},
+        {"hdim_v", "128", [](N v, FwdCase& c) { c.hdim_v = v.as<std::int64_t>(); }},
+        {"dtype", "fp16",
+         [](N v, FwdCase& c) {
+             const auto type = parse_enum<DataType>(v.as<std::string>());
+             if (!type)
+                 throw YAML::RepresentationException(v.Mark(), "expected " + allowed_names<DataType>());
+             c.data_type = *type;
+             const bool float_type =
+                 *type == DataType::fp32 || *type == DataType::fp16 || *type == DataType::bf16;
+             c.qscale = float_type ? QScale::no_scale : QScale::pertensor;
+         }},
+        {"mask", "no_mask",
+         [](N v, FwdCase& c) {
+             const auto text = v.as<std::string>();
+             if (text != "no_mask" && text != "top_left")
+                 throw YAML::RepresentationException(v.Mark(), "expected no_mask or top_left");
+             c.mask = text == "top_left" ? MaskType::top_left : MaskType::no_mask;
+             c.window_right = text == "top_left" ? 0 : -1;
+         }},
+        {"bias", "none",
+         [](N v, FwdCase& c) {
+             c.bias = bias_of(v.as<std::string>(), v);
+             // Shared by batch and heads: the file gives no rank, and a full bias of its longest shapes is no
+             // test.
+             c.bias_rank = c.bias == BiasType::no_bias ? FwdCase{}.bias_rank : 0;
+         }},
+        {"dropout", "0.0",
+         [](N v, FwdCase& c) {
+             c.p_drop = v.as<double>();
+             c.dropout_seed = c.p_drop > 0 ? 123 : 0;
+             c.dropout_offset = c.p_drop > 0 ? 1024 : 0;
+         }},
+        {"lse", "false", [](N v, FwdCase& c) { c.lse = v.as<bool>(); }},
+    }};
+    return table;
+}
+
+/// Head dimension of the largest forward kernel of a type.
+std::int64_t largest_hdim(DataType type) {
+    return type == DataType::fp8fp32 ? 128 : 256;
+}
+
+void predict(FwdCase& shape) {
+    const auto expect = [&shape](Expectation expectation, const char* rule) {
+        shape.expect = expectation;
+        shape.expect_rule = rule;
+    };
+    if (shape.nhead_k <= 0 || shape.nhead_q % shape.nhead_k != 0)
+        expect(Expectation::invalid_problem, "H-1");
+    else if (shape.hdim_q % 8 != 0 || shape.hdim_v % 8 != 0)
+        expect(Expectation::invalid_problem, "H-2");
+    else if (shape.hdim_q > largest_hdim(shape.data_type))
+        expect(Expectation::no_kernel, "hdim_q");
+    else if (shape.hdim_v > largest_hdim(shape.data_type))
+        expect(Expectation::no_kernel, "hdim_v");
+}
+
+/// Rows to sample instead of computing the whole reference: above about a second of it.
+bool is_large(const FwdCase& shape) {
+    return 4.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.nhead_q) *
+               static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.seqlen_k[0]) *
+               static_cast<double>(shape.hdim_q) >
+           2e9;
+}
+
+class MatrixReader {
+  public:
+    MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
+        try {
+            top_ = YAML::Load(read_text_file(path.string()));
+        } catch (const YAML::Exception& error) {
+            throw InputError(fmt::format("{}: not valid YAML: {}", where_, error.what()));
+        }
+        if (!top_.IsMap()) throw InputError(fmt::format("{}: expected a map with forward_tests", where_));
+        static constexpr std::array<std::string_view, 4> keys{"test_categories", "execution_settings",
+                                                              "forward_tests", "backward_tests"};
+        check_keys(top_, keys, where_);
+    }
+
+    std::vector<FwdCase> shapes(Tier highest) {
+        std::vector<FwdCase> result;
+        const auto section = top_["forward_tests"];
+        if (!section || !section.IsMap())
+            throw InputError(fmt::format("{}: forward_tests is missing or not a map of tiers", where_));
+        static constexpr auto tier_names = [] {
+            std::array<std::string_view, EnumTable<Tier>::names.size()> names;
+            std::ranges::transform(EnumTable<Tier>::names, names.begin(), &EnumName<Tier>::name);
+            return names;
+        }();
+        check_keys(section, tier_names, where_ + ": forward_tests");
+        for (const auto& [tier, name] : EnumTable<Tier>::names) {
+            if (tier > highest) break;
+            const auto tests = section[std::string(name)];
+            if (!tests) continue;
+            if (!tests.IsSequence())
+                throw InputError(fmt::format("{}: forward_tests.{}: expected a list of tests", where_, name));
+            for (const auto& test : tests) add_test(test, tier, result);
+        }
+        return result;
+    }
+
+    /// An empty case of the test called `name`; InputError when the file has none of that name.
+    FwdCase blank_of(const std::string& name) const {
+        for (const auto& tier : top_["forward_tests"])
+            for (const auto& test : tier.second)
+                if (test["name"] && test["name"].as<std::string>() == name) return blank(test, name);
+        throw InputError(fmt::format("{}: forward_tests has no test called {}", where_, name));
+    }
+
+  private:
+    static FwdCase blank(const YAML::Node& test, const std::string& name) {
+        FwdCase shape;
+        shape.about = test["description"] ? test["description"].as<std::string>() : name;
+        shape.labels = {"matrix"};
+        return shape;
+    }
+
+    void check_keys(const YAML::Node& map, std::span<const std::string_view> known,
+                    const std::string& at) const {
+        std::vector<std::string> seen;
+        for (const auto& entry : map) {
+            const auto key = entry.first.as<std::string>();
+            if (std::ranges::find(known, key) == known.end())
+                throw InputError(fmt::format("{}: {} is not a key of a shape matrix{}", at, key,
+                                             did_you_mean(key, known)));
+            if (std::ranges::find(seen, key) != seen.end())
+                throw InputError(fmt::format("{}: key \"{}\" appears twice", at, key));
+            seen.push_back(key);
+        }
+    }
+
+    void add_test(const YAML::Node& test, Tier tier, std::vector<FwdCase>& into) {
+        if (!test.IsMap() || !test["name"] || !test["name"].IsScalar())
+            throw InputError(
+                fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
+        const auto name = test["name"].as<std::string>();
+        const std::string at = where_ + ": " + name;
+        std::vector<std::string_view> known{"name", "description", "layout", "has_dbias", "is_deterministic"};
+        for (const auto& axis : axes()) known.push_back(axis.key);
+        check_keys(test, known, at);
+
+        auto shape = blank(test, name);
+        shape.tier = tier;
+        expand(test, at, name, 0, shape, into);
+    }
+
+    void expand(const YAML::Node& test, const std::string& at, const std::string& name, std::size_t depth,
+                const FwdCase& so_far, std::vector<FwdCase>& into) {
+        if (depth == axes().size()) {
+            into.push_back(so_far);
+            finish(into.back(), at, name);
+            return;
+        }
+        const auto& axis = axes()[depth];
+        const auto values = test[std::string(axis.key)];
+        if (!values) {
+            auto next = so_far;
+            axis.set(YAML::Load(std::string(axis.fallback)), next);
+            return expand(test, at, name, depth + 1, next, into);
+        }
+        if (!values.IsSequence() || values.size() == 0)
+            throw InputError(fmt::format("{}: {}: expected a list of values", at, axis.key));
+        for (const auto& value : values) {
+            auto next = so_far;
+            try {
+                axis.set(value, next);
+            } catch (const YAML::Exception& error) {
+                throw InputError(fmt::format("{}: {}: {} is not allowed: {}", at, axis.key,
+                                             value.IsScalar() ? value.Scalar() : "a nested value",
+                                             error.msg));
+            }
+            expand(test, at, name, depth + 1, next, into);
+        }
+    }
+
+    void finish(FwdCase& shape, const std::string& at, const std::string& name) {
+        predict(shape);
+        if (is_large(shape)) {
+            shape.sampled_rows = true;
+            shape.repeats = 1;
+        }
+        const auto bare = print_name(name, shape, FwdCase{}, {});
+        const auto count = ++occurrences_[bare];
+        const auto stem = fmt::format("{}/{}{}", where_, name, count > 1 ? fmt::format("#{}", count) : "");
+        shape.id = print_name(stem, shape, FwdCase{}, {});
+        check_form(shape, at);
+    }
+
+    std::string where_;
+    YAML::Node top_;
+    std::map<std::string, int> occurrences_;
+};
+
+} // namespace
+
+std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest) {
+    return MatrixReader(path).shapes(highest);
+}
+
+FwdCase load_matrix_case(const std::string& stem, const std::string& overrides,
+                         std::optional<std::uint64_t> seed) {
+    const auto path = matrix_path(stem);
+    const auto test = stem.substr(path.generic_string().size() + 1);
+    auto shape = MatrixReader(path).blank_of(test.substr(0, test.find('#')));
+    apply_overrides(overrides, stem, shape);
+    if (seed) shape.seed = *seed;
+    shape.id = print_name(stem, shape, FwdCase{}, {});
+    check_form(shape, shape.id);
+    return shape;
+}
+
+std::filesystem::path matrix_path(std::string_view stem) {
+    for (const std::string_view ending : {".yaml/", ".yml/"})
+        if (const auto found = stem.find(ending); found != std::string_view::npos)
+            return stem.substr(0, found + ending.size() - 1);
+    return {};
+}
+
+} // namespace fmha::harness
