@@ -126,21 +126,6 @@ class FormCheck {
         if (case_.sink_logits != SinkLogits::none) refuse("sink logits");
         if (case_.scale_s != 0.0) refuse("a softmax scale of its own");
         if (std::ranges::max(case_.seqlen_k) > exact_fill_keys) refuse("more than 4096 keys");
-        if (element_bits_of(case_.data_type) < 16) refuse("8- or 4-bit types, whose digits need other bases");
-    }
-
-    static int element_bits_of(DataType type) {
-        switch (type) {
-        case DataType::fp32:
-            return 32;
-        case DataType::fp16:
-        case DataType::bf16:
-            return 16;
-        case DataType::mxfp4:
-            return 4;
-        default:
-            return 8;
-        }
     }
 
     const FwdCase& case_;
