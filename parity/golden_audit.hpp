@@ -1,0 +1,35 @@
+#pragma once
+
+#include "parity/golden_file.hpp"
+#include "parity/report.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace fmha::parity {
+
+/// What to audit; empty lists mean everything that the architecture files or the golden folder know.
+struct GoldenScope {
+    std::vector<catalog::RuleSet> rules;
+    std::vector<ArchName> archs;
+    bool with_sweep = true; ///< the sweep has millions of names and takes longer than all others together
+};
+
+/// Compares what the rule sets enumerate now with the golden files. Each changed list is a failure that says
+/// what it was and what it is; the names that were lost and gained follow with the rule or table entry
+/// responsible. A combination without golden file, or a golden file without architecture, is a failure.
+AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
+                         const GoldenScope& scope);
+
+/// Writes the facts of today as golden files and records the reason in each file that changed. Returns one
+/// sentence for each file. Throws InputError for an empty reason. `date` is written as it is.
+std::vector<std::string> accept_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
+                                       const GoldenScope& scope, const std::string& reason,
+                                       const std::string& date);
+
+/// The reasons for which `why` lists or does not list a name of `request`, as one sentence.
+std::string cause_sentence(const arch::ArchSet& archs, const catalog::Request& request,
+                           const std::string& name);
+
+} // namespace fmha::parity

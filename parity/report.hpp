@@ -1,0 +1,50 @@
+#pragma once
+
+#include "parity/set_difference.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fmha::parity {
+
+/// One thing that was compared.
+struct Check {
+    std::string subject;               ///< "ck gfx950", "fwd gfx942 ck_default"
+    std::int64_t compared = 0;         ///< facts, names or problems that were looked at
+    std::string unit;                  ///< what `compared` counts, plural
+    std::vector<std::string> failures; ///< one sentence each; empty = as expected
+    std::vector<std::string> notes;    ///< worth knowing, no failure
+    std::optional<SetDifference> difference;
+
+    bool ok() const { return failures.empty() && (!difference || difference->empty()); }
+};
+
+/// The result of an audit. An audit that compared nothing has failed.
+struct AuditReport {
+    std::string title;
+    std::vector<Check> checks;
+    /// A difference is the answer and not a failure (rule sets that are known to differ).
+    bool differences_are_failures = true;
+
+    std::int64_t compared() const;
+    bool ok() const;
+    /// Why it is not ok when no check says so; empty otherwise.
+    std::string verdict() const;
+};
+
+/// For people: a table of the checks, then each failure and difference with its cause, at most
+/// `examples` names for each.
+std::string to_text(const AuditReport& report, std::size_t examples = 3);
+
+/// For programs: everything, with every name.
+nlohmann::ordered_json to_json(const AuditReport& report);
+
+/// A section for the page of a run: one `<section>` element without scripts or styles of its own.
+std::string to_html_section(const AuditReport& report, std::size_t examples = 20);
+
+} // namespace fmha::parity
