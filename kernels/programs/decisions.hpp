@@ -1,0 +1,39 @@
+#pragma once
+
+#include "kernels/programs/mask.hpp"
+#include "kernels/programs/matrix.hpp"
+#include "kernels/programs/philox.hpp"
+
+namespace fmha::kernels {
+
+/// The scalar decisions of the forward program that are the same on every target. A block context derives
+/// from this struct; a test context hides single members to make a kernel wrong in one known way.
+struct Decisions {
+    FMHA_DEVICE Entry entry(const FwdArgs& args, std::int64_t b) const { return Entry::of(args, b); }
+
+    /// KV head that serves query head h (H-1).
+    FMHA_DEVICE std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
+        return h / (args.nhead_q / args.nhead_k);
+    }
+    FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }
+    FMHA_DEVICE float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
+        return args.alibi_slopes[b * args.alibi_stride + h];
+    }
+    FMHA_DEVICE float scale(const FwdArgs& args) const { return args.scale_s; }
+
+    /// A natural-log quantity in the base-2 units of the scores.
+    FMHA_DEVICE float to_base2(float natural) const { return natural * 1.44269504088896341F; }
+
+    /// What the sink logit adds to a row's total when it is the running maximum (K-6).
+    FMHA_DEVICE float sink_mass(float sink) const { return sink > -__builtin_inff() ? 1.0F : 0.0F; }
+
+    /// 1/p_undrop, applied once to the output row (D-2).
+    FMHA_DEVICE float dropout_rescale(const Dropout& dropout) const {
+        return dropout.on ? 1.0F / dropout.kept : 1.0F;
+    }
+
+    /// LSE of a row from its maximum in natural units and ln of its total (F-7).
+    FMHA_DEVICE float lse(float maximum, float log_total) const { return maximum + log_total; }
+};
+
+} // namespace fmha::kernels

@@ -1,0 +1,135 @@
+#pragma once
+
+#include "kernels/programs/decisions.hpp"
+
+namespace fmha::kernels {
+
+/// What one block computes: query rows [q_tile·m0, …) and output channels [v_tile·n1, …) of one (entry,
+/// head).
+struct FwdItem {
+    std::int64_t b = 0, h = 0, q_tile = 0, v_tile = 0;
+};
+
+/// Forward attention (F-1 … F-10). One block owns m0 query rows of one (entry, head) and streams the keys
+/// past them:
+///   query   (m0, hdim_q)  operand
+///   scores  (m0, n0)      accumulator  logits of one key tile in base 2, then probabilities exp2(score −
+///   top) top     (m0)          rows         running maximum, starts at the sink logit or −∞ total   (m0)
+///   rows         running sum of exp2(score − top), starts with the sink's share out     (m0, n1) accumulator
+///   Σ weight·value, not yet divided by total
+/// Logits carry log2 e, so the exponential is exp2 everywhere and only the stored LSE returns to natural
+/// units. kernels/programs/README.md describes the operations of the context.
+template <class Ctx>
+FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
+    const auto& cfg = ctx.cfg();
+    const auto& has = cfg.signature;
+    const Tile& tile = cfg.algorithm.tile;
+    constexpr float ln2 = 0.693147180559945309F;
+    constexpr float never = -__builtin_inff();
+
+    const Entry entry = ctx.entry(args, item.b);
+    const std::int64_t row0 = item.q_tile * tile.m0;
+    if (row0 >= entry.seqlen_q) return;
+    if (has.skip_min_seqlen_q && args.min_seqlen_q > 0 && entry.seqlen_q <= args.min_seqlen_q) return;
+
+    const std::int64_t hk = ctx.kv_head(args, item.h);
+    const FwdMatrices in = FwdMatrices::of(cfg, args, entry, item.b, item.h, hk);
+    const Descales descale = Descales::of(cfg, args, item.b, item.h, hk);
+    const std::int64_t channel0 = item.v_tile * tile.n1;
+    const bool owns_rows = item.v_tile == 0; // the first column block stores what exists once per row
+
+    const Mask mask = ctx.mask(Mask::of(args.mask, has.mask, has.has_sink, entry.seqlen_q, entry.seqlen_k));
+    const KeyTiles tiles = KeyTiles::of(mask, row0, tile.m0, in.k.rows.read, tile.n0);
+    const Alibi alibi =
+        has.bias == BiasType::alibi
+            ? Alibi::of(args.mask, ctx.alibi_slope(args, item.b, item.h), entry.seqlen_q, entry.seqlen_k)
+            : Alibi{};
+    const Dropout dropout = Dropout::of(args, has.has_dropout, item.b, item.h);
+    const float sink = has.has_sink_logit && args.sink_logit != nullptr ? args.sink_logit[item.h] : never;
+    const float sink_top = ctx.to_base2(sink);
+
+    auto query = ctx.query();
+    auto key = ctx.key();
+    auto value = ctx.value();
+    auto scores = ctx.scores();
+    auto out = ctx.output();
+    auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
+
+    ctx.load(query, in.q, row0, 0);
+    ctx.fill(out, 0.0F);
+    ctx.fill(top, sink_top);
+    ctx.fill(total, ctx.sink_mass(sink));
+    ctx.prefetch(in.k, tiles.first());
+    ctx.commit();
+
+    for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
+        const std::int64_t key0 = t * tile.n0;
+        ctx.visit(item, t);
+        ctx.prefetch(in.v, t);
+        ctx.commit();
+
+        ctx.wait(1); // the keys are there, the values may still be on their way
+        ctx.fill(scores, 0.0F);
+        for (std::int64_t c = 0; c < in.q.cols.read; c += tile.k0) {
+            ctx.load_transposed(key, in.k, key0, c);
+            ctx.product(scores, query, c, key);
+        }
+        if (tiles.next(t) < tiles.end) ctx.prefetch(in.k, tiles.next(t));
+        ctx.commit();
+
+        const float scale = ctx.scale(args) * descale.q_at(args, row0) * descale.k_at(args, key0);
+        if (has.has_logits_soft_cap)
+            ctx.soft_cap(scores, scale / args.logits_soft_cap, ctx.to_base2(args.logits_soft_cap));
+        else
+            ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
+
+        if (has.bias == BiasType::elementwise) ctx.add_bias(scores, in.bias, row0, key0);
+        if (has.bias == BiasType::alibi)
+            ctx.map(scores, [&ctx, at = TileAlibi::of(alibi, row0, key0)](float s, int r, int c) {
+                return s + ctx.to_base2(at.at(r, c));
+            });
+
+        const TileMask seen = TileMask::of(mask, row0, key0, in.k.rows.read);
+        if (!seen.sees_all(tile.m0, tile.n0))
+            ctx.map(scores,
+                    [seen](float s, int r, int c) { return seen.sees(r, c) ? s : -__builtin_inff(); });
+
+        ctx.raise_to_row_max(top, shrink,
+                             scores); // shrink = exp2(old top − new top); 1 where no key is visible yet
+        ctx.exp2_minus(scores, top);  // a row that has seen nothing stays 0, not NaN
+        ctx.scale_rows(total, shrink);
+        ctx.add_row_sums(total, scores);
+        ctx.scale_rows(out, shrink);
+
+        if (dropout.on) {
+            auto random = ctx.random_bytes();
+            ctx.generate(random, dropout.squares, row0, key0);
+            ctx.drop(scores, random, dropout.threshold);
+            if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, key0);
+        }
+
+        auto weights = ctx.narrow(scores);
+        ctx.wait(1); // the values are there
+        for (std::int64_t k = 0; k < tile.n0 && key0 + k < in.v.rows.read; k += tile.k1) {
+            ctx.load(value, in.v, key0 + k, channel0);
+            ctx.product(out, weights, k, value, descale.v_at(args, key0));
+        }
+    }
+
+    if (has.has_lse && args.lse.present() && owns_rows) {
+        auto lse = ctx.rows();
+        ctx.map_rows(lse, top, total, [&ctx, sink, sink_top](float m, float sum) {
+            // A row that the sink alone decides must return the sink exactly, hence no round trip
+            // through base 2.
+            return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
+        });
+        ctx.store(in.lse, lse, row0);
+    }
+    const float output_scale = args.scale_o * descale.v * ctx.dropout_rescale(dropout) * ctx.weight_unit();
+    ctx.map_rows(shrink, total, total,
+                 [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
+    ctx.scale_rows(out, shrink);
+    ctx.store(in.o, out, row0, channel0);
+}
+
+} // namespace fmha::kernels

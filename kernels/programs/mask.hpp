@@ -1,0 +1,141 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+#include "kernels/programs/device.hpp"
+
+#include <cstdint>
+
+/// The kernels' masks, key-tile ranges and ALiBi (sections 9, 10, 11.1).
+namespace fmha::kernels {
+
+/// Clamped, so that tile-relative positions fit 32-bit lanes; beyond ±2^29 every comparison inside a tile has
+/// the same outcome.
+FMHA_DEVICE constexpr std::int32_t tile_relative(std::int64_t position) {
+    constexpr std::int64_t far = std::int64_t{1} << 29;
+    return static_cast<std::int32_t>(position > far ? far : position < -far ? -far : position);
+}
+
+/// Row i sees keys i − y + 1 ≤ j < i + x (M-3), and of the first `sink` keys those below i + x, if i <
+/// sink_rows.
+struct Mask {
+    std::int64_t x = 0, y = 0;
+    std::int64_t sink = 0, sink_rows = 0;
+
+    /// Coordinates of `mask` for logical lengths; a kernel of class `none` hides nothing, of class `causal`
+    /// has no lower bound (M-6).
+    FMHA_DEVICE static constexpr Mask of(const MaskArgs& mask, MaskClass kernel, bool sink_tokens,
+                                         std::int64_t seqlen_q, std::int64_t seqlen_k) {
+        Mask out{seqlen_k, seqlen_q, 0, 0}; // vacuous bounds
+        if (kernel == MaskClass::none || mask.type == MaskType::no_mask) return out;
+        if (mask.type == MaskType::window_generic) {
+            out.x = mask.right + 1;
+            out.y = mask.left + 1;
+        } else {
+            const std::int64_t anchor = mask.type == MaskType::bottom_right ? seqlen_k - seqlen_q : 0;
+            if (mask.right >= 0) out.x = 1 + mask.right + anchor;
+            if (mask.left >= 0) out.y = 1 + mask.left - anchor;
+            if (sink_tokens && out.y < seqlen_q) {
+                out.sink = mask.sink;
+                out.sink_rows = seqlen_k;
+            }
+        }
+        if (kernel == MaskClass::causal) {
+            out.y = seqlen_q;
+            out.sink = 0;
+        }
+        return out;
+    }
+};
+
+/// Which key tiles a block of query rows visits: the tiles of the sink prefix, then those of the window.
+struct KeyTiles {
+    std::int64_t prefix_end = 0; ///< tiles [0, prefix_end) hold visible sink keys outside the window
+    std::int64_t begin = 0, end = 0;
+
+    FMHA_DEVICE constexpr std::int64_t first() const { return prefix_end > 0 ? 0 : begin; }
+    FMHA_DEVICE constexpr std::int64_t next(std::int64_t tile) const {
+        return tile + 1 == prefix_end ? begin : tile + 1;
+    }
+
+    /// Tiles of `n0` keys that some row of [row0, row0 + rows) sees; keys ≥ `key_count` do not exist.
+    FMHA_DEVICE static constexpr KeyTiles of(const Mask& mask, std::int64_t row0, std::int64_t rows,
+                                             std::int64_t key_count, std::int64_t n0) {
+        const std::int64_t last_row = row0 + rows - 1;
+        std::int64_t first_key = row0 - mask.y + 1;
+        std::int64_t end_key = last_row + mask.x;
+        if (first_key < 0) first_key = 0;
+        if (end_key > key_count) end_key = key_count;
+        std::int64_t sink_keys = row0 < mask.sink_rows ? mask.sink : 0;
+        if (sink_keys > end_key) sink_keys = end_key;
+
+        KeyTiles tiles;
+        if (first_key < end_key) tiles = {0, first_key / n0, (end_key + n0 - 1) / n0};
+        if (sink_keys > 0) {
+            const std::int64_t prefix = (sink_keys + n0 - 1) / n0;
+            if (first_key >= end_key)
+                tiles = {0, 0, prefix};
+            else if (prefix >= tiles.begin)
+                tiles.begin = 0;
+            else
+                tiles.prefix_end = prefix;
+        }
+        return tiles;
+    }
+};
+
+/// Visibility inside one tile of scores, in tile-relative rows and columns.
+struct TileMask {
+    std::int32_t lower = 0;   ///< column ≥ row + lower, or a sink
+    std::int32_t upper = 0;   ///< column < row + upper
+    std::int32_t columns = 0; ///< column < columns: keys that exist
+    std::int32_t sink_columns = 0, sink_rows = 0;
+
+    FMHA_DEVICE static constexpr TileMask of(const Mask& mask, std::int64_t row0, std::int64_t key0,
+                                             std::int64_t key_count) {
+        return {tile_relative(row0 - mask.y + 1 - key0), tile_relative(row0 + mask.x - key0),
+                tile_relative(key_count - key0), tile_relative(mask.sink - key0),
+                tile_relative(mask.sink_rows - row0)};
+    }
+    FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column) const {
+        const bool in_window = column >= row + lower;
+        const bool in_sink = (column < sink_columns) & (row < sink_rows);
+        return (column < columns) & (column < row + upper) & (in_window | in_sink);
+    }
+    /// True when no element of a rows × cols tile is hidden.
+    FMHA_DEVICE constexpr bool sees_all(std::int32_t rows, std::int32_t cols) const {
+        return cols <= columns && cols - 1 < upper && rows - 1 + lower <= 0;
+    }
+};
+
+/// β(i, j) of A-2 in natural-log units.
+struct Alibi {
+    float slope = 0.0F;
+    bool from_column = false; ///< plain causal: + slope · j
+    std::int64_t shift = 0;   ///< otherwise − slope · |i + shift − j|
+
+    FMHA_DEVICE static constexpr Alibi of(const MaskArgs& mask, float slope, std::int64_t seqlen_q,
+                                          std::int64_t seqlen_k) {
+        const bool anchored = mask.type == MaskType::top_left || mask.type == MaskType::bottom_right;
+        if (anchored && mask.left < 0 && mask.right == 0) return {slope, true, 0};
+        const bool at_end = mask.type == MaskType::bottom_right || mask.type == MaskType::no_mask;
+        return {slope, false, at_end ? seqlen_k - seqlen_q : 0};
+    }
+};
+
+/// Alibi seen from one tile: β as a function of tile-relative row and column, one rounding of the product
+///
+struct TileAlibi {
+    float slope = 0.0F;
+    std::int32_t row_factor = 0, origin = 0;
+
+    FMHA_DEVICE static constexpr TileAlibi of(const Alibi& alibi, std::int64_t row0, std::int64_t key0) {
+        if (alibi.from_column) return {alibi.slope, 0, static_cast<std::int32_t>(-key0)};
+        return {-alibi.slope, 1, static_cast<std::int32_t>(row0 + alibi.shift - key0)};
+    }
+    FMHA_DEVICE constexpr float at(std::int32_t row, std::int32_t column) const {
+        const std::int32_t distance = row * row_factor + origin - column;
+        return slope * static_cast<float>(distance < 0 ? -distance : distance);
+    }
+};
+
+} // namespace fmha::kernels

@@ -1,0 +1,163 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+#include "kernels/programs/device.hpp"
+
+#include <cstdint>
+
+/// The matrices in memory that a block works on: one (entry, head) of a tensor, with the extents that the
+/// kernel believes in.
+namespace fmha::kernels {
+
+/// One axis of a matrix. A kernel that handles ragged extents on it (padding flag on) reads and writes
+/// exactly `size` elements. One that does not assumes whole granules: its loads take `read` ≥ size elements
+/// for granted and its stores reach only the whole granules, `written` ≤ size.
+struct Extent {
+    std::int64_t size = 0, read = 0, written = 0;
+
+    FMHA_DEVICE static constexpr Extent of(std::int64_t size, std::int64_t granule) {
+        return {size, (size + granule - 1) / granule * granule, size / granule * granule};
+    }
+};
+
+/// Granules of the four axes that a configuration's padding flags stand for; 1 = any extent.
+struct Granules {
+    std::int64_t seqlen_q = 1, seqlen_k = 1, hdim_q = 1, hdim_v = 1;
+
+    FMHA_DEVICE static constexpr std::int64_t of_head(std::int8_t pad, std::int32_t alignment,
+                                                      std::int64_t hdim) {
+        return pad == 1 ? 1 : pad == 8 ? 8 : alignment > 0 ? alignment : hdim;
+    }
+    FMHA_DEVICE static constexpr Granules of(const KernelConfig& cfg) {
+        const Algorithm& algorithm = cfg.algorithm;
+        return {algorithm.pad.s ? 1 : algorithm.tile.m0, algorithm.pad.sk ? 1 : algorithm.tile.n0,
+                of_head(algorithm.pad.d, algorithm.hdim_q_alignment, cfg.signature.hdim_q),
+                of_head(algorithm.pad.dv, algorithm.hdim_v_alignment, cfg.signature.hdim_v)};
+    }
+};
+
+/// Micro-scaling: one e8m0 scale per row_block × col_block elements; `tensor` absent = 1.
+struct BlockScales {
+    TensorView tensor;
+    std::int64_t origin = 0;
+    std::int64_t row_block = 1, col_block = 1;
+};
+
+/// Element (r, c) lies at origin + r·row_stride + c·col_stride elements from the tensor's base.
+struct Matrix {
+    TensorView tensor;
+    std::int64_t origin = 0;
+    Extent rows, cols;
+    BlockScales scales;
+
+    FMHA_DEVICE constexpr std::int64_t offset(std::int64_t r, std::int64_t c) const {
+        return origin + r * tensor.row_stride + c * tensor.col_stride;
+    }
+};
+
+/// Logical lengths of one entry and where it starts in packed tensors (section 4). In batch mode the starts
+/// are 0.
+struct Entry {
+    std::int64_t seqlen_q = 0, seqlen_k = 0;
+    std::int64_t start_q = 0, start_k = 0;
+
+    FMHA_DEVICE static Entry of(const FwdArgs& args, std::int64_t b) {
+        const LengthArrays& lengths = args.lengths;
+        Entry entry{args.seqlen_q, args.seqlen_k, 0, 0};
+        if (args.mode == Mode::group) {
+            entry.start_q = lengths.seqstart_q[b];
+            entry.start_k = lengths.seqstart_k[b];
+            entry.seqlen_q = lengths.seqstart_q[b + 1] - entry.start_q;
+            entry.seqlen_k = lengths.seqstart_k[b + 1] - entry.start_k;
+        }
+        if (lengths.seqlen_q != nullptr) entry.seqlen_q = lengths.seqlen_q[b];
+        if (lengths.seqlen_k != nullptr) entry.seqlen_k = lengths.seqlen_k[b];
+        if (lengths.cu_seqlen_q != nullptr)
+            entry.seqlen_q = lengths.cu_seqlen_q[b + 1] - lengths.cu_seqlen_q[b];
+        if (lengths.cu_seqlen_k != nullptr)
+            entry.seqlen_k = lengths.cu_seqlen_k[b + 1] - lengths.cu_seqlen_k[b];
+        return entry;
+    }
+};
+
+/// The matrices of one (entry, head). `b` is 0 in group mode as far as tensors are concerned: their batch
+/// stride is.
+struct FwdMatrices {
+    Matrix q, k, v, o, lse, bias, randval;
+
+    FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
+                                      std::int64_t b, std::int64_t h, std::int64_t hk) {
+        const Granules granules = Granules::of(cfg);
+        const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
+        const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
+        const Extent dq = Extent::of(args.hdim_q, granules.hdim_q);
+        const Extent dv = Extent::of(args.hdim_v, granules.hdim_v);
+        const auto at = [](const TensorView& tensor, std::int64_t entry_index, std::int64_t head,
+                           std::int64_t row, Extent rows, Extent cols) {
+            return Matrix{tensor, tensor.offset(entry_index, head, row, 0), rows, cols, {}};
+        };
+        FwdMatrices m{
+            at(args.q, b, h, entry.start_q, sq, dq),          at(args.k, b, hk, entry.start_k, sk, dq),
+            at(args.v, b, hk, entry.start_k, sk, dv),         at(args.o, b, h, entry.start_q, sq, dv),
+            at(args.lse, b, h, entry.start_q, sq, {1, 1, 1}), at(args.bias, b, h, entry.start_q, sq, sk),
+            at(args.randval, b, h, entry.start_q, sq, sk)};
+        if (cfg.signature.qscale == QScale::mx) {
+            const std::int64_t key_blocks =
+                args.block_scale_seqstart_k != nullptr ? args.block_scale_seqstart_k[b] : 0;
+            m.q.scales = {args.q_descale, args.q_descale.offset(b, h, entry.start_q, 0), 1, 32};
+            m.k.scales = {args.k_descale, args.k_descale.offset(b, hk, entry.start_k, 0), 1, 32};
+            m.v.scales = {args.v_descale, args.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
+        }
+        return m;
+    }
+};
+
+/// fp32 descales of sections 15.2 and 15.3; 1 where the configuration has none.
+struct Descales {
+    bool per_block = false;
+    float q = 1.0F, k = 1.0F, v = 1.0F;                    ///< pertensor
+    std::int64_t q_origin = 0, k_origin = 0, v_origin = 0; ///< blockscale: offset of this entry's first block
+
+    FMHA_DEVICE static float read(const TensorView& tensor, std::int64_t offset) {
+        return static_cast<const float*>(tensor.data)[offset];
+    }
+    FMHA_DEVICE static Descales of(const KernelConfig& cfg, const FwdArgs& args, std::int64_t b,
+                                   std::int64_t h, std::int64_t hk) {
+        Descales out;
+        if (cfg.signature.qscale == QScale::pertensor) {
+            out.q = read(args.q_descale, 0);
+            out.k = read(args.k_descale, 0);
+            out.v = read(args.v_descale, 0);
+        }
+        if (cfg.signature.qscale == QScale::blockscale) {
+            const std::int64_t q_start =
+                args.block_scale_seqstart_q != nullptr ? args.block_scale_seqstart_q[b] : 0;
+            const std::int64_t k_start =
+                args.block_scale_seqstart_k != nullptr ? args.block_scale_seqstart_k[b] : 0;
+            out.per_block = true;
+            out.q_origin = args.q_descale.offset(b, h, q_start, 0);
+            out.k_origin = args.k_descale.offset(b, hk, k_start, 0);
+            out.v_origin = args.v_descale.offset(b, hk, k_start, 0);
+        }
+        return out;
+    }
+    FMHA_DEVICE float q_at(const FwdArgs& args, std::int64_t row) const {
+        return per_block ? read(args.q_descale,
+                                q_origin + row / args.block_scale_size_q * args.q_descale.row_stride)
+                         : q;
+    }
+    FMHA_DEVICE float k_at(const FwdArgs& args, std::int64_t key) const {
+        return per_block ? read(args.k_descale,
+                                k_origin + key / args.block_scale_size_k * args.k_descale.row_stride)
+                         : k;
+    }
+    /// Of the keys of one tile; 1 for pertensor, whose factor is applied once at the end.
+    FMHA_DEVICE float v_at(const FwdArgs& args, std::int64_t key) const {
+        return per_block ? read(args.v_descale,
+                                v_origin + key / args.block_scale_size_k * args.v_descale.row_stride)
+                         : 1.0F;
+    }
+};
+
+} // namespace fmha::kernels

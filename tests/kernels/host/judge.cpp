@@ -1,0 +1,70 @@
+#include "judge.hpp"
+
+#include "kernels/programs/formats.hpp"
+#include "kernels/targets/host/numerics.hpp"
+#include "reference/bounds.hpp"
+#include "reference/forward.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace fmha::host_target::test {
+namespace {
+
+double ratio(double difference, double limit) {
+    if (std::isnan(difference)) return std::numeric_limits<double>::infinity();
+    return difference == 0.0 ? 0.0 : difference / limit;
+}
+
+} // namespace
+
+Distance judge(const FwdProblem& problem, const KernelConfig& config) {
+    const FwdArgs& args = problem.args();
+    const Numerics numerics = numerics_of(config);
+    reference::ForwardOptions options;
+    options.numerics = {.u_o = numerics.u_o,
+                        .f_o = numerics.f_o,
+                        .u_p = numerics.u_p,
+                        .f_p = numerics.f_p,
+                        .u_m = numerics.u_m,
+                        .u_a = numerics.u_a,
+                        .eps_e = numerics.eps_e,
+                        .eps_t = numerics.eps_t,
+                        .normalised_p = numerics.normalised_p};
+    const auto rows = reference::all_rows(args);
+    const auto expected = reference::forward(args, rows, options, reference::Oracle::row_by_row);
+
+    Distance distance;
+    std::set<std::int64_t> written;
+    const double largest = element_bits(numerics.o_type) == 8 ? kernels::format_of(numerics.o_type).largest
+                                                              : std::numeric_limits<double>::infinity();
+    for (std::size_t n = 0; n < rows.size(); ++n) {
+        const auto row = static_cast<Eigen::Index>(n);
+        const auto [b, h, i] = rows[n];
+        const reference::RowBound bound(expected, row);
+        for (std::int64_t c = 0; c < args.hdim_v; ++c) {
+            const double want = std::clamp(bound.expected(c), -largest, largest);
+            const double r = ratio(std::abs(problem.o(b, h, i, c) - want), bound.limit(c));
+            if (r > distance.o) {
+                distance.o = r;
+                distance.worst = "O[" + std::to_string(b) + "," + std::to_string(h) + "," +
+                                 std::to_string(i) + "," + std::to_string(c) +
+                                 "] = " + std::to_string(problem.o(b, h, i, c)) + ", expected " +
+                                 std::to_string(want);
+            }
+        }
+        const double lse = problem.lse(b, h, i);
+        const double want = expected.lse[row];
+        const double limit = reference::lse_limit(expected, row);
+        distance.lse = std::max(distance.lse, lse == want ? 0.0 : ratio(std::abs(lse - want), limit));
+        if (args.randval.present())
+            for (std::int64_t j = 0; j < expected.seqlen_k[row]; ++j)
+                if (reference::key_visible(args, b, i, j) &&
+                    problem.random_byte(b, h, i, j) != reference::stored_random_byte(args, rows[n], j))
+                    distance.random_bytes_agree = false;
+    }
+    return distance;
+}
+
+} // namespace fmha::host_target::test

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "fwd_problem.hpp"
+
+#include <string>
+
+namespace fmha::host_target::test {
+
+/// How far the outputs of `problem` are from the binary64 reference, in units of the limits of tolerances B.2
+/// and B.4 for a kernel of `config`. A correct kernel stays at or below 1.
+struct Distance {
+    double o = 0.0, lse = 0.0;
+    bool random_bytes_agree = true;
+    bool only_logical_elements_written = true;
+    std::string worst;
+
+    bool acceptable() const {
+        return o <= 1.0 && lse <= 1.0 && random_bytes_agree && only_logical_elements_written;
+    }
+};
+
+Distance judge(const FwdProblem& problem, const KernelConfig& config);
+
+} // namespace fmha::host_target::test
