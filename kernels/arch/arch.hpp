@@ -72,7 +72,7 @@ class ArchSet {
     /// The same from texts in memory: pairs of (path inside the folder, content). `validate` = check the
     /// schema.
     struct File {
-        std::string path;
+        std::string_view path;
         std::string_view text;
     };
     static ArchSet parse(std::span<const File> files, bool validate);
@@ -87,6 +87,12 @@ class ArchSet {
     Part table(std::string_view path) const;
     /// Every shared table whose path starts with `prefix`, in path order.
     std::vector<Part> tables(std::string_view prefix) const;
+    /// The tables that the file of one architecture refers to, rule set by rule set.
+    struct RuleSetTable {
+        std::string_view rule_set;
+        std::string path;
+    };
+    std::vector<RuleSetTable> tables_named_by(const ArchTables& arch) const;
 
   private:
     struct Data;

@@ -1,0 +1,217 @@
+#include "kernels/arch/arch.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/arch/schema.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace fmha::arch {
+
+using nlohmann::json;
+
+namespace {
+
+template <NamedEnum E>
+std::uint32_t bits_of(const json& names, const std::string& where) {
+    std::uint32_t bits = 0;
+    for (const json& name : names) {
+        const auto value = parse_enum<E>(name.get<std::string>(), /*accept_aliases=*/false);
+        if (!value)
+            throw InputError(
+                fmt::format("{}: {} is not known; allowed: {}", where, name.dump(), allowed_names<E>()));
+        bits |= 1U << static_cast<unsigned>(*value);
+    }
+    return bits;
+}
+
+Hardware parse_hardware(const json& document, std::string_view file) {
+    const json& part = document.at("hardware");
+    const std::string where = std::string(file) + "#/hardware";
+    Hardware hardware;
+    hardware.vendor = part.at("vendor") == "nvidia" ? Vendor::nvidia : Vendor::amd;
+    hardware.limits.arch = ArchName(document.at("arch").get<std::string>());
+    hardware.limits.data_types = bits_of<DataType>(part.at("data_types"), where + "/data_types");
+    hardware.limits.pipelines = bits_of<Pipeline>(part.at("pipelines"), where + "/pipelines");
+    hardware.limits.is_cdna = part.at("matrix_unit") == "mfma";
+    hardware.limits.lds_bytes = part.at("lds_bytes");
+    hardware.limits.compute_units = part.at("compute_units");
+    hardware.wave_size = part.at("wave_size");
+    hardware.registers_per_lane = part.at("registers_per_lane");
+    hardware.max_waves_per_group = part.at("max_waves_per_group");
+    for (const json& row : part.at("matrix_instructions")) {
+        const json& shape = row.at("shape");
+        hardware.matrix_instructions.push_back(
+            {shape.at(0), shape.at(1), shape.at(2),
+             bits_of<DataType>(row.at("data_types"), where + "/matrix_instructions")});
+    }
+    return hardware;
+}
+
+json parse_text(const ArchSet::File& file) {
+    try {
+        return json::parse(file.text);
+    } catch (const json::parse_error& error) {
+        throw InputError(fmt::format("{}: {}", file.path, error.what()));
+    }
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+    return text.substr(0, prefix.size()) == prefix;
+}
+
+/// `tables/ck/gfx9.json` is checked by `schema/ck.json`, a file outside a folder by `schema/arch.json`.
+std::string schema_path(std::string_view path) {
+    if (!starts_with(path, "tables/")) return "schema/arch.json";
+    const std::string_view rest = path.substr(7);
+    return fmt::format("schema/{}.json", rest.substr(0, rest.find('/')));
+}
+
+std::map<std::string, json, std::less<>> built_in_schemas() {
+    std::map<std::string, json, std::less<>> schemas;
+    for (const ArchSet::File& file : ArchSet::built_in_files())
+        if (starts_with(file.path, "schema/")) schemas.emplace(std::string(file.path), parse_text(file));
+    return schemas;
+}
+
+} // namespace
+
+ArchTables::ArchTables(std::string file, std::shared_ptr<const json> document, Hardware hardware)
+    : file_(std::move(file)), document_(std::move(document)), hardware_(std::move(hardware)) {}
+
+bool ArchTables::has_rule_set(std::string_view rule_set) const {
+    return document_->at("rule_sets").contains(std::string(rule_set));
+}
+
+Part ArchTables::rule_set(std::string_view rule_set) const {
+    const json& sets = document_->at("rule_sets");
+    const auto found = sets.find(std::string(rule_set));
+    if (found == sets.end())
+        throw InputError(
+            fmt::format("{}#/rule_sets: no rule set \"{}\" for {}", file_, rule_set, name().view()));
+    return {&*found, fmt::format("{}#/rule_sets/{}", file_, rule_set)};
+}
+
+struct ArchSet::Data {
+    std::vector<ArchTables> archs;
+    std::map<std::string, json, std::less<>> tables;
+};
+
+ArchSet ArchSet::parse(std::span<const File> files, bool validate) {
+    const auto schemas = validate ? built_in_schemas() : std::map<std::string, json, std::less<>>{};
+    const auto data = std::make_shared<Data>();
+    for (const File& file : files) {
+        if (starts_with(file.path, "schema/")) continue;
+        json document = parse_text(file);
+        if (validate) {
+            const auto schema = schemas.find(schema_path(file.path));
+            if (schema == schemas.end())
+                throw InputError(
+                    fmt::format("{}: no schema {} describes this table", file.path, schema_path(file.path)));
+            check_schema(std::string(file.path), document, schema->second);
+        }
+        if (starts_with(file.path, "tables/")) {
+            data->tables.emplace(std::string(file.path), std::move(document));
+            continue;
+        }
+        Hardware hardware = parse_hardware(document, file.path);
+        for (const ArchTables& other : data->archs)
+            if (other.name() == hardware.limits.arch)
+                throw InputError(fmt::format("{}#/arch: \"{}\" is already described by {}", file.path,
+                                             other.name().view(), other.file()));
+        data->archs.emplace_back(std::string(file.path), std::make_shared<const json>(std::move(document)),
+                                 std::move(hardware));
+    }
+    if (data->archs.empty()) throw InputError("no architecture file found");
+    std::sort(data->archs.begin(), data->archs.end(),
+              [](const ArchTables& a, const ArchTables& b) { return a.name() < b.name(); });
+    ArchSet set;
+    set.data_ = data;
+    for (const ArchTables& arch : data->archs)
+        for (const RuleSetTable& table : set.tables_named_by(arch)) set.table(table.path);
+    return set;
+}
+
+std::vector<ArchSet::RuleSetTable> ArchSet::tables_named_by(const ArchTables& arch) const {
+    std::vector<RuleSetTable> named;
+    for (const char* rule_set : {"ck", "claim", "stored", "sweep", "house"}) {
+        if (!arch.has_rule_set(rule_set)) continue;
+        const json& paths = *arch.rule_set(rule_set).value;
+        if (!paths.is_array()) continue;
+        for (const json& path : paths)
+            if (path.is_string()) named.push_back({rule_set, path.get<std::string>()});
+    }
+    return named;
+}
+
+ArchSet ArchSet::built_in() {
+    return parse(built_in_files(), /*validate=*/false);
+}
+
+ArchSet ArchSet::load(const std::filesystem::path& directory) {
+    namespace fs = std::filesystem;
+    if (!fs::is_directory(directory))
+        throw InputError(fmt::format("{}: not a folder of architecture files", directory.string()));
+    std::vector<fs::path> paths;
+    for (const auto& entry : fs::directory_iterator(directory))
+        if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    if (fs::is_directory(directory / "tables"))
+        for (const auto& entry : fs::recursive_directory_iterator(directory / "tables"))
+            if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+
+    std::deque<std::string> texts; // stable addresses: the files refer to them
+    std::vector<File> files;
+    for (const fs::path& path : paths) {
+        std::ifstream stream(path, std::ios::binary);
+        std::ostringstream text;
+        text << stream.rdbuf();
+        if (!stream) throw InputError(path.string() + ": cannot be read");
+        texts.push_back(std::move(text).str());
+        texts.push_back(fs::relative(path, directory).generic_string());
+        files.push_back({texts.back(), texts[texts.size() - 2]});
+    }
+    return parse(files, /*validate=*/true);
+}
+
+std::span<const ArchTables> ArchSet::all() const {
+    return data_->archs;
+}
+
+const ArchTables* ArchSet::find(std::string_view name) const {
+    for (const ArchTables& arch : data_->archs)
+        if (arch.name().view() == name) return &arch;
+    return nullptr;
+}
+
+const ArchTables& ArchSet::at(std::string_view name) const {
+    if (const ArchTables* arch = find(name)) return *arch;
+    std::string known;
+    for (const ArchTables& arch : data_->archs) known += (known.empty() ? "" : ", ") + arch.name().str();
+    throw InputError(fmt::format("architecture \"{}\" has no file; known: {}", name, known));
+}
+
+Part ArchSet::table(std::string_view path) const {
+    const auto found = data_->tables.find(path);
+    if (found == data_->tables.end()) {
+        std::string known;
+        for (const auto& [name, unused] : data_->tables) known += (known.empty() ? "" : ", ") + name;
+        throw InputError(fmt::format("table \"{}\" does not exist; known: {}", path, known));
+    }
+    return {&found->second, found->first + "#"};
+}
+
+std::vector<Part> ArchSet::tables(std::string_view prefix) const {
+    std::vector<Part> parts;
+    for (const auto& [path, value] : data_->tables)
+        if (starts_with(path, prefix)) parts.push_back({&value, path + "#"});
+    return parts;
+}
+
+} // namespace fmha::arch

@@ -1,0 +1,114 @@
+#include "kernels/catalog/ck/ck.hpp"
+#include "kernels/catalog/ck/filters.hpp"
+#include "kernels/catalog/ck/names.hpp"
+#include "kernels/catalog/ck/receipts.hpp"
+#include "kernels/catalog/ck/walk.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace fmha::catalog::ck {
+
+namespace {
+
+bool passes(std::span<const Rule* const> rules, const KernelConfig& candidate) {
+    return std::all_of(rules.begin(), rules.end(),
+                       [&](const Rule* rule) { return rule->accepts(candidate); });
+}
+
+bool request_keeps(const Request& request, const Filters& filters, const KernelConfig& candidate) {
+    return filters.optdim_keeps(candidate.signature.hdim_q) &&
+           keeps(request.profile, request.masks, candidate) && filters.glob_keeps(candidate);
+}
+
+void enumerate_forward(const arch::ArchSet& archs, const Request& request, const Filters& filters,
+                       KernelFamily family, Sink sink) {
+    for (const ForwardGroup& group : forward_groups(archs, request, family))
+        walk_forward(group, family, request, is_extended(request.profile),
+                     [&](const KernelConfig& candidate, const Origin&) {
+                         if (!passes(group.tables.rules, candidate) ||
+                             !request_keeps(request, filters, candidate))
+                             return;
+                         sink(candidate);
+                         if (has_global_load_twin(candidate)) sink(global_load_twin_of(candidate));
+                     });
+}
+
+/// Which traits were already seen to name a companion kernel of one group: a bit per (type, head dimension,
+/// mode, flags).
+class Seen {
+  public:
+    bool first(const KernelConfig& config) {
+        const auto& s = config.signature;
+        const auto& pad = config.algorithm.pad;
+        const std::size_t flags = (s.mode == Mode::group ? 1U : 0U) | (pad.s ? 2U : 0U) |
+                                  (pad.d != 0 ? 4U : 0U) | (pad.dv != 0 ? 8U : 0U) |
+                                  (s.is_deterministic ? 16U : 0U);
+        const std::size_t index =
+            (static_cast<std::size_t>(s.hdim_q) * 16 + static_cast<std::size_t>(s.data_type)) * 32 + flags;
+        if (index >= seen_.size()) seen_.resize(index + 1);
+        if (seen_[index]) return false;
+        seen_[index] = true;
+        return true;
+    }
+
+  private:
+    std::vector<bool> seen_;
+};
+
+void enumerate_backward(const arch::ArchSet& archs, const Request& request, const Filters& filters,
+                        Sink sink) {
+    std::vector<KernelConfig> converts;
+    const std::vector<BackwardGroup> groups = backward_groups(archs, request);
+    const auto each_accepted = [&](const BackwardGroup& group, const auto& visit) {
+        const auto accepted = [&](const KernelConfig& trait) {
+            return passes(group.tables.rules, trait) && request_keeps(request, filters, trait);
+        };
+        walk_backward(group, request, [&](const KernelConfig& trait, const BackwardTile&) {
+            if (accepted(trait)) visit(trait, accepted);
+        });
+    };
+    // The three lists follow one another, so the traits are walked once for the small lists and once for the
+    // large one.
+    for (const BackwardGroup& group : groups) {
+        Seen dots;
+        Seen seen_converts;
+        each_accepted(group, [&](const KernelConfig& trait, const auto&) {
+            const KernelConfig dot = dot_do_o_of(trait);
+            if (request.families.has(dot.signature.family) && dots.first(dot)) sink(dot);
+            if (trait.algorithm.max_seq_len_q != 0) return;
+            const KernelConfig convert = convert_dq_of(trait);
+            if (request.families.has(convert.signature.family) && seen_converts.first(convert))
+                converts.push_back(convert);
+        });
+    }
+    if (request.families.has(KernelFamily::bwd_dq_dk_dv))
+        for (const BackwardGroup& group : groups)
+            each_accepted(group, [&](const KernelConfig& trait, const auto& accepted) {
+                // Query padding does not reach this kernel: the unpadded trait came first, if there was one.
+                if (trait.algorithm.pad.s) {
+                    KernelConfig unpadded = trait;
+                    unpadded.algorithm.pad.s = false;
+                    if (accepted(unpadded)) return;
+                }
+                sink(dq_dk_dv_of(trait));
+            });
+    for (const KernelConfig& convert : converts) sink(convert);
+}
+
+} // namespace
+
+void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink) {
+    const Filters filters(request);
+    for (const KernelFamily family : forward_families)
+        if (request.families.has(family)) enumerate_forward(archs, request, filters, family, sink);
+    if (has_backward(request.families)) enumerate_backward(archs, request, filters, sink);
+}
+
+const RuleSetOps& ops() {
+    static constexpr RuleSetOps table{RuleSet::ck, enumerate, append_name, why, rule_rows};
+    return table;
+}
+
+} // namespace fmha::catalog::ck

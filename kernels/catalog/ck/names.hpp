@@ -1,0 +1,13 @@
+#pragma once
+
+#include "kernels/catalog/catalog.hpp"
+
+namespace fmha::catalog::ck {
+
+/// The kernel's name without architecture suffix and `.cpp`, which is what upstream's filters look at.
+void append_stem(MaskVocabulary masks, const KernelConfig& config, std::string& out);
+
+/// The blob's file name. `config.arch` is the architecture group, empty for batch prefill.
+void append_name(const Naming& naming, const KernelConfig& config, std::string& out);
+
+} // namespace fmha::catalog::ck
