@@ -1,12 +1,115 @@
 #include "reference/matrix/matrix_oracle.hpp"
 
-#include "reference/row/row_oracle.hpp"
+#include "dispatcher/types/error.hpp"
+#include "reference/matrix/blocks.hpp"
+#include "reference/result.hpp"
+#include "reference/threads.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <string>
+#include <vector>
 
 namespace fmha::reference {
+namespace {
+
+/// Fewer rows than this are not worth decoding keys and values once more for another thread.
+constexpr std::size_t smallest_share = 64;
+
+/// Rows begin … begin + size − 1 of the ordered list, which share entry and KV head.
+struct Share {
+    std::size_t begin = 0, size = 0;
+};
+
+std::int64_t kv_head(const FwdArgs& args, const RowId& row) {
+    return row.h / (args.nhead_q / args.nhead_k);
+}
+
+std::vector<Share> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
+    std::vector<Share> groups;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+        const bool same =
+            r > 0 && rows[r].b == rows[r - 1].b && kv_head(args, rows[r]) == kv_head(args, rows[r - 1]);
+        if (!same) groups.push_back({r, 0});
+        ++groups.back().size;
+    }
+    return groups;
+}
+
+/// Splits groups so that every thread finds something to do.
+std::vector<Share> shares_of(const std::vector<Share>& groups, int threads) {
+    const std::size_t wanted = 2 * static_cast<std::size_t>(threads);
+    const std::size_t parts = groups.empty() ? 1 : (wanted + groups.size() - 1) / groups.size();
+    std::vector<Share> shares;
+    for (const Share& group : groups) {
+        const std::size_t size = std::max(smallest_share, (group.size + parts - 1) / parts);
+        for (std::size_t begin = 0; begin < group.size; begin += size)
+            shares.push_back({group.begin + begin, std::min(size, group.size - begin)});
+    }
+    return shares;
+}
+
+void require_rows_inside(const matrix::Extent& extent, std::span<const RowId> rows) {
+    for (const RowId& row : rows)
+        if (row.i < 0 || row.i >= extent.queries)
+            throw Error("row " + std::to_string(row.i) + " of entry " + std::to_string(row.b) +
+                        " was asked for; it has " + std::to_string(extent.queries) + " query rows");
+}
+
+/// Row n of the result is row order[n] of what was asked for.
+ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen::Index>& order,
+                           std::span<const RowId> asked) {
+    ForwardRows out = computed;
+    out.rows.assign(asked.begin(), asked.end());
+    const auto permute = [&](const auto& from, auto& to) {
+        for (Eigen::Index r = 0; r < from.rows(); ++r) to.row(order[static_cast<std::size_t>(r)]) = from.row(r);
+    };
+    permute(computed.o, out.o);
+    permute(computed.lse, out.lse);
+    permute(computed.score_max, out.score_max);
+    permute(computed.row_max, out.row_max);
+    permute(computed.visible_keys, out.visible_keys);
+    permute(computed.first_visible, out.first_visible);
+    permute(computed.last_visible, out.last_visible);
+    permute(computed.seqlen_k, out.seqlen_k);
+    permute(computed.eta, out.eta);
+    permute(computed.ell, out.ell);
+    permute(computed.max_a, out.max_a);
+    permute(computed.weighted_abs, out.weighted_abs);
+    permute(computed.abs_v, out.abs_v);
+    permute(computed.square_v, out.square_v);
+    permute(computed.weighted_square, out.weighted_square);
+    permute(computed.score_variance, out.score_variance);
+    return out;
+}
+
+} // namespace
 
 ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> rows,
                                    const ForwardOptions& options) {
-    return forward_row_by_row(args, rows, options);
+    std::vector<Eigen::Index> order(rows.size());
+    std::iota(order.begin(), order.end(), Eigen::Index{0});
+    const auto asked = [&](Eigen::Index n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };
+    std::ranges::stable_sort(order, {}, asked);
+    std::vector<RowId> sorted;
+    for (const Eigen::Index n : order) sorted.push_back(asked(n));
+
+    ForwardRows out = empty_result(args, sorted, options);
+    const int threads = thread_count(options.threads);
+    const std::vector<Share> shares = shares_of(groups_of(args, sorted), threads);
+    std::atomic<std::int64_t> scores_evaluated{0};
+    run_tasks(static_cast<std::int64_t>(shares.size()), threads, [&](std::int64_t n) {
+        const Share& share = shares[static_cast<std::size_t>(n)];
+        const auto mine = std::span<const RowId>(sorted).subspan(share.begin, share.size);
+        const matrix::Extent extent = matrix::extent_of(args, mine.front().b);
+        require_rows_inside(extent, mine);
+        matrix::RowGroup group(args, extent, kv_head(args, mine.front()), mine,
+                               static_cast<Eigen::Index>(share.begin), out);
+        scores_evaluated += group.run();
+    });
+    out.scores_evaluated = scores_evaluated;
+    return std::ranges::is_sorted(rows) ? out : in_asked_order(out, order, rows);
 }
 
 } // namespace fmha::reference
