@@ -1,0 +1,110 @@
+#include "dispatcher/dispatcher.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <algorithm>
+
+namespace fmha {
+
+namespace {
+
+/// An entry that keeps the snapshot it lies in alive.
+std::shared_ptr<const KernelEntry> pinned(const std::shared_ptr<const Snapshot>& kernels,
+                                          const KernelEntry* entry) {
+    return entry != nullptr ? std::shared_ptr<const KernelEntry>(kernels, entry) : nullptr;
+}
+
+} // namespace
+
+Dispatcher::Dispatcher(const Registry& registry, std::vector<Device> devices)
+    : registry_(&registry), devices_(std::move(devices)), policy_(std::make_shared<const SeqTunePolicy>()) {}
+
+void Dispatcher::set_policy(std::shared_ptr<const SelectionPolicy> policy) {
+    if (policy == nullptr) throw InputError("a dispatcher needs a selection policy, got none");
+    policy_ = std::move(policy);
+}
+
+void Dispatcher::set_heuristic(Heuristic heuristic) {
+    heuristic_ = std::move(heuristic);
+}
+
+Problem Dispatcher::resolved(const Problem& problem) const {
+    Problem full = problem;
+    const auto device = std::find_if(devices_.begin(), devices_.end(),
+                                     [&](const Device& one) { return one.arch == problem.arch; });
+    if (full.compute_units == 0 && device != devices_.end()) full.compute_units = device->compute_units;
+    if (full.num_splits < 1)
+        full.num_splits =
+            choose_num_splits(full, full.compute_units, device != devices_.end() ? device->wave_size : 64);
+    return full;
+}
+
+const KernelEntry* Dispatcher::choose(const Snapshot& kernels, const StageQuery& query,
+                                      const Problem& problem) const {
+    if (heuristic_) {
+        std::vector<std::string> preferred;
+        try {
+            preferred = heuristic_(problem);
+        } catch (const std::exception& error) {
+            std::throw_with_nested(
+                HeuristicError(std::string("the selection heuristic threw: ") + error.what()));
+        }
+        for (const std::string& identifier : preferred)
+            if (const auto config = parse_identifier<KernelConfig>(identifier))
+                if (const KernelEntry* entry = kernels.find(*config);
+                    entry != nullptr && match(query, entry->config))
+                    return entry;
+    }
+    return policy_->select(kernels, query);
+}
+
+std::shared_ptr<const KernelEntry> Dispatcher::select_kernel(const Problem& problem) const {
+    validate(problem);
+    const Problem full = resolved(problem);
+    const auto kernels = registry_->snapshot();
+    return pinned(kernels, choose(*kernels, make_query(full, full.signature.family), full));
+}
+
+ExecutionPlan Dispatcher::plan(const Problem& problem) const {
+    validate(problem);
+    ExecutionPlan plan;
+    plan.problem_ = resolved(problem);
+    const Problem& full = plan.problem_;
+    const auto kernels = registry_->snapshot();
+    const KernelFamily main_family = main_stage(full.api_family);
+    const KernelEntry* main = choose(*kernels, make_query(full, main_family), full);
+    for (const KernelFamily family : stages_of(full.api_family)) {
+        if (family == KernelFamily::bwd_convert_dq && main != nullptr && writes_dq_directly(main->config))
+            continue;
+        const KernelEntry* kernel = main;
+        if (family != main_family) {
+            StageQuery query = make_query(full, family);
+            if (main != nullptr) follow_main(query, main->config);
+            kernel = choose(*kernels, query, full);
+        }
+        if (kernel != nullptr)
+            plan.stages_[plan.stage_count_++] = {family, pinned(kernels, kernel), 0};
+        else
+            plan.missing_[plan.missing_count_++] = family;
+    }
+    if (main == nullptr) return plan;
+    PlanStage* writer = nullptr;
+    for (PlanStage& stage : plan.stages_)
+        if (stage.kernel.get() == main) writer = &stage;
+    if (full.api_family == ApiFamily::bwd) {
+        const BwdWorkspaceSize size = bwd_workspace_size(bwd_workspace_inputs(full, main->config));
+        plan.workspace_bytes_ = size.bytes;
+        plan.workspace_exact_ = size.exact;
+    } else if (full.api_family == ApiFamily::fwd_splitkv) {
+        std::int64_t rows = 0;
+        if (__builtin_mul_overflow(full.batch, full.effective_max_seqlen_q(), &rows))
+            throw WorkspaceError("the split-KV workspace exceeds 64-bit sizes");
+        plan.workspace_bytes_ =
+            splitkv_workspace(rows, full.nhead_q, full.signature.hdim_v, full.num_splits).bytes;
+        plan.workspace_exact_ = full.signature.mode == Mode::batch;
+    }
+    if (writer != nullptr) writer->workspace_bytes = plan.workspace_bytes_;
+    return plan;
+}
+
+} // namespace fmha

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "dispatcher/plan/plan.hpp"
+#include "dispatcher/selection/policy.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fmha {
+
+/// What planning has to know about a device.
+struct Device {
+    ArchName arch;
+    std::int64_t compute_units = 0;
+    int wave_size = 64;
+};
+
+/// Returns identifiers of kernels to prefer, best first (dispatcher-api 8.4).
+using Heuristic = std::function<std::vector<std::string>(const Problem&)>;
+
+/// Selects kernels and makes plans over one registry, which must outlive it. Const operations may be called
+/// concurrently, also while others register kernels; the setters may not.
+class Dispatcher {
+  public:
+    explicit Dispatcher(const Registry& registry, std::vector<Device> devices = {});
+
+    void set_policy(std::shared_ptr<const SelectionPolicy> policy);
+    const SelectionPolicy& policy() const { return *policy_; }
+    /// From now on the heuristic is asked first; an empty function restores first-fit.
+    void set_heuristic(Heuristic heuristic);
+    SelectionStrategy strategy() const {
+        return heuristic_ ? SelectionStrategy::heuristic : SelectionStrategy::first_fit;
+    }
+    const Registry& registry() const { return *registry_; }
+
+    /// The kernel for the stage `problem.signature.family`; null for a valid problem that no kernel takes.
+    /// Throws ProblemError for an invalid problem and HeuristicError when the heuristic throws.
+    std::shared_ptr<const KernelEntry> select_kernel(const Problem& problem) const;
+
+    /// Every stage of the problem's API. Throws as `select_kernel` does; a plan without all its stages says
+    /// which are missing.
+    ExecutionPlan plan(const Problem& problem) const;
+
+    /// The problem with the architecture's compute units and the number of splits filled in.
+    Problem resolved(const Problem& problem) const;
+
+  private:
+    const KernelEntry* choose(const Snapshot& kernels, const StageQuery& query, const Problem& problem) const;
+
+    const Registry* registry_;
+    std::vector<Device> devices_;
+    std::shared_ptr<const SelectionPolicy> policy_;
+    Heuristic heuristic_;
+};
+
+} // namespace fmha

@@ -1,0 +1,159 @@
+#include "dispatcher/plan/workspace.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace fmha {
+
+namespace {
+
+std::int64_t product(std::initializer_list<std::int64_t> factors) {
+    std::int64_t result = 1;
+    for (const std::int64_t factor : factors)
+        if (__builtin_mul_overflow(result, factor, &result))
+            throw WorkspaceError("a workspace of these extents exceeds 64-bit sizes");
+    return result;
+}
+
+std::int64_t sum(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    if (__builtin_add_overflow(a, b, &result))
+        throw WorkspaceError("a workspace of these extents exceeds 64-bit sizes");
+    return result;
+}
+
+std::int64_t aligned(std::int64_t bytes) {
+    return sum(bytes, workspace_alignment - 1) & ~(workspace_alignment - 1);
+}
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+std::int64_t physical_q(const BwdWorkspaceInputs& in, std::size_t entry) {
+    return in.physical_q.empty() ? in.seqlen_q : in.physical_q[entry];
+}
+
+std::int64_t physical_k(const BwdWorkspaceInputs& in, std::size_t entry) {
+    return in.physical_k.empty() ? in.seqlen_k : in.physical_k[entry];
+}
+
+void check(const BwdWorkspaceInputs& in) {
+    const auto entries = static_cast<std::size_t>(in.batch);
+    if ((!in.physical_q.empty() && in.physical_q.size() != entries) ||
+        (!in.physical_k.empty() && in.physical_k.size() != entries))
+        throw WorkspaceError(fmt::format("physical lengths are given for {} and {} entries, the batch is {}",
+                                         in.physical_q.size(), in.physical_k.size(), in.batch));
+    if (in.deterministic && in.key_tile <= 0)
+        throw WorkspaceError(
+            fmt::format("a deterministic backward needs the key tile of its kernel, got {}", in.key_tile));
+}
+
+/// Splits of one entry.
+std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
+    if (!in.deterministic) return 1;
+    if (in.group) return ceil_div(physical_k(in, entry), in.key_tile);
+    // Without the number of workers: no schedule has more splits than key tiles.
+    if (in.compute_units <= 0) return ceil_div(in.seqlen_k, in.key_tile);
+    return persistent_splits(in.batch, in.nhead_q, in.seqlen_k, in.key_tile, in.compute_units);
+}
+
+} // namespace
+
+std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+                               std::int64_t key_tile, std::int64_t workers) {
+    const std::int64_t tiles = ceil_div(seqlen_k, key_tile);
+    const std::int64_t jobs = product({batch, nhead_q, tiles});
+    if (jobs == 0) return 0;
+    const std::int64_t per_worker = ceil_div(jobs, workers);
+    if (tiles % per_worker == 0) return tiles / per_worker;
+    if (per_worker % tiles == 0) return 1;
+    return 1 + ceil_div(tiles - 1, per_worker);
+}
+
+BwdWorkspaceSize bwd_workspace_size(const BwdWorkspaceInputs& in) {
+    BwdWorkspaceSize size;
+    if (in.direct_dq) return size;
+    check(in);
+    const bool per_entry = in.group && in.deterministic;
+    size.nsplits_bytes = aligned(product({4, per_entry ? in.batch : 1}));
+    size.start_bytes = per_entry ? aligned(product({8, sum(in.batch, 1)})) : 0;
+    size.host_bytes = sum(size.nsplits_bytes, size.start_bytes);
+    if (in.group && !in.physical_q.empty()) {
+        for (std::size_t b = 0; b < static_cast<std::size_t>(in.batch); ++b)
+            size.dq_acc_elements = sum(size.dq_acc_elements,
+                                       product({in.nhead_q, splits_of(in, b), physical_q(in, b), in.hdim_q}));
+    } else {
+        size.dq_acc_elements = product({in.batch, in.nhead_q, splits_of(in, 0), in.seqlen_q, in.hdim_q});
+    }
+    size.bytes = sum(size.host_bytes, product({4, size.dq_acc_elements}));
+    size.zero_dq_acc = !in.deterministic || !in.group || in.masked || in.keys_may_be_shorter;
+    size.exact = in.group ? !in.physical_q.empty() && (!in.deterministic || !in.physical_k.empty())
+                          : !in.deterministic || in.compute_units > 0;
+    return size;
+}
+
+BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& in) {
+    BwdWorkspaceLayout layout;
+    layout.size = bwd_workspace_size(in);
+    if (in.direct_dq) return layout;
+    layout.start.push_back(0);
+    for (std::size_t b = 0; b < static_cast<std::size_t>(in.batch); ++b) {
+        const std::int64_t splits = splits_of(in, b);
+        if (b == 0 || (in.group && in.deterministic))
+            layout.nsplits.push_back(static_cast<std::int32_t>(splits));
+        layout.start.push_back(layout.start.back() + in.nhead_q * splits * physical_q(in, b) * in.hdim_q);
+    }
+    return layout;
+}
+
+std::vector<std::byte> BwdWorkspaceLayout::host_image() const {
+    std::vector<std::byte> image(static_cast<std::size_t>(size.host_bytes), std::byte{0});
+    if (image.empty()) return image;
+    std::memcpy(image.data(), nsplits.data(), nsplits.size() * sizeof(std::int32_t));
+    if (size.start_bytes > 0)
+        std::memcpy(image.data() + size.nsplits_bytes, start.data(), start.size() * sizeof(std::int64_t));
+    return image;
+}
+
+SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q, std::int64_t hdim_v,
+                                   std::int64_t num_splits) {
+    const std::int64_t rows = product({query_rows, nhead_q, num_splits});
+    SplitKvWorkspace workspace;
+    workspace.o_acc_offset = aligned(product({4, rows}));
+    workspace.bytes = sum(workspace.o_acc_offset, product({4, rows, hdim_v}));
+    return workspace;
+}
+
+std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
+    const Signature& s = problem.signature;
+    const std::int64_t units = compute_units * (wave_size == 32 ? 4 : 2);
+    if (units <= 0) return 1;
+    std::int64_t heads = problem.nhead_q, rows = problem.effective_max_seqlen_q();
+    const std::int64_t group_size = problem.nhead_q / problem.nhead_k;
+    // One query row shared by several heads: the heads of a group become rows of one block.
+    if (s.bias == BiasType::no_bias && s.mask == MaskClass::none && rows == 1 && group_size > 1) {
+        heads = problem.nhead_k;
+        rows = group_size;
+    }
+    const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
+                        static_cast<double>(ceil_div(rows, 64));
+    if (work >= 0.8 * static_cast<double>(units)) return 1;
+    const std::int64_t most = std::min<std::int64_t>(128, units);
+    const auto efficiency = [&](std::int64_t splits) {
+        const double waves = work * static_cast<double>(splits) / static_cast<double>(units);
+        return waves > 0.0 ? waves / std::ceil(waves) : 0.0;
+    };
+    double best = 0.0;
+    for (std::int64_t splits = 1; splits <= most; ++splits) best = std::max(best, efficiency(splits));
+    for (std::int64_t splits = 1; splits <= most; ++splits)
+        if (efficiency(splits) >= 0.85 * best) return splits;
+    return 1;
+}
+
+} // namespace fmha

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "dispatcher/types/problem.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Sizes and offsets of the memory that a plan needs besides its tensors (semantics 20.4 and S-3). The
+/// reference and every target take sizes and offsets from here and nothing else.
+namespace fmha {
+
+/// Bytes to which workspaces and their segments are aligned.
+inline constexpr std::int64_t workspace_alignment = 16;
+
+/// What decides the backward workspace. `compute_units` is W of X-2; with 0 the sizes are upper bounds.
+struct BwdWorkspaceInputs {
+    bool group = false, deterministic = false;
+    bool direct_dq = false; ///< the main kernel writes dQ itself: no workspace at all
+    bool masked = false;
+    std::int64_t batch = 0, nhead_q = 0, hdim_q = 0;
+    std::int64_t seqlen_q = 0, seqlen_k = 0; ///< batch mode: allocated lengths
+    /// Batch mode with shorter logical lengths, or group mode with padding or empty entries.
+    bool keys_may_be_shorter = false;
+    std::int64_t key_tile = 0; ///< kN0 of the main kernel
+    std::int64_t compute_units = 0;
+    /// Group mode: physical lengths of the entries (batch values each). Empty = unknown, then the scalars
+    /// above stand for every entry and the sizes are estimates.
+    std::span<const std::int64_t> physical_q, physical_k;
+};
+
+/// Sizes of X-1, in bytes unless said otherwise.
+struct BwdWorkspaceSize {
+    std::int64_t nsplits_bytes = 0; ///< int32 nsplits[N], at offset 0
+    std::int64_t start_bytes = 0;   ///< int64 start[B+1], after it; 0 = absent
+    std::int64_t host_bytes = 0;    ///< offset of dq_acc; written on the host, copied by prepare
+    std::int64_t dq_acc_elements = 0;
+    std::int64_t bytes = 0;
+    bool zero_dq_acc = false; ///< prepare must clear dq_acc (X-5)
+    bool exact = true;        ///< false = lengths or compute units were unknown
+};
+
+/// Throws WorkspaceError when the size exceeds 64 bits. Allocates nothing.
+BwdWorkspaceSize bwd_workspace_size(const BwdWorkspaceInputs& inputs);
+
+/// The host part: the values that `prepare_workspace` copies to the front of the workspace, and the offset of
+/// every entry's region in dq_acc, which batch mode and non-deterministic mode do not store.
+struct BwdWorkspaceLayout {
+    BwdWorkspaceSize size;
+    std::vector<std::int32_t> nsplits; ///< N values (X-1)
+    std::vector<std::int64_t> start;   ///< batch + 1 offsets in elements of dq_acc
+    /// The bytes of the host part exactly as they lie in memory.
+    std::vector<std::byte> host_image() const;
+};
+
+BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& inputs);
+
+/// Number of splits of X-2 in deterministic batch mode with `workers` compute units; 0 when there are no
+/// keys.
+std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+                               std::int64_t key_tile, std::int64_t workers);
+
+/// lse_acc and o_acc of split-KV (S-3): offsets and total in bytes. `query_rows` is batch * seqlen_q, or the
+/// total physical query length in group mode.
+struct SplitKvWorkspace {
+    std::int64_t lse_acc_offset = 0, o_acc_offset = 0, bytes = 0;
+};
+SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q, std::int64_t hdim_v,
+                                   std::int64_t num_splits);
+
+/// Choice of the number of splits when the caller leaves it to the plan (S-6).
+std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size);
+
+} // namespace fmha

@@ -1,0 +1,91 @@
+#include "dispatcher/registry/registry.hpp"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/field_json.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+namespace fmha {
+
+std::string Registry::export_json() const {
+    using Json = nlohmann::ordered_json;
+    std::map<std::string, std::size_t> by_family, by_dtype, by_pipeline;
+    Json kernels = Json::array();
+    for (const KernelEntry& entry : get_all()) {
+        const KernelConfig& config = entry.config;
+        const std::string family(to_string(config.signature.family));
+        const std::string dtype(to_string(config.signature.data_type));
+        const std::string pipeline(to_string(config.algorithm.pipeline));
+        ++by_family[family];
+        ++by_dtype[dtype];
+        ++by_pipeline[pipeline];
+        Json kernel;
+        kernel["name"] = name_of(entry);
+        kernel["identifier"] = identifier(config);
+        kernel["family"] = family;
+        kernel["dtype"] = dtype;
+        kernel["pipeline"] = pipeline;
+        kernel["gfx_arch"] = config.arch.str();
+        kernel["priority"] = to_string(entry.priority);
+        kernel["built"] = entry.instance != nullptr;
+        kernel["signature"] = fields_to_json(config.signature);
+        kernel["algorithm"] = fields_to_json(config.algorithm);
+        kernels.push_back(std::move(kernel));
+    }
+    Json document;
+    document["schema_version"] = 1;
+    document["metadata"] = {{"registry_name", name()}, {"total_kernels", kernels.size()}};
+    document["statistics"] = {{"by_family", by_family}, {"by_dtype", by_dtype}, {"by_pipeline", by_pipeline}};
+    document["kernels"] = std::move(kernels);
+    return document.dump(2) + "\n";
+}
+
+void Registry::export_json(const std::filesystem::path& file) const {
+    const std::string text = export_json();
+    std::filesystem::path temporary = file;
+    temporary += fmt::format(".{}.{}.tmp", ::getpid(), static_cast<const void*>(&text));
+    const auto fail = [&](const char* what) {
+        const int code = errno;
+        std::error_code ignored;
+        std::filesystem::remove(temporary, ignored);
+        throw InputError(fmt::format("cannot {} {}: {}", what, file.string(), std::strerror(code)));
+    };
+    {
+        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+        out << text;
+        out.flush();
+        if (!out) fail("write");
+    }
+    std::error_code failed;
+    std::filesystem::rename(temporary, file, failed);
+    if (failed) {
+        errno = failed.value();
+        fail("replace");
+    }
+}
+
+void Registry::auto_export(std::filesystem::path file, bool now) {
+    {
+        const std::lock_guard copying(state_);
+        auto_export_ = std::move(file);
+    }
+    if (now) export_after_change();
+}
+
+void Registry::export_after_change() {
+    std::filesystem::path file;
+    {
+        const std::lock_guard copying(state_);
+        file = auto_export_;
+    }
+    if (file.empty()) return;
+    const std::lock_guard exporting(exports_);
+    export_json(file);
+}
+
+} // namespace fmha

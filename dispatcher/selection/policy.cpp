@@ -1,0 +1,133 @@
+#include "dispatcher/selection/policy.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace fmha {
+
+namespace {
+
+using Pair = std::tuple<std::int32_t, std::int32_t>;
+
+/// Calls `visit(segment, bucket)` for every bucket whose architecture and equality fields fit the query.
+template <class Visit>
+void each_bucket(const Snapshot& kernels, const StageQuery& query, Visit&& visit) {
+    for (const auto& segment : kernels.segments())
+        for (const ArchName& arch : segment->archs())
+            if (arch_matches(query.arch, arch)) {
+                const Segment::Bucket bucket = segment->bucket(arch, query.equality_key);
+                if (!bucket.empty()) visit(*segment, bucket);
+            }
+}
+
+/// A group can be skipped as a whole when its head dimensions or its capabilities do not do.
+bool may_accept(const Segment::Group& group, const StageQuery& query) {
+    return group.hdim_q >= query.hdim_q && group.hdim_v >= query.hdim_v &&
+           detail::mask_fits(group.has.mask, query.needs.mask) && group.has.sink >= query.needs.sink &&
+           group.has.sink_logit >= query.needs.sink_logit &&
+           group.has.skip_min_seqlen_q >= query.needs.skip_min_seqlen_q &&
+           group.has.store_randval >= query.needs.store_randval;
+}
+
+template <class Visit>
+void each_accepted(const Segment& segment, const Segment::Group& group, const StageQuery& query,
+                   Visit&& visit) {
+    for (std::uint32_t position = group.begin; position < group.end; ++position)
+        if (check_sizes(query, segment.facts(position))) visit(position);
+}
+
+/// The smallest pair of head dimensions that has an accepted kernel, and the context of that pair.
+struct SmallestPair {
+    bool found = false;
+    Pair pair;
+    ScoreContext context;
+};
+
+SmallestPair smallest_pair(const Snapshot& kernels, const StageQuery& query) {
+    SmallestPair best;
+    each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
+        for (const Segment::Group& group : bucket) {
+            const Pair pair{group.hdim_q, group.hdim_v};
+            if (best.found && pair > best.pair) break;
+            if (!may_accept(group, query)) continue;
+            each_accepted(segment, group, query, [&](std::uint32_t position) {
+                const std::int64_t tile = segment.facts(position).tile_m0;
+                const std::int64_t largest =
+                    best.found && best.pair == pair ? std::max(best.context.largest_tile_m0, tile) : tile;
+                best = {true, pair, {largest}};
+            });
+        }
+    });
+    return best;
+}
+
+} // namespace
+
+const KernelEntry* ScorePolicy::select(const Snapshot& kernels, const StageQuery& query) const {
+    const SmallestPair smallest = smallest_pair(kernels, query);
+    if (!smallest.found) return nullptr;
+    const KernelEntry* best = nullptr;
+    Score best_score{};
+    each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
+        for (const Segment::Group& group : bucket) {
+            const Pair pair{group.hdim_q, group.hdim_v};
+            if (pair > smallest.pair) break;
+            if (pair < smallest.pair || !may_accept(group, query)) continue;
+            each_accepted(segment, group, query, [&](std::uint32_t position) {
+                const Score own = score(query, segment.facts(position), smallest.context);
+                if (best != nullptr && own > best_score) return;
+                const KernelEntry& entry = segment.entry(position);
+                if (best != nullptr && own == best_score && !(entry.config < best->config)) return;
+                best = &entry;
+                best_score = own;
+            });
+        }
+    });
+    return best;
+}
+
+std::vector<RankedKernel> ScorePolicy::rank(const Snapshot& kernels, const StageQuery& query) const {
+    const SmallestPair smallest = smallest_pair(kernels, query);
+    std::vector<RankedKernel> ranked;
+    each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
+        for (const Segment::Group& group : bucket)
+            each_accepted(segment, group, query, [&](std::uint32_t position) {
+                const Score own = score(query, segment.facts(position), smallest.context);
+                ranked.push_back({&segment.entry(position), {own.begin(), own.end()}});
+            });
+    });
+    std::sort(ranked.begin(), ranked.end(), [](const RankedKernel& a, const RankedKernel& b) {
+        const auto pair = [](const RankedKernel& one) {
+            const KernelFacts facts = facts_of(one.entry->config);
+            return Pair{facts.hdim_q, facts.hdim_v};
+        };
+        if (const Pair left = pair(a), right = pair(b); left != right) return left < right;
+        return a.criteria != b.criteria ? a.criteria < b.criteria : a.entry->config < b.entry->config;
+    });
+    return ranked;
+}
+
+std::span<const std::string_view> SeqTunePolicy::criteria() const {
+    static constexpr std::array<std::string_view, 6> names{
+        "hdim_q", "hdim_v", "category", "selection_rank", "tile_m0", "surplus capabilities"};
+    return names;
+}
+
+Score SeqTunePolicy::score(const StageQuery& query, const KernelFacts& kernel,
+                           const ScoreContext& context) const {
+    const std::int64_t tile = kernel.tile_m0, length = query.seqlen_q;
+    const bool divides = tile > 0 && length % tile == 0;
+    std::int64_t category = 4;
+    if (length <= tile && divides)
+        category = 0;
+    else if (tile == 64)
+        category = 1;
+    else if (tile == context.largest_tile_m0)
+        category = 2;
+    else if (divides)
+        category = 3;
+    return {kernel.hdim_q,         kernel.hdim_v, category,
+            kernel.selection_rank, tile,          surplus(kernel.has, query.needs)};
+}
+
+} // namespace fmha
