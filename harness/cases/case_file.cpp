@@ -80,10 +80,9 @@ std::string joined_text(const Settings& settings) {
     return fmt::format("{}", fmt::join(texts, " "));
 }
 
-std::string joined_names(const std::vector<const CaseField*>& fields) {
-    std::vector<std::string_view> names;
-    for (const auto* field : fields) names.push_back(field->name);
-    return fmt::format("{}", fmt::join(names, ","));
+/// What the pair table calls a feature: its field, or the first of those that vary together.
+std::string feature_name(const Axis& axis) {
+    return std::string(axis.fields.front()->name) + (axis.fields.size() > 1 ? ",…" : "");
 }
 
 } // namespace
@@ -128,7 +127,7 @@ std::optional<PairTable> CaseFile::pairs(Tier tier) const {
     for (std::size_t f = 0; f < cover_.size(); ++f) {
         const auto& levels = cover_[f].choices.at(tier);
         for (std::size_t level = 0; level < levels.size(); ++level) {
-            table.levels.push_back({joined_names(cover_[f].fields), joined_text(levels[level])});
+            table.levels.push_back({feature_name(cover_[f]), joined_text(levels[level])});
             where.emplace_back(f, static_cast<int>(level));
         }
     }

@@ -77,6 +77,20 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     return files;
 }
 
+/// The case files behind arguments that name files and folders.
+std::vector<fs::path> case_files(const std::vector<std::string>& arguments, const fs::path& root) {
+    if (arguments.empty()) return files_below(root);
+    std::vector<fs::path> files;
+    for (const auto& argument : arguments) {
+        const auto path = find_path(argument, root);
+        if (fs::is_directory(path))
+            std::ranges::move(files_below(path), std::back_inserter(files));
+        else
+            files.push_back(path);
+    }
+    return files;
+}
+
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<FwdCase>& into) {
     if (is_matrix(path)) {
         std::ranges::move(load_shape_matrix(path, options.tier), std::back_inserter(into));
@@ -146,6 +160,16 @@ std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const
         if (!seen.insert(concrete.id).second)
             throw InputError(fmt::format("the case {} appears twice", concrete.id));
     return cases;
+}
+
+std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std::string>& arguments,
+                                                           const LoadOptions& options) {
+    std::vector<std::pair<std::string, PairTable>> tables;
+    for (const auto& path : case_files(arguments, options.root)) {
+        const auto file = CaseFile::read(path, stem_of(path, options.root));
+        if (auto table = file.pairs(options.tier)) tables.emplace_back(file.stem(), std::move(*table));
+    }
+    return tables;
 }
 
 Shard parse_shard(std::string_view text) {

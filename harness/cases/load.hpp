@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cases/case.hpp"
+#include "harness/cases/pair_table.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -31,6 +32,11 @@ struct Shard {
 /// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything
 /// unreadable is an InputError.
 std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options);
+
+/// The pair tables of those named files (or of everything under the root) that have a `cover`, with their
+/// stems.
+std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std::string>& arguments,
+                                                           const LoadOptions& options);
 
 /// One case by its printed name.
 FwdCase load_case(std::string_view name, const std::filesystem::path& root);
