@@ -11,6 +11,8 @@ namespace {
 
 constexpr double u32 = 0x1p-24;
 constexpr double infinity = std::numeric_limits<double>::infinity();
+/// Weights this small are where binary64's exponential ends; the oracles may drop them at different points.
+constexpr double underflow = 1e-290;
 
 double square(double x) {
     return x * x;
@@ -106,8 +108,9 @@ double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
         const double lse_bound = 1e-12 * (1.0 + std::abs(x.lse(r)) + magnitude);
         worst = std::max(worst, distance(x.lse(r), y.lse(r), lse_bound));
         for (Eigen::Index c = 0; c < x.o.cols(); ++c)
-            worst = std::max(worst, distance(x.o(r, c), y.o(r, c),
-                                             1e-12 * x.weighted_abs(r, c) * std::max(1.0, magnitude)));
+            worst = std::max(worst,
+                             distance(x.o(r, c), y.o(r, c),
+                                      1e-12 * x.weighted_abs(r, c) * std::max(1.0, magnitude) + underflow));
     }
     return worst;
 }

@@ -13,11 +13,11 @@ namespace fmha::harness {
 /// failed.
 struct GateVerdict {
     std::string gate;   ///< "G1", "G2", "G2.mean", "G3", "G4", "G5.1" … "G5.9", "exact"
-    std::string tensor; ///< "o", "lse", "randval" or ""
+    std::string tensor{}; ///< "o", "lse", "randval" or ""
     bool passed = true;
     bool required = true; ///< G4 is reported, never required
     double ratio = 0.0;
-    std::string detail; ///< one sentence when it failed
+    std::string detail{}; ///< one sentence when it failed
 
     bool failed() const { return required && !passed; }
 };

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+#include "harness/data/edge_code.hpp"
+#include "harness/gates/fwd_outputs.hpp"
+#include "harness/results/result.hpp"
+#include "reference/forward.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What a judgement needs to know beside the numbers.
+struct FwdJudgeContext {
+    const FwdArgs& args;
+    const FwdOutputs& outputs;
+    /// With companions and the numerics of the kernel under test; the rows that are checked.
+    const reference::ForwardRows& expected;
+    Fill fill = Fill::normal;
+    /// The edge fill's code, when the case has one.
+    std::optional<EdgeCode> edge;
+    ElementType p_type = ElementType::fp32;
+};
+
+/// The verdict of every gate, and what a person needs to understand a failure.
+struct Judgement {
+    std::vector<GateVerdict> gates;
+    std::vector<Deviation> worst; ///< at most ten, by distance in units of the limit
+    std::string pattern;          ///< of the elements that failed; empty when none did
+    std::int64_t elements = 0;    ///< checked by G1
+
+    bool passed() const;
+};
+
+/// Runs G1, G2, G3 (tolerances B.2 to B.4), the exact gates G5.1 to G5.3 and G5.9 and, for edge fills, the
+/// exact-row gate. The formulas are those of reference/bounds.hpp; nothing here is a constant that somebody
+/// tuned. `huge` data is judged by the exact gates only (B.10).
+Judgement judge(const FwdJudgeContext& context);
+
+/// G4 (B.5), reported and never required: the error in units of what one plain pass in low precision makes.
+/// `rows` of the expected result are looked at, evenly spread.
+GateVerdict low_precision_yardstick(const FwdJudgeContext& context, const ElementTypes& types,
+                                    std::int64_t rows = 64);
+
+} // namespace fmha::harness

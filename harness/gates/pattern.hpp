@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// A wrong element, or a wrong row when `column` is −1, with what can explain it.
+struct WrongElement {
+    std::int64_t b = 0, h = 0, row = 0, column = -1;
+    std::int64_t seqlen_q = 0;     ///< of the entry
+    std::int64_t visible_keys = 0; ///< of the row
+};
+
+/// What the problem looks like, for the classification.
+struct PatternContext {
+    std::int64_t batch = 0, nhead_q = 0, group_size = 1, columns = 0;
+    std::int64_t checked_rows = 0;
+    std::int64_t median_visible_keys = 0; ///< of the checked rows
+};
+
+/// One line that says what the set of wrong elements looks like and what usually makes it so: last rows
+/// (query tail), columns beyond a multiple (value dimension), one head of a group (head map), rows with many
+/// keys (accumulation), whole tiles (schedule). Empty for no wrong element.
+std::string classify(const std::vector<WrongElement>& wrong, const PatternContext& context);
+
+} // namespace fmha::harness

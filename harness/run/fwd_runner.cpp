@@ -1,0 +1,307 @@
+#include "harness/run/fwd_runner.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/data/fwd_tensors.hpp"
+#include "harness/gates/fwd_gates.hpp"
+#include "reference/bounds.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <optional>
+
+namespace fmha::harness {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Pairs (row, key) times channels up to which the slow oracle checks every row of the fast one.
+constexpr double work_of_full_agreement = 4e7;
+
+CaseResult blank_result(const FwdCase& c) {
+    CaseResult result;
+    result.name = c.id;
+    result.about = c.about;
+    result.family = "fwd";
+    result.tier = std::string(to_string(c.tier));
+    result.labels = c.labels;
+    result.seed = c.seed;
+    result.sampled = c.sampled_rows;
+    return result;
+}
+
+/// A refusal, judged against what the case expects. `id` is the rule or reason that was named.
+void judge_refusal(CaseResult& result, const FwdCase& c, Expectation kind, const std::string& id,
+                   const std::string& sentence) {
+    const bool named = c.expect_rule.empty() || id == c.expect_rule ||
+                       (kind == Expectation::no_kernel && sentence.find(c.expect_rule) != std::string::npos);
+    result.outcome =
+        c.expect == kind && named ? Outcome::refused_as_predicted : Outcome::refused_unexpectedly;
+    result.message = sentence;
+    if (c.expect == kind && !named)
+        result.message = fmt::format("refused, but not for {}: {}", c.expect_rule, sentence);
+}
+
+std::string describe(const reference::KernelNumerics& n) {
+    return fmt::format(
+        "u_o={:.3g} f_o={:.3g} u_p={:.3g} f_p={:.3g} u_m={:.3g} u_a={:.3g} eps_e={:.3g} eps_t={:.3g}{}{}",
+        n.u_o, n.f_o, n.u_p, n.f_p, n.u_m, n.u_a, n.eps_e, n.eps_t, n.normalised_p ? " normalised P" : "",
+        n.truncating ? " truncating" : "");
+}
+
+std::int64_t allocated_bytes(const FwdLayout& layout) {
+    std::int64_t total = 0;
+    for (const TensorLayout* tensor : {&layout.q, &layout.k, &layout.v, &layout.o})
+        total += element_bytes(tensor->type, tensor->segments * tensor->segment_elements);
+    for (const auto* tensor : {&layout.lse, &layout.bias, &layout.randval})
+        if (*tensor) total += element_bytes((*tensor)->type, (*tensor)->segment_elements);
+    return total;
+}
+
+/// The reference of one case: rows, agreement of the two oracles, and the expected values for one kernel's
+/// numerics.
+class FwdExpectation {
+  public:
+    FwdExpectation(const FwdCase& c, const FwdArgs& args, int threads)
+        : args_(args), threads_(threads),
+          rows_(c.sampled_rows ? reference::sampled_rows(args, c.seed) : reference::all_rows(args)) {}
+
+    /// Distance of the oracles in units of the agreement bound (B.1), on every row of a small case and on
+    /// evenly spread rows of a large one.
+    double oracle_disagreement() const {
+        double work = 0.0;
+        const auto channels = static_cast<double>(args_.hdim_q + args_.hdim_v);
+        for (const auto& row : rows_)
+            work += static_cast<double>(reference::entry_lengths(args_, row.b).seqlen_k) * channels;
+        const auto stride = static_cast<std::size_t>(1.0 + work / work_of_full_agreement);
+        std::vector<reference::RowId> sample;
+        for (std::size_t r = 0; r < rows_.size(); r += stride) sample.push_back(rows_[r]);
+        const reference::ForwardOptions with{.numerics = {}, .threads = threads_};
+        const reference::ForwardOptions without{.companions = false, .numerics = {}, .threads = threads_};
+        return reference::oracle_disagreement(
+            reference::forward(args_, sample, with, reference::Oracle::matrix),
+            reference::forward(args_, sample, without, reference::Oracle::row_by_row));
+    }
+
+    const reference::ForwardRows& for_numerics(const reference::KernelNumerics& numerics) {
+        if (!expected_ || describe(numerics) != described_) {
+            expected_ = reference::forward(args_, rows_, {.numerics = numerics, .threads = threads_});
+            described_ = describe(numerics);
+        }
+        return *expected_;
+    }
+
+    /// A NaN in the reference is an error of the harness, never a reason to pass.
+    static bool has_nan(const reference::ForwardRows& rows) { return rows.o.hasNaN() || rows.lse.hasNaN(); }
+
+  private:
+    const FwdArgs& args_;
+    int threads_;
+    std::vector<reference::RowId> rows_;
+    std::optional<reference::ForwardRows> expected_;
+    std::string described_;
+};
+
+/// Launches a kernel over differently poisoned memory and compares what it wrote.
+class FwdExecution {
+  public:
+    FwdExecution(FwdTensors& tensors, const KernelInstance& kernel) : tensors_(tensors), kernel_(kernel) {}
+
+    /// The first run's outputs; gates G5.5 to G5.7 go into `gates`.
+    FwdOutputs run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds) {
+        GateVerdict stray{.gate = "G5.5"}, poison{.gate = "G5.6"}, repeat{.gate = "G5.7"};
+        FwdOutputs first = launch(Poison::nan, stray, kernel_seconds);
+        for (int n = 1; n < repeats; ++n) {
+            const bool other_poison = n % 2 == 1;
+            const FwdOutputs again = launch(other_poison ? Poison::huge : Poison::nan, stray, kernel_seconds);
+            const std::string difference = first.first_difference(again);
+            if (difference.empty()) continue;
+            // A difference may come from the memory's content or from the kernel alone: the same content
+            // decides.
+            const bool unstable =
+                !other_poison || !first.first_difference(launch(Poison::nan, stray, kernel_seconds)).empty();
+            GateVerdict& gate = unstable ? repeat : poison;
+            if (gate.passed)
+                gate.detail =
+                    unstable
+                        ? "two identical runs differ: " + difference
+                        : "the result depends on padding or on memory that was never written: " + difference;
+            gate.passed = false;
+            gate.ratio = std::numeric_limits<double>::infinity();
+        }
+        gates.push_back(stray);
+        if (repeats > 1) gates.push_back(poison);
+        if (repeats > 2 || !repeat.passed) gates.push_back(repeat);
+        return first;
+    }
+
+  private:
+    FwdOutputs launch(Poison poison, GateVerdict& stray, double& kernel_seconds) {
+        tensors_.refill(poison);
+        const std::uint64_t inputs = tensors_.input_checksum();
+        const FwdArgs args = tensors_.args();
+        const auto start = Clock::now();
+        kernel_.launch(args, Stream{});
+        kernel_seconds = std::min(kernel_seconds, seconds_since(start));
+        FwdOutputs outputs(args);
+        auto wrong = tensors_.stray_write();
+        if (!wrong && tensors_.input_checksum() != inputs) wrong = "an input was written";
+        if (wrong && stray.passed) {
+            stray.passed = false;
+            stray.ratio = std::numeric_limits<double>::infinity();
+            stray.detail = "written outside the logical outputs: " + *wrong;
+        }
+        return outputs;
+    }
+
+    FwdTensors& tensors_;
+    const KernelInstance& kernel_;
+};
+
+void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
+                   FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
+    result.numerics = describe(candidate.numerics);
+    if (!c.expect_kernel.empty() && !options.all_kernels && !glob_matches(c.expect_kernel, result.kernel)) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("planned {}, expected {}", result.kernel, c.expect_kernel);
+        return;
+    }
+    result.kernel_seconds = std::numeric_limits<double>::infinity();
+    std::vector<GateVerdict> run_gates;
+    const int repeats = options.repeats > 0 ? options.repeats : std::max(2, c.repeats);
+    const FwdOutputs outputs =
+        FwdExecution(tensors, *candidate.instance).run(repeats, run_gates, result.kernel_seconds);
+
+    const auto start = Clock::now();
+    const FwdArgs args = tensors.args();
+    const auto& expected = expectation.for_numerics(candidate.numerics);
+    result.reference_seconds = seconds_since(start);
+    const FwdJudgeContext context{
+        args, outputs, expected, c.fill, tensors.fill().edge(), tensors.layout().types.p};
+    Judgement judgement = judge(context);
+    if (c.fill != Fill::huge)
+        judgement.gates.push_back(low_precision_yardstick(context, tensors.layout().types));
+    judgement.gates.insert(judgement.gates.end(), run_gates.begin(), run_gates.end());
+
+    result.rows = static_cast<std::int64_t>(expected.rows.size());
+    result.elements = judgement.elements;
+    result.worst = std::move(judgement.worst);
+    result.pattern = std::move(judgement.pattern);
+    result.gates = std::move(judgement.gates);
+    result.outcome = Outcome::passed;
+    if (const GateVerdict* gate = result.first_failure()) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("{} {}: {}", gate->gate, gate->tensor, gate->detail);
+    }
+    if (disagreement > 1.0) {
+        result.outcome = Outcome::mistrusted;
+        result.message = fmt::format("the two oracles are {:.3g} times their bound apart", disagreement);
+    } else if (FwdExpectation::has_nan(expected)) {
+        result.outcome = Outcome::mistrusted;
+        result.message = "the reference is NaN";
+    } else if (outputs.all_zero() && expected.o.cwiseAbs().maxCoeff() > 0.0) {
+        result.outcome = Outcome::mistrusted;
+        result.message = "every element of O is zero and the reference is not" +
+                         (result.message.empty() ? std::string() : "; " + result.message);
+    }
+}
+
+} // namespace
+
+bool glob_matches(std::string_view pattern, std::string_view text) {
+    if (pattern.empty()) return text.empty();
+    if (pattern.front() == '*')
+        return glob_matches(pattern.substr(1), text) ||
+               (!text.empty() && glob_matches(pattern, text.substr(1)));
+    return !text.empty() && (pattern.front() == '?' || pattern.front() == text.front()) &&
+           glob_matches(pattern.substr(1), text.substr(1));
+}
+
+std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel) {
+    std::string command = fmt::format("fmha verify '{}' --arch {}", c.id, options.arch);
+    if (options.all_kernels && !kernel.empty())
+        command += fmt::format(" --kernels all --kernel '{}'", kernel);
+    if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
+    return command;
+}
+
+std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,
+                                     const FwdRunOptions& options) {
+    const auto start = Clock::now();
+    CaseResult blank = blank_result(c);
+    blank.reproduce = reproducing_command(c, options, "");
+    const auto only = [&](CaseResult result) {
+        result.seconds = seconds_since(start);
+        return std::vector<CaseResult>{std::move(result)};
+    };
+
+    std::vector<Candidate> candidates;
+    try {
+        const Problem problem = to_problem(c, options.arch);
+        if (c.expect == Expectation::invalid_problem) {
+            blank.outcome = Outcome::failed;
+            blank.message = fmt::format("the problem was accepted, {} was to refuse it", c.expect_rule);
+            return only(blank);
+        }
+        candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
+    } catch (const ProblemError& error) {
+        judge_refusal(blank, c, Expectation::invalid_problem, error.rule(), error.what());
+        return only(blank);
+    } catch (const NoKernelFound& error) {
+        judge_refusal(blank, c, Expectation::no_kernel, "", error.what());
+        return only(blank);
+    } catch (const UnsupportedInvocation& error) {
+        blank.not_run_reason = NotRunReason::target_cannot;
+        blank.message = error.what();
+        return only(blank);
+    }
+    if (c.expect == Expectation::no_kernel) {
+        blank.outcome = Outcome::failed;
+        blank.message =
+            fmt::format("a kernel was found, {}; the case expects none", candidates.front().instance->name());
+        return only(blank);
+    }
+
+    const Fp8Flavour flavour = fp8_flavour(options.arch);
+    if (options.memory_limit > 0 && allocated_bytes(lay_out(c, flavour)) > options.memory_limit) {
+        blank.not_run_reason = NotRunReason::no_memory;
+        blank.message = fmt::format("its tensors need {} bytes, {} are allowed",
+                                    allocated_bytes(lay_out(c, flavour)), options.memory_limit);
+        return only(blank);
+    }
+    FwdTensors tensors(c, flavour);
+    const FwdArgs args = tensors.args();
+    FwdExpectation expectation(c, args, options.reference_threads);
+    const auto agreement_start = Clock::now();
+    const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
+    const double agreement_seconds = seconds_since(agreement_start);
+
+    std::vector<CaseResult> results;
+    for (const Candidate& candidate : candidates) {
+        const std::string kernel = candidate.instance->name();
+        if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, kernel)) continue;
+        const auto kernel_start = Clock::now();
+        CaseResult result = blank;
+        result.kernel = kernel;
+        result.reproduce = reproducing_command(c, options, kernel);
+        try {
+            run_candidate(result, c, candidate, tensors, expectation, disagreement, options);
+        } catch (const Error& error) {
+            result.outcome = Outcome::failed;
+            result.message = fmt::format("the launch was refused: {}", error.what());
+        }
+        result.reference_seconds += agreement_seconds;
+        result.seconds = seconds_since(kernel_start) +
+                         (results.empty() ? seconds_since(start) - seconds_since(kernel_start) : 0.0);
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+#include "harness/results/result.hpp"
+#include "harness/run/kernel_source.hpp"
+
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+struct FwdRunOptions {
+    std::string arch = "gfx950";
+    bool all_kernels = false;  ///< every accepting kernel, not only the planned one
+    std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
+    int repeats = 0;           ///< 0 = the case's own number
+    int reference_threads = 1;
+    std::int64_t memory_limit = 0; ///< bytes of tensors above which a case is not run; 0 = none
+};
+
+/// Runs one case: problem, kernel, reference, gates. One result a kernel, or one that says why no kernel ran.
+/// Every kernel runs at least twice, over different contents of all memory that must not matter, and the
+/// outputs must be identical (G5.6, G5.7). Both oracles must agree on the case (on a sample of its rows when
+/// it is large) before either is believed. Throws InputError for a case that cannot be laid out; failures of
+/// kernels are results, not exceptions.
+std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,
+                                     const FwdRunOptions& options);
+
+/// Shell command that repeats one result.
+std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);
+
+/// Whether `text` matches a pattern of `*` and `?`.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
+} // namespace fmha::harness

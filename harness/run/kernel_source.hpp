@@ -1,0 +1,31 @@
+#pragma once
+
+#include "dispatcher/types/kernel_instance.hpp"
+#include "dispatcher/types/problem.hpp"
+#include "reference/forward.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// A kernel that can be launched, and how it declares to round.
+struct Candidate {
+    std::shared_ptr<const KernelInstance> instance;
+    reference::KernelNumerics numerics;
+};
+
+/// Where the kernels under test come from: the dispatcher's plan on a catalogue, or a test's own.
+class KernelSource {
+  public:
+    virtual ~KernelSource() = default;
+    /// The kernel that the dispatcher chooses. Throws NoKernelFound with its explanation, PlanIncomplete, or
+    /// UnsupportedInvocation when the target cannot execute the chosen kernel.
+    virtual Candidate planned(const Problem& problem) const = 0;
+    /// Every kernel that accepts the problem and that the target executes, in the order of the catalogue.
+    /// Throws NoKernelFound when there is none.
+    virtual std::vector<Candidate> accepting(const Problem& problem) const = 0;
+};
+
+} // namespace fmha::harness
