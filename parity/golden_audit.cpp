@@ -23,12 +23,6 @@ bool in_scope(const GoldenScope& scope, const Subject& subject) {
     return named(scope.rules, subject.first) && named(scope.archs, subject.second);
 }
 
-/// Whether an architecture file says anything about a rule set. `claim` and `stored` are flavours of one
-/// part.
-bool has_rules(const arch::ArchTables& arch, RuleSet rules) {
-    return arch.has_rule_set(to_string(rules));
-}
-
 std::vector<Subject> subjects(const arch::ArchSet& archs, const std::filesystem::path& directory,
                               const GoldenScope& scope, bool with_files) {
     std::vector<Subject> all;
@@ -139,6 +133,11 @@ Check audit_subject(const arch::ArchSet& archs, const std::filesystem::path& dir
 }
 
 } // namespace
+
+bool has_rules(const arch::ArchTables& arch, RuleSet rules) {
+    if (arch.has_rule_set(to_string(rules))) return true;
+    return (rules == RuleSet::claim || rules == RuleSet::stored) && arch.has_rule_set("rules");
+}
 
 std::string cause_sentence(const arch::ArchSet& archs, const catalog::Request& request,
                            const std::string& name) {

@@ -16,6 +16,10 @@ struct GoldenScope {
     bool with_sweep = true; ///< the sweep has millions of names and takes longer than all others together
 };
 
+/// Whether an architecture file says anything about a rule set. `claim` and `stored` are flavours of one
+/// part.
+bool has_rules(const arch::ArchTables& arch, catalog::RuleSet rules);
+
 /// Compares what the rule sets enumerate now with the golden files. Each changed list is a failure that says
 /// what it was and what it is; the names that were lost and gained follow with the rule or table entry
 /// responsible. A combination without golden file, or a golden file without architecture, is a failure.

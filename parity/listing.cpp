@@ -1,11 +1,11 @@
 #include "parity/listing.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "parity/pattern.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace fmha::parity {
@@ -38,6 +38,12 @@ std::size_t split_point(std::string_view name) {
     return std::min(split, name.size());
 }
 
+/// A, B, … Z, AA, AB, …
+std::string letters(std::size_t number) {
+    std::string text(1, static_cast<char>('A' + number % 26));
+    return number < 26 ? text : letters(number / 26 - 1) + text;
+}
+
 } // namespace
 
 std::string write_listing(std::vector<std::string> names) {
@@ -47,54 +53,45 @@ std::string write_listing(std::vector<std::string> names) {
         const auto split = split_point(name);
         endings_of[name.substr(0, split)].push_back(name.substr(split));
     }
-    // Sets are numbered in the order in which the sorted beginnings first use them.
-    std::map<std::vector<std::string>, std::size_t> number_of;
+    // Sets are lettered in the order in which the sorted beginnings first use them.
+    std::map<std::vector<std::string>, std::string> letter_of;
     std::string sets;
     std::string lines;
     for (const auto& [beginning, endings] : endings_of) {
-        const auto [entry, is_new] = number_of.try_emplace(endings, number_of.size() + 1);
-        if (is_new) {
-            sets += fmt::format("endings {}\n", entry->second);
-            for (const std::string& ending : endings) sets += fmt::format("  {}\n", ending);
-        }
+        const auto [entry, is_new] = letter_of.try_emplace(endings, letters(letter_of.size()));
+        if (is_new) sets += fmt::format("{} {}\n", entry->second, write_pattern(endings));
         lines += fmt::format("{} {}\n", beginning, entry->second);
     }
-    return sets + "names\n" + lines;
+    return sets + "\n" + lines;
 }
 
 std::vector<std::string> parse_listing(std::string_view text, const std::string& file) {
-    std::vector<std::vector<std::string_view>> sets;
+    std::map<std::string_view, std::vector<std::string>> sets;
     std::vector<std::string> names;
     bool in_names = false;
-    std::size_t number = 0;
-    const auto fail = [&](std::string_view what) {
-        throw InputError(fmt::format("{}, line {}: {}", file, number, what));
-    };
-    while (!text.empty()) {
-        ++number;
+    for (std::size_t number = 1; !text.empty(); ++number) {
         const auto end = std::min(text.find('\n'), text.size());
         const auto line = text.substr(0, end);
         text.remove_prefix(std::min(end + 1, text.size()));
-        if (line == "names") {
+        if (line.empty()) {
             in_names = true;
-        } else if (in_names) {
-            const auto space = line.rfind(' ');
-            std::size_t set = 0;
-            if (space == std::string_view::npos ||
-                std::from_chars(line.data() + space + 1, line.data() + line.size(), set).ec != std::errc{} ||
-                set == 0 || set > sets.size())
-                fail("expected the beginning of a name and the number of a set of endings");
-            for (const auto ending : sets[set - 1])
-                names.push_back(std::string(line.substr(0, space)) += ending);
-        } else if (line.starts_with("endings ")) {
-            sets.emplace_back();
-        } else if (line.starts_with("  ") && !sets.empty()) {
-            sets.back().push_back(line.substr(2));
-        } else {
-            fail("expected \"endings N\", an indented ending or \"names\"");
+            continue;
         }
+        const auto space = line.find(' ');
+        if (space == std::string_view::npos)
+            throw InputError(fmt::format("{}, line {}: expected two words", file, number));
+        const auto first = line.substr(0, space);
+        const auto second = line.substr(space + 1);
+        if (!in_names) {
+            sets[first] = expand_pattern(second);
+            continue;
+        }
+        const auto set = sets.find(second);
+        if (set == sets.end())
+            throw InputError(fmt::format("{}, line {}: there is no set of endings {}", file, number, second));
+        for (const std::string& ending : set->second) names.push_back(std::string(first) += ending);
     }
-    if (!in_names) fail("the file has no names");
+    if (!in_names) throw InputError(fmt::format("{}: the file has no names", file));
     std::sort(names.begin(), names.end());
     return names;
 }

@@ -234,7 +234,8 @@ std::size_t SetDifference::renamed_count() const {
     return total(renamed);
 }
 
-SetDifference difference(std::vector<std::string> expected, std::vector<std::string> actual) {
+SetDifference difference(std::vector<std::string> expected, std::vector<std::string> actual,
+                         Renames renames) {
     SetDifference result;
     result.expected = expected.size();
     result.actual = actual.size();
@@ -244,7 +245,8 @@ SetDifference difference(std::vector<std::string> expected, std::vector<std::str
     std::vector<std::string> gained;
     std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(lost));
     std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(gained));
-    if (!lost.empty() && !gained.empty() && lost.size() + gained.size() <= most_renames)
+    if (renames == Renames::pair && !lost.empty() && !gained.empty() &&
+        lost.size() + gained.size() <= most_renames)
         result.renamed = RenameFinder(lost, gained).take();
     result.lost = grouped(lost, after);
     result.gained = grouped(gained, before);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -36,9 +37,12 @@ struct SetDifference {
     std::size_t renamed_count() const;
 };
 
+enum class Renames : std::uint8_t { pair, ignore };
+
 /// Compares two lists of names whose tokens, joined by `_` (or by '.' before a suffix), run from coarse to
 /// fine.
-SetDifference difference(std::vector<std::string> expected, std::vector<std::string> actual);
+SetDifference difference(std::vector<std::string> expected, std::vector<std::string> actual,
+                         Renames renames = Renames::pair);
 
 /// Answers for one name of a group: the sentence that says why it is in the actual list or not in it.
 using CauseOf = std::function<std::string(const std::string& name)>;

@@ -4,6 +4,8 @@ namespace fmha::cli {
 
 std::vector<std::unique_ptr<Command>> all_commands() {
     std::vector<std::unique_ptr<Command>> commands;
+    commands.push_back(make_enumerate_command());
+    commands.push_back(make_parity_command());
     return commands;
 }
 

@@ -5,4 +5,7 @@
 /// One factory a subcommand; each is defined in the file of its command.
 namespace fmha::cli {
 
+std::unique_ptr<Command> make_enumerate_command();
+std::unique_ptr<Command> make_parity_command();
+
 } // namespace fmha::cli

@@ -31,6 +31,10 @@ void OptionSet::list(const std::string& names, std::vector<std::string>& target,
     app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all();
 }
 
+void OptionSet::pair(const std::string& names, std::vector<std::string>& target, const std::string& help) {
+    app_.add_option(names, target, help)->expected(2);
+}
+
 void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
                        const std::string& help) {
     app_.add_option(names, target, help)->capture_default_str()->check(CLI::IsMember(allowed));

@@ -28,6 +28,8 @@ class OptionSet {
     void option(const std::string& names, double& target, const std::string& help);
     /// May be given several times, and takes several values separated by commas.
     void list(const std::string& names, std::vector<std::string>& target, const std::string& help);
+    /// Exactly two values, one after the other: `--between ck claim`.
+    void pair(const std::string& names, std::vector<std::string>& target, const std::string& help);
     /// One of `allowed`; anything else is a usage error that lists them.
     void choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
                 const std::string& help);

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "parity/digest.hpp"
 #include "parity/listing.hpp"
+#include "parity/pattern.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,19 +32,43 @@ TEST(NameDigest, IsShaOfNamesJoinedByLineFeeds) {
     EXPECT_EQ(digest.finish(), "7e18f737311b2dc3b2f269dd78396b0351f14fb66efa879f768cb23181883c78");
 }
 
+TEST(Pattern, IsAProductWhereTheSetIsOne) {
+    EXPECT_EQ(write_pattern({"_a_x", "_a_y", "_b_x", "_b_y"}), "(_a|_b)(_x|_y)");
+    EXPECT_EQ(write_pattern({"", "_lse", "_lse_drop", "_drop"}), "[_lse][_drop]");
+    EXPECT_EQ(write_pattern({"_a_x", "_b_x", "_b_y"}), "(_a_x|_b(_x|_y))");
+    EXPECT_EQ(write_pattern({""}), "");
+}
+
+TEST(Pattern, ReadsBackAnySet) {
+    // Every subset of a small product, so that no shape of set is left out.
+    const std::vector<std::string> all{"", "_a", "_b", "_a_x", "_a_y", "_b_x", "_b_y", "_a_x_p", "_b_x_p"};
+    for (unsigned bits = 1; bits < 1U << all.size(); ++bits) {
+        std::vector<std::string> set;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if ((bits >> i & 1U) != 0) set.push_back(all[i]);
+        const auto pattern = write_pattern(set);
+        auto back = expand_pattern(pattern);
+        std::sort(back.begin(), back.end());
+        std::sort(set.begin(), set.end());
+        ASSERT_EQ(back, set) << pattern;
+    }
+    EXPECT_THROW(expand_pattern("(_a|_b"), InputError);
+    EXPECT_THROW(expand_pattern("_a]"), InputError);
+}
+
 TEST(Listing, ReadsBackWhatItWrites) {
     auto names = some_names();
     names.push_back("fmha_bwd_dot_do_o_d32");
     const auto text = write_listing(names);
-    EXPECT_THAT(text, HasSubstr("endings 2\n  _mask_lse\n  _mask_nlse\n"));
-    EXPECT_THAT(text, HasSubstr("fmha_fwd_d128_fp16_b128x64_w32x32 2\nfmha_fwd_d64_fp16_b64x64_w16x16 2\n"));
+    EXPECT_THAT(text, HasSubstr("B (_mask|_nmask)(_lse|_nlse)\n"));
+    EXPECT_THAT(text, HasSubstr("fmha_fwd_d128_fp16_b128x64_w32x32 B\nfmha_fwd_d64_fp16_b64x64_w16x16 B\n"));
     std::sort(names.begin(), names.end());
     EXPECT_EQ(parse_listing(text, "x.txt"), names);
 }
 
 TEST(Listing, RefusesWhatIsNoListing) {
     EXPECT_THROW(parse_listing("", "x.txt"), InputError);
-    EXPECT_THROW(parse_listing("names\nfmha_fwd 1\n", "x.txt"), InputError);
+    EXPECT_THROW(parse_listing("\nfmha_fwd A\n", "x.txt"), InputError);
     EXPECT_THROW(parse_listing("surprise\n", "x.txt"), InputError);
 }
 

@@ -1,0 +1,80 @@
+#include "harness/cli/catalog_options.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace fmha::cli {
+
+template <NamedEnum E>
+E parse_option(std::string_view option, std::string_view text) {
+    if (const auto value = parse_enum<E>(text)) return *value;
+    throw InputError(fmt::format("{} {}: not known; allowed: {}", option, text, allowed_names<E>()));
+}
+template catalog::RuleSet parse_option(std::string_view, std::string_view);
+template catalog::MaskVocabulary parse_option(std::string_view, std::string_view);
+template ApiFamily parse_option(std::string_view, std::string_view);
+
+arch::ArchSet load_archs(const std::string& directory) {
+    return directory.empty() ? arch::ArchSet::built_in() : arch::ArchSet::load(directory);
+}
+
+std::vector<ArchName> parse_archs(const arch::ArchSet& archs, const std::vector<std::string>& names) {
+    std::vector<ArchName> parsed;
+    for (const std::string& name : names) parsed.push_back(archs.at(name).name());
+    return parsed;
+}
+
+catalog::FamilySet parse_families(const std::vector<std::string>& names) {
+    if (names.empty()) return {};
+    auto families = catalog::FamilySet::none();
+    for (const std::string& name : names) {
+        if (const auto family = parse_enum<KernelFamily>(name)) {
+            families.add(*family);
+        } else if (const auto api = parse_enum<ApiFamily>(name)) {
+            families.bits = static_cast<std::uint16_t>(families.bits | catalog::families_of(*api).bits);
+        } else {
+            throw InputError(
+                fmt::format("--family {}: not known; allowed: {}, or bwd, splitkv, pagedkv, appendkv for "
+                            "every kernel behind that API",
+                            name, allowed_names<KernelFamily>()));
+        }
+    }
+    return families;
+}
+
+std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) {
+    std::array<std::string, 6> filters;
+    // An API with several kinds of kernels has one pattern for each, separated by '@'.
+    const auto for_api = [](ApiFamily api, const std::string& pattern) {
+        if (pattern.find('@') != std::string::npos) return pattern;
+        if (api == ApiFamily::bwd) return fmt::format("{0}@{0}@{0}", pattern);
+        if (api == ApiFamily::fwd_splitkv) return fmt::format("{0}@{0}", pattern);
+        return pattern;
+    };
+    for (const std::string& text : texts) {
+        const auto equals = text.find('=');
+        if (equals != std::string::npos) {
+            const auto api = parse_option<ApiFamily>("--filter", text.substr(0, equals));
+            filters[static_cast<std::size_t>(api)] = text.substr(equals + 1);
+            continue;
+        }
+        for (const auto& [api, unused] : EnumTable<ApiFamily>::names)
+            filters[static_cast<std::size_t>(api)] = for_api(api, text);
+    }
+    return filters;
+}
+
+std::string read_file(std::string_view option, const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream text;
+    text << in.rdbuf();
+    if (!in) throw InputError(fmt::format("{} {}: cannot be read", option, file));
+    return text.str();
+}
+
+} // namespace fmha::cli

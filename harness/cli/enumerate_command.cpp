@@ -1,0 +1,176 @@
+#include "harness/cli/enumerate_command.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/field_json.hpp"
+#include "harness/cli/catalog_options.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/kernel_output.hpp"
+#include "kernels/catalog/query/columns.hpp"
+#include "kernels/catalog/query/row_filter.hpp"
+
+#include <fmt/ostream.h>
+
+#include <charconv>
+#include <optional>
+
+namespace fmha::cli {
+namespace {
+
+/// Records are handed to SQLite in batches, so that a list of millions is never in memory as a whole.
+constexpr std::size_t batch_size = 4096;
+
+/// Enumerates `request` and hands on the records for which the filter, if there is one, is true.
+void enumerate_matching(const arch::ArchSet& archs, const catalog::Request& request,
+                        std::optional<catalog::RowFilter>& filter, catalog::Sink sink) {
+    if (!filter) {
+        catalog::enumerate(archs, request, sink);
+        return;
+    }
+    std::vector<KernelConfig> batch;
+    batch.reserve(batch_size);
+    const auto flush = [&] {
+        filter->select(batch, [&](std::size_t i) { sink(batch[i]); });
+        batch.clear();
+    };
+    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+        batch.push_back(config);
+        if (batch.size() == batch_size) flush();
+    });
+    flush();
+}
+
+std::vector<int> parse_optdim(const std::vector<std::string>& texts) {
+    std::vector<int> dims;
+    for (const std::string& text : texts) {
+        int dim = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), dim);
+        if (error != std::errc{} || end != text.data() + text.size() || (dim <= 0 && dim != -1))
+            throw InputError(fmt::format("--optdim {}: expected a head dimension, or -1 for all", text));
+        dims.push_back(dim);
+    }
+    // Upstream's spelling of "no restriction".
+    if (dims == std::vector<int>{-1}) dims.clear();
+    return dims;
+}
+
+nlohmann::ordered_json to_json(const catalog::Why& why) {
+    auto steps = nlohmann::ordered_json::array();
+    for (const catalog::WhyStep& step : why.steps) {
+        const std::string_view kind = step.kind == catalog::WhyStep::Kind::table  ? "table"
+                                      : step.kind == catalog::WhyStep::Kind::rule ? "rule"
+                                                                                  : "option";
+        steps.push_back({{"kind", kind}, {"id", step.id}, {"text", step.text}, {"removes", step.removes}});
+    }
+    nlohmann::ordered_json document = {
+        {"name", why.name}, {"listed", why.listed}, {"steps", std::move(steps)}};
+    if (why.config) document["kernel"] = fields_to_json(*why.config);
+    if (!why.nearest.empty()) document["nearest"] = why.nearest;
+    return document;
+}
+
+} // namespace
+
+std::string_view EnumerateCommand::example() const {
+    return "fmha enumerate --arch gfx950 --rules ck --profile pytorch --names\n"
+           "  fmha enumerate --arch gfx950 --where \"c.hdim_q == 128 and c.pipeline == 'qr_async'\" --count\n"
+           "  fmha enumerate --arch gfx942 --why "
+           "fmha_fwd_fp16_batch_h128_qr_async_t64x128x32x128x32x128_pad1111_mask="
+           "no_bias=no";
+}
+
+void EnumerateCommand::declare(OptionSet& options) {
+    options.list("--arch", archs_, "architectures (default gfx950)");
+    options.option("--arch-dir", arch_dir_,
+                   "read architecture files from this folder instead of those compiled in");
+    options.choice("--rules", rules_, {"ck", "claim", "stored", "sweep", "house"}, "rule set");
+    options.option("--profile", profile_, "profile, or upstream's receipt number (--show-profiles)");
+    options.choice("--masks", masks_, {"simplified", "generic"}, "how ck spells masks");
+    options.list("--family", families_, "kernel families, or splitkv, bwd, … for all kernels behind an API");
+    options.list("--optdim", optdim_, "query head dimensions to keep");
+    options.list("--filter", filters_, "ck: glob over names, PATTERN for every API or API=PATTERN");
+    options.option("--config", config_, "sweep configuration file");
+    options.option("--where", where_,
+                   "keep records for which this SQL expression over c is true (--show-columns)");
+    options.option("--where-file", where_file_, "the same, read from a file");
+    options.flag("--count", count_, "table of families and data types (the default)");
+    options.flag("--names", names_, "one name a line, in order of emission");
+    options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
+    options.flag("--show-rules", show_rules_, "list the rules of the rule set");
+    options.flag("--show-profiles", show_profiles_, "list the profiles and their numbers");
+    options.flag("--show-columns", show_columns_, "list the columns of c");
+    options.choice("--format", format_, {"text", "json"},
+                   "text for people, json for programs (records with all fields "
+                   "unless --count or --names is given)");
+}
+
+int EnumerateCommand::run(const Streams& streams) {
+    const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
+    const bool json = format_ == "json";
+    if (show_profiles_) {
+        for (const catalog::ProfileRow& row : catalog::profiles())
+            fmt::print(streams.out, "{:<18}{:>4}  {}\n", to_string(row.id),
+                       row.number < 0 ? std::string("–") : std::to_string(row.number), row.content);
+        return all_well;
+    }
+    if (show_columns_) {
+        for (const catalog::Column& column : catalog::columns()) fmt::print(streams.out, "{}\n", column.name);
+        fmt::print(streams.out, "name\n");
+        return all_well;
+    }
+    if (show_rules_) {
+        for (const catalog::RuleRow& row : catalog::rules_of(rules))
+            fmt::print(streams.out, "{:<20}{:<28}{}\n", row.id, row.families, row.says);
+        return all_well;
+    }
+
+    const auto archs = load_archs(arch_dir_);
+    catalog::Request request;
+    request.rules = rules;
+    if (archs_.empty()) archs_ = {"gfx950"};
+    request.targets = parse_archs(archs, archs_);
+    request.profile = catalog::parse_profile(profile_);
+    request.masks = parse_option<catalog::MaskVocabulary>("--masks", masks_);
+    request.optdim = parse_optdim(optdim_);
+    request.families = parse_families(families_);
+    request.filters = parse_filters(filters_);
+
+    if (!why_.empty()) {
+        const auto why = catalog::why(archs, request, why_);
+        fmt::print(streams.out, "{}", json ? to_json(why).dump(2) + "\n" : why.to_string());
+        return why.config ? all_well : check_failed;
+    }
+
+    const catalog::Naming naming(request.rules, request.masks);
+    if (!where_.empty() && !where_file_.empty())
+        throw InputError("--where and --where-file exclude one another");
+    std::optional<catalog::RowFilter> filter;
+    if (!where_.empty() || !where_file_.empty())
+        filter.emplace(where_file_.empty() ? where_ : read_file("--where-file", where_file_),
+                       [naming](const KernelConfig& config, std::string& out) {
+                           catalog::append_name(naming, config, out);
+                       });
+
+    if (names_ || (json && !count_)) {
+        KernelWriter writer(streams.out, naming,
+                            !json    ? KernelFormat::names
+                            : names_ ? KernelFormat::names_json
+                                     : KernelFormat::records_json);
+        enumerate_matching(archs, request, filter, [&](const KernelConfig& config) { writer.add(config); });
+        writer.finish();
+        return all_well;
+    }
+    // The records of ck carry the names of upstream's architecture groups, several to a run.
+    const bool one_table = rules == catalog::RuleSet::ck || request.targets.size() == 1;
+    std::string title;
+    if (one_table) title = fmt::format("{}", fmt::join(archs_, ","));
+    KernelCounter counter(title);
+    enumerate_matching(archs, request, filter, [&](const KernelConfig& config) { counter.add(config); });
+    fmt::print(streams.out, "{}", json ? counter.to_json() : counter.to_text());
+    return all_well;
+}
+
+std::unique_ptr<Command> make_enumerate_command() {
+    return std::make_unique<EnumerateCommand>();
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,137 @@
+#include "harness/cli/parity_command.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/catalog_options.hpp"
+#include "harness/cli/commands.hpp"
+#include "parity/between_audit.hpp"
+#include "parity/checkout_audit.hpp"
+#include "parity/golden_audit.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <fstream>
+
+namespace fmha::cli {
+namespace {
+
+/// `rules` is what upstream's dispatcher enumerated; its documents quote the flavour `claim`.
+catalog::RuleSet parse_rules(std::string_view option, const std::string& text) {
+    return text == "rules" ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>(option, text);
+}
+
+parity::GoldenScope golden_scope(const arch::ArchSet& archs, const std::vector<std::string>& rules,
+                                 const std::vector<std::string>& names, bool with_sweep) {
+    parity::GoldenScope scope;
+    for (const std::string& text : rules) scope.rules.push_back(parse_rules("--rules", text));
+    scope.archs = parse_archs(archs, names);
+    scope.with_sweep = with_sweep;
+    return scope;
+}
+
+std::string today() {
+    return fmt::format("{:%Y-%m-%d}",
+                       fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+void write_file(const std::filesystem::path& file, std::string_view text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary);
+    out << text;
+    out.close();
+    if (!out) throw InputError(fmt::format("--report {}: cannot be written", file.string()));
+}
+
+} // namespace
+
+std::string_view ParityCommand::example() const {
+    return "fmha parity                                    (everything against parity/golden)\n"
+           "  fmha parity --arch gfx942 --rules ck --accept --reason \"upstream dropped the 64x128 tile\"\n"
+           "  fmha parity --ck-root ~/composable_kernel --arch gfx950 --profile 0,4\n"
+           "  fmha parity --between ck rules --arch gfx950";
+}
+
+void ParityCommand::declare(OptionSet& options) {
+    options.list("--arch", archs_, "architectures (default: all)");
+    options.list("--rules", rules_, "rule sets of the golden audit (default: all)");
+    options.option("--arch-dir", arch_dir_,
+                   "read architecture files from this folder instead of those compiled in");
+    options.option("--golden-dir", golden_dir_, "folder of the golden files (default: the source tree's)");
+    options.flag("--no-sweep", no_sweep_, "leave out the rule set sweep, which takes longer than all others");
+    options.flag("--accept", accept_, "write today's facts as golden files");
+    options.option("--reason", reason_, "why the change is right; kept in the golden files");
+    options.option("--ck-root", ck_root_, "compare with the generator of this Composable Kernel checkout");
+    options.option("--python", python_, "interpreter for the generator");
+    options.list("--api", apis_, "APIs to compare with the checkout (default: all)");
+    options.list("--profile", profiles_, "profiles or receipt numbers to compare (default: ck_default)");
+    options.list("--masks", masks_, "mask vocabularies to compare with the checkout (default: simplified)");
+    options.pair("--between", between_, "compare two of our rule sets; rules means claim");
+    options.flag("--consistency", consistency_,
+                 "duplicate names, broken validation rules, dead kernels, holes");
+    options.option("--examples", examples_, "names shown for each difference");
+    options.option("--report", report_dir_,
+                   "write parity.json, parity.txt and parity.html into this folder too");
+    options.choice("--format", format_, {"text", "json"},
+                   "text for people, json with every name for programs");
+}
+
+parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs) const {
+    if (!between_.empty()) {
+        auto on = parse_archs(archs, archs_);
+        const auto left = parse_rules("--between", between_[0]);
+        const auto right = parse_rules("--between", between_[1]);
+        if (on.empty())
+            for (const auto& arch : archs.all())
+                if (parity::has_rules(arch, left) && parity::has_rules(arch, right))
+                    on.push_back(arch.name());
+        const auto profile = catalog::parse_profile(profiles_.empty() ? "ck_default" : profiles_.front());
+        return parity::audit_between(archs, left, right, on, profile);
+    }
+    if (!ck_root_.empty()) {
+        parity::CheckoutScope scope;
+        scope.root = ck_root_;
+        scope.python = python_;
+        scope.archs = parse_archs(archs, archs_);
+        for (const auto& text : apis_) scope.apis.push_back(parse_option<ApiFamily>("--api", text));
+        for (const auto& text : profiles_) scope.profiles.push_back(catalog::parse_profile(text));
+        for (const auto& text : masks_)
+            scope.masks.push_back(parse_option<catalog::MaskVocabulary>("--masks", text));
+        return parity::audit_checkout(archs, scope);
+    }
+    return parity::audit_golden(archs, golden_dir_, golden_scope(archs, rules_, archs_, !no_sweep_));
+}
+
+int ParityCommand::accept(const arch::ArchSet& archs, const Streams& streams) const {
+    if (!ck_root_.empty() || !between_.empty() || consistency_)
+        throw InputError(
+            "--accept belongs to the golden audit and excludes --ck-root, --between and --consistency");
+    const auto scope = golden_scope(archs, rules_, archs_, !no_sweep_);
+    for (const auto& sentence : parity::accept_golden(archs, golden_dir_, scope, reason_, today()))
+        fmt::print(streams.out, "{}\n", sentence);
+    return all_well;
+}
+
+int ParityCommand::run(const Streams& streams) {
+    if (golden_dir_.empty()) golden_dir_ = FMHA_GOLDEN_DIR;
+    if (!reason_.empty() && !accept_) throw InputError("--reason is kept by --accept only");
+    const auto archs = load_archs(arch_dir_);
+    if (accept_) return accept(archs, streams);
+    const auto report = audit(archs);
+    const auto text = parity::to_text(report, examples_);
+    fmt::print(streams.out, "{}", format_ == "json" ? parity::to_json(report).dump(2) + "\n" : text);
+    if (!report_dir_.empty()) {
+        const std::filesystem::path folder = report_dir_;
+        write_file(folder / "parity.json", parity::to_json(report).dump(2) + "\n");
+        write_file(folder / "parity.txt", text);
+        write_file(folder / "parity.html", parity::to_html_section(report));
+    }
+    return report.ok() ? all_well : check_failed;
+}
+
+std::unique_ptr<Command> make_parity_command() {
+    return std::make_unique<ParityCommand>();
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "harness/cli/command.hpp"
+#include "kernels/arch/arch.hpp"
+#include "parity/report.hpp"
+
+#include <string>
+#include <vector>
+
+namespace fmha::cli {
+
+/// `fmha parity`: audits the catalogue against golden facts, a Composable Kernel checkout, itself.
+class ParityCommand : public Command {
+  public:
+    std::string_view name() const override { return "parity"; }
+    std::string_view summary() const override {
+        return "Audit the kernel lists: what was lost, gained or renamed, and why";
+    }
+    std::string_view example() const override;
+    void declare(OptionSet& options) override;
+    int run(const Streams& streams) override;
+
+  private:
+    parity::AuditReport audit(const arch::ArchSet& archs) const;
+    int accept(const arch::ArchSet& archs, const Streams& streams) const;
+
+    std::string arch_dir_, golden_dir_, reason_, ck_root_, python_ = "python3", format_ = "text", report_dir_;
+    std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
+    std::uint64_t examples_ = 3;
+    bool accept_ = false, no_sweep_ = false, consistency_ = false;
+};
+
+} // namespace fmha::cli

@@ -1,0 +1,192 @@
+#include "parity/between_audit.hpp"
+
+#include "parity/parallel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace fmha::parity {
+namespace {
+
+using catalog::RuleSet;
+
+/// The levels of a key, in order; families without a tile write "-" so that the places stay the same.
+constexpr std::array<std::string_view, 7> levels{"the family",     "the data type", "the head dimensions",
+                                                 "the tile",       "the pipeline",  "the mode",
+                                                 "the layout of V"};
+
+/// Family names have '_', which separates tokens.
+std::string family_token(KernelFamily family) {
+    std::string text(to_string(family));
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
+}
+
+std::string pipeline_token(Pipeline pipeline) {
+    std::string text(to_string(pipeline));
+    std::replace(text.begin(), text.end(), '_', '-');
+    return text;
+}
+
+bool has_tile(KernelFamily family) {
+    using enum KernelFamily;
+    return family == fwd || family == fwd_splitkv || family == fwd_pagedkv || family == batch_prefill ||
+           family == bwd_dq_dk_dv;
+}
+
+std::string tile_token(const KernelConfig& config) {
+    if (!has_tile(config.signature.family)) return "-";
+    const Tile& t = config.algorithm.tile;
+    auto text = fmt::format("t{}x{}x{}x{}x{}x{}", t.m0, t.n0, t.k0, t.n1, t.k1, t.k0max);
+    if (config.signature.family == KernelFamily::bwd_dq_dk_dv)
+        text += fmt::format("x{}x{}x{}", t.b6, t.b7, t.b8);
+    return text;
+}
+
+/// Only the paddings that the family has; the others are defaults that differ between the rule sets.
+std::string pad_token(const KernelConfig& config) {
+    using enum KernelFamily;
+    const Padding& pad = config.algorithm.pad;
+    switch (config.signature.family) {
+    case fwd_splitkv_combine:
+    case bwd_dot_do_o:
+        return fmt::format("pad{:d}-{:d}", pad.s, pad.dv != 0);
+    case bwd_convert_dq:
+        return fmt::format("pad{:d}{}", pad.s, pad.d);
+    case bwd_dq_dk_dv:
+        return fmt::format("pad{}{}", pad.d, pad.dv);
+    default:
+        return fmt::format("pad{:d}{:d}{}{}", pad.s, pad.sk, pad.d, pad.dv);
+    }
+}
+
+std::string_view dropout_token(const KernelConfig& config) {
+    if (config.signature.family != KernelFamily::bwd_dq_dk_dv)
+        return config.signature.has_dropout ? "dropout" : "";
+    if (!config.signature.has_dropout) return "";
+    switch (config.algorithm.dropout_variant) {
+    case DropoutVariant::none:
+        return "dropout";
+    case DropoutVariant::dropout_wg32:
+        return "wg32";
+    case DropoutVariant::dropout_wg32_storerandval:
+        return "wg32-storerandval";
+    case DropoutVariant::dropout_wg16:
+        return "wg16";
+    case DropoutVariant::dropout_wg16_storerandval:
+        return "wg16-storerandval";
+    }
+    return "";
+}
+
+void add_features(const KernelConfig& config, std::string& key) {
+    const Signature& s = config.signature;
+    const auto flag = [&](bool on, std::string_view token) {
+        if (on && !token.empty()) key += fmt::format("_{}", token);
+    };
+    const bool is_prefill = s.family == KernelFamily::batch_prefill;
+    const bool masks = has_tile(s.family);
+    flag(masks, to_string(s.mask));
+    flag(masks, fmt::format("{}-bias", to_string(s.bias)));
+    flag(s.family != KernelFamily::fwd_splitkv && s.has_lse, "lse");
+    flag(true, dropout_token(config));
+    flag(s.has_logits_soft_cap, "logits");
+    flag(s.has_sink, "sink");
+    flag(s.has_sink_logit, "sink-logit");
+    flag(s.skip_min_seqlen_q, "skip");
+    flag(s.qscale != QScale::no_scale, fmt::format("qs-{}", to_string(s.qscale)));
+    // The other two paged families always are.
+    flag(s.use_paged_kv && !is_prefill && s.family != KernelFamily::fwd_pagedkv, "pagedkv");
+    flag(s.rope != Rope::none, to_string(s.rope));
+    flag(s.is_deterministic, "deterministic");
+    flag(s.has_dbias, "dbias");
+    if (is_prefill)
+        key += fmt::format("_ps{}_{}_{}", s.page_size, to_string(s.kv_layout),
+                           s.kv_lookup == KvLookup::vllm_2d ? "vllm" : "sglang");
+}
+
+std::vector<std::string> keys_of(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
+                                 const catalog::Profile& profile, Check& check) {
+    catalog::Request request;
+    request.rules = rules;
+    request.targets = {arch};
+    request.profile = profile;
+    if (rules == RuleSet::ck) request.masks = catalog::MaskVocabulary::generic;
+    std::vector<std::string> keys;
+    catalog::enumerate(archs, request,
+                       [&](const KernelConfig& config) { keys.push_back(neutral_key(config)); });
+    check.compared += static_cast<std::int64_t>(keys.size());
+    std::sort(keys.begin(), keys.end());
+    const auto kernels = keys.size();
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    if (keys.size() != kernels)
+        check.notes.push_back(
+            fmt::format("{} has {} kernels under {} keys: it tells more apart than the keys do",
+                        to_string(rules), kernels, keys.size()));
+    return keys;
+}
+
+/// Gathers groups by (family, level), so that a report of thousands of keys is a page.
+void merge_by_level(std::vector<NameGroup>& groups, RuleSet other) {
+    std::vector<NameGroup> merged;
+    for (NameGroup& group : groups) {
+        const auto family = group.beginning.substr(0, group.beginning.find('_'));
+        group.cause =
+            fmt::format("{} has no {} kernel with {}", to_string(other), family, level_of(group.beginning));
+        auto into =
+            std::find_if(merged.begin(), merged.end(), [&](const auto& g) { return g.cause == group.cause; });
+        if (into == merged.end()) {
+            merged.push_back(std::move(group));
+            continue;
+        }
+        into->beginning = family;
+        into->names.insert(into->names.end(), std::make_move_iterator(group.names.begin()),
+                           std::make_move_iterator(group.names.end()));
+    }
+    groups = std::move(merged);
+}
+
+} // namespace
+
+std::string neutral_key(const KernelConfig& config) {
+    const Signature& s = config.signature;
+    std::string key = fmt::format("{}_{}_h{}x{}_{}_{}_{}_{}_{}", family_token(s.family),
+                                  to_string(s.data_type), s.hdim_q, s.hdim_v, tile_token(config),
+                                  has_tile(s.family) ? pipeline_token(config.algorithm.pipeline) : "-",
+                                  s.family == KernelFamily::fwd_appendkv ? "-" : to_string(s.mode),
+                                  s.v_layout == VLayout::row ? "vr" : "vc", pad_token(config));
+    add_features(config, key);
+    return key;
+}
+
+std::string level_of(std::string_view beginning) {
+    const auto tokens = static_cast<std::size_t>(std::count(beginning.begin(), beginning.end(), '_'));
+    if (tokens >= levels.size()) return "these paddings and features";
+    const auto last = beginning.rfind('_');
+    const auto value = last == std::string_view::npos ? beginning : beginning.substr(last + 1);
+    return fmt::format("{} {}", levels[tokens], value);
+}
+
+AuditReport audit_between(const arch::ArchSet& archs, RuleSet left, RuleSet right,
+                          const std::vector<ArchName>& on, const catalog::Profile& profile) {
+    AuditReport report;
+    report.title = fmt::format("{} against {}", to_string(left), to_string(right));
+    report.differences_are_failures = false;
+    report.checks.resize(on.size());
+    parallel_for(on.size(), [&](std::size_t i) {
+        Check& check = report.checks[i];
+        check.subject = fmt::format("{} {}", on[i].view(), catalog::profile_name(profile));
+        check.unit = "kernels";
+        auto expected = keys_of(archs, left, on[i], profile, check);
+        auto actual = keys_of(archs, right, on[i], profile, check);
+        // Keys that differ in one token are different kernels here, so nothing is called renamed.
+        check.difference = difference(std::move(expected), std::move(actual), Renames::ignore);
+        merge_by_level(check.difference->lost, right);
+        merge_by_level(check.difference->gained, left);
+    });
+    return report;
+}
+
+} // namespace fmha::parity
