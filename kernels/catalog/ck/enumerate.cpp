@@ -1,14 +1,17 @@
 #include "kernels/catalog/ck/ck.hpp"
 #include "kernels/catalog/ck/filters.hpp"
+#include "kernels/catalog/ck/groups.hpp"
 #include "kernels/catalog/ck/names.hpp"
 #include "kernels/catalog/ck/receipts.hpp"
-#include "kernels/catalog/ck/walk.hpp"
+#include "kernels/catalog/tables/walk.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace fmha::catalog::ck {
+
+using namespace tables;
 
 namespace {
 

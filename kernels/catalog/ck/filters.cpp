@@ -1,12 +1,14 @@
 #include "kernels/catalog/ck/filters.hpp"
 
 #include "kernels/catalog/ck/names.hpp"
-#include "kernels/catalog/ck/walk.hpp"
 #include "kernels/catalog/glob.hpp"
+#include "kernels/catalog/tables/walk.hpp"
 
 #include <algorithm>
 
 namespace fmha::catalog::ck {
+
+using namespace tables;
 
 namespace {
 

@@ -1,5 +1,5 @@
 #include "kernels/catalog/ck/ck.hpp"
-#include "kernels/catalog/ck/tables.hpp"
+#include "kernels/catalog/ck/groups.hpp"
 
 #include <array>
 
@@ -91,6 +91,8 @@ bool backward_head_pads(const KernelConfig& c) {
     if (c.algorithm.use_trload) return pad.d == pad.dv && pad.d != 1;
     return pad.d == pad.dv || pad.d != 8;
 }
+
+using tables::Rule;
 
 constexpr std::array rules{
     Rule{"R1", "forward and key-value families", "group mode needs padding of both sequence axes",

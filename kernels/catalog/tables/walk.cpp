@@ -1,6 +1,6 @@
-#include "kernels/catalog/ck/walk.hpp"
+#include "kernels/catalog/tables/walk.hpp"
 
-namespace fmha::catalog::ck {
+namespace fmha::catalog::tables {
 
 namespace {
 
@@ -127,4 +127,4 @@ KernelConfig convert_dq_of(const KernelConfig& trait) {
     return config;
 }
 
-} // namespace fmha::catalog::ck
+} // namespace fmha::catalog::tables

@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-/// The tables of rule set `ck` as values: what `tables/ck/*.json` says, with bases merged in.
-namespace fmha::catalog::ck {
+/// Kernel tables as values: what a table file of the architecture folder says, with bases and imports merged
+/// in.
+namespace fmha::catalog::tables {
 
 /// One rule with an id: accepts or rejects a candidate that a table row and a pipeline entry made.
 struct Rule {
@@ -17,9 +18,6 @@ struct Rule {
     std::string_view says;
     bool (*accepts)(const KernelConfig& candidate);
 };
-
-/// Every rule of the forward and key-value families (R…) and of backward (B…).
-std::span<const Rule> all_rules();
 
 struct HeadDims {
     std::int16_t q = 0, v = 0;
@@ -103,7 +101,7 @@ struct BackwardTables {
     std::vector<BackwardTile> tiles;
 };
 
-/// Name of an architecture group and the family tables that apply to it.
+/// The family tables of one architecture (group), and the name that its kernels carry.
 struct ForwardGroup {
     ArchName name;
     ForwardTables tables;
@@ -113,7 +111,7 @@ struct BackwardGroup {
     BackwardTables tables;
 };
 
-/// The seven forward-shaped families in the order in which a run lists them: combine stands before its main
+/// The forward-shaped families in the order in which a run lists them: combine stands before its main
 /// kernels.
 inline constexpr std::array forward_families{
     KernelFamily::fwd,          KernelFamily::fwd_splitkv_combine, KernelFamily::fwd_splitkv,
@@ -125,11 +123,4 @@ constexpr bool has_backward(FamilySet families) {
            families.has(KernelFamily::bwd_convert_dq);
 }
 
-/// The groups of a run in upstream's order: each target's group (the table with the longest matching prefix)
-/// once, at the place of its first target, then longest group name first. A target that no table covers
-/// throws InputError; for batch prefill, whose list knows no architecture, it empties the list.
-std::vector<ForwardGroup> forward_groups(const arch::ArchSet& archs, const Request& request,
-                                         KernelFamily family);
-std::vector<BackwardGroup> backward_groups(const arch::ArchSet& archs, const Request& request);
-
-} // namespace fmha::catalog::ck
+} // namespace fmha::catalog::tables

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "kernels/catalog/ck/tables.hpp"
+#include "kernels/catalog/tables/tables.hpp"
 
 #include <initializer_list>
 
 /// The loop nests of rule set `ck`. Each calls `visit` for every candidate before any rule, in emission
 /// order.
-namespace fmha::catalog::ck {
+namespace fmha::catalog::tables {
 
 /// Where a candidate comes from.
 struct Origin {
@@ -121,4 +121,4 @@ KernelConfig dot_do_o_of(const KernelConfig& trait);
 KernelConfig dq_dk_dv_of(const KernelConfig& trait);
 KernelConfig convert_dq_of(const KernelConfig& trait);
 
-} // namespace fmha::catalog::ck
+} // namespace fmha::catalog::tables
