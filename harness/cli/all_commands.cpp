@@ -6,6 +6,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     std::vector<std::unique_ptr<Command>> commands;
     commands.push_back(make_enumerate_command());
     commands.push_back(make_parity_command());
+    commands.push_back(make_plan_command());
     return commands;
 }
 

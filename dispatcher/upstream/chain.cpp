@@ -1,0 +1,164 @@
+#include "dispatcher/upstream/chain.hpp"
+
+#include "dispatcher/upstream/conditions.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace fmha::upstream {
+
+namespace {
+
+KernelFamily main_family(ApiFamily api) {
+    switch (api) {
+    case ApiFamily::fwd:
+        return KernelFamily::fwd;
+    case ApiFamily::fwd_splitkv:
+        return KernelFamily::fwd_splitkv;
+    case ApiFamily::fwd_pagedkv:
+        return KernelFamily::fwd_pagedkv;
+    case ApiFamily::fwd_appendkv:
+        return KernelFamily::fwd_appendkv;
+    case ApiFamily::batch_prefill:
+        return KernelFamily::batch_prefill;
+    case ApiFamily::bwd:
+        break;
+    }
+    return KernelFamily::bwd_dq_dk_dv;
+}
+
+bool is_companion(KernelFamily family) {
+    return family == KernelFamily::fwd_splitkv_combine || family == KernelFamily::bwd_dot_do_o ||
+           family == KernelFamily::bwd_convert_dq;
+}
+
+bool is_v3(const KernelConfig& config) {
+    return config.algorithm.pipeline == Pipeline::qr_async_trload_v3;
+}
+
+/// Tiles that hold the whole query length come first, smallest first.
+std::int64_t query_limit_rank(const KernelConfig& config) {
+    const std::int64_t limit = config.algorithm.max_seq_len_q;
+    return limit == 0 ? std::numeric_limits<std::int64_t>::max() : limit;
+}
+
+} // namespace
+
+Chain::Chain(const arch::ArchSet& archs, std::string_view arch) {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::ck;
+    request.targets = {ArchName(arch)};
+    catalog::enumerate(archs, request, [this](const KernelConfig& config) { add(config); });
+    for (auto& [key, buckets] : chains_)
+        if (key.family == KernelFamily::bwd_dq_dk_dv)
+            for (Bucket& bucket : buckets)
+                std::stable_sort(bucket.kernels.begin(), bucket.kernels.end(),
+                                 [](const KernelConfig& a, const KernelConfig& b) {
+                                     return query_limit_rank(a) < query_limit_rank(b);
+                                 });
+}
+
+void Chain::add(const KernelConfig& config) {
+    const Signature& s = config.signature;
+    if (is_companion(s.family)) {
+        companions_.push_back(config);
+        return;
+    }
+    auto& buckets = chains_[{s.family, s.data_type, is_v3(config)}];
+    auto bucket = std::find_if(buckets.begin(), buckets.end(), [&](const Bucket& one) {
+        return one.hdim_q == s.hdim_q && one.hdim_v == s.hdim_v;
+    });
+    if (bucket == buckets.end()) bucket = buckets.insert(buckets.end(), Bucket{s.hdim_q, s.hdim_v, 0, {}});
+    bucket->largest_m0 = std::max<std::int32_t>(bucket->largest_m0, config.algorithm.tile.m0);
+    bucket->kernels.push_back(config);
+}
+
+std::optional<KernelConfig> Chain::first_in_bucket(KernelFamily family, bool v3,
+                                                   const Problem& problem) const {
+    if (!problem.data_type) return std::nullopt;
+    const auto chain = chains_.find({family, *problem.data_type, v3});
+    if (chain == chains_.end()) return std::nullopt;
+    for (const Bucket& bucket : chain->second) {
+        if (problem.hdim_q > bucket.hdim_q || problem.hdim_v > bucket.hdim_v) continue;
+        // The generated test is an else-if: a problem never moves on to a later bucket.
+        for (const KernelConfig& kernel : bucket.kernels)
+            if ((family != KernelFamily::fwd || tile_is_preferred(kernel, bucket.largest_m0, problem)) &&
+                accepts(kernel, problem))
+                return kernel;
+        return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+std::optional<KernelConfig> Chain::companion(KernelFamily family, const KernelConfig& main, bool pad_s,
+                                             bool pad_d, bool pad_dv, bool flag) const {
+    const auto fits = [&](const KernelConfig& one) {
+        const Signature& s = one.signature;
+        const Padding& pad = one.algorithm.pad;
+        const bool own_flag = family == KernelFamily::bwd_convert_dq ? s.is_deterministic
+                              : family == KernelFamily::bwd_dot_do_o ? flag
+                                                                     : s.has_lse;
+        return s.family == family && s.data_type == main.signature.data_type &&
+               s.mode == main.signature.mode && s.hdim_q == main.signature.hdim_q && pad.s == pad_s &&
+               (pad.d != 0) == pad_d && (pad.dv != 0) == pad_dv && own_flag == flag &&
+               s.do_fp8_static_quant == main.signature.do_fp8_static_quant;
+    };
+    const auto found = std::find_if(companions_.begin(), companions_.end(), fits);
+    return found != companions_.end() ? std::optional(*found) : std::nullopt;
+}
+
+Selection Chain::select(const Problem& problem) const {
+    Selection selection;
+    const KernelFamily family = main_family(problem.family);
+    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1)
+        selection.main = first_in_bucket(family, true, problem);
+    if (!selection.main) selection.main = first_in_bucket(family, false, problem);
+    if (!selection.main) return selection;
+    const KernelConfig& main = *selection.main;
+    const Padding& pad = main.algorithm.pad;
+    if (family == KernelFamily::fwd_splitkv)
+        selection.combine =
+            companion(KernelFamily::fwd_splitkv_combine, main, pad.s, false, pad.dv != 0, problem.has_lse);
+    if (family == KernelFamily::bwd_dq_dk_dv) {
+        // Traits without row padding come first wherever they exist; small tiles have none.
+        const bool small_tile = main.algorithm.max_seq_len_q > 0 && main.algorithm.max_seq_len_q < 64;
+        const bool pad_rows = problem.is_group_mode || small_tile || problem.seqlen_q % 64 != 0;
+        selection.dot_do_o = companion(KernelFamily::bwd_dot_do_o, main, pad_rows, false, pad.dv != 0, false);
+        if (main.algorithm.max_seq_len_q == 0)
+            selection.convert_dq = companion(KernelFamily::bwd_convert_dq, main, pad_rows, pad.d != 0, false,
+                                             main.signature.is_deterministic);
+    }
+    return selection;
+}
+
+const Chain& Chains::of(std::string_view arch) {
+    auto found = chains_.find(arch);
+    if (found == chains_.end()) found = chains_.emplace(std::string(arch), Chain(archs_, arch)).first;
+    return found->second;
+}
+
+nlohmann::ordered_json selection_to_json(const Problem& problem, const Selection& selection) {
+    const auto name = [](const std::optional<KernelConfig>& config) -> nlohmann::ordered_json {
+        if (!config) return nullptr;
+        return catalog::name_of(catalog::RuleSet::ck, *config);
+    };
+    if (!selection.main) return nullptr;
+    nlohmann::ordered_json stages;
+    switch (problem.family) {
+    case ApiFamily::fwd_splitkv:
+        stages["main"] = name(selection.main);
+        stages["combine"] = name(selection.combine);
+        return stages;
+    case ApiFamily::bwd:
+        stages["dot_do_o"] = name(selection.dot_do_o);
+        stages["dq_dk_dv"] = name(selection.main);
+        stages["convert_dq"] = name(selection.convert_dq);
+        return stages;
+    default:
+        return name(selection.main);
+    }
+}
+
+} // namespace fmha::upstream

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/upstream/problem.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace fmha::upstream {
+
+/// What upstream's generated API launches for a problem. Records are those of rule set `ck`; an empty main
+/// kernel means "no kernel".
+struct Selection {
+    std::optional<KernelConfig> main;       ///< dq_dk_dv in backward
+    std::optional<KernelConfig> combine;    ///< split-KV; empty when upstream has no combine kernel for it
+    std::optional<KernelConfig> dot_do_o;   ///< backward
+    std::optional<KernelConfig> convert_dq; ///< backward; empty when the main kernel writes dQ directly
+};
+
+/// Upstream's generated if-else chains for one architecture (receipt 0, simplified masks): data type, then
+/// the first head-dimension bucket that is large enough, then the first kernel all of whose conditions hold.
+/// Order is emission order, which is why this reads the catalogue and no registry.
+class Chain {
+  public:
+    /// Throws InputError for an architecture that the catalogue does not know.
+    Chain(const arch::ArchSet& archs, std::string_view arch);
+
+    Selection select(const Problem& problem) const;
+
+  private:
+    struct Bucket {
+        std::int64_t hdim_q = 0, hdim_v = 0;
+        std::int32_t largest_m0 = 0; ///< of this bucket in this chain, for the tile preference
+        std::vector<KernelConfig> kernels;
+    };
+    /// `fwd` has a second chain, tried first; everything else uses chain 0.
+    struct Key {
+        KernelFamily family = KernelFamily::fwd;
+        DataType data_type = DataType::fp16;
+        bool v3 = false;
+        friend auto operator<=>(const Key&, const Key&) = default;
+    };
+
+    void add(const KernelConfig& config);
+    std::optional<KernelConfig> first_in_bucket(KernelFamily family, bool v3, const Problem& problem) const;
+    std::optional<KernelConfig> companion(KernelFamily family, const KernelConfig& main, bool pad_s,
+                                          bool pad_d, bool pad_dv, bool flag) const;
+
+    std::map<Key, std::vector<Bucket>> chains_;
+    std::vector<KernelConfig> companions_; ///< combine, dot_do_o, convert_dq
+};
+
+/// Remembers the chains of the architectures asked so far. Not for concurrent use.
+class Chains {
+  public:
+    explicit Chains(arch::ArchSet archs) : archs_(std::move(archs)) {}
+    const Chain& of(std::string_view arch);
+
+  private:
+    arch::ArchSet archs_;
+    std::map<std::string, Chain, std::less<>> chains_;
+};
+
+/// `selected` in the form of upstream's problem files: a file name, an object of file names by stage, or
+/// null.
+nlohmann::ordered_json selection_to_json(const Problem& problem, const Selection& selection);
+
+} // namespace fmha::upstream

@@ -1,0 +1,60 @@
+#include "harness/cli/input_text.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+
+namespace fmha::cli {
+
+namespace {
+
+std::string unpacked(const std::string& packed, const std::string& path) {
+    z_stream stream{};
+    constexpr int gzip_only = 16 + MAX_WBITS;
+    if (inflateInit2(&stream, gzip_only) != Z_OK) throw InputError(path + ": cannot start unpacking");
+    const std::unique_ptr<z_stream, int (*)(z_stream*)> closer(&stream, inflateEnd);
+    std::string text;
+    std::array<char, 1 << 16> block{};
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+    stream.avail_in = static_cast<uInt>(packed.size());
+    while (true) {
+        stream.next_out = reinterpret_cast<Bytef*>(block.data());
+        stream.avail_out = static_cast<uInt>(block.size());
+        const int status = inflate(&stream, Z_NO_FLUSH);
+        if (status != Z_OK && status != Z_STREAM_END)
+            throw InputError(fmt::format("{}: damaged gzip stream after {} bytes", path, text.size()));
+        text.append(block.data(), block.size() - stream.avail_out);
+        if (status != Z_STREAM_END) continue;
+        // Files may be made of several gzip members one after the other.
+        if (stream.avail_in == 0) return text;
+        inflateReset(&stream);
+    }
+}
+
+std::string raw_text(const std::string& path) {
+    if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+    if (std::filesystem::is_directory(path)) throw InputError(path + ": is a directory, expected a file");
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw InputError(fmt::format("{}: {}", path, std::strerror(errno)));
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+} // namespace
+
+std::string input_text(const std::string& path) {
+    std::string text = raw_text(path);
+    const bool gzip = text.size() > 2 && text[0] == '\x1f' && text[1] == '\x8b';
+    return gzip ? unpacked(text, path) : text;
+}
+
+} // namespace fmha::cli
