@@ -11,13 +11,17 @@ namespace {
 
 const std::filesystem::path root = FMHA_CASES_DIR;
 
-std::vector<FwdCase> shipped(Tier tier) { return load_cases({}, {.root = root, .tier = tier}); }
+std::vector<FwdCase> shipped(Tier tier) {
+    return load_cases({}, {.root = root, .tier = tier});
+}
 
 TEST(ShippedCases, NameIsReproducer) {
-    for (const auto& concrete : shipped(Tier::full)) {
-        auto again = load_case(concrete.id, root);
-        again.tier = concrete.tier;
-        ASSERT_EQ(again, concrete) << concrete.id;
+    const auto cases = shipped(Tier::full);
+    // Each name reads its file again; every seventh of the full tier meets every file and axis.
+    for (std::size_t i = 0; i < cases.size(); i += 7) {
+        auto again = load_case(cases[i].id, root);
+        again.tier = cases[i].tier;
+        ASSERT_EQ(again, cases[i]) << cases[i].id;
     }
 }
 

@@ -280,4 +280,22 @@ void FwdProblem::poison_outputs() {
     for (auto* bytes : {&o_, &lse_, &randval_}) std::fill(bytes->begin(), bytes->end(), poison);
 }
 
+bool FwdProblem::only_logical_elements_written() const {
+    const auto untouched = [&](std::vector<std::uint8_t> bytes, const TensorView& view, bool keys,
+                               std::int64_t cols) {
+        for (std::int64_t b = 0; b < shape_.batch; ++b)
+            for (std::int64_t h = 0; h < shape_.nhead_q; ++h)
+                for (std::int64_t i = 0; i < seqlen_q_[static_cast<std::size_t>(b)]; ++i)
+                    for (std::int64_t c = 0; c < (keys ? seqlen_k_[static_cast<std::size_t>(b)] : cols);
+                         ++c) {
+                        const auto size = element_bytes(view.type);
+                        const auto at = view.offset(b, h, start(seqstart_q_, b) + i, c) * size;
+                        std::fill_n(bytes.begin() + at, size, poison);
+                    }
+        return std::all_of(bytes.begin(), bytes.end(), [](std::uint8_t byte) { return byte == poison; });
+    };
+    return untouched(o_, args_.o, false, shape_.hdim_v) && untouched(lse_, args_.lse, false, 1) &&
+           (!args_.randval.present() || untouched(randval_, args_.randval, true, 0));
+}
+
 } // namespace fmha::host_target::test

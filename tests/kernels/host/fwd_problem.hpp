@@ -55,6 +55,9 @@ class FwdProblem {
     /// All bytes of the outputs, for bitwise comparisons.
     std::vector<std::uint8_t> output_bytes() const;
     void poison_outputs();
+    /// True when every byte of O, LSE and the random bytes outside the logical elements still holds the
+    /// pattern (L-5).
+    bool only_logical_elements_written() const;
 
   private:
     TensorView make(ElementType type, std::int64_t batch, std::int64_t heads, std::int64_t rows,

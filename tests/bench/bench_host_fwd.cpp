@@ -1,0 +1,148 @@
+// Forward attention on the host target against Eigen's float product, measured in the same process.
+//
+// Shape: batch 1, 8 heads, 2048 x 2048, hdim 128, fp16 in and out, 2 threads; work counted as 4·B·H·Sq·Sk·D.
+// The yardstick is two concurrent 1024³ float products, median of 7.
+#include "kernels/targets/host/host_target.hpp"
+
+#include <Eigen/Dense>
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using fmha::FwdArgs;
+using fmha::KernelConfig;
+
+constexpr int repetitions = 7;
+constexpr std::int64_t heads = 8, seqlen = 2048, hdim = 128;
+
+double seconds_of(auto&& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::array<double, repetitions> values) {
+    std::nth_element(values.begin(), values.begin() + repetitions / 2, values.end());
+    return values[repetitions / 2];
+}
+
+/// Seconds of two concurrent float products of 1024³.
+double eigen_pair_seconds() {
+    using Matrix = Eigen::MatrixXf;
+    struct Product {
+        Matrix a = Matrix::Random(1024, 1024), b = Matrix::Random(1024, 1024), c = Matrix::Zero(1024, 1024);
+        void run() { c.noalias() = a * b; }
+    };
+    static std::array<Product, 2> products;
+    return seconds_of([&] {
+        std::jthread other([&] { products[1].run(); });
+        products[0].run();
+    });
+}
+
+/// Tensors of the benchmark shape, [1, heads, seqlen, hdim], fp16 bit patterns of normal values.
+struct Data {
+    std::vector<std::uint16_t> q, k, v, o;
+    FwdArgs args;
+
+    explicit Data(bool causal) {
+        std::mt19937 random(1);
+        std::normal_distribution<float> normal;
+        const auto fill = [&](std::vector<std::uint16_t>& to) {
+            to.resize(static_cast<std::size_t>(heads * seqlen * hdim));
+            for (auto& x : to) x = Eigen::half(normal(random)).x;
+        };
+        fill(q), fill(k), fill(v), fill(o);
+        const auto view = [](std::vector<std::uint16_t>& data) {
+            return fmha::TensorView{
+                data.data(), fmha::ElementType::fp16, heads * seqlen * hdim, seqlen * hdim, hdim, 1};
+        };
+        args.batch = 1;
+        args.nhead_q = args.nhead_k = heads;
+        args.seqlen_q = args.seqlen_k = seqlen;
+        args.hdim_q = args.hdim_v = hdim;
+        args.q = view(q), args.k = view(k), args.v = view(v), args.o = view(o);
+        args.scale_s = 0.0883883476F;
+        if (causal) args.mask = {fmha::MaskType::top_left, -1, 0, 0};
+    }
+    Data(const Data&) = delete;
+    Data& operator=(const Data&) = delete;
+};
+
+KernelConfig config_of(std::int16_t m0, std::int16_t n0, bool causal) {
+    KernelConfig config;
+    config.arch = "gfx950";
+    config.signature.data_type = fmha::DataType::fp16;
+    config.signature.mask = causal ? fmha::MaskClass::causal : fmha::MaskClass::none;
+    config.signature.hdim_q = config.signature.hdim_v = hdim;
+    config.algorithm.tile = {.m0 = m0, .n0 = n0, .k0 = 32, .n1 = 128, .k1 = 32, .k0max = 128};
+    config.algorithm.pad = {true, true, 8, 8};
+    return config;
+}
+
+constexpr double work = 4.0 * heads * seqlen * seqlen * hdim;
+
+/// The ratio to Eigen is taken per repetition, kernel and yardstick back to back, so that a change of the
+/// machine's speed meets both; the median of the ratios is what the kernel is judged by.
+void forward(benchmark::State& state, std::int16_t m0, std::int16_t n0, bool causal) {
+    Data data(causal);
+    const KernelConfig config = config_of(m0, n0, causal);
+    for (auto _ : state) {
+        std::array<double, repetitions> kernel{}, eigen{}, ratio{};
+        for (std::size_t i = 0; i < repetitions; ++i) {
+            eigen[i] = eigen_pair_seconds();
+            kernel[i] = seconds_of([&] { fmha::host_target::run_fwd(config, data.args, {.threads = 2}); });
+            eigen[i] = (eigen[i] + eigen_pair_seconds()) / 2;
+            ratio[i] = (work / kernel[i]) / (4.0 * 1024 * 1024 * 1024 / eigen[i]);
+        }
+        state.SetIterationTime(median(kernel));
+        state.counters["GFLOP/s"] = work / median(kernel) * 1e-9;
+        state.counters["Eigen_GFLOP/s"] = 4.0 * 1024 * 1024 * 1024 / median(eigen) * 1e-9;
+        state.counters["share_of_Eigen"] = median(ratio);
+    }
+}
+
+/// Causal time over non-causal time of the same tile.
+void causal_cost(benchmark::State& state, std::int16_t m0, std::int16_t n0) {
+    Data whole(false), half(true);
+    for (auto _ : state) {
+        std::array<double, repetitions> ratio{};
+        for (double& r : ratio) {
+            const double full = seconds_of(
+                [&] { fmha::host_target::run_fwd(config_of(m0, n0, false), whole.args, {.threads = 2}); });
+            const double causal = seconds_of(
+                [&] { fmha::host_target::run_fwd(config_of(m0, n0, true), half.args, {.threads = 2}); });
+            r = causal / full;
+        }
+        state.SetIterationTime(median(ratio));
+        state.counters["causal_over_full"] = median(ratio);
+    }
+}
+
+BENCHMARK_CAPTURE(forward, tile_128x128, std::int16_t{128}, std::int16_t{128}, false)
+    ->UseManualTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(forward, tile_64x64, std::int16_t{64}, std::int16_t{64}, false)
+    ->UseManualTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(forward, tile_128x32, std::int16_t{128}, std::int16_t{32}, false)
+    ->UseManualTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(causal_cost, tile_128x128, std::int16_t{128}, std::int16_t{128})
+    ->UseManualTime()
+    ->Iterations(1);
+BENCHMARK_CAPTURE(causal_cost, tile_64x64, std::int16_t{64}, std::int16_t{64})
+    ->UseManualTime()
+    ->Iterations(1);
+
+} // namespace
+
+BENCHMARK_MAIN();

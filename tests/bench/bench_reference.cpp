@@ -1,0 +1,115 @@
+// Speed of the matrix oracle in units of Eigen's own double product, measured in the same run.
+#include "reference/forward.hpp"
+
+#include <Eigen/Core>
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using fmha::ElementType;
+using fmha::FwdArgs;
+using fmha::TensorView;
+using fmha::reference::ForwardOptions;
+
+constexpr std::int64_t heads = 8, length = 2048, hdim = 128;
+constexpr int threads = 2, repetitions = 7;
+constexpr double attention_flops = 4.0 * heads * length * length * hdim;
+constexpr std::int64_t product_size = 1024;
+constexpr double product_flops = 2.0 * threads * product_size * product_size * product_size;
+
+double seconds_of(const auto& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+    return values[values.size() / 2];
+}
+
+/// Two products of 1024 x 1024 matrices at the same time, one a thread.
+class ConcurrentProducts {
+  public:
+    void run() {
+        std::vector<std::jthread> workers;
+        for (Product& product : products_)
+            workers.emplace_back([&product] { product.c.noalias() = product.a * product.b; });
+    }
+
+  private:
+    struct Product {
+        Eigen::MatrixXd a = Eigen::MatrixXd::Random(product_size, product_size);
+        Eigen::MatrixXd b = Eigen::MatrixXd::Random(product_size, product_size);
+        Eigen::MatrixXd c = Eigen::MatrixXd::Zero(product_size, product_size);
+    };
+    std::vector<Product> products_{threads};
+};
+
+/// Batch 1, 8 heads, 2048 x 2048, head dimension 128, fp32 inputs.
+class Attention {
+  public:
+    Attention() : q_(size), k_(size), v_(size) {
+        std::mt19937 engine{1};
+        std::normal_distribution<float> normal;
+        for (auto* tensor : {&q_, &k_, &v_})
+            for (float& value : *tensor) value = normal(engine);
+        args_.batch = 1;
+        args_.nhead_q = args_.nhead_k = heads;
+        args_.seqlen_q = args_.seqlen_k = length;
+        args_.hdim_q = args_.hdim_v = hdim;
+        args_.scale_s = 0.0883883461F;
+        args_.q = view(q_);
+        args_.k = view(k_);
+        args_.v = view(v_);
+        rows_ = fmha::reference::all_rows(args_);
+    }
+
+    void run(bool companions) const {
+        ForwardOptions options;
+        options.companions = companions;
+        options.threads = threads;
+        benchmark::DoNotOptimize(fmha::reference::forward(args_, rows_, options).o.data());
+    }
+
+  private:
+    static constexpr std::size_t size = heads * length * hdim;
+    static TensorView view(std::vector<float>& values) {
+        return {values.data(), ElementType::fp32, 0, length * hdim, hdim, 1};
+    }
+    std::vector<float> q_, k_, v_;
+    FwdArgs args_;
+    std::vector<fmha::reference::RowId> rows_;
+};
+
+/// Interleaves the three so that other load on the machine meets all of them.
+void matrix_oracle(benchmark::State& state) {
+    ConcurrentProducts products;
+    const Attention attention;
+    std::vector<double> product, plain, companions;
+    for (auto _ : state) {
+        for (int n = 0; n < repetitions; ++n) {
+            product.push_back(seconds_of([&] { products.run(); }));
+            plain.push_back(seconds_of([&] { attention.run(false); }));
+            companions.push_back(seconds_of([&] { attention.run(true); }));
+        }
+    }
+    const double product_rate = product_flops / median(product),
+                 oracle_rate = attention_flops / median(plain);
+    state.counters["eigen_GFLOPs"] = product_rate * 1e-9;
+    state.counters["oracle_GFLOPs"] = oracle_rate * 1e-9;
+    state.counters["oracle_over_eigen"] = oracle_rate / product_rate;
+    state.counters["companions_over_plain"] = median(companions) / median(plain);
+}
+BENCHMARK(matrix_oracle)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+} // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,91 @@
+#include "dispatcher/dispatcher.hpp"
+#include "tests/dispatcher/kernels.hpp"
+
+#include <gmock/gmock.h>
+
+namespace fmha {
+namespace {
+
+using testing::builder_for;
+using testing::kernel_of;
+using ::testing::ElementsAre;
+
+std::vector<KernelFamily> families(const ExecutionPlan& plan) {
+    std::vector<KernelFamily> list;
+    for (const PlanStage& stage : plan.stages()) list.push_back(stage.family);
+    return list;
+}
+
+std::vector<KernelFamily> missing(const ExecutionPlan& plan) {
+    return {plan.missing().begin(), plan.missing().end()};
+}
+
+struct Planned {
+    Registry registry;
+    Dispatcher dispatcher{registry};
+};
+
+TEST(Plan, EmptyRegistryMissesEveryStage) {
+    Planned p;
+    for (const auto& [api, name] : EnumTable<ApiFamily>::names) {
+        const Problem problem = builder_for(api).build();
+        EXPECT_EQ(p.dispatcher.select_kernel(problem), nullptr);
+        const ExecutionPlan plan = p.dispatcher.plan(problem);
+        EXPECT_FALSE(plan.valid()) << name;
+        EXPECT_EQ(missing(plan), std::vector(stages_of(api).begin(), stages_of(api).end())) << name;
+    }
+}
+
+TEST(Plan, OneStageFamilies) {
+    Planned p;
+    using enum KernelFamily;
+    for (const KernelFamily family : {fwd, fwd_pagedkv, fwd_appendkv, batch_prefill}) p.registry.add(kernel_of(family));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd).build())), ElementsAre(fwd));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_pagedkv).build())), ElementsAre(fwd_pagedkv));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_appendkv).build())), ElementsAre(fwd_appendkv));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::batch_prefill).build())), ElementsAre(batch_prefill));
+}
+
+TEST(Plan, SplitNeedsItsCombineOfTheSameHeadDimension) {
+    Planned p;
+    using enum KernelFamily;
+    p.registry.add(kernel_of(fwd_splitkv));
+    const Problem problem = builder_for(ApiFamily::fwd_splitkv).num_splits(4).build();
+    EXPECT_THAT(missing(p.dispatcher.plan(problem)), ElementsAre(fwd_splitkv_combine));
+    p.registry.add(kernel_of(fwd_splitkv_combine, 256));
+    EXPECT_THAT(missing(p.dispatcher.plan(problem)), ElementsAre(fwd_splitkv_combine));
+    p.registry.add(kernel_of(fwd_splitkv_combine, 128));
+    const ExecutionPlan plan = p.dispatcher.plan(problem);
+    EXPECT_THAT(families(plan), ElementsAre(fwd_splitkv, fwd_splitkv_combine));
+    EXPECT_TRUE(plan.valid());
+    // lse_acc 2*8*4*256 and o_acc 128 times that, fp32.
+    EXPECT_EQ(plan.workspace_bytes(), 4 * 2 * 8 * 4 * 256 * (1 + 128));
+}
+
+TEST(Plan, BackwardHasThreeStagesInOrder) {
+    Planned p;
+    using enum KernelFamily;
+    p.registry.add(kernel_of(bwd_dq_dk_dv));
+    const Problem problem = builder_for(ApiFamily::bwd).build();
+    EXPECT_THAT(missing(p.dispatcher.plan(problem)), ElementsAre(bwd_dot_do_o, bwd_convert_dq));
+    p.registry.add(kernel_of(bwd_dot_do_o));
+    EXPECT_THAT(missing(p.dispatcher.plan(problem)), ElementsAre(bwd_convert_dq));
+    p.registry.add(kernel_of(bwd_convert_dq));
+    EXPECT_THAT(families(p.dispatcher.plan(problem)), ElementsAre(bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq));
+}
+
+TEST(Plan, KernelThatWritesDqDirectlyHasNoThirdStageAndNoWorkspace) {
+    Planned p;
+    using enum KernelFamily;
+    KernelConfig direct = kernel_of(bwd_dq_dk_dv);
+    direct.algorithm.max_seq_len_q = 256;
+    p.registry.add(direct);
+    p.registry.add(kernel_of(bwd_dot_do_o));
+    const ExecutionPlan plan = p.dispatcher.plan(builder_for(ApiFamily::bwd).build());
+    EXPECT_TRUE(plan.valid());
+    EXPECT_THAT(families(plan), ElementsAre(bwd_dot_do_o, bwd_dq_dk_dv));
+    EXPECT_EQ(plan.workspace_bytes(), 0);
+}
+
+} // namespace
+} // namespace fmha

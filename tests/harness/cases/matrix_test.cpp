@@ -1,0 +1,95 @@
+// What the shipped matrix promises: sizes per tier, a budget of work, and the pair table without empty cells.
+
+#include "harness/cases/case_file.hpp"
+#include "harness/cases/load.hpp"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+
+namespace fmha::harness {
+namespace {
+
+using testing::Contains;
+using testing::Ge;
+
+const std::filesystem::path root = FMHA_CASES_DIR;
+
+std::vector<FwdCase> shipped(Tier tier) {
+    return load_cases({}, {.root = root, .tier = tier});
+}
+
+/// Floating-point operations of the two products of one run.
+double work(const FwdCase& c) {
+    double pairs = 0;
+    for (std::size_t b = 0; b < static_cast<std::size_t>(c.batch); ++b) {
+        const auto length = [b](const std::vector<std::int64_t>& list) {
+            return static_cast<double>(list[list.size() > 1 ? b : 0]);
+        };
+        pairs += length(c.seqlen_q) * length(c.seqlen_k);
+    }
+    return 2 * pairs * static_cast<double>(c.nhead_q) * static_cast<double>(c.hdim_q + c.hdim_v);
+}
+
+TEST(Matrix, TiersHaveTheirSizes) {
+    const auto smoke = shipped(Tier::smoke), full = shipped(Tier::full);
+    EXPECT_THAT(smoke.size(), Ge(400U));
+    EXPECT_THAT(full.size(), Ge(4000U));
+    std::set<std::string> names;
+    for (const auto& concrete : full) names.insert(concrete.id);
+    for (const auto& concrete : smoke)
+        EXPECT_TRUE(names.contains(concrete.id)) << concrete.id << " is missing in full";
+}
+
+TEST(Matrix, SmokeStaysWithinItsBudgetOfWork) {
+    double total = 0;
+    for (const auto& concrete : shipped(Tier::smoke)) {
+        EXPECT_LT(work(concrete), 0.5e9) << concrete.id;
+        total += work(concrete);
+    }
+    EXPECT_LT(total, 60e9);
+}
+
+TEST(Matrix, EveryConfigurationRunsNormalAndIndexed) {
+    std::set<DataType> types[2];
+    for (const auto& concrete : shipped(Tier::smoke)) {
+        if (concrete.fill == Fill::normal) types[0].insert(concrete.data_type);
+        if (concrete.fill == Fill::indexed) types[1].insert(concrete.data_type);
+    }
+    EXPECT_EQ(types[0].size(), EnumTable<DataType>::names.size());
+    EXPECT_EQ(types[1].size(), EnumTable<DataType>::names.size());
+}
+
+TEST(Matrix, PairTableHasNoEmptyCell) {
+    const auto tables = pair_tables({}, {.root = root, .tier = Tier::smoke});
+    ASSERT_FALSE(tables.empty());
+    for (const auto& [stem, table] : tables) {
+        EXPECT_EQ(table.empty_cells(), 0) << stem;
+        EXPECT_THAT(table.to_text(), testing::HasSubstr("\n0 empty cells\n"));
+        for (const auto* feature : {"dtype,…", "mask", "bias", "lse", "logits_soft_cap", "p_drop,…",
+                                    "sink_logits", "heads", "hdim", "layout", "v_layout", "mode,…"})
+            EXPECT_THAT(table.levels, Contains(testing::Field(&PairTable::Level::feature, feature)));
+    }
+}
+
+TEST(Matrix, FourteenParityConfigurations) {
+    const auto cases = load_cases({"fwd/parity"}, {.root = root});
+    EXPECT_EQ(cases.size(), 2U * 14U);
+}
+
+/// Globbing finds new files at configure time, but what runs must also be on record: the list in CMake and
+/// the folder have to agree.
+TEST(Matrix, EveryCaseFileIsRegisteredWithCTest) {
+    std::set<std::string> on_disk, registered;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
+        if (entry.path().extension() == ".json")
+            on_disk.insert(entry.path().lexically_relative(root).replace_extension().generic_string());
+    std::ifstream list(FMHA_CASE_LIST);
+    for (std::string line; std::getline(list, line);)
+        if (!line.empty()) registered.insert(line);
+    EXPECT_EQ(on_disk, registered);
+}
+
+} // namespace
+} // namespace fmha::harness

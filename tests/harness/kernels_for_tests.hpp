@@ -1,0 +1,39 @@
+#pragma once
+
+#include "harness/run/kernel_source.hpp"
+
+#include <functional>
+
+/// Kernels of which a test knows what is wrong with them.
+namespace fmha::harness::test {
+
+/// One host kernel a problem, built for exactly that problem: whatever the signature asks for, with padding
+/// everywhere.
+class FittingHostKernel : public KernelSource {
+  public:
+    explicit FittingHostKernel(std::int16_t m0 = 64, std::int16_t n0 = 64) : m0_(m0), n0_(n0) {}
+    Candidate planned(const Problem& problem) const override;
+    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+
+  private:
+    std::int16_t m0_, n0_;
+};
+
+/// The same, with `spoil` called on the arguments after each launch: a kernel that writes something wrong.
+class SpoiledKernel final : public FittingHostKernel {
+  public:
+    explicit SpoiledKernel(std::function<void(const FwdArgs&)> spoil) : spoil_(std::move(spoil)) {}
+    Candidate planned(const Problem& problem) const override;
+
+  private:
+    std::function<void(const FwdArgs&)> spoil_;
+};
+
+/// A catalogue without kernels.
+class NoKernels final : public KernelSource {
+  public:
+    Candidate planned(const Problem& problem) const override;
+    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+};
+
+} // namespace fmha::harness::test

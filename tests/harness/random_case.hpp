@@ -1,0 +1,10 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+
+namespace fmha::harness::test {
+
+/// A small valid forward case drawn from all features that may be combined, a function of `seed` alone.
+FwdCase random_case(std::uint64_t seed);
+
+} // namespace fmha::harness::test

@@ -1,0 +1,69 @@
+// The two oracles against each other (tolerances B.1).
+#include "reference/bounds.hpp"
+#include "reference/forward.hpp"
+#include "reference/row/row_oracle.hpp"
+#include "tests/reference/random_problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace fmha::reference {
+namespace {
+
+using test::RandomProblem;
+using test::Wish;
+
+double relative_difference(const ForwardRows::Table& x, const ForwardRows::Table& y, double floor) {
+    if (x.size() == 0) return 0.0;
+    return ((x - y).array().abs() / (x.array().abs() + floor)).maxCoeff();
+}
+
+/// Companions feed bounds, so that a few digits would do; both evaluate the same sums.
+void expect_equal_companions(const ForwardRows& x, const ForwardRows& y) {
+    EXPECT_LT(relative_difference(x.eta, y.eta, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.ell, y.ell, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.max_a, y.max_a, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.weighted_abs, y.weighted_abs, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.abs_v, y.abs_v, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.square_v, y.square_v, 1e-30), 1e-9);
+    EXPECT_LT(relative_difference(x.weighted_square, y.weighted_square, 1e-30), 1e-9);
+    // The matrix oracle expands the square: where v̂ is nearly O, rounding of the terms (at most η²·Σw²v̂²) remains.
+    for (Eigen::Index r = 0; r < x.o.rows(); ++r)
+        for (Eigen::Index c = 0; c < x.o.cols(); ++c)
+            EXPECT_NEAR(x.score_variance(r, c), y.score_variance(r, c),
+                        1e-9 * x.score_variance(r, c) + 1e-13 * x.eta(r) * x.eta(r) * x.weighted_square(r, c));
+    EXPECT_EQ(x.seqlen_k, y.seqlen_k);
+    EXPECT_EQ(x.scores_evaluated, y.scores_evaluated);
+}
+
+void expect_agreement(const RandomProblem& problem) {
+    const std::vector<RowId> rows = all_rows(problem.args());
+    ForwardOptions options;
+    options.numerics = kernel_numerics(problem.types());
+    options.numerics.u_m = 0x1p-11;
+    const ForwardRows by_row = forward(problem.args(), rows, options, Oracle::row_by_row);
+    const ForwardRows matrix = forward(problem.args(), rows, options, Oracle::matrix);
+    EXPECT_FALSE(by_row.o.hasNaN() || by_row.lse.hasNaN());
+    EXPECT_LE(oracle_disagreement(by_row, matrix), 1.0);
+    expect_equal_companions(by_row, matrix);
+}
+
+TEST(Oracles, AgreeOnRandomProblems) {
+    for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+        const RandomProblem problem(seed);
+        SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+        expect_agreement(problem);
+    }
+}
+
+TEST(Oracles, AgreeBeyondOneBlockOfKeys) {
+    for (std::uint64_t seed = 1001; seed <= 1020 && !HasFailure(); ++seed) {
+        const RandomProblem problem(seed, {.long_sequences = true});
+        SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+        expect_agreement(problem);
+    }
+}
+
+} // namespace
+} // namespace fmha::reference
