@@ -74,9 +74,9 @@ class CaseFileReader {
                      fmt::format("is not a key of the case language{}", did_you_mean(name, known)));
     }
 
-    const Json& required(const Json& object, const char* key) const {
+    const Json& required(const Json& object, const std::string& key, const std::string& parent = {}) const {
         const auto found = object.find(key);
-        if (found == object.end()) fail(key, "is missing; every case file states it");
+        if (found == object.end()) fail(parent.empty() ? key : parent + '.' + key, "is missing");
         return *found;
     }
 
@@ -268,7 +268,7 @@ class CaseFileReader {
             const std::string key = fmt::format("cover.exclude[{}]", i);
             expect_object(value[i], key);
             Exclusion exclusion;
-            exclusion.why = text(required(value[i], "why"), key + ".why");
+            exclusion.why = text(required(value[i], "why", key), key + ".why");
             for (const auto& [name, entry] : value[i].items()) {
                 if (name == "why") continue;
                 const std::string at = key + '.' + name;

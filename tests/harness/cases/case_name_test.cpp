@@ -1,9 +1,16 @@
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
+#include "harness/cases/load.hpp"
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/mask_text.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <array>
+#include <random>
 
 namespace fmha::harness {
 namespace {
@@ -43,6 +50,101 @@ TEST(CaseName, ValuesKeepTheirCommas) {
     EXPECT_EQ(concrete.sink_size, 4);
     EXPECT_THAT(concrete.seqlen_q, testing::ElementsAre(0, 1, 65));
     EXPECT_EQ(concrete.data_type, DataType::bf16);
+}
+
+constexpr std::string_view two_axes = R"({
+  "about": "a", "family": "fwd", "tier": "smoke",
+  "set":  { "dtype": "bf16", "batch": 3 },
+  "each": { "hdim": [64, "64:32"], "mask": ["0", "t:5,6"] },
+  "pair": { "p_drop,dropout_seed": [[0, 0], [0.25, 9]] },
+  "also": [{ "seqlen_q": [1, 2, 3], "length_form_q": "seqlen" }],
+  "fill": ["normal", "zeros"]
+})";
+
+TEST(CaseName, ShowsTheAxesAndWhatDiffersFromTheFile) {
+    std::vector<std::string> names;
+    for (const auto& concrete : CaseFile::parse(two_axes, "X", "fwd/x").expand(Tier::smoke))
+        names.push_back(concrete.id);
+    ASSERT_EQ(names.size(), 2U * 2 * 2 * 2 + 2);
+    EXPECT_EQ(names[0], "fwd/x[hdim=64,mask=0,p_drop=0,dropout_seed=0]@1");
+    EXPECT_EQ(names[1], "fwd/x[hdim=64,mask=0,p_drop=0,dropout_seed=0,fill=zeros]@1");
+    EXPECT_EQ(names[2], "fwd/x[hdim=64,mask=0,p_drop=0.25,dropout_seed=9]@1");
+    EXPECT_EQ(names[4], "fwd/x[hdim=64,mask=t:5,6,p_drop=0,dropout_seed=0]@1");
+    EXPECT_EQ(names[8], "fwd/x[hdim=64:32,mask=0,p_drop=0,dropout_seed=0]@1");
+    EXPECT_EQ(names[16],
+              "fwd/x[hdim=128,seqlen_q=[1,2,3],length_form_q=seqlen,mask=0,p_drop=0,dropout_seed=0]@1");
+}
+
+TEST(CaseName, AnyFieldMayBeOverridden) {
+    const auto file = CaseFile::parse(two_axes, "X", "fwd/x");
+    const auto shrunk =
+        file.from_overrides("hdim_q=8,hdim_v=16,batch=1,seqlen_q=1,dtype=fp32,scale_s=-0.125", "name");
+    EXPECT_EQ(shrunk.hdim_q, 8);
+    EXPECT_EQ(shrunk.hdim_v, 16);
+    EXPECT_EQ(shrunk.batch, 1);
+    EXPECT_EQ(shrunk.data_type, DataType::fp32);
+    EXPECT_EQ(shrunk.scale_s, -0.125);
+    EXPECT_EQ(file.from_overrides(file.name(shrunk).substr(6, file.name(shrunk).find(']') - 6), "name"),
+              shrunk);
+}
+
+/// Property: for random cases, printing every elementary field and reading the text gives the case back.
+TEST(CaseName, FieldsPrintAndReadBack) {
+    std::mt19937_64 random(20261121);
+    const auto pick = [&random](const auto& values) { return values[random() % std::size(values)]; };
+    for (int round = 0; round < 500; ++round) {
+        FwdCase concrete;
+        concrete.data_type = pick(EnumTable<DataType>::names).value;
+        concrete.mode = pick(EnumTable<Mode>::names).value;
+        concrete.qscale = pick(EnumTable<QScale>::names).value;
+        concrete.seqlen_q.assign(1 + random() % 4, static_cast<std::int64_t>(random() % 5000));
+        concrete.physical_k.assign(random() % 4, static_cast<std::int64_t>(random() % 5000));
+        concrete.wide_batch_stride = static_cast<std::int64_t>(random() >> 2U);
+        concrete.mask = pick(EnumTable<MaskType>::names).value;
+        if (concrete.mask != MaskType::no_mask) {
+            concrete.window_left = static_cast<std::int64_t>(random() % 100) - 1;
+            concrete.window_right = static_cast<std::int64_t>(random() % 100) - 1;
+            if (concrete.mask != MaskType::window_generic)
+                concrete.sink_size = static_cast<std::int64_t>(random() % 9);
+        }
+        concrete.bias = pick(EnumTable<BiasType>::names).value;
+        if (concrete.bias != BiasType::no_bias) concrete.bias_rank = static_cast<int>(random() % 2);
+        concrete.p_drop = static_cast<double>(random()) * 0x1p-64;
+        concrete.scale_s = static_cast<double>(random()) * 0x1p-50 - 1e4;
+        concrete.dropout_seed = random();
+        concrete.dropout_offset = random();
+        concrete.fill = pick(std::array{Fill::normal, Fill::edge_last, Fill::rising});
+        concrete.lse = random() % 2 == 0;
+        concrete.expect = pick(EnumTable<Expectation>::names).value;
+        concrete.expect_rule = concrete.expect == Expectation::pass ? "" : "H-1";
+
+        FwdCase again;
+        std::string text;
+        for (const auto& field : case_fields())
+            if (!field.compound())
+                text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.name, field.print(concrete));
+        apply_overrides(text, "name", again);
+        EXPECT_EQ(again, concrete) << text;
+    }
+}
+
+TEST(CaseSeed, DependsOnRunAndNameButNotOnTheSeedInTheName) {
+    EXPECT_EQ(case_seed(7, "fwd/x[hdim=64]@1"), case_seed(7, "fwd/x[hdim=64]@2"));
+    EXPECT_NE(case_seed(7, "fwd/x[hdim=64]@1"), case_seed(8, "fwd/x[hdim=64]@1"));
+    EXPECT_NE(case_seed(7, "fwd/x[hdim=64]@1"), case_seed(7, "fwd/x[hdim=65]@1"));
+    // Seeds are part of names that people keep: this value may never change.
+    EXPECT_EQ(case_seed(7, "fwd/x[hdim=64]@1"), 3317631039547665730U);
+}
+
+TEST(Shards, PartitionTheCasesInOrder) {
+    std::vector<FwdCase> cases(10);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = i;
+    std::vector<std::uint64_t> seen;
+    for (std::uint64_t index = 1; index <= 3; ++index)
+        for (const auto& concrete : take_shard(cases, {index, 3})) seen.push_back(concrete.seed);
+    EXPECT_THAT(seen, testing::ElementsAre(0, 3, 6, 9, 1, 4, 7, 2, 5, 8));
+    EXPECT_EQ(take_shard(cases, parse_shard("1/1")).size(), 10U);
+    EXPECT_TRUE(take_shard(cases, parse_shard("11/12")).empty());
 }
 
 } // namespace

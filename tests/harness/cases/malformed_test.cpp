@@ -1,0 +1,335 @@
+// Every way to get a case file, a name, a flag or a shape matrix wrong ends in one sentence that names the
+// place, the value and what is allowed. `X` stands for the file in the expected sentences.
+
+#include "harness/cases/case_file.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cases/shape_matrix.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace fmha::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Malformed {
+    std::string content, sentence;
+};
+
+/// A complete file with `more` spliced in behind the mandatory keys.
+std::string file(std::string_view more) {
+    return fmt::format(R"({{"about": "a", "family": "fwd", "tier": "smoke", "fill": "normal"{}{}}})",
+                       more.empty() ? "" : ", ", more);
+}
+
+std::string complaint(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const InputError& error) {
+        return error.what();
+    } catch (const std::exception& error) {
+        return fmt::format("not an InputError: {}", error.what());
+    }
+    return "accepted";
+}
+
+std::string complaint_about(const std::string& content) {
+    return complaint([&] { CaseFile::parse(content, "X", "fwd/x").expand(Tier::nightly); });
+}
+
+TEST(Malformed, TheTemplateItselfIsFine) {
+    EXPECT_EQ(complaint_about(file("")), "accepted");
+}
+
+TEST(Malformed, CaseFiles) {
+    const std::vector<Malformed> table{
+        // The outer form.
+        {"", "X: not valid JSON: parse error at line 1, column 1: syntax error while parsing value - "
+             "unexpected end of input; "
+             "expected '[', '{', or a literal"},
+        {"[1, 2]", "X: the file: expected an object, got [1,2]"},
+        {file("\"set\": {\"hdim\": 64"),
+         "X: not valid JSON: parse error at line 1, column 87: syntax error while parsing object - "
+         "unexpected end of input; expected '}'"},
+        {file("\"set\": {\"scale_s\": NaN}"),
+         "X: not valid JSON: parse error at line 1, column 87: syntax error while parsing "
+         "value - invalid literal; last read: '\"scale_s\": N'"},
+        {file("\"set\": {\"scale_s\": 1e999}"), "X: not valid JSON: number overflow parsing '1e999'"},
+        {R"({"family": "fwd", "tier": "smoke", "fill": "normal"})", "X: about: is missing"},
+        {R"({"about": "", "family": "fwd", "tier": "smoke", "fill": "normal"})",
+         "X: about: must be a sentence, it is empty"},
+        {R"({"about": 3, "family": "fwd", "tier": "smoke", "fill": "normal"})",
+         "X: about: expected a string, got 3"},
+        {R"({"about": "a", "tier": "smoke", "fill": "normal"})", "X: family: is missing"},
+        {R"({"about": "a", "family": "foward", "tier": "smoke", "fill": "normal"})",
+         "X: family: \"foward\" is not known; allowed: fwd"},
+        {R"({"about": "a", "family": "fwd", "fill": "normal"})", "X: tier: is missing"},
+        {R"({"about": "a", "family": "fwd", "tier": "quick", "fill": "normal"})",
+         "X: tier: \"quick\" is not a tier; allowed: smoke, full or nightly"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke"})", "X: fill: is missing"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": "gaussian"})",
+         "X: fill[0]: \"gaussian\" is not allowed; expected normal, sharp, indexed, zeros, huge, uniform, "
+         "integers, "
+         "edge_last, edge_first or rising"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": []})",
+         "X: fill: expected a list with at least one value, got []"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": ["zeros", "zeros"]})",
+         "X: fill: has the value zeros twice"},
+        {R"({"about": "a", "about": "b", "family": "fwd"})", "X: key \"about\" appears twice in one object"},
+        {file("\"set\": {\"hdim\": 64, \"hdim\": 32}"), "X: key \"hdim\" appears twice in one object"},
+        {file("\"eech\": {}"), "X: eech: is not a key of the case language; did you mean each?"},
+        {file("\"colour\": 1"), "X: colour: is not a key of the case language"},
+        {file("\"labels\": \"mask\""), "X: labels: expected a list with at least one value, got \"mask\""},
+        {file("\"labels\": [\"Mask!\"]"),
+         "X: labels: \"Mask!\" is not a label; a label has letters a-z, digits and _"},
+
+        // Fields and their values.
+        {file("\"set\": []"), "X: set: expected an object, got []"},
+        {file("\"set\": {\"seqlen_kk\": 5}"),
+         "X: set.seqlen_kk: \"seqlen_kk\" is not a field of a case; did you mean seqlen_k?"},
+        {file("\"set\": {\"dtype\": \"fp17\"}"), "X: set.dtype: \"fp17\" is not allowed; expected fp32, "
+                                                 "fp16, bf16, fp8, bf8, fp8bf16, fp8fp32, mxfp8 or mxfp4"},
+        {file("\"set\": {\"dtype\": 16}"), "X: set.dtype: 16 is not allowed; expected fp32, fp16, bf16, fp8, "
+                                           "bf8, fp8bf16, fp8fp32, mxfp8 or mxfp4"},
+        {file("\"set\": {\"lse\": 1}"), "X: set.lse: 1 is not allowed; expected true or false"},
+        {file("\"set\": {\"lse\": \"yes\"}"), "X: set.lse: \"yes\" is not allowed; expected true or false"},
+        {file("\"set\": {\"batch\": 2.5}"),
+         "X: set.batch: 2.5 is not allowed; expected an integer of at most 63 bits"},
+        {file("\"set\": {\"batch\": \"2\"}"),
+         "X: set.batch: \"2\" is not allowed; expected an integer of at most 63 bits"},
+        {file("\"set\": {\"batch\": null}"),
+         "X: set.batch: null is not allowed; expected an integer of at most 63 bits"},
+        {file("\"set\": {\"batch\": 9223372036854775808}"),
+         "X: set.batch: 9223372036854775808 is not allowed; expected an integer of at most 63 bits"},
+        {file("\"set\": {\"dropout_seed\": -1}"),
+         "X: set.dropout_seed: -1 is not allowed; expected an integer from 0 to 2^64 - 1"},
+        {file("\"set\": {\"heads\": \"8:2:1\"}"),
+         "X: set.heads: \"8:2:1\" is not allowed; expected a head count or \"query:key\", as in \"8:2\""},
+        {file("\"set\": {\"heads\": \"8:x\"}"),
+         "X: set.heads: \"8:x\" is not allowed; expected a head count or \"query:key\", as in \"8:2\""},
+        {file("\"set\": {\"layout\": \"bsdh\"}"),
+         "X: set.layout: \"bsdh\" is not allowed; expected \"bhsd\", \"bshd\" or \"input:output\""},
+        {file("\"set\": {\"mask\": \"causal\"}"),
+         "X: set.mask: \"causal\" is not allowed; expected a mask text: \"0\", \"t\", \"b\", \"t:l,r\", "
+         "\"b:l,r\", "
+         "\"t:l,r,sinks\", \"b:l,r,sinks\", \"xt:w\", \"xb:w\" or \"g:y,x\""},
+        {file("\"set\": {\"mask\": \"t:1\"}"),
+         "X: set.mask: \"t:1\" is not allowed; expected a mask text: \"0\", \"t\", \"b\", \"t:l,r\", "
+         "\"b:l,r\", "
+         "\"t:l,r,sinks\", \"b:l,r,sinks\", \"xt:w\", \"xb:w\" or \"g:y,x\""},
+        {file("\"set\": {\"bias\": \"e:3\"}"), "X: set.bias: \"e:3\" is not allowed; expected \"none\", "
+                                               "\"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\""},
+        {file("\"set\": {\"seqlen_q\": [1, \"2\"]}"),
+         "X: set.seqlen_q: [1,\"2\"] is not allowed; expected one length or a list with one length an entry"},
+        {file("\"set\": {\"expect\": \"invalid_problem\"}"),
+         "X: set.expect: \"invalid_problem\" is not allowed; expected \"pass\", \"pass:KERNEL-GLOB\", "
+         "\"invalid_problem:RULE\" or \"no_kernel:REASON\""},
+        {file("\"set\": {\"fill\": \"zeros\"}"), "X: set.fill: fills are stated by the key \"fill\""},
+        {file("\"set\": {\"hdim\": {}}"), "X: set.hdim: names no tier"},
+        {file("\"set\": {\"hdim\": {\"full\": 64}}"),
+         "X: set.hdim: has no value for \"smoke\", the tier of the file"},
+        {file("\"set\": {\"hdim\": {\"smoke\": 64, \"ful\": 32}}"),
+         "X: set.hdim.ful: \"ful\" is not a tier; allowed: smoke, full or nightly"},
+        {R"({"about": "a", "family": "fwd", "tier": "full", "fill": {"smoke": "zeros", "full": "zeros"}})",
+         "X: tier: \"full\" is above tier \"smoke\", which a value of this file names"},
+
+        // Axes.
+        {file("\"each\": {\"hdim\": 64}"), "X: each.hdim: expected a list with at least one value, got 64"},
+        {file("\"each\": {\"hdim\": []}"), "X: each.hdim: expected a list with at least one value, got []"},
+        {file("\"each\": {\"hdim\": [64, \"64:64\"]}"), "X: each.hdim: has the value 64 twice"},
+        {file("\"each\": {\"seqlen_k\": [\"around(64\"]}"),
+         "X: each.seqlen_k[0]: \"around(64\" is not allowed; expected \"around(n)\" with n > 0"},
+        {file("\"each\": {\"seqlen_k\": [\"around(0)\"]}"),
+         "X: each.seqlen_k[0]: \"around(0)\" is not allowed; expected \"around(n)\" with n > 0"},
+        {file("\"each\": {\"seqlen_k\": [\"around(64)\", 65]}"), "X: each.seqlen_k: has the value 65 twice"},
+        {file("\"each\": {\"seqlen_q,seqlen_k\": [[1, 2]]}"),
+         "X: each.seqlen_q,seqlen_k: names several fields; fields that vary together are a pair"},
+        {file("\"each\": {\"lenk\": [1]}"), "X: each.lenk: \"lenk\" is not a field of a case"},
+        {file("\"each\": {\"hdim\": [64]}, \"set\": {\"hdim_v\": 32}"),
+         "X: each.hdim: sets hdim_v, which set.hdim_v sets too"},
+        {file("\"pair\": {\"hdim\": [[64]]}"),
+         "X: pair.hdim: names one field; a field that varies alone belongs to each"},
+        {file("\"pair\": {\"seqlen_q,seqlen_k\": [[1, 2], [3]]}"),
+         "X: pair.seqlen_q,seqlen_k[1]: expected a list of 2 values, got [3]"},
+        {file("\"pair\": {\"seqlen_q,seqlen_k\": [[1, 2], [1, 2]]}"),
+         "X: pair.seqlen_q,seqlen_k[1]: repeats [1,2]"},
+        {file("\"pair\": {\"seqlen_q,sqlen_k\": [[1, 2]]}"),
+         "X: pair.seqlen_q,sqlen_k: \"sqlen_k\" is not a field of a case; did you mean seqlen_k?"},
+        {file("\"also\": []"), "X: also: expected a list with at least one value, got []"},
+        {file("\"also\": [{\"hdim\": 64, \"hdim_q\": 64}]"),
+         "X: also[0].hdim_q: sets hdim_q, which hdim sets too"},
+        {file("\"also\": [{\"batch\": 1}, {\"batch\": 1}]"), "X: the case fwd/x[batch=1]@1 appears twice"},
+        {file("\"cover\": {\"each\": {\"lse\": [true, false]}}"), "X: cover: needs at least two axes"},
+        {file("\"cover\": {\"each\": {\"lse\": [true], \"mask\": [\"0\"]}, \"unless\": []}"),
+         "X: cover.unless: is not a key of the case language"},
+        {file(
+             R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "mask": "0"}]})"),
+         "X: cover.exclude[0].why: is missing"},
+        {file(
+             R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "bias": "none", "why": "w"}]})"),
+         "X: cover.exclude[0].bias: is not a field of a cover axis"},
+        {file(R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "why": "w"}]})"),
+         "X: cover.exclude[0]: needs at least two fields"},
+
+        // Cases that contradict themselves.
+        {file("\"set\": {\"seqlen_q\": -5}"), "X: fwd/x@1: seqlen_q=-5: a length is 0 or more"},
+        {file("\"set\": {\"seqlen_q\": []}"), "X: fwd/x@1: seqlen_q=[]: expected at least one length"},
+        {file("\"set\": {\"seqlen_k\": 4294967296}"),
+         "X: fwd/x@1: seqlen_k=4294967296: lengths are below 2^31"},
+        {file("\"set\": {\"seqlen_q\": [1, 2, 3]}"),
+         "X: fwd/x@1: seqlen_q=[1,2,3]: has 3 lengths for batch 2"},
+        {file("\"set\": {\"batch\": 1099511627776}"),
+         "X: fwd/x@1: q or o=3.6e+16 elements: more than 2^32 elements in one tensor"},
+        {file("\"set\": {\"seqlen_k\": 100, \"physical_k\": 90, \"length_form_k\": \"seqlen\"}"),
+         "X: fwd/x@1: seqlen_k=100: is longer than the allocated length 90 of physical_k"},
+        {file("\"set\": {\"seqlen_k\": 100, \"physical_k\": 128}"),
+         "X: fwd/x@1: length_form_k=none: seqlen_k differs from what is allocated, so the kernel must be "
+         "told: \"seqlen\" or \"cu_seqlen\""},
+        {file("\"set\": {\"seqlen_q\": [3, 4]}"),
+         "X: fwd/x@1: length_form_q=none: seqlen_q differs from what is allocated, so the kernel must be "
+         "told: \"seqlen\" or \"cu_seqlen\""},
+        {file("\"set\": {\"physical_q\": [130, 140], \"length_form_q\": \"seqlen\"}"),
+         "X: fwd/x@1: physical_q=[130,140]: entries of a batch have one allocated length (N-1); unequal ones "
+         "need mode=group"},
+        {file("\"set\": {\"wide_tensor\": \"w\", \"wide_batch_stride\": 5}"),
+         "X: fwd/x@1: wide_tensor=w: expected q, k, v or o"},
+        {file("\"set\": {\"wide_tensor\": \"q\"}"),
+         "X: fwd/x@1: wide_batch_stride=0: wide_tensor and wide_batch_stride are stated together"},
+        {file("\"set\": {\"stride_padding\": -8}"),
+         "X: fwd/x@1: stride_padding=-8: expected 0 or more elements"},
+        {file("\"set\": {\"repeats\": 0}"), "X: fwd/x@1: repeats=0: a case runs at least once"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"logits_soft_cap": 30}, "fill": "edge_last"})",
+         "X: fwd/x[fill=edge_last]@1: fill=edge_last: the answer is exact only without a "
+         "logits soft-cap"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"seqlen_k": 5000}, "fill": "edge_first"})",
+         "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without more than 4096 "
+         "keys"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"p_drop": 0.5}, "fill": "edge_first"})",
+         "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without dropout"},
+    };
+    ASSERT_GE(table.size(), 60U);
+    for (const auto& [content, sentence] : table) EXPECT_EQ(complaint_about(content), sentence) << content;
+}
+
+class MalformedOnDisk : public testing::Test {
+  protected:
+    void SetUp() override {
+        root_ = fs::path(testing::TempDir()) / fmt::format("malformed_{}", ::getpid());
+        fs::create_directories(root_ / "fwd");
+        write("fwd/good.json", file("\"each\": {\"hdim\": [64, 128]}"));
+    }
+    void TearDown() override { fs::remove_all(root_); }
+
+    void write(const std::string& path, const std::string& content) const {
+        std::ofstream(root_ / path) << content;
+    }
+    std::string loading(const std::string& argument, Tier tier = Tier::smoke) const {
+        return without_root(complaint([&] { load_cases({argument}, {.root = root_, .tier = tier}); }));
+    }
+    std::string without_root(const std::string& text) const {
+        const auto at = text.find(root_.string());
+        if (at == std::string::npos) return text;
+        return fmt::format("{}R{}", text.substr(0, at),
+                           without_root(text.substr(at + root_.string().size())));
+    }
+
+    fs::path root_;
+};
+
+TEST_F(MalformedOnDisk, NamesAndPaths) {
+    write("fwd/full_only.json", R"({"about": "a", "family": "fwd", "tier": "full", "fill": "normal"})");
+    fs::create_directories(root_ / "empty");
+    fs::create_directories(root_ / "fwd/folder.json");
+    const std::vector<Malformed> table{
+        {"fwd/good", "accepted"},
+        {"fwd/good[hdim=64]@1", "accepted"},
+        {"fwd/good[hdim=64]@7", "accepted"},
+        {"fwd/bad", "fwd/bad: no case file, folder or case of that name (looked in R and here)"},
+        {"fwd/bad[hdim=64]@1", "fwd/bad: no case file, folder or case of that name (looked in R and here)"},
+        {"fwd/good[hdim=64", "fwd/good[hdim=64: '[' without a closing ']'"},
+        {"fwd/good[hdim=64]@x",
+         "fwd/good[hdim=64]@x: the seed after '@' is not an integer from 0 to 2^64 - 1"},
+        {"fwd/good[hdim=64]@-1",
+         "fwd/good[hdim=64]@-1: the seed after '@' is not an integer from 0 to 2^64 - 1"},
+        {"fwd/good[hdim]@1", "fwd/good[hdim]@1: hdim has no value"},
+        {"fwd/good[hdm=64]@1", "fwd/good[hdm=64]@1: \"hdm\" is not a field of a case; did you mean hdim?"},
+        {"fwd/good[hdim=x]@1", "fwd/good[hdim=x]@1: hdim: \"x\" is not allowed; expected a head dimension or "
+                               "\"qk:v\", as in \"192:128\""},
+        {"fwd/good[hdim=64,hdim_q=32]@1", "fwd/good[hdim=64,hdim_q=32]@1: hdim_q is set twice"},
+        {"fwd/good[hdim=64,hdim=32]@1", "fwd/good[hdim=64,hdim=32]@1: hdim_q is set twice"},
+        {"fwd/good[batch=3,seqlen_q=[1,2]]@1",
+         "fwd/good[hdim=128,batch=3,seqlen_q=[1,2]]@1: seqlen_q=[1,2]: has 2 lengths for batch 3"},
+        {"fwd/full_only",
+         "R/fwd/full_only.json: has no case up to the tier asked for; its lowest tier is above it"},
+        {"empty", "R/empty: the folder has no case file"},
+        {"fwd[hdim=64]@1", "fwd[hdim=64]@1: R/fwd is not a case file"},
+    };
+    for (const auto& [argument, sentence] : table) EXPECT_EQ(loading(argument), sentence) << argument;
+
+    EXPECT_EQ(complaint([&] {
+                  load_cases({"fwd/good", "fwd/good"}, {.root = root_});
+              }),
+              "the case fwd/good[hdim=64]@1 appears twice");
+    EXPECT_EQ(complaint([] { load_cases({}, {.root = "/no/such/folder"}); }),
+              "/no/such/folder: the folder of case files does not exist");
+    EXPECT_EQ(complaint([&] { CaseFile::read(root_ / "none.json", "none"); }),
+              root_.string() + "/none.json: no such file");
+    EXPECT_EQ(complaint([&] { CaseFile::read(root_ / "fwd", "fwd"); }),
+              root_.string() + "/fwd: expected a file, this is not a regular file");
+    for (const auto* text : {"", "3", "0/4", "5/4", "1/0", "-1/4", "1/4x", "a/b"})
+        EXPECT_EQ(complaint([&] { parse_shard(text); }),
+                  fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n", text));
+}
+
+TEST_F(MalformedOnDisk, ShapeMatrices) {
+    const std::string head = "forward_tests:\n  smoke:\n    - name: T\n";
+    const std::vector<Malformed> table{
+        {head, "accepted"},
+        {head + "      batch: [1]\n      layout: [BHSD]\n", "accepted"},
+        {"- 1", "R/m.yaml: expected a map with forward_tests"},
+        {"a: [",
+         "R/m.yaml: not valid YAML: yaml-cpp: error at line 1, column 1: end of sequence flow not found"},
+        {"test_categories: {}", "R/m.yaml: forward_tests is missing or not a map of tiers"},
+        {"forward_test: {}",
+         "R/m.yaml: forward_test is not a key of a shape matrix; did you mean forward_tests?"},
+        {"forward_tests:\n  smok: []\n",
+         "R/m.yaml: forward_tests: smok is not a key of a shape matrix; did you mean smoke?"},
+        {"forward_tests:\n  smoke: 3\n", "R/m.yaml: forward_tests.smoke: expected a list of tests"},
+        {"forward_tests:\n  smoke:\n    - batch: [1]\n", "R/m.yaml: line 3: a test is a map with a name"},
+        {head + "      bach: [1]\n", "R/m.yaml: T: bach is not a key of a shape matrix; did you mean batch?"},
+        {head + "      batch: 1\n", "R/m.yaml: T: batch: expected a list of values"},
+        {head + "      batch: []\n", "R/m.yaml: T: batch: expected a list of values"},
+        {head + "      batch: [x]\n", "R/m.yaml: T: batch: x is not allowed: bad conversion"},
+        {head + "      batch: [[1]]\n", "R/m.yaml: T: batch: a nested value is not allowed: bad conversion"},
+        {head + "      dtype: [fp17]\n", "R/m.yaml: T: dtype: fp17 is not allowed: expected fp32, fp16, "
+                                         "bf16, fp8, bf8, fp8bf16, fp8fp32, mxfp8 or mxfp4"},
+        {head + "      mask: [causal]\n",
+         "R/m.yaml: T: mask: causal is not allowed: expected no_mask or top_left"},
+        {head + "      bias: [yes]\n",
+         "R/m.yaml: T: bias: yes is not allowed: expected none, elementwise or alibi"},
+        {head + "      lse: [2]\n", "R/m.yaml: T: lse: 2 is not allowed: bad conversion"},
+        {head + "      seqlen_q: [-4]\n", "R/m.yaml: T: seqlen_q=-4: a length is 0 or more"},
+    };
+    for (const auto& [content, sentence] : table) {
+        write("m.yaml", content);
+        EXPECT_EQ(loading("m.yaml"), sentence) << content;
+    }
+    write("m.yaml", head);
+    const auto matrix = (root_ / "m.yaml").generic_string();
+    EXPECT_EQ(loading(matrix + "/U@1"), "R/m.yaml: forward_tests has no test called U");
+    EXPECT_EQ(loading(matrix + "/T[bach=2]@1"),
+              "R/m.yaml/T: \"bach\" is not a field of a case; did you mean batch?");
+}
+
+} // namespace
+} // namespace fmha::harness

@@ -1,0 +1,112 @@
+#include "harness/cases/load.hpp"
+#include "harness/cases/shape_matrix.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fmha::harness {
+namespace {
+
+using testing::ElementsAre;
+
+const std::filesystem::path matrix = FMHA_SMALL_MATRIX;
+
+std::map<std::string, std::vector<FwdCase>> by_test(Tier tier) {
+    std::map<std::string, std::vector<FwdCase>> tests;
+    const auto start = matrix.generic_string().size() + 1;
+    for (auto& shape : load_shape_matrix(matrix, tier))
+        tests[shape.id.substr(start, shape.id.find_first_of("#[@", start) - start)].push_back(
+            std::move(shape));
+    return tests;
+}
+
+TEST(ShapeMatrix, TiersAreCumulativeAndNothingIsDropped) {
+    const auto smoke = by_test(Tier::smoke);
+    EXPECT_EQ(smoke.at("Products").size(), 8U);
+    EXPECT_EQ(smoke.at("Repeats").size(), 3U);
+    EXPECT_EQ(smoke.at("Refusals").size(), 12U);
+    EXPECT_EQ(smoke.at("Defaults").size(), 1U);
+    EXPECT_EQ(smoke.size(), 4U);
+    const auto full = by_test(Tier::full);
+    EXPECT_EQ(full.at("Features").size(), 12U);
+    EXPECT_EQ(full.size(), 5U);
+    EXPECT_EQ(load_shape_matrix(matrix, Tier::nightly).size(), load_shape_matrix(matrix, Tier::full).size());
+    EXPECT_EQ(full.at("Features")[0].tier, Tier::full);
+    EXPECT_EQ(full.at("Products")[0].tier, Tier::smoke);
+}
+
+TEST(ShapeMatrix, ProductsRunTheFirstAxisSlowest) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    const auto tests = by_test(Tier::smoke);
+    for (const auto& shape : tests.at("Products"))
+        shapes.push_back({shape.batch, shape.seqlen_q[0], shape.seqlen_k[0]});
+    EXPECT_THAT(shapes, ElementsAre(ElementsAre(1, 1, 10), ElementsAre(1, 1, 99), ElementsAre(1, 3, 10),
+                                    ElementsAre(1, 3, 99), ElementsAre(2, 1, 10), ElementsAre(2, 1, 99),
+                                    ElementsAre(2, 3, 10), ElementsAre(2, 3, 99)));
+}
+
+TEST(ShapeMatrix, AxesBecomeFields) {
+    const auto shape = by_test(Tier::smoke).at("Products")[0];
+    EXPECT_EQ(shape.mask, MaskType::top_left);
+    EXPECT_EQ(shape.window_left, -1);
+    EXPECT_EQ(shape.window_right, 0);
+    EXPECT_TRUE(shape.lse);
+    EXPECT_EQ(shape.nhead_q, 2);
+    EXPECT_EQ(shape.nhead_k, 1);
+    const auto features = by_test(Tier::full).at("Features");
+    EXPECT_EQ(features[1].bias, BiasType::elementwise);
+    EXPECT_EQ(features[1].p_drop, 0.2);
+    EXPECT_EQ(features[2].bias, BiasType::alibi);
+    EXPECT_EQ(features[4].data_type, DataType::fp8bf16);
+    EXPECT_EQ(features[4].qscale, QScale::pertensor);
+}
+
+TEST(ShapeMatrix, AbsentAxesHaveUpstreamsDefaults) {
+    const auto shape = by_test(Tier::smoke).at("Defaults")[0];
+    EXPECT_EQ(shape.batch, 1);
+    EXPECT_THAT(shape.seqlen_q, ElementsAre(1024));
+    EXPECT_THAT(shape.seqlen_k, ElementsAre(1024));
+    EXPECT_EQ(shape.nhead_q, 16);
+    EXPECT_EQ(shape.nhead_k, 16);
+    EXPECT_EQ(shape.hdim_q, 128);
+    EXPECT_EQ(shape.hdim_v, 128);
+    EXPECT_EQ(shape.data_type, DataType::fp16);
+    EXPECT_EQ(shape.mask, MaskType::no_mask);
+    EXPECT_EQ(shape.bias, BiasType::no_bias);
+    EXPECT_EQ(shape.p_drop, 0.0);
+    EXPECT_FALSE(shape.lse);
+}
+
+TEST(ShapeMatrix, ShapesThatCannotRunSayWhy) {
+    std::map<std::string, int> expected;
+    const auto tests = by_test(Tier::smoke);
+    for (const auto& shape : tests.at("Refusals")) ++expected[shape.expect_rule];
+    // nhead_q 6 of 4: six shapes, whatever their dimensions. Of the others 60 is H-2, 576 and 512 are too
+    // large.
+    EXPECT_EQ(expected,
+              (std::map<std::string, int>{{"", 1}, {"H-1", 6}, {"H-2", 2}, {"hdim_q", 2}, {"hdim_v", 1}}));
+}
+
+TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
+    const auto repeats = by_test(Tier::smoke).at("Repeats");
+    std::set<std::string> names;
+    for (const auto& shape : repeats) names.insert(shape.id);
+    EXPECT_EQ(names.size(), 3U);
+    EXPECT_THAT(repeats[2].id, testing::HasSubstr("/Repeats#2["));
+    EXPECT_EQ(repeats[2].seqlen_k, repeats[0].seqlen_k);
+}
+
+TEST(ShapeMatrix, NamesAreReproducers) {
+    for (const auto& shape :
+         load_cases({matrix.string()}, {.root = matrix.parent_path(), .tier = Tier::full})) {
+        auto again = load_case(shape.id, matrix.parent_path());
+        again.tier = shape.tier;
+        EXPECT_EQ(again, shape) << shape.id;
+    }
+}
+
+} // namespace
+} // namespace fmha::harness
