@@ -41,7 +41,7 @@ class PlanCommand final : public Command {
 
 } // namespace
 
-std::unique_ptr<Command> plan_command() {
+std::unique_ptr<Command> make_plan_command() {
     return std::make_unique<PlanCommand>();
 }
 
