@@ -29,7 +29,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
 
     const Entry entry = ctx.entry(args, item.b);
     const std::int64_t row0 = item.q_tile * tile.m0;
-    if (row0 >= entry.seqlen_q) return;
+    const std::int64_t rows = entry.seqlen_q - row0 < tile.m0 ? entry.seqlen_q - row0 : tile.m0;
+    if (rows <= 0) return;
     if (has.skip_min_seqlen_q && args.min_seqlen_q > 0 && entry.seqlen_q <= args.min_seqlen_q) return;
 
     const std::int64_t hk = ctx.kv_head(args, item.h);
@@ -39,7 +40,7 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     const bool owns_rows = item.v_tile == 0; // the first column block stores what exists once per row
 
     const Mask mask = ctx.mask(Mask::of(args.mask, has.mask, has.has_sink, entry.seqlen_q, entry.seqlen_k));
-    const KeyTiles tiles = KeyTiles::of(mask, row0, tile.m0, in.k.rows.read, tile.n0);
+    const KeyTiles tiles = KeyTiles::of(mask, row0, rows, in.k.rows.read, tile.n0);
     const Alibi alibi =
         has.bias == BiasType::alibi
             ? Alibi::of(args.mask, ctx.alibi_slope(args, item.b, item.h), entry.seqlen_q, entry.seqlen_k)

@@ -90,7 +90,7 @@ FMHA_DEVICE constexpr float round_to(float x, const Format& format) {
     // Adding 1.5·2^23 units of the format's last place leaves exactly the bits that the format keeps.
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
     const std::uint32_t lowest = static_cast<std::uint32_t>(128 - format.bias) << 23U;
-    const std::uint32_t top = static_cast<std::uint32_t>(format.bias + 127) << 23U;
+    const std::uint32_t top = std::bit_cast<std::uint32_t>(format.largest) & 0x7F800000U;
     std::uint32_t exponent = bits & 0x7F800000U;
     exponent = exponent < lowest ? lowest : exponent;
     exponent = exponent > top ? top : exponent;

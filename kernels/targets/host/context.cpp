@@ -66,9 +66,14 @@ void HostContext::visit(const kernels::FwdItem& item, std::int64_t key_tile) {
     if (trace_ != nullptr && item.v_tile == 0) trace_->push_back({item.b, item.h, item.q_tile, key_tile});
 }
 
+void HostContext::begin(std::int64_t rows) {
+    rows_taken_ = 0;
+    query_.rows = scores_.rows = output_.rows = random_.rows = static_cast<int>(rows);
+}
+
 Rows HostContext::rows() {
     const int stride = round_up(config_.algorithm.tile.m0, panel_columns);
-    return {row_memory_ + static_cast<std::ptrdiff_t>(rows_taken_++) * stride, config_.algorithm.tile.m0};
+    return {row_memory_ + static_cast<std::ptrdiff_t>(rows_taken_++) * stride, query_.rows};
 }
 
 void HostContext::load(FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {

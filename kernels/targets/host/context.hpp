@@ -29,8 +29,9 @@ class HostContext : public kernels::Decisions {
     ByteTile random_bytes() const { return random_; }
     /// Each call hands out another vector; a block may take four.
     Rows rows();
-    /// Makes the context ready for the next block.
-    void reset() { rows_taken_ = 0; }
+    /// Makes the context ready for the next block, of which only `rows` query rows exist. The tiles shrink to
+    /// them: the rest of a block of the configuration would be computed and thrown away.
+    void begin(std::int64_t rows);
 
     void prefetch(const kernels::Matrix&, std::int64_t) const {}
     void commit() const {}

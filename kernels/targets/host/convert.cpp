@@ -62,6 +62,17 @@ void read_half(float* dst, const std::uint16_t* src, int count) {
     for (; i < count; ++i) dst[i] = from_half(src[i]);
 }
 
+void round_half(float* values, int count) {
+    int i = 0;
+#if defined(__F16C__)
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(values + i,
+                         _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(values + i),
+                                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)));
+#endif
+    for (; i < count; ++i) values[i] = kernels::round_to(values[i], kernels::format_of(ElementType::fp16));
+}
+
 float from_bfloat(std::uint16_t code) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(code) << 16U);
 }
@@ -139,6 +150,9 @@ void round_line(float* values, int count, float factor, ElementType type) {
     case ElementType::bf16:
         for (int i = 0; i < count; ++i) values[i] = kernels::round_to_bf16(values[i] * factor);
         return;
+    case ElementType::fp16:
+        if (factor == 1.0F) return round_half(values, count);
+        [[fallthrough]];
     default: {
         const kernels::Format format = kernels::format_of(type);
         for (int i = 0; i < count; ++i) values[i] = kernels::round_to(values[i] * factor, format);
@@ -171,11 +185,14 @@ namespace {
 void apply_scales(float* dst, const Matrix& matrix, std::int64_t r, std::int64_t col0, int cols) {
     const kernels::BlockScales& scales = matrix.scales;
     if (!scales.tensor.present()) return;
-    const auto* codes = static_cast<const std::uint8_t*>(scales.tensor.data);
-    for (int c = 0; c < cols; ++c) {
-        const std::int64_t at = scales.origin + r / scales.row_block * scales.tensor.row_stride +
-                                (col0 + c) / scales.col_block * scales.tensor.col_stride;
-        dst[c] *= kernels::decode_e8m0(codes[at]);
+    const auto* codes = static_cast<const std::uint8_t*>(scales.tensor.data) + scales.origin +
+                        r / scales.row_block * scales.tensor.row_stride;
+    const float* table = byte_table(ElementType::e8m0);
+    for (int c = 0; c < cols;) {
+        const std::int64_t block = (col0 + c) / scales.col_block;
+        const int end = static_cast<int>(std::min<std::int64_t>(cols, (block + 1) * scales.col_block - col0));
+        const float scale = table[codes[block * scales.tensor.col_stride]];
+        for (; c < end; ++c) dst[c] *= scale;
     }
 }
 
@@ -233,14 +250,49 @@ void read_block(float* dst, int dst_stride, const Matrix& matrix, std::int64_t r
 
 namespace {
 
+using Vec8 = float __attribute__((vector_size(32)));
+
+Vec8 load8(const float* from) {
+    Vec8 v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+}
+
+/// to[d · panel_columns + c] = from[c · stride + d] for c, d in 0 … 7.
+void transpose8(float* to, const float* from, std::ptrdiff_t stride) {
+    Vec8 pairs[8], quads[8];
+    for (int i = 0; i < 8; i += 2) {
+        const Vec8 even = load8(from + i * stride), odd = load8(from + (i + 1) * stride);
+        pairs[i] = __builtin_shufflevector(even, odd, 0, 8, 1, 9, 4, 12, 5, 13);
+        pairs[i + 1] = __builtin_shufflevector(even, odd, 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int half = 0; half < 8; half += 4)
+        for (int i = 0; i < 2; ++i) {
+            const Vec8 low = pairs[half + i], high = pairs[half + i + 2];
+            quads[half + 2 * i] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+            quads[half + 2 * i + 1] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int d = 0; d < 4; ++d) {
+        const Vec8 first = __builtin_shufflevector(quads[d], quads[d + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        const Vec8 second = __builtin_shufflevector(quads[d], quads[d + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+        std::memcpy(to + d * panel_columns, &first, sizeof first);
+        std::memcpy(to + (d + 4) * panel_columns, &second, sizeof second);
+    }
+}
+
 /// Writes the `lines` × `count` block at `src` into panels with its lines along the columns of the panels.
 void place_transposed(const Panels& dst, const float* src, int src_stride, int lines, int count) {
     for (int p = 0; p * panel_columns < lines; ++p) {
         float* panel = dst.panel(p);
         const int first = p * panel_columns, n = std::min(panel_columns, lines - first);
-        for (int d = 0; d < count; ++d)
-            for (int c = 0; c < n; ++c)
-                panel[d * panel_columns + c] = src[static_cast<std::ptrdiff_t>(first + c) * src_stride + d];
+        const auto from = [&](int c) { return src + static_cast<std::ptrdiff_t>(first + c) * src_stride; };
+        const int whole_lines = n / 8 * 8, whole_count = count / 8 * 8;
+        for (int c = 0; c < whole_lines; c += 8)
+            for (int d = 0; d < whole_count; d += 8)
+                transpose8(panel + d * panel_columns + c, from(c) + d, src_stride);
+        for (int c = 0; c < n; ++c)
+            for (int d = c < whole_lines ? whole_count : 0; d < count; ++d)
+                panel[d * panel_columns + c] = from(c)[d];
         if (n < panel_columns)
             for (int d = 0; d < count; ++d)
                 std::fill(panel + d * panel_columns + n, panel + (d + 1) * panel_columns, 0.0F);

@@ -47,8 +47,11 @@ void run_blocks(const KernelConfig& config, const FwdArgs& args, const RunOption
     const auto work = [&](std::vector<TileVisit>& mine) {
         auto context = make_context(options.trace != nullptr ? &mine : nullptr);
         for (std::int64_t n = next++; n < grid.size(); n = next++) {
-            context.reset();
-            kernels::fmha_fwd(context, args, grid[n]);
+            const kernels::FwdItem item = grid[n];
+            const std::int64_t m0 = config.algorithm.tile.m0;
+            const std::int64_t rows = kernels::Entry::of(args, item.b).seqlen_q - item.q_tile * m0;
+            context.begin(std::clamp<std::int64_t>(rows, 0, m0));
+            kernels::fmha_fwd(context, args, item);
         }
     };
     {

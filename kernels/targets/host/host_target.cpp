@@ -40,6 +40,8 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
     if (tile.m0 <= 0 || tile.n0 <= 0 || tile.k0 <= 0 || tile.n1 <= 0 || tile.k1 <= 0)
         return fmt::format("tile extents must be positive, found m0={} n0={} k0={} n1={} k1={}", tile.m0,
                            tile.n0, tile.k0, tile.n1, tile.k1);
+    if (s.hdim_q <= 0 || s.hdim_v <= 0)
+        return fmt::format("head dimensions must be positive, found ({}, {})", s.hdim_q, s.hdim_v);
     if (tile.k0max > 0 && s.hdim_q > tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q, tile.k0max);
     if (tile.n0 % tile.k1 != 0)

@@ -136,7 +136,8 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
     args_.v = make(types_.v, entries, s.nhead_k, rows_k, s.hdim_v, s.v_layout == VLayout::column, nullptr);
     fill(args_.q, s.nhead_q, false, s.hdim_q, gauss);
     fill(args_.k, s.nhead_k, true, s.hdim_q, gauss);
-    fill(args_.v, s.nhead_k, true, s.hdim_v, gauss);
+    fill(args_.v, s.nhead_k, true, s.hdim_v,
+         [&] { return s.positive_values ? std::abs(normal(random)) : normal(random); });
 
     if (s.bias == BiasType::elementwise) {
         args_.bias = make(types_.bias, entries, s.nhead_q, rows_q, longest_k, false, nullptr);

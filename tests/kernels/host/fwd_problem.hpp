@@ -28,8 +28,9 @@ struct Shape {
     bool sink_logit = false;
     QScale qscale = QScale::no_scale;
     std::int64_t min_seqlen_q = 0;
-    std::int64_t padding = 8; ///< elements of NaN behind every row of an input
-    std::int64_t extra = 0;   ///< rows of NaN behind every entry (seqlen arrays say where the entry ends)
+    bool positive_values = false; ///< V ≥ 0, which makes one-sided roundings add up
+    std::int64_t padding = 8;     ///< elements of NaN behind every row of an input
+    std::int64_t extra = 0;       ///< rows of NaN behind every entry (seqlen arrays say where the entry ends)
 };
 
 /// A forward launch with its memory: inputs in storage types, NaN around them, outputs pre-filled with a

@@ -139,8 +139,8 @@ TEST_P(HostForward, AgreesWithTheReferenceForEveryTile) {
         run_fwd(config, problem.args());
         const Distance distance = judge(problem, config);
         EXPECT_TRUE(distance.acceptable())
-            << "tile m0=" << tile.m0 << ": O " << distance.o << ", LSE " << distance.lse << ", bytes "
-            << distance.random_bytes_agree << ", " << distance.worst;
+            << "tile m0=" << tile.m0 << ": O " << distance.o << ", LSE " << distance.lse << ", RMS "
+            << distance.rms << ", bytes " << distance.random_bytes_agree << ", " << distance.worst;
     }
 }
 

@@ -38,12 +38,16 @@ Distance judge(const FwdProblem& problem, const KernelConfig& config) {
     distance.only_logical_elements_written = problem.only_logical_elements_written();
     const double largest = element_bits(numerics.o_type) == 8 ? kernels::format_of(numerics.o_type).largest
                                                               : std::numeric_limits<double>::infinity();
+    double squares = 0.0, variance = 0.0;
+    if (numerics.o_type == ElementType::fp32) distance.rms_limit = 8.0;
     for (std::size_t n = 0; n < rows.size(); ++n) {
         const auto row = static_cast<Eigen::Index>(n);
         const auto [b, h, i] = rows[n];
         const reference::RowBound bound(expected, row);
         for (std::int64_t c = 0; c < args.hdim_v; ++c) {
             const double want = std::clamp(bound.expected(c), -largest, largest);
+            squares += std::pow(problem.o(b, h, i, c) - want, 2);
+            variance += bound.variance(c);
             const double r = ratio(std::abs(problem.o(b, h, i, c) - want), bound.limit(c));
             if (r > distance.o) {
                 distance.o = r;
@@ -63,6 +67,7 @@ Distance judge(const FwdProblem& problem, const KernelConfig& config) {
                     problem.random_byte(b, h, i, j) != reference::stored_random_byte(args, rows[n], j))
                     distance.random_bytes_agree = false;
     }
+    distance.rms = std::sqrt(ratio(squares, variance));
     return distance;
 }
 

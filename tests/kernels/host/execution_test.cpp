@@ -1,0 +1,203 @@
+// What the executor does beside arithmetic: tiles it visits, padding flags, threads, refusals.
+#include "fwd_problem.hpp"
+#include "judge.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/targets/host/host_target.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+
+namespace fmha::host_target::test {
+namespace {
+
+constexpr Tile tile_64x32{.m0 = 64, .n0 = 32, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
+constexpr Tile tile_32x64{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
+constexpr Tile tile_128x128{.m0 = 128, .n0 = 128, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
+
+/// Tiles that hold a pair (i, j) for which `visible`, in the order of the program.
+std::vector<TileVisit> tiles_with(const Shape& shape, const Tile& tile,
+                                  const std::function<bool(std::int64_t, std::int64_t)>& visible) {
+    std::vector<TileVisit> visits;
+    const std::int64_t sq = shape.seqlen_q[0], sk = shape.seqlen_k[0];
+    for (std::int64_t b = 0; b < shape.batch; ++b)
+        for (std::int64_t h = 0; h < shape.nhead_q; ++h)
+            for (std::int64_t q = 0; q * tile.m0 < sq; ++q)
+                for (std::int64_t k = 0; k * tile.n0 < sk; ++k) {
+                    bool any = false;
+                    for (std::int64_t i = q * tile.m0; i < std::min<std::int64_t>(sq, (q + 1) * tile.m0); ++i)
+                        for (std::int64_t j = k * tile.n0; j < std::min<std::int64_t>(sk, (k + 1) * tile.n0);
+                             ++j)
+                            any = any || visible(i, j);
+                    if (any) visits.push_back({b, h, q, k});
+                }
+    return visits;
+}
+
+std::vector<TileVisit> trace_of(const Shape& shape, const Tile& tile) {
+    FwdProblem problem(shape);
+    std::vector<TileVisit> trace;
+    run_fwd(problem.config(tile), problem.args(), {.trace = &trace});
+    return trace;
+}
+
+TEST(Trace, WithoutMaskEveryTileOfTheConfigurationIsVisited) {
+    Shape shape;
+    shape.seqlen_q = {130};
+    shape.seqlen_k = {200};
+    for (const Tile& tile : {tile_64x32, tile_32x64, tile_128x128})
+        EXPECT_EQ(trace_of(shape, tile), tiles_with(shape, tile, [](auto, auto) { return true; }));
+}
+
+TEST(Trace, CausalMaskSkipsTilesAboveTheDiagonal) {
+    Shape shape;
+    shape.seqlen_q = {200};
+    shape.seqlen_k = {260};
+    shape.mask = {MaskType::bottom_right, -1, 0, 0};
+    for (const Tile& tile : {tile_64x32, tile_32x64, tile_128x128}) {
+        const auto want = tiles_with(shape, tile, [](auto i, auto j) { return j <= i + 60; });
+        ASSERT_LT(want.size(), tiles_with(shape, tile, [](auto, auto) { return true; }).size());
+        EXPECT_EQ(trace_of(shape, tile), want);
+    }
+}
+
+TEST(Trace, WindowWithSinkTokensVisitsThePrefixAndThenTheWindow) {
+    Shape shape;
+    shape.seqlen_q = {300};
+    shape.seqlen_k = {300};
+    shape.mask = {MaskType::top_left, 30, 5, 40};
+    for (const Tile& tile : {tile_64x32, tile_32x64}) {
+        const auto want =
+            tiles_with(shape, tile, [](auto i, auto j) { return j <= i + 5 && (j >= i - 30 || j < 40); });
+        EXPECT_EQ(trace_of(shape, tile), want);
+    }
+}
+
+TEST(Threads, TheirNumberDoesNotChangeABit) {
+    Shape shape;
+    shape.p_drop = 0.2F;
+    shape.mask = {MaskType::top_left, 40, 0, 0};
+    shape.seqlen_q = {200};
+    shape.seqlen_k = {210};
+    FwdProblem problem(shape);
+    const KernelConfig config = problem.config(tile_32x64);
+    run_fwd(config, problem.args(), {.threads = 1});
+    const auto once = problem.output_bytes();
+    for (const int threads : {2, 5, 64}) {
+        problem.poison_outputs();
+        run_fwd(config, problem.args(), {.threads = threads});
+        EXPECT_EQ(problem.output_bytes(), once) << threads;
+    }
+}
+
+struct Unpadded {
+    std::string name;
+    std::function<void(Padding&)> clear;
+    Shape ragged, whole;
+};
+
+class WithoutPadding : public testing::TestWithParam<Unpadded> {};
+
+std::vector<Unpadded> unpadded_axes() {
+    Shape whole;
+    whole.seqlen_q = {128};
+    whole.seqlen_k = {128};
+    whole.hdim_q = 64;
+    whole.hdim_v = 32;
+    const auto with = [&](auto change) {
+        Shape s = whole;
+        change(s);
+        return s;
+    };
+    return {
+        {"seqlen_q", [](Padding& pad) { pad.s = false; }, with([](Shape& s) { s.seqlen_q = {100}; }), whole},
+        {"seqlen_k", [](Padding& pad) { pad.sk = false; }, with([](Shape& s) { s.seqlen_k = {100}; }), whole},
+        {"hdim_q", [](Padding& pad) { pad.d = 0; }, with([](Shape& s) { s.hdim_q = 56; }), whole},
+        {"hdim_v", [](Padding& pad) { pad.dv = 0; }, with([](Shape& s) { s.hdim_v = 24; }), whole},
+        {"hdim_q_multiple_of_8", [](Padding& pad) { pad.d = 8; }, with([](Shape& s) { s.hdim_q = 60; }),
+         with([](Shape& s) { s.hdim_q = 56; })},
+        {"hdim_v_multiple_of_8", [](Padding& pad) { pad.dv = 8; }, with([](Shape& s) { s.hdim_v = 28; }),
+         with([](Shape& s) { s.hdim_v = 24; })}};
+}
+
+TEST_P(WithoutPadding, WholeTilesAreRightAndRaggedOnesAreNot) {
+    for (const bool is_ragged : {false, true}) {
+        FwdProblem problem(is_ragged ? GetParam().ragged : GetParam().whole);
+        KernelConfig config = problem.config(tile_64x32);
+        config.signature.hdim_v = 32;
+        GetParam().clear(config.algorithm.pad);
+        run_fwd(config, problem.args());
+        const Distance distance = judge(problem, config);
+        EXPECT_EQ(distance.acceptable(), !is_ragged) << "O " << distance.o << " " << distance.worst;
+        EXPECT_TRUE(distance.only_logical_elements_written);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WithoutPadding, testing::ValuesIn(unpadded_axes()),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(Refusal, SaysWhatTheKernelLacks) {
+    const auto reason = [](const std::function<void(Shape&)>& change,
+                           const std::function<void(KernelConfig&)>& edit) {
+        Shape shape;
+        change(shape);
+        FwdProblem problem(shape);
+        KernelConfig config = problem.config(tile_64x32);
+        edit(config);
+        try {
+            run_fwd(config, problem.args());
+        } catch (const UnsupportedInvocation& error) {
+            return std::string(error.what());
+        }
+        return std::string("ran");
+    };
+    const auto as_is = [](auto&) {};
+    using testing::HasSubstr;
+    EXPECT_THAT(reason(as_is, as_is), "ran");
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.family = KernelFamily::fwd_splitkv; }),
+                HasSubstr("no program for family fwd_splitkv"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.data_type = DataType::bf16; }),
+                HasSubstr("tensor q is fp16, the kernel takes bf16"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.qscale = QScale::mx; }), HasSubstr("mx"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.algorithm.tile.n0 = 0; }), HasSubstr("n0=0"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.hdim_q = 96; }), HasSubstr("k0max=64"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.has_lse = false; }), HasSubstr("LSE"));
+    EXPECT_THAT(reason(
+                    [](Shape& s) {
+                        s.mask = {MaskType::top_left, 3, 0, 0};
+                    },
+                    [](KernelConfig& c) { c.signature.mask = MaskClass::causal; }),
+                HasSubstr("window_left=3"));
+    EXPECT_THAT(reason(
+                    [](Shape& s) {
+                        s.mask = {MaskType::top_left, 3, 0, 2};
+                    },
+                    [](KernelConfig& c) { c.signature.has_sink = false; }),
+                HasSubstr("sink_size=2"));
+    EXPECT_THAT(
+        reason([](Shape& s) { s.p_drop = 0.5F; }, [](KernelConfig& c) { c.signature.has_dropout = false; }),
+        HasSubstr("p_drop=0.5"));
+    EXPECT_THAT(reason([](Shape& s) { s.bias = BiasType::alibi; },
+                       [](KernelConfig& c) { c.signature.bias = BiasType::no_bias; }),
+                HasSubstr("bias is alibi"));
+    EXPECT_THAT(
+        reason([](Shape& s) { s.group = true; }, [](KernelConfig& c) { c.signature.mode = Mode::batch; }),
+        HasSubstr("mode is group"));
+}
+
+TEST(Instance, LaunchesForwardArgumentsOnly) {
+    FwdProblem problem(Shape{});
+    const KernelConfig config = problem.config(tile_64x32);
+    const auto kernel = make_instance(config);
+    EXPECT_EQ(kernel->config(), config);
+    kernel->launch(problem.args(), {});
+    EXPECT_TRUE(judge(problem, config).acceptable());
+    EXPECT_THROW(kernel->launch(std::monostate{}, {}), ArgumentTypeError);
+    KernelConfig other = config;
+    other.signature.family = KernelFamily::bwd_dot_do_o;
+    EXPECT_THROW((void)make_instance(other), UnsupportedInvocation);
+}
+
+} // namespace
+} // namespace fmha::host_target::test
