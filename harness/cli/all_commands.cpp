@@ -7,6 +7,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(make_enumerate_command());
     commands.push_back(make_parity_command());
     commands.push_back(make_plan_command());
+    commands.push_back(make_verify_command());
     return commands;
 }
 

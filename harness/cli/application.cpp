@@ -23,6 +23,17 @@ std::string unknown_subcommand(const std::vector<std::string>& arguments,
     return fmt::format("fmha: \"{}\" is not a subcommand; there are: {}\n", arguments.front(), known);
 }
 
+/// The command line as a shell would take it back.
+std::string invocation_text(const std::vector<std::string>& arguments) {
+    std::string text = "fmha";
+    for (const auto& argument : arguments) {
+        const bool plain =
+            argument.find_first_of(" '\"[]*?&|;()<>$`\\") == std::string::npos && !argument.empty();
+        text += plain ? " " + argument : " '" + argument + "'";
+    }
+    return text;
+}
+
 } // namespace
 
 int run_command_line(const std::vector<std::string>& arguments,
@@ -56,7 +67,7 @@ int run_command_line(const std::vector<std::string>& arguments,
         return command->name() == parsed->get_name();
     });
     try {
-        return (*chosen)->run(streams);
+        return (*chosen)->run({streams.out, streams.err, streams.progress, invocation_text(arguments)});
     } catch (const Error& error) {
         fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), error.what());
         return bad_input;

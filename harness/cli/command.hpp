@@ -20,7 +20,8 @@ enum ExitCode : int {
 struct Streams {
     std::ostream& out;
     std::ostream& err;
-    bool progress = false; ///< `err` is a terminal
+    bool progress = false;    ///< `err` is a terminal
+    std::string invocation{}; ///< the command line, for records of it
 };
 
 /// One subcommand. `declare` binds its options to members, `run` does the job once they are parsed.

@@ -8,5 +8,6 @@ namespace fmha::cli {
 std::unique_ptr<Command> make_enumerate_command();
 std::unique_ptr<Command> make_parity_command();
 std::unique_ptr<Command> make_plan_command();
+std::unique_ptr<Command> make_verify_command();
 
 } // namespace fmha::cli

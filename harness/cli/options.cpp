@@ -27,6 +27,11 @@ void OptionSet::option(const std::string& names, double& target, const std::stri
     app_.add_option(names, target, help)->capture_default_str();
 }
 
+void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& target,
+                       const std::string& help) {
+    app_.add_option(names, target, help);
+}
+
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
     app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all();
 }

@@ -10,10 +10,10 @@ namespace fmha::harness {
 /// What became of one (case, kernel). Exactly one applies; docs/gates.md says when.
 enum class Outcome : std::uint8_t {
     passed,
-    failed,               ///< a gate said no, or the plan was not the expected one
+    failed,               ///< a gate said no, or the plan or refusal that the case expects did not happen
     mistrusted,           ///< the numbers cannot be believed either way: oracles disagree, or all zeros
     refused_as_predicted, ///< the case expects the refusal and it named the expected rule
-    refused_unexpectedly, ///< refused without being expected to, or for another reason, or not refused at all
+    refused_unexpectedly, ///< refused without being expected to, or for another reason
     not_run,              ///< for a stated reason
     crashed,              ///< the process that ran it died
     timed_out,
@@ -24,7 +24,6 @@ enum class NotRunReason : std::uint8_t {
     none,
     target_cannot, ///< the target does not execute this kernel's family
     no_memory,     ///< the tensors do not fit
-    budget,        ///< the time given to the run was used up
 };
 
 /// The outcomes that leave a run green.
@@ -55,8 +54,8 @@ struct EnumTable<harness::Outcome> {
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 4> names{
-        {{none, "none"}, {target_cannot, "target_cannot"}, {no_memory, "no_memory"}, {budget, "budget"}}};
+    static constexpr std::array<EnumName<harness::NotRunReason>, 3> names{
+        {{none, "none"}, {target_cannot, "target_cannot"}, {no_memory, "no_memory"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };
 

@@ -223,6 +223,14 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
            glob_matches(pattern.substr(1), text.substr(1));
 }
 
+CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end) {
+    CaseResult result = blank_result(c);
+    result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
+    result.message = end.answer;
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel) {
     std::string command = fmt::format("fmha verify '{}' --arch {}", c.id, options.arch);
     if (options.all_kernels && !kernel.empty())
@@ -263,8 +271,7 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     }
     if (c.expect == Expectation::no_kernel) {
         blank.outcome = Outcome::failed;
-        blank.message =
-            fmt::format("a kernel was found, {}; the case expects none", candidates.front().instance->name());
+        blank.message = fmt::format("a kernel was found, {}; the case expects none", candidates.front().name);
         return only(blank);
     }
 
@@ -284,7 +291,7 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
 
     std::vector<CaseResult> results;
     for (const Candidate& candidate : candidates) {
-        const std::string kernel = candidate.instance->name();
+        const std::string kernel = candidate.name;
         if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, kernel)) continue;
         const auto kernel_start = Clock::now();
         CaseResult result = blank;

@@ -3,6 +3,7 @@
 #include "harness/cases/case.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/kernel_source.hpp"
+#include "harness/run/worker_pool.hpp"
 
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct FwdRunOptions {
 /// kernels are results, not exceptions.
 std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,
                                      const FwdRunOptions& options);
+
+/// The result of a case whose process did not live to report one.
+CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);
 
 /// Shell command that repeats one result.
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);

@@ -12,6 +12,7 @@ namespace fmha::harness {
 
 /// A kernel that can be launched, and how it declares to round.
 struct Candidate {
+    std::string name; ///< what reports and filters call it
     std::shared_ptr<const KernelInstance> instance;
     reference::KernelNumerics numerics;
 };

@@ -38,11 +38,12 @@ Candidate FittingHostKernel::planned(const Problem& problem) const {
                       .k1 = 32,
                       .k0max = hdim_q};
     algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
-    return {host_target::make_instance(config), host_numerics(config)};
+    return {"fitting", host_target::make_instance(config), host_numerics(config)};
 }
 
 Candidate SpoiledKernel::planned(const Problem& problem) const {
     Candidate candidate = FittingHostKernel::planned(problem);
+    candidate.name = "spoiled";
     candidate.instance = std::make_shared<Spoiled>(candidate.instance, spoil_);
     return candidate;
 }

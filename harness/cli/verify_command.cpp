@@ -1,0 +1,242 @@
+#include "harness/cli/verify_command.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/results/result_json.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/fwd_runner.hpp"
+#include "harness/run/worker_pool.hpp"
+#include "reports/report.hpp"
+
+#include <chrono>
+#include <ctime>
+#include <fmt/chrono.h>
+#include <fmt/ostream.h>
+#include <fstream>
+#include <thread>
+
+namespace fmha::cli {
+namespace {
+
+using harness::CaseResult;
+using harness::FwdCase;
+
+std::string machine_description() {
+    std::ifstream info("/proc/cpuinfo");
+    std::string model = "unknown processor";
+    for (std::string line; std::getline(info, line);)
+        if (line.starts_with("model name") && line.find(':') + 2 < line.size()) {
+            model = line.substr(line.find(':') + 2);
+            break;
+        }
+    return fmt::format("{}, {} hardware threads", model, std::thread::hardware_concurrency());
+}
+
+std::string now_utc() {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// "[ 12/400] fwd/tails[…]" on one line of a terminal.
+class Progress {
+  public:
+    Progress(std::ostream& stream, bool on, std::size_t total) : stream_(stream), on_(on), total_(total) {}
+    void step(const std::string& name) {
+        ++done_;
+        if (!on_) return;
+        constexpr std::size_t widest = 100;
+        fmt::print(stream_, "\r\x1b[K[{}/{}] {}", done_, total_, name.substr(0, widest));
+        stream_.flush();
+    }
+    void clear() {
+        if (on_) fmt::print(stream_, "\r\x1b[K");
+    }
+
+  private:
+    std::ostream& stream_;
+    bool on_;
+    std::size_t total_, done_ = 0;
+};
+
+class VerifyCommand final : public Command {
+  public:
+    explicit VerifyCommand(KernelSourceFactory kernels) : kernel_factory_(std::move(kernels)) {}
+
+    std::string_view name() const override { return "verify"; }
+    std::string_view summary() const override {
+        return "Run cases against the reference and judge the difference";
+    }
+    std::string_view example() const override {
+        return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
+               "  fmha verify 'fwd/ragged_tail[data_type=bf16,seqlen_k=129]@7'";
+    }
+
+    void declare(OptionSet& options) override {
+        options.positionals(
+            "CASES", cases_,
+            "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
+            "without any, every case file");
+        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.choice("--tier", tier_, {"smoke", "full", "nightly"},
+                       "Highest tier to run; a tier includes the lower ones");
+        options.option("--family", family_, "Only cases of this kernel family");
+        options.choice("--target", target_, {"host"}, "Where kernels run");
+        options.option("--arch", arch_, "Architecture whose catalogue is planned on");
+        options.choice("--kernels", kernels_, {"planned", "all"},
+                       "The planned kernel, or every kernel that accepts the problem");
+        options.option("--kernel", kernel_filter_,
+                       "With --kernels all: only kernels whose name matches this glob");
+        options.option("--seed", seed_,
+                       "Give every case another seed, derived from this one and the case's name");
+        options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
+        options.option("--repeats", repeats_,
+                       "Launches of every kernel that must agree bit for bit; 0: what the case says");
+        options.option("--jobs", jobs_, "Processes at a time; 0 runs everything in this process");
+        options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
+        options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
+        options.option("--memory-limit", memory_gib_, "GiB of tensors above which a case is not run");
+        options.option("--json", json_, "Write the results as JSON");
+        options.option("--junit", junit_, "Write JUnit XML");
+        options.option("--html", html_, "Write the report page");
+        options.flag("--list", list_, "Print the names of the cases and run nothing");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+
+    int run(const Streams& streams) override {
+        check_numbers();
+        const std::vector<FwdCase> cases = chosen_cases();
+        if (list_) {
+            for (const auto& c : cases) fmt::print(streams.out, "{}\n", c.id);
+            return cases.empty() ? check_failed : all_well;
+        }
+        const auto source = kernel_factory_(arch_);
+        const auto start = std::chrono::steady_clock::now();
+        reports::Report report;
+        report.info = run_info(streams.invocation);
+        report.results = results_of(cases, *source, streams);
+        report.ledger = harness::Ledger(not_run_budget_);
+        for (const auto& result : report.results) report.ledger.add(result);
+        report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        publish(report, streams);
+        return report.ledger.green() ? all_well : check_failed;
+    }
+
+  private:
+    void check_numbers() const {
+        for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
+                                          {"--jobs", jobs_},
+                                          {"--timeout", timeout_},
+                                          {"--not-run-budget", not_run_budget_},
+                                          {"--memory-limit", memory_gib_}})
+            if (value < 0 || value > 1'000'000)
+                throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+        if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
+    }
+
+    std::vector<FwdCase> chosen_cases() const {
+        harness::LoadOptions load{.root = root_, .tier = *parse_enum<harness::Tier>(tier_)};
+        load.family = family_;
+        load.run_seed = seed_;
+        auto cases = harness::load_cases(cases_, load);
+        if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
+        return cases;
+    }
+
+    harness::RunInfo run_info(const std::string& invocation) const {
+        harness::RunInfo info;
+        info.version = FMHA_VERSION;
+        info.command = invocation;
+        info.target = target_;
+        info.arch = arch_;
+        info.kernels = kernels_;
+        info.started = now_utc();
+        info.machine = machine_description();
+        info.compiler = __VERSION__;
+        info.seed_given = seed_.has_value();
+        info.seed = seed_.value_or(0);
+        info.jobs = jobs_;
+        return info;
+    }
+
+    std::vector<CaseResult> results_of(const std::vector<FwdCase>& cases, const harness::KernelSource& source,
+                                       const Streams& streams) const {
+        harness::FwdRunOptions options;
+        options.arch = arch_;
+        options.all_kernels = kernels_ == "all";
+        options.kernel_filter = kernel_filter_;
+        options.repeats = static_cast<int>(repeats_);
+        options.memory_limit = memory_gib_ << 30;
+        Progress progress(streams.err, streams.progress, cases.size());
+        std::vector<std::vector<CaseResult>> by_case(cases.size());
+        if (jobs_ == 0) {
+            for (std::size_t i = 0; i < cases.size(); ++i) {
+                progress.step(cases[i].id);
+                by_case[i] = harness::run_fwd_case(cases[i], source, options);
+            }
+        } else {
+            const harness::PoolOptions pool{static_cast<int>(jobs_), std::chrono::seconds(timeout_)};
+            harness::run_isolated(
+                cases.size(), pool,
+                [&](std::size_t i) {
+                    return harness::pack(harness::run_fwd_case(cases[i], source, options));
+                },
+                [&](std::size_t i, const harness::TaskEnd& end) {
+                    progress.step(cases[i].id);
+                    by_case[i] = end.kind == harness::TaskEnd::Kind::done
+                                     ? harness::unpack(end.answer)
+                                     : std::vector{harness::lost_result(cases[i], options, end)};
+                    return true;
+                });
+        }
+        progress.clear();
+        std::vector<CaseResult> results;
+        for (auto& part : by_case) std::move(part.begin(), part.end(), std::back_inserter(results));
+        return results;
+    }
+
+    void publish(const reports::Report& report, const Streams& streams) const {
+        std::string page = html_;
+        // Somebody who asked for no file still gets one to look at.
+        if (page.empty() && json_.empty() && junit_.empty() && format_ == "text")
+            page = "fmha-report/index.html";
+        if (!json_.empty()) reports::write_file(json_, reports::json(report));
+        if (!junit_.empty()) reports::write_file(junit_, reports::junit(report));
+        if (!page.empty()) reports::write_file(page, reports::html(report));
+        if (format_ == "json") {
+            fmt::print(streams.out, "{}", reports::json(report));
+            return;
+        }
+        for (const auto& result : report.results)
+            if (!harness::is_green(result.outcome))
+                fmt::print(streams.out, "{}\n", reports::failure_text(result));
+        fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
+                   target_, arch_, kernels_);
+        fmt::print(streams.out, "{}", report.ledger.text());
+        fmt::print(streams.out, "{:.1f} s", report.info.seconds);
+        for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
+            if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
+        fmt::print(streams.out, "\n");
+    }
+
+    KernelSourceFactory kernel_factory_;
+    std::vector<std::string> cases_;
+    std::string root_ = "cases", tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950",
+                kernels_ = "planned";
+    std::string kernel_filter_, shard_, json_, junit_, html_, format_ = "text";
+    std::optional<std::uint64_t> seed_;
+    std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,
+                 not_run_budget_ = 0, memory_gib_ = 8;
+    bool list_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels) {
+    return std::make_unique<VerifyCommand>(std::move(kernels));
+}
+
+std::unique_ptr<Command> make_verify_command() {
+    return make_verify_command(harness::house_kernels_on_host);
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,148 @@
+#include "harness/results/result_json.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace fmha::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0.0 ? "inf" : "-inf";
+    return value;
+}
+
+double number_from(const Json& value) {
+    if (value.is_number()) return value.get<double>();
+    const auto text = value.get<std::string>();
+    if (text == "inf") return std::numeric_limits<double>::infinity();
+    if (text == "-inf") return -std::numeric_limits<double>::infinity();
+    return std::numeric_limits<double>::quiet_NaN();
+}
+
+Json gate_json(const GateVerdict& gate) {
+    Json object{
+        {"gate", gate.gate}, {"tensor", gate.tensor}, {"passed", gate.passed}, {"ratio", number(gate.ratio)}};
+    if (!gate.required) object["required"] = false;
+    if (!gate.detail.empty()) object["detail"] = gate.detail;
+    return object;
+}
+
+Json deviation_json(const Deviation& d) {
+    return {{"tensor", d.tensor},
+            {"b", d.b},
+            {"h", d.h},
+            {"row", d.row},
+            {"column", d.column},
+            {"got", number(d.got)},
+            {"expected", number(d.expected)},
+            {"limit", number(d.limit)}};
+}
+
+} // namespace
+
+Json to_json(const CaseResult& r) {
+    Json gates = Json::array(), worst = Json::array();
+    for (const auto& gate : r.gates) gates.push_back(gate_json(gate));
+    for (const auto& deviation : r.worst) worst.push_back(deviation_json(deviation));
+    return {{"name", r.name},
+            {"outcome", to_string(r.outcome)},
+            {"not_run_reason", to_string(r.not_run_reason)},
+            {"message", r.message},
+            {"kernel", r.kernel},
+            {"family", r.family},
+            {"tier", r.tier},
+            {"labels", r.labels},
+            {"about", r.about},
+            {"seed", r.seed},
+            {"gates", std::move(gates)},
+            {"worst", std::move(worst)},
+            {"pattern", r.pattern},
+            {"numerics", r.numerics},
+            {"reproduce", r.reproduce},
+            {"rows", r.rows},
+            {"elements", r.elements},
+            {"sampled", r.sampled},
+            {"kernel_seconds", number(r.kernel_seconds)},
+            {"reference_seconds", number(r.reference_seconds)},
+            {"seconds", number(r.seconds)}};
+}
+
+Json to_json(const RunInfo& info) {
+    return {{"version", info.version},
+            {"command", info.command},
+            {"target", info.target},
+            {"arch", info.arch},
+            {"kernels", info.kernels},
+            {"started", info.started},
+            {"machine", info.machine},
+            {"compiler", info.compiler},
+            {"seed", info.seed_given ? Json(info.seed) : Json()},
+            {"jobs", info.jobs},
+            {"seconds", number(info.seconds)}};
+}
+
+CaseResult result_from_json(const Json& object) {
+    try {
+        CaseResult r;
+        r.name = object.at("name").get<std::string>();
+        const auto outcome = parse_enum<Outcome>(object.at("outcome").get<std::string>());
+        const auto reason = parse_enum<NotRunReason>(object.at("not_run_reason").get<std::string>());
+        if (!outcome || !reason)
+            throw InputError("a result has an unknown outcome: " + object.at("outcome").dump());
+        r.outcome = *outcome;
+        r.not_run_reason = *reason;
+        r.message = object.at("message").get<std::string>();
+        r.kernel = object.at("kernel").get<std::string>();
+        r.family = object.at("family").get<std::string>();
+        r.tier = object.at("tier").get<std::string>();
+        r.labels = object.at("labels").get<std::vector<std::string>>();
+        r.about = object.at("about").get<std::string>();
+        r.seed = object.at("seed").get<std::uint64_t>();
+        for (const Json& gate : object.at("gates"))
+            r.gates.push_back({gate.at("gate").get<std::string>(), gate.at("tensor").get<std::string>(),
+                               gate.at("passed").get<bool>(), gate.value("required", true),
+                               number_from(gate.at("ratio")), gate.value("detail", std::string())});
+        for (const Json& d : object.at("worst"))
+            r.worst.push_back({d.at("tensor").get<std::string>(), d.at("b").get<std::int64_t>(),
+                               d.at("h").get<std::int64_t>(), d.at("row").get<std::int64_t>(),
+                               d.at("column").get<std::int64_t>(), number_from(d.at("got")),
+                               number_from(d.at("expected")), number_from(d.at("limit"))});
+        r.pattern = object.at("pattern").get<std::string>();
+        r.numerics = object.at("numerics").get<std::string>();
+        r.reproduce = object.at("reproduce").get<std::string>();
+        r.rows = object.at("rows").get<std::int64_t>();
+        r.elements = object.at("elements").get<std::int64_t>();
+        r.sampled = object.at("sampled").get<bool>();
+        r.kernel_seconds = number_from(object.at("kernel_seconds"));
+        r.reference_seconds = number_from(object.at("reference_seconds"));
+        r.seconds = number_from(object.at("seconds"));
+        return r;
+    } catch (const Json::exception& error) {
+        throw InputError(std::string("a result cannot be read: ") + error.what());
+    }
+}
+
+std::string pack(const std::vector<CaseResult>& results) {
+    Json array = Json::array();
+    for (const auto& result : results) array.push_back(to_json(result));
+    return array.dump();
+}
+
+std::vector<CaseResult> unpack(std::string_view text) {
+    std::vector<CaseResult> results;
+    try {
+        for (const Json& object : Json::parse(text)) results.push_back(result_from_json(object));
+    } catch (const Json::exception& error) {
+        throw InputError(std::string("results cannot be read: ") + error.what());
+    }
+    return results;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "dispatcher/dispatcher.hpp"
+#include "dispatcher/registry/registry.hpp"
+#include "harness/run/kernel_source.hpp"
+
+#include <functional>
+
+namespace fmha::harness {
+
+/// How a target turns a configuration into something that can be launched. Throws UnsupportedInvocation when
+/// it cannot.
+using MakeCandidate = std::function<Candidate(const KernelConfig&)>;
+
+/// The kernels of a catalogue through the dispatcher: the plan for a problem, or all that accept it.
+class CatalogueKernels final : public KernelSource {
+  public:
+    /// `namer` gives kernels the names under which reports show them.
+    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer, MakeCandidate make);
+
+    Candidate planned(const Problem& problem) const override;
+    std::vector<Candidate> accepting(const Problem& problem) const override;
+    std::size_t size() const { return registry_.size(); }
+
+  private:
+    Candidate candidate(const KernelEntry& entry) const;
+
+    Registry registry_;
+    Dispatcher dispatcher_;
+    MakeCandidate make_;
+};
+
+/// The house catalogue of forward for one architecture, executed on the host target. Throws InputError for an
+/// unknown architecture.
+std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch);
+
+} // namespace fmha::harness

@@ -1,0 +1,192 @@
+#include "harness/run/worker_pool.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace fmha::harness {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Writes or reads everything; false at the other side's end.
+bool write_all(int fd, const void* data, std::size_t bytes) {
+    const auto* at = static_cast<const char*>(data);
+    while (bytes > 0) {
+        const ssize_t n = write(fd, at, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += n;
+        bytes -= static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+bool read_all(int fd, void* data, std::size_t bytes) {
+    auto* at = static_cast<char*>(data);
+    while (bytes > 0) {
+        const ssize_t n = read(fd, at, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += n;
+        bytes -= static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+/// The child's side: takes indices until the pipe ends.
+[[noreturn]] void serve(int from_parent, int to_parent, const std::function<std::string(std::size_t)>& task) {
+    std::uint64_t index = 0;
+    while (read_all(from_parent, &index, sizeof index)) {
+        const std::string answer = task(index);
+        const std::uint64_t bytes = answer.size();
+        if (!write_all(to_parent, &bytes, sizeof bytes) ||
+            !write_all(to_parent, answer.data(), answer.size()))
+            break;
+    }
+    // Without the parent's destructors and buffers, which are not this process's to run.
+    _exit(0);
+}
+
+/// One child process and the task that it is busy with.
+class Worker {
+  public:
+    explicit Worker(const std::function<std::string(std::size_t)>& task) {
+        int down[2] = {-1, -1}, up[2] = {-1, -1};
+        if (pipe(down) != 0 || pipe(up) != 0)
+            throw Error(fmt::format("a worker process needs pipes: {}", std::strerror(errno)));
+        child_ = fork();
+        if (child_ < 0)
+            throw Error(fmt::format("a worker process cannot be started: {}", std::strerror(errno)));
+        if (child_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            close(down[1]);
+            close(up[0]);
+            serve(down[0], up[1], task);
+        }
+        close(down[0]);
+        close(up[1]);
+        to_child_ = down[1];
+        from_child_ = up[0];
+    }
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    ~Worker() {
+        close(to_child_);
+        close(from_child_);
+        if (child_ > 0) {
+            // Killed, not asked: a later sibling may hold a copy of its pipe, and it has nothing to save.
+            kill(child_, SIGKILL);
+            waitpid(child_, nullptr, 0);
+        }
+    }
+
+    bool give(std::size_t task) {
+        task_ = task;
+        started_ = Clock::now();
+        const std::uint64_t index = task;
+        return write_all(to_child_, &index, sizeof index);
+    }
+
+    std::optional<std::size_t> task() const { return task_; }
+    int descriptor() const { return from_child_; }
+    Clock::duration busy() const { return Clock::now() - started_; }
+
+    /// The answer of the current task; nullopt when the process is gone.
+    std::optional<std::string> take() {
+        std::uint64_t bytes = 0;
+        std::string answer;
+        if (!read_all(from_child_, &bytes, sizeof bytes)) return std::nullopt;
+        answer.resize(bytes);
+        if (!read_all(from_child_, answer.data(), bytes)) return std::nullopt;
+        task_.reset();
+        return answer;
+    }
+
+    /// What ended a process that is gone, in words.
+    std::string obituary() {
+        int status = 0;
+        waitpid(child_, &status, 0);
+        child_ = 0;
+        if (WIFSIGNALED(status))
+            return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+    }
+
+  private:
+    pid_t child_ = 0;
+    int to_child_ = -1, from_child_ = -1;
+    std::optional<std::size_t> task_;
+    Clock::time_point started_;
+};
+
+/// A write to a worker that just died must be an error code, not the end of this process.
+class IgnorePipeSignal {
+  public:
+    IgnorePipeSignal() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+    IgnorePipeSignal(const IgnorePipeSignal&) = delete;
+    IgnorePipeSignal& operator=(const IgnorePipeSignal&) = delete;
+    ~IgnorePipeSignal() { std::signal(SIGPIPE, before_); }
+
+  private:
+    void (*before_)(int);
+};
+
+} // namespace
+
+void run_isolated(std::size_t count, const PoolOptions& options,
+                  const std::function<std::string(std::size_t)>& task,
+                  const std::function<bool(std::size_t, const TaskEnd&)>& on_end) {
+    const IgnorePipeSignal no_signal;
+    const auto jobs = std::min<std::size_t>(count, static_cast<std::size_t>(std::max(1, options.jobs)));
+    std::vector<std::unique_ptr<Worker>> workers(jobs);
+    std::size_t next = 0, ended = 0;
+    while (ended < count) {
+        for (auto& worker : workers) {
+            if (next == count || (worker && worker->task())) continue;
+            if (!worker) worker = std::make_unique<Worker>(task);
+            worker->give(next++);
+        }
+        std::vector<pollfd> waits;
+        for (const auto& worker : workers)
+            waits.push_back({worker && worker->task() ? worker->descriptor() : -1, POLLIN, 0});
+        poll(waits.data(), waits.size(), options.task_timeout.count() > 0 ? 100 : -1);
+        for (std::size_t w = 0; w < workers.size(); ++w) {
+            auto& worker = workers[w];
+            if (!worker || !worker->task()) continue;
+            const std::size_t index = *worker->task();
+            TaskEnd end;
+            if ((waits[w].revents & (POLLIN | POLLHUP)) != 0) {
+                if (auto answer = worker->take()) {
+                    end.answer = std::move(*answer);
+                } else {
+                    end = {TaskEnd::Kind::crashed, worker->obituary()};
+                    worker.reset();
+                }
+            } else if (options.task_timeout.count() > 0 && worker->busy() > options.task_timeout) {
+                end = {TaskEnd::Kind::timed_out,
+                       fmt::format("still running after {} s",
+                                   static_cast<double>(options.task_timeout.count()) / 1e3)};
+                worker.reset();
+            } else {
+                continue;
+            }
+            ++ended;
+            if (!on_end(index, end)) return;
+        }
+    }
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace fmha::harness {
+
+/// How one task of a pool ended.
+struct TaskEnd {
+    enum class Kind { done, crashed, timed_out } kind = Kind::done;
+    std::string answer; ///< what the task returned, when done; otherwise a sentence
+};
+
+struct PoolOptions {
+    int jobs = 1;                              ///< processes at a time
+    std::chrono::milliseconds task_timeout{0}; ///< of one task; 0 = none
+};
+
+/// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands
+/// every end to `on_end` in this process, in the order in which tasks finish. A task that kills its process
+/// or runs too long costs itself only: the process is replaced and the others go on. Call it before this
+/// process starts threads. Returns early when `on_end` returns false; tasks that did not start then have no
+/// end.
+void run_isolated(std::size_t count, const PoolOptions& options,
+                  const std::function<std::string(std::size_t)>& task,
+                  const std::function<bool(std::size_t, const TaskEnd&)>& on_end);
+
+} // namespace fmha::harness

@@ -1,0 +1,140 @@
+#include "reports/markup.hpp"
+#include "reports/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fmha::reports {
+namespace {
+
+using harness::CaseResult;
+using harness::Outcome;
+
+constexpr std::string_view style = R"(
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --line: #d5dae1; --quiet: #667080;
+        --good: #2e8540; --bad: #c3342f; --odd: #8a5a00; --none: #8892a0; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e8ee; --paper: #14171c; --line: #343b46; --quiet: #98a3b3;
+          --good: #58b368; --bad: #ee6a63; --odd: #d9a441; --none: #6c7788; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+table { border-collapse: collapse; font-size: 13px; } th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; }
+.cell { min-width: 4.5rem; text-align: center; color: #fff; }
+.green { background: var(--good); } .red { background: var(--bad); } .grey { background: var(--none); }
+.passed, .refused_as_predicted { color: var(--good); } .not_run { color: var(--quiet); } .mistrusted { color: var(--odd); }
+.failed, .crashed, .timed_out, .refused_unexpectedly { color: var(--bad); }
+pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
+.scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; }
+.verdict { font-weight: 600; } .quiet { color: var(--quiet); }
+)";
+
+constexpr std::string_view script = R"(
+const box = document.getElementById('find');
+box.addEventListener('input', () => {
+  const words = box.value.toLowerCase().split(/\s+/).filter(w => w);
+  for (const row of document.querySelectorAll('#all tbody tr'))
+    row.hidden = !words.every(w => row.textContent.toLowerCase().includes(w));
+});
+)";
+
+struct Cell {
+    std::int64_t asked = 0, green = 0, executed = 0;
+};
+
+/// Families × labels: what was asked and how much of it is green.
+std::string heat_map(const std::vector<CaseResult>& results) {
+    std::map<std::string, std::map<std::string, Cell>> cells;
+    std::set<std::string> labels;
+    for (const auto& result : results) {
+        std::vector<std::string> features = result.labels;
+        if (features.empty()) features.emplace_back("(no label)");
+        features.emplace_back("all");
+        for (const auto& label : std::set<std::string>(features.begin(), features.end())) {
+            labels.insert(label);
+            Cell& cell = cells[result.family][label];
+            ++cell.asked;
+            cell.green += harness::is_green(result.outcome) ? 1 : 0;
+            cell.executed += result.outcome != Outcome::not_run ? 1 : 0;
+        }
+    }
+    std::string text = "<div class=\"scroll\"><table><thead><tr><th>feature</th>";
+    for (const auto& [family, unused] : cells) text += fmt::format("<th>{}</th>", escaped(family));
+    text += "</tr></thead><tbody>\n";
+    for (const auto& label : labels) {
+        text += fmt::format("<tr><th>{}</th>", escaped(label));
+        for (const auto& [family, row] : cells) {
+            const auto found = row.find(label);
+            if (found == row.end()) {
+                text += "<td class=\"quiet\">no case</td>";
+                continue;
+            }
+            const Cell& cell = found->second;
+            const char* colour = cell.green < cell.asked ? "red" : cell.executed == 0 ? "grey" : "green";
+            text += fmt::format("<td class=\"cell {}\" title=\"{} of {} green, {} executed\">{}/{}</td>",
+                                colour, cell.green, cell.asked, cell.executed, cell.green, cell.asked);
+        }
+        text += "</tr>\n";
+    }
+    return text + "</tbody></table></div>\n";
+}
+
+std::string failures(const std::vector<CaseResult>& results) {
+    std::string text;
+    for (const auto& result : results)
+        if (!harness::is_green(result.outcome)) text += "<pre>" + escaped(failure_text(result)) + "</pre>\n";
+    return text.empty() ? "<p>None.</p>\n" : text;
+}
+
+/// Largest measured / allowed over the required gates with a tolerance.
+double margin_use(const CaseResult& result) {
+    double largest = 0.0;
+    for (const auto& gate : result.gates)
+        if (gate.required) largest = std::max(largest, gate.ratio);
+    return largest;
+}
+
+std::string all_results(const std::vector<CaseResult>& results) {
+    std::string text =
+        "<p><input id=\"find\" placeholder=\"words that a row must contain\" "
+        "aria-label=\"filter results\"></p><div class=\"scroll\"><table "
+        "id=\"all\"><thead><tr><th>case</th><th>outcome</th>"
+        "<th>kernel</th><th>margin used</th><th>rows</th><th>seconds</th></tr></thead><tbody>\n";
+    for (const auto& result : results)
+        text += fmt::format(
+            "<tr><td title=\"{}\">{}</td><td class=\"{}\">{}</td><td>{}</td><td class=\"n\">{:.2f}</td>"
+            "<td class=\"n\">{}</td><td class=\"n\">{:.3f}</td></tr>\n",
+            escaped(result.about), escaped(result.name), to_string(result.outcome), to_string(result.outcome),
+            escaped(result.kernel), margin_use(result), result.rows, result.seconds);
+    return text + "</tbody></table></div>\n";
+}
+
+} // namespace
+
+std::string html(const Report& report) {
+    const auto& info = report.info;
+    std::string facts;
+    const std::pair<const char*, std::string> rows[] = {
+        {"command", info.command},   {"target", info.target},
+        {"architecture", info.arch}, {"kernels", info.kernels},
+        {"started", info.started},   {"seconds", fmt::format("{:.1f}", info.seconds)},
+        {"machine", info.machine},   {"compiler", info.compiler},
+        {"version", info.version}};
+    for (const auto& [name, value] : rows)
+        facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
+    return fmt::format(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+        "content=\"width=device-width, initial-scale=1\"><title>fmha verify: "
+        "{}</title><style>{}</style></head><body>\n"
+        "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
+        "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
+        "<h2>What is not green</h2>\n{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
+        report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
+        report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
+        heat_map(report.results), failures(report.results), all_results(report.results), script);
+}
+
+} // namespace fmha::reports

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "harness/results/ledger.hpp"
+#include "harness/results/result.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// A run, rendered. Every function is pure: the same run gives the same text.
+namespace fmha::reports {
+
+struct Report {
+    harness::RunInfo info;
+    std::vector<harness::CaseResult> results;
+    harness::Ledger ledger;
+};
+
+/// One object with "schema", "run", "ledger" and "results" (docs/gates.md).
+std::string json(const Report& report);
+
+/// JUnit XML: one test suite a family, one test case a result; refusals and what was not run are as CI
+/// systems expect them (skipped with the reason for not_run, passed for a predicted refusal).
+std::string junit(const Report& report);
+
+/// One self-contained page: ledger, a heat map of families × features, failures with their reports, all
+/// results. No external file is referenced; it follows the reader's light or dark preference.
+std::string html(const Report& report);
+
+/// What a person reads about one result that is not green: gate, worst element, ten worst, row pattern,
+/// command.
+std::string failure_text(const harness::CaseResult& result);
+
+/// Writes through a temporary file beside `file`, so that a reader never sees half of it. Creates missing
+/// folders. Throws InputError that names the file.
+void write_file(const std::filesystem::path& file, const std::string& text);
+
+} // namespace fmha::reports

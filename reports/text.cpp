@@ -1,0 +1,55 @@
+#include "reports/report.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+#include <fstream>
+
+namespace fmha::reports {
+
+std::string failure_text(const harness::CaseResult& result) {
+    std::string outcome(to_string(result.outcome));
+    for (char& c : outcome)
+        c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    std::string text = fmt::format("{} {}\n", outcome, result.name);
+    if (!result.about.empty()) text += fmt::format("  about    {}\n", result.about);
+    if (!result.kernel.empty()) text += fmt::format("  kernel   {}\n", result.kernel);
+    if (!result.message.empty()) text += fmt::format("  why      {}\n", result.message);
+    if (!result.pattern.empty()) text += fmt::format("  pattern  {}\n", result.pattern);
+    if (!result.gates.empty()) {
+        text += "  gates   ";
+        for (const auto& gate : result.gates)
+            text += fmt::format(" {}{}{}={:.3g}{}", gate.gate, gate.tensor.empty() ? "" : ":", gate.tensor,
+                                gate.ratio, gate.failed() ? "!" : "");
+        text += "   (measured / allowed; ! failed)\n";
+    }
+    const bool show_worst = !result.worst.empty() && result.outcome != harness::Outcome::passed;
+    if (show_worst)
+        text += "  worst    tensor  b  h    row column            got       expected          limit\n";
+    for (const auto& d : result.worst) {
+        if (!show_worst) break;
+        text += fmt::format("           {:<6} {:>2} {:>2} {:>6} {:>6} {:>14.7g} {:>14.7g} {:>14.3g}\n",
+                            d.tensor, d.b, d.h, d.row, d.column, d.got, d.expected, d.limit);
+    }
+    if (!result.numerics.empty()) text += fmt::format("  declared {}\n", result.numerics);
+    text += fmt::format("  repeat   {}\n", result.reproduce);
+    return text;
+}
+
+void write_file(const std::filesystem::path& file, const std::string& text) {
+    std::error_code failure;
+    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), failure);
+    if (std::filesystem::is_directory(file))
+        throw InputError(file.string() + " is a folder, not a file to write");
+    const std::filesystem::path temporary = file.string() + ".part";
+    {
+        std::ofstream stream(temporary, std::ios::binary);
+        stream << text;
+        stream.flush();
+        if (!stream) throw InputError(file.string() + " cannot be written");
+    }
+    std::filesystem::rename(temporary, file, failure);
+    if (failure) throw InputError(fmt::format("{} cannot be written: {}", file.string(), failure.message()));
+}
+
+} // namespace fmha::reports
