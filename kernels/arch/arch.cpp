@@ -66,11 +66,12 @@ bool starts_with(std::string_view text, std::string_view prefix) {
     return text.substr(0, prefix.size()) == prefix;
 }
 
-/// `tables/ck/gfx9.json` is checked by `schema/ck.json`, a file outside a folder by `schema/arch.json`.
+/// The schema of a file by its folder; the two rule sets of kernel tables share one.
 std::string schema_path(std::string_view path) {
     if (!starts_with(path, "tables/")) return "schema/arch.json";
     const std::string_view rest = path.substr(7);
-    return fmt::format("schema/{}.json", rest.substr(0, rest.find('/')));
+    const std::string_view folder = rest.substr(0, rest.find('/'));
+    return fmt::format("schema/{}.json", folder == "ck" || folder == "house" ? "kernels" : folder);
 }
 
 std::map<std::string, json, std::less<>> built_in_schemas() {

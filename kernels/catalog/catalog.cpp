@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/ck/ck.hpp"
+#include "kernels/catalog/house/house.hpp"
 #include "kernels/catalog/rule_set.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ namespace fmha::catalog {
 namespace {
 
 const RuleSetOps& ops_of(RuleSet rules) {
-    const std::array known{&ck::ops()};
+    const std::array known{&ck::ops(), &house::ops()};
     for (const RuleSetOps* ops : known)
         if (ops->rules == rules) return *ops;
     throw InputError(fmt::format("rule set \"{}\" is not available", to_string(rules)));

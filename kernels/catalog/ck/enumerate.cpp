@@ -3,6 +3,7 @@
 #include "kernels/catalog/ck/groups.hpp"
 #include "kernels/catalog/ck/names.hpp"
 #include "kernels/catalog/ck/receipts.hpp"
+#include "kernels/catalog/tables/first_seen.hpp"
 #include "kernels/catalog/tables/walk.hpp"
 
 #include <nlohmann/json.hpp>
@@ -38,28 +39,6 @@ void enumerate_forward(const arch::ArchSet& archs, const Request& request, const
                      });
 }
 
-/// Which traits were already seen to name a companion kernel of one group: a bit per (type, head dimension,
-/// mode, flags).
-class Seen {
-  public:
-    bool first(const KernelConfig& config) {
-        const auto& s = config.signature;
-        const auto& pad = config.algorithm.pad;
-        const std::size_t flags = (s.mode == Mode::group ? 1U : 0U) | (pad.s ? 2U : 0U) |
-                                  (pad.d != 0 ? 4U : 0U) | (pad.dv != 0 ? 8U : 0U) |
-                                  (s.is_deterministic ? 16U : 0U);
-        const std::size_t index =
-            (static_cast<std::size_t>(s.hdim_q) * 16 + static_cast<std::size_t>(s.data_type)) * 32 + flags;
-        if (index >= seen_.size()) seen_.resize(index + 1);
-        if (seen_[index]) return false;
-        seen_[index] = true;
-        return true;
-    }
-
-  private:
-    std::vector<bool> seen_;
-};
-
 void enumerate_backward(const arch::ArchSet& archs, const Request& request, const Filters& filters,
                         Sink sink) {
     std::vector<KernelConfig> converts;
@@ -75,8 +54,8 @@ void enumerate_backward(const arch::ArchSet& archs, const Request& request, cons
     // The three lists follow one another, so the traits are walked once for the small lists and once for the
     // large one.
     for (const BackwardGroup& group : groups) {
-        Seen dots;
-        Seen seen_converts;
+        FirstSeen dots;
+        FirstSeen seen_converts;
         each_accepted(group, [&](const KernelConfig& trait, const auto&) {
             const KernelConfig dot = dot_do_o_of(trait);
             if (request.families.has(dot.signature.family) && dots.first(dot)) sink(dot);

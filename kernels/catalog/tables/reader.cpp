@@ -116,6 +116,7 @@ PipelineRow pipeline_row(const json& object, const std::string& where) {
     for (const json& entry : object.at("entries")) {
         const std::string path = fmt::format("{}/entries/{}", where, index++);
         row.entries.push_back(entry_of(entry, path, path));
+        row.entries.back().id = object.value("id", std::string());
     }
     return row;
 }

@@ -50,6 +50,7 @@ struct PipelineEntry {
     Rope rope = Rope::none;
     std::uint8_t biases = 0x7; ///< bit per BiasType: at which points of the product this entry stands
     std::string source;
+    std::string id; ///< of the row, where it has one ("HX-03")
 };
 
 /// Feature axes of a row; the product runs leftmost slowest in the order of the members.

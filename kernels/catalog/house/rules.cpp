@@ -1,0 +1,117 @@
+#include "kernels/catalog/ck/groups.hpp"
+#include "kernels/catalog/house/house.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace fmha::catalog::house {
+
+using tables::Rule;
+
+namespace {
+
+bool exact_head_tile(const KernelConfig& c) {
+    if (c.algorithm.pad.d != 0 && c.algorithm.pad.dv != 0) return true;
+    const std::int64_t hdim = c.signature.hdim_q;
+    return c.algorithm.tile.k0max == hdim && hdim != 80 && hdim != 96;
+}
+
+bool folded_sinks(const KernelConfig& c) {
+    if (c.algorithm.pipeline == Pipeline::qr_async_trload_v3) return !c.signature.has_sink;
+    return c.signature.has_sink == (c.signature.mask != MaskClass::causal);
+}
+
+bool transposed_loads_in_batch(const KernelConfig& c) {
+    return !c.algorithm.use_trload || c.signature.mode == Mode::batch;
+}
+
+bool symmetric_backward_pads(const KernelConfig& c) {
+    return c.algorithm.pad.d == c.algorithm.pad.dv && c.algorithm.pad.d != 1;
+}
+
+constexpr std::array own_rules{
+    Rule{"H1", "fwd, fwd_splitkv, fwd_pagedkv",
+         "a kernel without head padding needs a tile exactly as wide as its head dimension, and rows of 80 "
+         "and 96 "
+         "are stored wider than that",
+         exact_head_tile},
+    Rule{"H2", "forward families",
+         "mask classes none and generic always take sinks, causal never does, v3 has none: three kernels "
+         "serve every "
+         "mask",
+         folded_sinks},
+    Rule{"H4", "fwd", "transposed loads serve batch mode", transposed_loads_in_batch},
+    Rule{"H5", "bwd",
+         "both head dimensions are padded alike, by 0 or 8; legal head dimensions are multiples of 8",
+         symmetric_backward_pads},
+};
+
+struct Extension {
+    std::string_view id, families, says;
+};
+
+constexpr std::array extensions{
+    Extension{"HX-00", "all", "upstream's tiles and pipelines"},
+    Extension{"HX-01", "forward families, bwd_dot_do_o",
+              "kernels that take sink tokens take sink logits too; the row sums of backward always do"},
+    Extension{"HX-02", "fwd",
+              "every dropout kernel can store its random bytes; whether it does is a run-time flag"},
+    Extension{"HX-03", "fwd", "column-major V"},
+    Extension{"HX-04", "forward families", "8-bit types wherever the hardware has them"},
+    Extension{"HX-05", "fwd", "transposed-load kernels mask ragged sequences themselves"},
+    Extension{"HX-06", "fwd", "block-scaled types with every feature"},
+    Extension{"HX-07", "fwd",
+              "group-mode kernels can skip short entries (N-5); a first table for NVIDIA Hopper"},
+    Extension{"HX-08", "bwd", "fp32 at head dimension 256"},
+    Extension{"HX-09", "fwd_pagedkv", "paged kernels with LSE, with head padding and at head dimension 256"},
+    Extension{"HX-10", "fwd_splitkv_combine", "one combine kernel takes up to 128 splits"},
+};
+
+} // namespace
+
+std::span<const Rule> all_rules() {
+    static const std::vector<Rule> rules = [] {
+        const auto base = ck::all_rules();
+        std::vector<Rule> joined(base.begin(), base.end());
+        joined.insert(joined.end(), own_rules.begin(), own_rules.end());
+        return joined;
+    }();
+    return rules;
+}
+
+std::vector<RuleRow> rule_rows() {
+    std::vector<RuleRow> rows;
+    for (const Extension& extension : extensions)
+        rows.push_back({extension.id, extension.families, extension.says});
+    for (const Rule& rule : all_rules()) rows.push_back({rule.id, rule.families, rule.says});
+    rows.push_back({"HW", "all", hardware_rule});
+    return rows;
+}
+
+bool hardware_has(const arch::Hardware& hardware, const KernelConfig& config) {
+    const bool has_pipeline = config.signature.family == KernelFamily::fwd_splitkv_combine ||
+                              hardware.limits.has(config.algorithm.pipeline);
+    return hardware.limits.has(config.signature.data_type) && has_pipeline &&
+           (!config.algorithm.use_trload || hardware.limits.has(Pipeline::qr_async_trload));
+}
+
+KernelConfig finished(const KernelConfig& candidate, const ArchName& arch) {
+    KernelConfig config = candidate;
+    Signature& s = config.signature;
+    Algorithm& a = config.algorithm;
+    config.arch = arch;
+    s.has_sink_logit = s.has_sink || s.family == KernelFamily::bwd_dot_do_o;
+    if (s.family == KernelFamily::fwd) {
+        s.is_store_randval = s.has_dropout;
+        s.skip_min_seqlen_q = s.mode == Mode::group;
+    }
+    if (s.family == KernelFamily::fwd_splitkv_combine) {
+        a.max_splits_log2 = 7;
+        return config; // columns come in tiles of 32; no alignment beyond that
+    }
+    if (a.pad.d == 0) a.hdim_q_alignment = static_cast<std::int32_t>(s.hdim_q);
+    if (a.pad.dv == 0) a.hdim_v_alignment = static_cast<std::int32_t>(s.hdim_v);
+    return config;
+}
+
+} // namespace fmha::catalog::house
