@@ -85,8 +85,7 @@ double RowBound::code_distance_limit(Eigen::Index c, ElementType type) const {
 
 double RowBound::variance(Eigen::Index c) const {
     const KernelNumerics& kernel = rows_.numerics;
-    const double inside = square(kernel.u_p) / 3.0 * rows_.weighted_square(row_, c) +
-                          rows_.score_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
+    const double inside = rows_.weight_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
                           square(p_floor_) / 3.0 * rows_.square_v(row_, c);
     return square(kernel.u_o * expected(c)) / 3.0 + square(rows_.scale_o) * inside + square(kernel.f_o) / 3.0;
 }

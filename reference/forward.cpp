@@ -26,7 +26,7 @@ ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const
     out.p_undrop = dropout_constants(args.p_drop).p_undrop;
     if (!options.companions) return out;
     out.eta = out.ell = out.max_a = column(0.0);
-    out.weighted_abs = out.abs_v = out.square_v = out.weighted_square = out.score_variance = table();
+    out.weighted_abs = out.abs_v = out.square_v = out.weight_variance = table();
     return out;
 }
 

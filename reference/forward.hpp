@@ -69,8 +69,7 @@ struct ForwardRows {
     Table weighted_abs;     ///< A(c) = Σ w|v̂|
     Table abs_v;            ///< Σ|v̂| over visible keys: p_undrop · V1(c)
     Table square_v;         ///< Σ v̂² over visible keys
-    Table weighted_square;  ///< Σ w²v̂²
-    Table score_variance;   ///< Σ w²ζ²(v̂ − O)², ζ² with `numerics`
+    Table weight_variance; ///< Σ w²ζ²(v̂ − O)² + u_p²/3·Σ w²v̂², the part of B.3 that depends on the weights
 
     KernelNumerics numerics;
     double scale_o = 1.0, p_undrop = 1.0;

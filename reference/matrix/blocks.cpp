@@ -156,8 +156,10 @@ void RowGroup::weigh_row(Eigen::Index r) {
     sum_(chunk_ + r) += s_.row(r).sum();
     if (args_.p_drop > 0.0F) drop(r);
     if (!companions_) return;
+    const double cast_square = out_.numerics.u_p * out_.numerics.u_p / 3.0;
     a_.row(r) = s_.row(r).cwiseAbs2();
     zeta_.row(r).array() *= a_.row(r).array();
+    a_.row(r) = cast_square * a_.row(r) + zeta_.row(r);
     zeta_sum_(chunk_ + r) += zeta_.row(r).sum();
 }
 
@@ -271,8 +273,7 @@ void RowGroup::rescale_row(Eigen::Index r, double factor) {
     if (!companions_) return;
     const double square = factor * factor;
     out_.weighted_abs.row(row) *= factor;
-    out_.weighted_square.row(row) *= square;
-    out_.score_variance.row(row) *= square;
+    out_.weight_variance.row(row) *= square;
     zeta_value_.row(chunk_ + r) *= square;
     zeta_sum_(chunk_ + r) *= square;
 }
@@ -284,8 +285,7 @@ void RowGroup::accumulate_chunk() {
     rows(out_.o).noalias() += s_ * keys(keys_.v);
     if (!companions_) return;
     rows(out_.weighted_abs).noalias() += s_ * keys(keys_.v_abs);
-    rows(out_.weighted_square).noalias() += a_ * keys(keys_.v_square);
-    rows(out_.score_variance).noalias() += zeta_ * keys(keys_.v_square);
+    rows(out_.weight_variance).noalias() += a_ * keys(keys_.v_square);
     zeta_value_.middleRows(chunk_, count).noalias() += zeta_ * keys(keys_.v);
 }
 
@@ -306,9 +306,8 @@ void RowGroup::finish_row(Eigen::Index r) {
     if (!companions_) return;
     out_.ell(row) = normaliser;
     out_.weighted_abs.row(row) *= weight;
-    out_.weighted_square.row(row) *= weight * weight;
     const auto o = out_.o.row(row).array();
-    auto variance = out_.score_variance.row(row).array();
+    auto variance = out_.weight_variance.row(row).array();
     variance =
         ((variance - 2.0 * o * zeta_value_.row(r).array() + o.square() * zeta_sum_(r)) * (weight * weight))
             .max(0.0);

@@ -78,8 +78,8 @@ class RowGroup {
     std::vector<Runs> runs_;
     Matrix s_;    ///< scores, then exponentials, then kept exponentials
     Matrix beta_; ///< one row
-    Matrix a_;    ///< Σ|q·k|, then squared weights
-    Matrix zeta_; ///< Σ(q·k)², then ζ² times squared weights
+    Matrix a_;    ///< Σ|q·k|, then w²(ζ² + u_p²/3)
+    Matrix zeta_; ///< Σ(q·k)², then w²ζ²
     Bytes bytes_;
 };
 

@@ -50,6 +50,12 @@ std::vector<Share> shares_of(const std::vector<Share>& groups, int threads) {
     return shares;
 }
 
+void require_scales_of_forward(QScale mode) {
+    if (mode == QScale::kv_blockscale || mode == QScale::per_token_head)
+        throw ProblemError("15", "qscale", std::string(to_string(mode)),
+                           "forward has no quantisation mode " + std::string(to_string(mode)));
+}
+
 void require_rows_inside(const matrix::Extent& extent, std::span<const RowId> rows) {
     for (const RowId& row : rows)
         if (row.i < 0 || row.i >= extent.queries)
@@ -63,7 +69,8 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
     ForwardRows out = computed;
     out.rows.assign(asked.begin(), asked.end());
     const auto permute = [&](const auto& from, auto& to) {
-        for (Eigen::Index r = 0; r < from.rows(); ++r) to.row(order[static_cast<std::size_t>(r)]) = from.row(r);
+        for (Eigen::Index r = 0; r < from.rows(); ++r)
+            to.row(order[static_cast<std::size_t>(r)]) = from.row(r);
     };
     permute(computed.o, out.o);
     permute(computed.lse, out.lse);
@@ -79,8 +86,7 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
     permute(computed.weighted_abs, out.weighted_abs);
     permute(computed.abs_v, out.abs_v);
     permute(computed.square_v, out.square_v);
-    permute(computed.weighted_square, out.weighted_square);
-    permute(computed.score_variance, out.score_variance);
+    permute(computed.weight_variance, out.weight_variance);
     return out;
 }
 
@@ -88,6 +94,7 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
 
 ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> rows,
                                    const ForwardOptions& options) {
+    require_scales_of_forward(args.qscale);
     std::vector<Eigen::Index> order(rows.size());
     std::iota(order.begin(), order.end(), Eigen::Index{0});
     const auto asked = [&](Eigen::Index n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };

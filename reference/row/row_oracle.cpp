@@ -70,6 +70,7 @@ double score_variance(const FwdArgs& args, const KernelNumerics& kernel, const S
 /// Needs out.o of the row.
 void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys,
                       const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
+    const double cast_square = out.numerics.u_p * out.numerics.u_p / 3.0;
     out.ell(r) = n.sum;
     for (const ScoredKey& key : keys) {
         out.eta(r) = std::max(out.eta(r), score_error(args, out.numerics, key));
@@ -82,8 +83,8 @@ void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<Scored
             out.weighted_abs(r, c) += w * std::abs(v[c]);
             out.abs_v(r, c) += std::abs(v[c]);
             out.square_v(r, c) += v[c] * v[c];
-            out.weighted_square(r, c) += w * w * v[c] * v[c];
-            out.score_variance(r, c) += w * w * zeta_square * distance * distance;
+            out.weight_variance(r, c) +=
+                w * w * (zeta_square * distance * distance + cast_square * v[c] * v[c]);
         }
     }
 }

@@ -27,12 +27,13 @@ void expect_equal_companions(const ForwardRows& x, const ForwardRows& y) {
     EXPECT_LT(relative_difference(x.weighted_abs, y.weighted_abs, 1e-30), 1e-9);
     EXPECT_LT(relative_difference(x.abs_v, y.abs_v, 1e-30), 1e-9);
     EXPECT_LT(relative_difference(x.square_v, y.square_v, 1e-30), 1e-9);
-    EXPECT_LT(relative_difference(x.weighted_square, y.weighted_square, 1e-30), 1e-9);
-    // The matrix oracle expands the square: where v̂ is nearly O, rounding of the terms (at most η²·Σw²v̂²) remains.
+    // The matrix oracle expands the square: where v̂ is nearly O, rounding of the terms (at most η²·A²)
+    // remains.
     for (Eigen::Index r = 0; r < x.o.rows(); ++r)
         for (Eigen::Index c = 0; c < x.o.cols(); ++c)
-            EXPECT_NEAR(x.score_variance(r, c), y.score_variance(r, c),
-                        1e-9 * x.score_variance(r, c) + 1e-13 * x.eta(r) * x.eta(r) * x.weighted_square(r, c));
+            EXPECT_NEAR(x.weight_variance(r, c), y.weight_variance(r, c),
+                        1e-9 * x.weight_variance(r, c) +
+                            1e-13 * std::pow(x.eta(r) * x.weighted_abs(r, c), 2));
     EXPECT_EQ(x.seqlen_k, y.seqlen_k);
     EXPECT_EQ(x.scores_evaluated, y.scores_evaluated);
 }

@@ -170,6 +170,11 @@ void RandomProblem::draw_tensors() {
 void RandomProblem::draw_mask() {
     MaskArgs& mask = args_.mask;
     mask.type = static_cast<MaskType>(between(wish_.mask ? 1 : 0, 3));
+    if (wish_.causal) {
+        mask.type = chance(0.5) ? MaskType::top_left : MaskType::bottom_right;
+        mask.right = 0;
+        return;
+    }
     const std::int64_t reach = wish_.long_sequences ? 700 : 40;
     if (mask.type == MaskType::window_generic) {
         mask.left = between(-20, reach);

@@ -16,6 +16,7 @@ namespace fmha::reference::test {
 struct Wish {
     bool long_sequences = false; ///< beyond one block of keys and one chunk of rows
     bool elementwise = false, alibi = false, dropout = false, sink_logits = false, mask = false;
+    bool causal = false;
 };
 
 /// A forward problem with every feature drawn from a seed, and its tensors. Everything outside the logical

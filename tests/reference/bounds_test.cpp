@@ -1,0 +1,162 @@
+// The limits of tolerances B.1 to B.4.
+#include "reference/bounds.hpp"
+#include "reference/numerics/formats.hpp"
+#include "tests/reference/random_problem.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace fmha::reference {
+namespace {
+
+using test::RandomProblem;
+
+TEST(Growth, FollowsItsFormulas) {
+    EXPECT_DOUBLE_EQ(strict_growth(100, 0x1p-24), 100 * 0x1p-24 / (1 - 100 * 0x1p-24));
+    EXPECT_EQ(strict_growth(8192, 0x1p-13), std::numeric_limits<double>::infinity());
+    EXPECT_DOUBLE_EQ(probable_growth(400, 0x1p-24), std::expm1(160 * 0x1p-24 + 400 * 0x1p-48));
+    KernelNumerics kernel;
+    EXPECT_EQ(accumulation_growth(400, kernel), probable_growth(400, 0x1p-24));
+    kernel.truncating = true;
+    EXPECT_EQ(accumulation_growth(400, kernel), strict_growth(400, 0x1p-24));
+    kernel = {};
+    kernel.u_a = 0x1p-13;
+    EXPECT_EQ(accumulation_growth(400, kernel), strict_growth(400, 0x1p-13));
+    kernel.promotion_interval = 128;
+    EXPECT_EQ(accumulation_growth(400, kernel), strict_growth(128, 0x1p-13) + probable_growth(4, 0x1p-24));
+    EXPECT_EQ(accumulation_growth(100, kernel), strict_growth(100, 0x1p-13));
+}
+
+TEST(KernelNumerics, AreThoseOfTheTypes) {
+    const KernelNumerics fp16 = kernel_numerics(element_types(DataType::fp16, Fp8Flavour::ocp));
+    EXPECT_EQ(fp16.u_o, 0x1p-11);
+    EXPECT_EQ(fp16.f_o, 0x1p-25);
+    EXPECT_EQ(fp16.u_p, 0x1p-11);
+    const KernelNumerics fp32 = kernel_numerics(element_types(DataType::fp32, Fp8Flavour::ocp));
+    EXPECT_EQ(fp32.u_p, 0.0);
+    EXPECT_EQ(fp32.f_p, 0.0);
+    const KernelNumerics shifted = kernel_numerics(element_types(DataType::fp8bf16, Fp8Flavour::ocp), 256.0);
+    EXPECT_EQ(shifted.f_p, 0x1p-18);
+    EXPECT_EQ(shifted.u_p, 0x1p-4);
+}
+
+/// One query, two keys at scores 0 and ln 3, values 4 and −8: p = 1/4, 3/4, O = −5.
+class TwoKeys : public testing::Test {
+  protected:
+    TwoKeys() {
+        args_.batch = args_.nhead_q = args_.nhead_k = args_.hdim_q = args_.hdim_v = args_.seqlen_q = 1;
+        args_.seqlen_k = 2;
+        args_.scale_s = 1.0F;
+        args_.scale_o = 2.0F;
+        args_.q = {q_.data(), ElementType::fp32, 0, 0, 1, 1};
+        args_.k = {k_.data(), ElementType::fp32, 0, 0, 1, 1};
+        args_.v = {v_.data(), ElementType::fp32, 0, 0, 1, 1};
+        kernel_ = kernel_numerics(element_types(DataType::fp16, Fp8Flavour::ocp));
+    }
+    ForwardRows compute(Oracle oracle) const {
+        ForwardOptions options;
+        options.numerics = kernel_;
+        return forward(args_, std::vector<RowId>{{0, 0, 0}}, options, oracle);
+    }
+    std::vector<float> q_{1.0F}, k_{0.0F, 1.09861228867F}, v_{4.0F, -8.0F};
+    FwdArgs args_;
+    KernelNumerics kernel_;
+};
+
+TEST_F(TwoKeys, GiveTheLimitsOfTheFormulas) {
+    for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
+        const ForwardRows rows = compute(oracle);
+        const double s = k_[1], u32 = 0x1p-24, tolerance = 1e-7;
+        const double eta = probable_growth(3, u32) * s + 4 * u32 * (s + 1);
+        const double a = 0.25 * 4 + 0.75 * 8, v1 = 12, ell = 1 + 1.0 / 3.0;
+        const double e =
+            a * (std::expm1(2 * eta) + 2 * 0x1p-22 + 0x1p-11 + probable_growth(12, u32) + 8 * u32) +
+            0x1p-25 * v1 / ell;
+        const RowBound bound(rows, 0);
+        EXPECT_NEAR(bound.expected(0), -10.0, 1e-6);
+        EXPECT_NEAR(bound.error(0), e, tolerance * e);
+        const double limit = 2 * (1 + 0x1p-11) * e + 0x1p-11 * 10 + 0x1p-25;
+        EXPECT_NEAR(bound.limit(0), limit, tolerance * limit);
+        const double lse = eta + probable_growth(2, u32) + 2 * 0x1p-22 + 4 * u32 * (1 + std::log(4.0));
+        EXPECT_NEAR(lse_limit(rows, 0), lse, tolerance * lse);
+
+        const auto zeta_square = [&](double score) {
+            return u32 * u32 / 3 * 0.5 * score * score + u32 * u32 * (score * score + 1) + 0x1p-44 / 3;
+        };
+        const double inside = 0x1p-22 / 3 * (1 + 36) + 0.0625 * zeta_square(0) * 81 +
+                              0.5625 * zeta_square(s) * 9 + std::pow(u32 * a, 2) +
+                              std::pow(0x1p-25 / ell, 2) / 3 * 80;
+        const double variance = 0x1p-22 * 100 / 3 + 4 * inside + 0x1p-50 / 3;
+        EXPECT_NEAR(bound.variance(0), variance, 1e-6 * variance);
+    }
+}
+
+TEST_F(TwoKeys, NormalisedCastsKeepTheWholeFloor) {
+    kernel_.u_p = 0.0;
+    kernel_.f_p = 1.0;
+    const double divided = RowBound(compute(Oracle::matrix), 0).error(0);
+    kernel_.normalised_p = true;
+    const ForwardRows normalised = compute(Oracle::matrix);
+    EXPECT_NEAR(RowBound(normalised, 0).error(0) - divided, 12.0 - 12.0 / (4.0 / 3.0), 1e-5);
+}
+
+TEST(CodeDistance, IsOnePlusTheErrorInSteps) {
+    std::vector<float> q{1.0F}, k{0.0F}, v{1000.0F};
+    FwdArgs args;
+    args.batch = args.nhead_q = args.nhead_k = args.hdim_q = args.hdim_v = args.seqlen_q = args.seqlen_k = 1;
+    args.scale_s = 1.0F;
+    args.q = {q.data(), ElementType::fp32, 0, 0, 1, 1};
+    args.k = {k.data(), ElementType::fp32, 0, 0, 1, 1};
+    args.v = {v.data(), ElementType::fp32, 0, 0, 1, 1};
+    ForwardOptions options;
+    options.numerics = kernel_numerics(element_types(DataType::fp8, Fp8Flavour::ocp));
+    const ForwardRows rows = forward(args, std::vector<RowId>{{0, 0, 0}}, options);
+    const RowBound bound(rows, 0);
+    // Above e4m3's largest value the step is that of 448.
+    EXPECT_EQ(bound.code_distance_limit(0, ElementType::fp8_ocp), 1.0 + std::ceil(bound.error(0) / 32.0));
+}
+
+TEST(LowPrecision, StaysInsideTheElementLimitAndTruncationIsSeen) {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        const RandomProblem problem(seed);
+        if (problem.types().p != problem.types().o) continue;
+        const std::vector<RowId> rows = all_rows(problem.args());
+        ForwardOptions options;
+        options.numerics = kernel_numerics(problem.types());
+        const ForwardRows exact = forward(problem.args(), rows, options);
+        const ForwardRows::Table low = forward_low_precision(problem.args(), rows, problem.types());
+        const double largest = largest_finite(problem.types().o);
+        for (Eigen::Index r = 0; r < low.rows(); ++r) {
+            const RowBound bound(exact, r);
+            for (Eigen::Index c = 0; c < low.cols(); ++c)
+                ASSERT_LE(std::abs(low(r, c) - std::clamp(bound.expected(c), -largest, largest)),
+                          bound.limit(c))
+                    << problem.text();
+        }
+    }
+}
+
+TEST(Disagreement, IsSmallOnlyForEqualResults) {
+    const RandomProblem problem(2);
+    const std::vector<RowId> rows = all_rows(problem.args());
+    const ForwardRows x = forward(problem.args(), rows);
+    ASSERT_GT(x.o.size(), 0);
+    EXPECT_EQ(oracle_disagreement(x, x), 0.0);
+    ForwardRows y = x;
+    y.lse(0) += 1e-9;
+    EXPECT_GT(oracle_disagreement(x, y), 1.0);
+    y = x;
+    y.o(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    EXPECT_GT(oracle_disagreement(x, y), 1.0);
+    y = x;
+    y.visible_keys(0) += 1;
+    EXPECT_GT(oracle_disagreement(x, y), 1.0);
+    y = x;
+    y.rows.pop_back();
+    EXPECT_GT(oracle_disagreement(x, y), 1.0);
+}
+
+} // namespace
+} // namespace fmha::reference

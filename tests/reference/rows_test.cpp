@@ -1,0 +1,157 @@
+// Which rows are computed, what they cost and what they may not depend on.
+#include "dispatcher/types/error.hpp"
+#include "reference/bounds.hpp"
+#include "reference/forward.hpp"
+#include "tests/reference/random_problem.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace fmha::reference {
+namespace {
+
+using test::RandomProblem;
+
+class BothOracles : public testing::TestWithParam<Oracle> {};
+
+INSTANTIATE_TEST_SUITE_P(Oracle, BothOracles, testing::Values(Oracle::row_by_row, Oracle::matrix),
+                         [](const auto& test) { return test.param == Oracle::matrix ? "matrix" : "row"; });
+
+TEST_P(BothOracles, SampledRowsEqualAllRowsInAnyOrder) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const RandomProblem problem(seed, {.long_sequences = seed <= 3});
+        const std::vector<RowId> rows = all_rows(problem.args());
+        const ForwardRows all = forward(problem.args(), rows, {}, GetParam());
+        std::vector<RowId> sample = sampled_rows(problem.args(), seed, 8);
+        std::ranges::shuffle(sample, std::mt19937_64{seed});
+        const ForwardRows some = forward(problem.args(), sample, {}, GetParam());
+        ASSERT_EQ(some.rows, sample);
+        for (std::size_t n = 0; n < sample.size(); ++n) {
+            const auto at = std::ranges::find(rows, sample[n]);
+            ASSERT_NE(at, rows.end());
+            const auto r = static_cast<Eigen::Index>(at - rows.begin()), s = static_cast<Eigen::Index>(n);
+            // Eigen may sum a product of other extents in another order.
+            EXPECT_LT((some.o.row(s) - all.o.row(r)).norm(), 1e-12 * (1.0 + all.o.row(r).norm()))
+                << problem.text();
+            EXPECT_TRUE(some.lse(s) == all.lse(r) || std::abs(some.lse(s) - all.lse(r)) < 1e-12);
+            EXPECT_EQ(some.visible_keys(s), all.visible_keys(r));
+            EXPECT_EQ(some.seqlen_k(s), all.seqlen_k(r));
+        }
+    }
+}
+
+/// One long head whose row i sees a window of keys.
+struct LongHead {
+    std::vector<float> data;
+    FwdArgs args;
+
+    LongHead(std::int64_t length, std::int64_t heads, const MaskArgs& mask)
+        : data(static_cast<std::size_t>(length * heads * 8)) {
+        std::mt19937 engine{3};
+        for (float& value : data) value = std::normal_distribution<float>()(engine);
+        args.batch = 1;
+        args.nhead_q = args.nhead_k = heads;
+        args.seqlen_q = args.seqlen_k = length;
+        args.hdim_q = args.hdim_v = 8;
+        args.scale_s = 0.5F;
+        args.mask = mask;
+        args.q = args.k = args.v = {data.data(), ElementType::fp32, 0, length * 8, 8, 1};
+    }
+};
+
+TEST_P(BothOracles, CostIsProportionalToTheSample) {
+    const LongHead unmasked(512, 2, {});
+    const std::vector<RowId> few{{0, 0, 3}, {0, 0, 400}, {0, 1, 511}};
+    EXPECT_EQ(forward(unmasked.args, few, {}, GetParam()).scores_evaluated, 3 * 512);
+    EXPECT_EQ(forward(unmasked.args, all_rows(unmasked.args), {}, GetParam()).scores_evaluated,
+              2 * 512 * 512);
+    EXPECT_EQ(forward(unmasked.args, {}, {}, GetParam()).scores_evaluated, 0);
+
+    const LongHead window(512, 1, {MaskType::top_left, 9, 0, 0});
+    EXPECT_EQ(forward(window.args, std::vector<RowId>{{0, 0, 400}}, {}, GetParam()).scores_evaluated, 10);
+}
+
+TEST(LongSequences, AgreeOnSampledRows) {
+    const LongHead head(16384, 1, {MaskType::bottom_right, 5000, 0, 4});
+    const std::vector<RowId> rows = sampled_rows(head.args, 5, 16);
+    EXPECT_LE(oracle_disagreement(forward(head.args, rows, {}, Oracle::row_by_row), forward(head.args, rows)),
+              1.0);
+}
+
+TEST_P(BothOracles, ResultsDoNotDependOnThreads) {
+    const RandomProblem problem(12, {.long_sequences = true});
+    const std::vector<RowId> rows = all_rows(problem.args());
+    ForwardOptions one, three;
+    one.threads = 1;
+    three.threads = 3;
+    const ForwardRows x = forward(problem.args(), rows, one, GetParam());
+    const ForwardRows y = forward(problem.args(), rows, three, GetParam());
+    EXPECT_LE(oracle_disagreement(x, y), 1.0);
+}
+
+TEST_P(BothOracles, OutputsAreNotWanted) {
+    const LongHead head(64, 1, {});
+    ASSERT_FALSE(head.args.o.present() || head.args.lse.present());
+    EXPECT_EQ(forward(head.args, all_rows(head.args), ForwardOptions{false, {}, 1}, GetParam()).o.rows(), 64);
+}
+
+TEST_P(BothOracles, ARowOutsideItsEntryIsRefused) {
+    const LongHead head(8, 1, {});
+    const std::vector<RowId> outside{{0, 0, 8}};
+    EXPECT_THAT(
+        [&] { forward(head.args, outside, {}, GetParam()); },
+        testing::ThrowsMessage<Error>(testing::HasSubstr("row 8 of entry 0 was asked for; it has 8")));
+}
+
+TEST_P(BothOracles, ScaleModesOfOtherFamiliesAreRefused) {
+    LongHead head(8, 1, {});
+    head.args.qscale = QScale::kv_blockscale;
+    EXPECT_THROW(forward(head.args, all_rows(head.args), {}, GetParam()), ProblemError);
+}
+
+TEST_P(BothOracles, BothLengthArraysOfASideAreRefused) {
+    LongHead head(8, 1, {});
+    const std::vector<RowId> rows = all_rows(head.args);
+    const std::vector<std::int32_t> length{4}, cumulative{0, 4};
+    head.args.lengths.seqlen_k = length.data();
+    head.args.lengths.cu_seqlen_k = cumulative.data();
+    EXPECT_THROW(forward(head.args, rows, {}, GetParam()), ProblemError);
+}
+
+TEST(SampledRows, HasTheFixedOnesAndEnoughRandomOnes) {
+    // Bottom-right causal with more queries than keys: rows below 700 see nothing.
+    LongHead head(1000, 2, {MaskType::bottom_right, -1, 0, 0});
+    head.args.seqlen_k = 300;
+    const std::vector<RowId> rows = sampled_rows(head.args, 1);
+    EXPECT_TRUE(std::ranges::is_sorted(rows));
+    const std::set<RowId> distinct(rows.begin(), rows.end());
+    EXPECT_EQ(distinct.size(), rows.size());
+    for (const std::int64_t h : {0, 1}) {
+        for (const std::int64_t i : {0, 1, 31, 32, 63, 64, 127, 128, 500, 998, 999, 700})
+            EXPECT_TRUE(distinct.contains({0, h, i})) << i;
+        const auto of_head = std::ranges::count_if(rows, [h](const RowId& row) { return row.h == h; });
+        EXPECT_GE(of_head, 64);
+    }
+    EXPECT_EQ(sampled_rows(head.args, 1), rows);
+    EXPECT_NE(sampled_rows(head.args, 2), rows);
+}
+
+TEST(AllRows, LeavesOutEntriesThatMinSeqlenQSkips) {
+    LongHead head(12, 1, {});
+    const std::vector<std::int32_t> starts{0, 4, 4, 12};
+    head.args.mode = Mode::group;
+    head.args.batch = 3;
+    head.args.lengths.seqstart_q = head.args.lengths.seqstart_k = starts.data();
+    EXPECT_EQ(all_rows(head.args).size(), 12U);
+    head.args.min_seqlen_q = 4;
+    const std::vector<RowId> rows = all_rows(head.args);
+    ASSERT_EQ(rows.size(), 8U);
+    EXPECT_EQ(rows.front(), (RowId{2, 0, 0}));
+    EXPECT_EQ(entry_lengths(head.args, 0).seqlen_q, 0);
+}
+
+} // namespace
+} // namespace fmha::reference
