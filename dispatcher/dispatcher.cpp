@@ -39,22 +39,22 @@ Problem Dispatcher::resolved(const Problem& problem) const {
     return full;
 }
 
+std::vector<std::string> Dispatcher::preferred(const Problem& problem) const {
+    if (!heuristic_) return {};
+    try {
+        return heuristic_(problem);
+    } catch (const std::exception& error) {
+        std::throw_with_nested(HeuristicError(std::string("the selection heuristic threw: ") + error.what()));
+    }
+}
+
 const KernelEntry* Dispatcher::choose(const Snapshot& kernels, const StageQuery& query,
                                       const Problem& problem) const {
-    if (heuristic_) {
-        std::vector<std::string> preferred;
-        try {
-            preferred = heuristic_(problem);
-        } catch (const std::exception& error) {
-            std::throw_with_nested(
-                HeuristicError(std::string("the selection heuristic threw: ") + error.what()));
-        }
-        for (const std::string& identifier : preferred)
-            if (const auto config = parse_identifier<KernelConfig>(identifier))
-                if (const KernelEntry* entry = kernels.find(*config);
-                    entry != nullptr && match(query, entry->config))
-                    return entry;
-    }
+    for (const std::string& identifier : preferred(problem))
+        if (const auto config = parse_identifier<KernelConfig>(identifier))
+            if (const KernelEntry* entry = kernels.find(*config);
+                entry != nullptr && match(query, entry->config))
+                return entry;
     return policy_->select(kernels, query);
 }
 
@@ -66,11 +66,14 @@ std::shared_ptr<const KernelEntry> Dispatcher::select_kernel(const Problem& prob
 }
 
 ExecutionPlan Dispatcher::plan(const Problem& problem) const {
+    return plan(problem, registry_->snapshot());
+}
+
+ExecutionPlan Dispatcher::plan(const Problem& problem, const std::shared_ptr<const Snapshot>& kernels) const {
     validate(problem);
     ExecutionPlan plan;
     plan.problem_ = resolved(problem);
     const Problem& full = plan.problem_;
-    const auto kernels = registry_->snapshot();
     const KernelFamily main_family = main_stage(full.api_family);
     const KernelEntry* main = choose(*kernels, make_query(full, main_family), full);
     for (const KernelFamily family : stages_of(full.api_family)) {

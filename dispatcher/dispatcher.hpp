@@ -42,6 +42,11 @@ class Dispatcher {
     /// Every stage of the problem's API. Throws as `select_kernel` does; a plan without all its stages says
     /// which are missing.
     ExecutionPlan plan(const Problem& problem) const;
+    /// The same over a snapshot that the caller holds, so that several answers speak of one state.
+    ExecutionPlan plan(const Problem& problem, const std::shared_ptr<const Snapshot>& kernels) const;
+
+    /// What the heuristic names for this problem; empty without one. Throws HeuristicError.
+    std::vector<std::string> preferred(const Problem& problem) const;
 
     /// The problem with the architecture's compute units and the number of splits filled in.
     Problem resolved(const Problem& problem) const;

@@ -164,6 +164,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     signature.family = stage;
     StageQuery query;
     query.family = stage;
+    query.problem = &problem;
     query.arch = problem.arch;
     query.equality_key = equality_key(signature);
     query.needs = capabilities_of(signature);
@@ -249,13 +250,13 @@ Verdict match(const Problem& problem, const KernelConfig& config) {
     return match(make_query(problem, config.signature.family), config);
 }
 
-std::vector<Verdict> all_failures(const StageQuery& query, const KernelConfig& config) {
-    std::vector<Verdict> failures;
-    each_condition(query, config, [&failures](const Verdict& verdict) {
-        failures.push_back(verdict);
+Distance distance(const StageQuery& query, const KernelConfig& config) {
+    Distance far;
+    each_condition(query, config, [&far](const Verdict& verdict) {
+        if (far.failures++ == 0) far.first = verdict;
         return true;
     });
-    return failures;
+    return far;
 }
 
 } // namespace fmha

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 /// The one predicate of the dispatcher: does a kernel take a stage of a problem? `match` answers for a pair;
 /// the registry's index asks the same code about compact records. Problems are assumed valid.
@@ -38,7 +37,8 @@ struct KernelFacts {
 /// A stage of a problem, prepared once and compared with many kernels.
 struct StageQuery {
     KernelFamily family = KernelFamily::fwd;
-    ArchName arch; ///< empty = any
+    const Problem* problem = nullptr; ///< what the query was made from; must outlive it
+    ArchName arch;                    ///< empty = any
     std::uint64_t equality_key = 0;
     Capabilities needs;
     std::int32_t page_size = 0; ///< 0 = does not matter
@@ -62,7 +62,7 @@ std::uint64_t equality_key(const Signature& signature);
 /// Throws DeclarationError for a constraint name that does not exist.
 KernelFacts facts_of(const KernelConfig& config);
 
-/// The problem as `stage` sees it. `problem.num_splits` must be resolved (>= 1).
+/// The problem as `stage` sees it; keeps its address. `problem.num_splits` must be resolved (>= 1).
 StageQuery make_query(const Problem& problem, KernelFamily stage);
 
 /// Binds the stages after the main one to it (dispatcher-api 9: stages agree).
@@ -152,7 +152,11 @@ Verdict match(const StageQuery& query, const KernelConfig& config);
 /// The same for the stage that `config` belongs to.
 Verdict match(const Problem& problem, const KernelConfig& config);
 
-/// Every failing condition in order, for "closest" and "also"; empty = accepted.
-std::vector<Verdict> all_failures(const StageQuery& query, const KernelConfig& config);
+/// What keeps a kernel from a stage, for "closest".
+struct Distance {
+    Verdict first;            ///< the first failing condition, as `match` gives it
+    std::size_t failures = 0; ///< how many conditions fail; 0 = accepted. Another family counts as one.
+};
+Distance distance(const StageQuery& query, const KernelConfig& config);
 
 } // namespace fmha

@@ -75,21 +75,33 @@ void Chain::add(const KernelConfig& config) {
     bucket->kernels.push_back(config);
 }
 
-std::optional<KernelConfig> Chain::first_in_bucket(KernelFamily family, bool v3,
-                                                   const Problem& problem) const {
-    if (!problem.data_type) return std::nullopt;
+template <class Visit>
+void Chain::each_accepting(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const {
+    if (!problem.data_type) return;
     const auto chain = chains_.find({family, *problem.data_type, v3});
-    if (chain == chains_.end()) return std::nullopt;
+    if (chain == chains_.end()) return;
     for (const Bucket& bucket : chain->second) {
         if (problem.hdim_q > bucket.hdim_q || problem.hdim_v > bucket.hdim_v) continue;
-        // The generated test is an else-if: a problem never moves on to a later bucket.
         for (const KernelConfig& kernel : bucket.kernels)
             if ((family != KernelFamily::fwd || tile_is_preferred(kernel, bucket.largest_m0, problem)) &&
-                accepts(kernel, problem))
-                return kernel;
-        return std::nullopt;
+                accepts(kernel, problem) && !visit(kernel))
+                return;
+        // The generated test is an else-if: a problem never moves on to a later bucket.
+        return;
     }
-    return std::nullopt;
+}
+
+std::vector<KernelConfig> Chain::accepting(const Problem& problem) const {
+    std::vector<KernelConfig> kernels;
+    const auto collect = [&](const KernelConfig& kernel) {
+        kernels.push_back(kernel);
+        return true;
+    };
+    const KernelFamily family = main_family(problem.family);
+    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1)
+        each_accepting(family, true, problem, collect);
+    each_accepting(family, false, problem, collect);
+    return kernels;
 }
 
 std::optional<KernelConfig> Chain::companion(KernelFamily family, const KernelConfig& main, bool pad_s,
@@ -112,9 +124,12 @@ std::optional<KernelConfig> Chain::companion(KernelFamily family, const KernelCo
 Selection Chain::select(const Problem& problem) const {
     Selection selection;
     const KernelFamily family = main_family(problem.family);
-    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1)
-        selection.main = first_in_bucket(family, true, problem);
-    if (!selection.main) selection.main = first_in_bucket(family, false, problem);
+    const auto take = [&](const KernelConfig& kernel) {
+        selection.main = kernel;
+        return false;
+    };
+    if (family == KernelFamily::fwd && problem.max_seqlen_q > 1) each_accepting(family, true, problem, take);
+    if (!selection.main) each_accepting(family, false, problem, take);
     if (!selection.main) return selection;
     const KernelConfig& main = *selection.main;
     const Padding& pad = main.algorithm.pad;

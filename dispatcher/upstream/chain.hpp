@@ -29,6 +29,9 @@ class Chain {
 
     Selection select(const Problem& problem) const;
 
+    /// Main kernels whose conditions hold, in chain order; the first one is what `select` returns.
+    std::vector<KernelConfig> accepting(const Problem& problem) const;
+
   private:
     struct Bucket {
         std::int64_t hdim_q = 0, hdim_v = 0;
@@ -44,7 +47,9 @@ class Chain {
     };
 
     void add(const KernelConfig& config);
-    std::optional<KernelConfig> first_in_bucket(KernelFamily family, bool v3, const Problem& problem) const;
+    /// Visits the kernels of the problem's bucket whose conditions hold until `visit` returns false.
+    template <class Visit>
+    void each_accepting(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const;
     std::optional<KernelConfig> companion(KernelFamily family, const KernelConfig& main, bool pad_s,
                                           bool pad_d, bool pad_dv, bool flag) const;
 

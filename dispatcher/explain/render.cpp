@@ -1,0 +1,149 @@
+#include "dispatcher/explain/explain.hpp"
+
+#include "dispatcher/types/field_json.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha {
+
+namespace {
+
+std::string stage_text(const StageExplanation& stage) {
+    std::string text = fmt::format("{}: {}\n", to_string(stage.family),
+                                   stage.kernel    ? *stage.kernel
+                                   : !stage.needed ? "not needed, the main kernel writes dQ directly"
+                                                   : "no kernel");
+    if (!stage.needed) return text;
+    if (stage.chosen_by_heuristic) text += "  preferred by the heuristic over the policy's own order\n";
+    if (stage.runner_up) {
+        const RunnerUp& second = *stage.runner_up;
+        text += fmt::format("  runner-up {}\n    lost on {}", second.kernel, second.criterion);
+        if (second.winner_value != second.own_value)
+            text += fmt::format(": {} against {}", second.own_value, second.winner_value);
+        text += '\n';
+    } else if (stage.kernel) {
+        text += "  no other kernel takes this stage\n";
+    }
+    if (stage.looked_at == 0) return text + "  no kernel of this family is registered\n";
+    text += fmt::format("  {} of {} kernels of this family take it{}\n", stage.accepted, stage.looked_at,
+                        stage.nearest.empty() ? "" : "; nearest of the others, closest first:");
+    for (const NearMiss& miss : stage.nearest) {
+        text += fmt::format("  {}\n    {}", miss.kernel, miss.first.sentence);
+        if (miss.failures > 1) text += fmt::format(" ({} more conditions fail)", miss.failures - 1);
+        text += fmt::format("\n    fix: {}\n", miss.first.fix);
+    }
+    if (!stage.others.empty()) {
+        text += "  others:";
+        for (const auto& [reason, count] : stage.others)
+            text += fmt::format(" {} {},", count, to_string(reason));
+        text.back() = '\n';
+    }
+    return text;
+}
+
+nlohmann::ordered_json stage_json(const StageExplanation& stage) {
+    using Json = nlohmann::ordered_json;
+    Json object;
+    object["family"] = to_string(stage.family);
+    object["needed"] = stage.needed;
+    object["kernel"] = stage.kernel ? Json(*stage.kernel) : Json(nullptr);
+    object["looked_at"] = stage.looked_at;
+    object["accepted"] = stage.accepted;
+    object["chosen_by_heuristic"] = stage.chosen_by_heuristic;
+    object["runner_up"] = nullptr;
+    if (stage.runner_up)
+        object["runner_up"] = {{"kernel", stage.runner_up->kernel},
+                               {"criterion", stage.runner_up->criterion},
+                               {"value", stage.runner_up->own_value},
+                               {"winner_value", stage.runner_up->winner_value}};
+    object["nearest"] = Json::array();
+    for (const NearMiss& miss : stage.nearest)
+        object["nearest"].push_back({{"kernel", miss.kernel},
+                                     {"reason", to_string(miss.first.reason)},
+                                     {"field", miss.first.field},
+                                     {"value", miss.first.value},
+                                     {"limit", miss.first.limit},
+                                     {"sentence", miss.first.sentence},
+                                     {"fix", miss.first.fix},
+                                     {"failures", miss.failures}});
+    object["others"] = Json::object();
+    for (const auto& [reason, count] : stage.others) object["others"][std::string(to_string(reason))] = count;
+    return object;
+}
+
+std::string missing_names(const ExecutionPlan& plan) {
+    std::string names;
+    for (const KernelFamily family : plan.missing())
+        names += (names.empty() ? "" : ", ") + std::string(to_string(family));
+    return names;
+}
+
+} // namespace
+
+std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan) {
+    std::string text = plan.problem().to_string() + '\n';
+    for (const PlanStage& stage : plan.stages())
+        text +=
+            fmt::format("  {}: {}\n", to_string(stage.family), dispatcher.registry().name_of(*stage.kernel));
+    if (!plan.valid()) text += fmt::format("  missing: {}\n", missing_names(plan));
+    if (plan.workspace_bytes() > 0)
+        text +=
+            fmt::format("  workspace: {} bytes{}\n", plan.workspace_bytes(),
+                        plan.workspace_exact() ? "" : " (estimate: lengths or compute units are not stated)");
+    return text;
+}
+
+nlohmann::ordered_json plan_to_json(const Dispatcher& dispatcher, const ExecutionPlan& plan) {
+    using Json = nlohmann::ordered_json;
+    Json object;
+    object["problem"] = fields_to_json(plan.problem());
+    object["valid"] = plan.valid();
+    object["stages"] = Json::array();
+    for (const PlanStage& stage : plan.stages())
+        object["stages"].push_back({{"family", to_string(stage.family)},
+                                    {"kernel", dispatcher.registry().name_of(*stage.kernel)},
+                                    {"identifier", identifier(stage.kernel->config)},
+                                    {"built", stage.kernel->instance != nullptr},
+                                    {"workspace_bytes", stage.workspace_bytes}});
+    object["missing"] = Json::array();
+    for (const KernelFamily family : plan.missing()) object["missing"].push_back(to_string(family));
+    object["workspace_bytes"] = plan.workspace_bytes();
+    object["workspace_exact"] = plan.workspace_exact();
+    return object;
+}
+
+std::string to_text(const Explanation& explanation) {
+    const ExecutionPlan& plan = explanation.plan;
+    std::string text =
+        fmt::format("{} for {}\n", plan.valid() ? "plan" : "no complete plan", plan.problem().to_string());
+    text += fmt::format("policy {}, {} kernels registered\n", explanation.policy, explanation.registered);
+    if (!plan.valid()) text += fmt::format("missing: {}\n", missing_names(plan));
+    if (explanation.heuristic_unknown > 0)
+        text += fmt::format("the heuristic named {} kernels that are not registered\n",
+                            explanation.heuristic_unknown);
+    for (const StageExplanation& stage : explanation.stages) text += stage_text(stage);
+    if (plan.workspace_bytes() > 0)
+        text +=
+            fmt::format("workspace: {} bytes{}\n", plan.workspace_bytes(),
+                        plan.workspace_exact() ? "" : " (estimate: lengths or compute units are not stated)");
+    return text;
+}
+
+nlohmann::ordered_json to_json(const Explanation& explanation) {
+    using Json = nlohmann::ordered_json;
+    Json object;
+    object["problem"] = fields_to_json(explanation.plan.problem());
+    object["valid"] = explanation.plan.valid();
+    object["policy"] = explanation.policy;
+    object["registered"] = explanation.registered;
+    object["heuristic_unknown"] = explanation.heuristic_unknown;
+    object["missing"] = Json::array();
+    for (const KernelFamily family : explanation.plan.missing())
+        object["missing"].push_back(to_string(family));
+    object["workspace_bytes"] = explanation.plan.workspace_bytes();
+    object["stages"] = Json::array();
+    for (const StageExplanation& stage : explanation.stages) object["stages"].push_back(stage_json(stage));
+    return object;
+}
+
+} // namespace fmha
