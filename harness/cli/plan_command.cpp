@@ -1,8 +1,16 @@
+#include "dispatcher/explain/explain.hpp"
+#include "dispatcher/problem_json.hpp"
+#include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/upstream/ck_policy.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/plan_upstream.hpp"
 
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -16,12 +24,22 @@ class PlanCommand final : public Command {
         return "say which kernels compute a problem, in which stages, and why not the others";
     }
     std::string_view example() const override {
-        return "fmha plan --problem problem.json --explain\n"
+        return "fmha plan --problem problem.json --arch gfx950 --explain\n"
                "  fmha plan --policy ck --upstream-problems problems.jsonl --format json";
     }
     void declare(OptionSet& options) override {
+        options.option(
+            "--problem", problem_file_,
+            "one problem, an array of them or one a line, as JSON (dispatcher/README.md); - for standard "
+            "input");
+        options.option("--arch", arch_, "architecture of problems that name none, and of every kernel");
         options.choice("--policy", policy_, {"seqtune", "ck"},
                        "how one of several fitting kernels is chosen");
+        options.choice(
+            "--rules", rules_, {"", "house", "ck", "claim", "stored"},
+            "rule set that supplies the kernels; the default is ck with --policy ck, house otherwise");
+        options.flag("--explain", explain_,
+                     "add the runner-up and the nearest kernels that were refused, and why");
         options.option(
             "--upstream-problems", upstream_,
             "problems in upstream's terms, JSON lines or a file of cases, gzip or not, - for standard "
@@ -29,14 +47,57 @@ class PlanCommand final : public Command {
         options.choice("--format", format_, {"text", "json"}, "output for people or for programs");
     }
     int run(const Streams& streams) override {
-        if (upstream_.empty()) throw InputError("give --problem FILE or --upstream-problems FILE");
+        if (problem_file_.empty() == upstream_.empty())
+            throw InputError("give either --problem FILE or --upstream-problems FILE");
+        if (upstream_.empty()) return plan_problems(streams);
         if (policy_ != "ck") throw InputError("--upstream-problems needs --policy ck, got " + policy_);
+        if (explain_) throw InputError("--explain reads --problem, not --upstream-problems");
         plan_upstream_problems(input_text(upstream_), upstream_, format_ == "json", streams.out);
         return all_well;
     }
 
   private:
-    std::string policy_ = "seqtune", upstream_, format_ = "text";
+    int plan_problems(const Streams& streams) const {
+        const arch::ArchSet archs = arch::ArchSet::built_in();
+        std::vector<Problem> problems = problems_from_text(input_text(problem_file_), problem_file_);
+        std::vector<ArchName> names;
+        for (Problem& problem : problems) {
+            if (problem.arch.empty()) problem.arch = archs.at(arch_.empty() ? default_arch : arch_).name();
+            if (!arch_.empty() && problem.arch.view() != arch_)
+                throw InputError(problem_file_ + ": a problem names arch " + problem.arch.str() +
+                                 ", but --arch is " + arch_);
+            if (std::find(names.begin(), names.end(), problem.arch) == names.end())
+                names.push_back(archs.at(problem.arch).name());
+        }
+        const std::string rules = !rules_.empty() ? rules_ : policy_ == "ck" ? "ck" : "house";
+        const auto registry = catalogue_registry(archs, *parse_enum<catalog::RuleSet>(rules), names);
+        Dispatcher dispatcher(*registry, devices_of(archs));
+        if (policy_ == "ck") dispatcher.set_policy(std::make_shared<const upstream::CkPolicy>(archs, names));
+        bool complete = true;
+        for (const Problem& problem : problems) complete = answer(dispatcher, problem, streams) && complete;
+        return complete ? all_well : check_failed;
+    }
+
+    bool answer(const Dispatcher& dispatcher, const Problem& problem, const Streams& streams) const {
+        if (explain_) {
+            const Explanation explanation = explain(dispatcher, problem);
+            if (format_ == "json")
+                fmt::print(streams.out, "{}\n", to_json(explanation).dump());
+            else
+                fmt::print(streams.out, "{}", to_text(explanation));
+            return explanation.plan.valid();
+        }
+        const ExecutionPlan plan = dispatcher.plan(problem);
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", plan_to_json(dispatcher, plan).dump());
+        else
+            fmt::print(streams.out, "{}", plan_to_text(dispatcher, plan));
+        return plan.valid();
+    }
+
+    static constexpr const char* default_arch = "gfx950";
+    std::string problem_file_, arch_, policy_ = "seqtune", rules_, upstream_, format_ = "text";
+    bool explain_ = false;
 };
 
 } // namespace
