@@ -152,9 +152,8 @@ std::string cause_sentence(const arch::ArchSet& archs, const catalog::Request& r
         if (!why.listed) break;
     }
     if (!text.empty()) return text;
-    if (why.listed) return "the list has it";
-    return why.nearest.empty() ? std::string("no table entry produces it")
-                               : fmt::format("no table entry produces it; nearest is {}", why.nearest);
+    return why.listed ? "the list has it" : "no table entry produces it";
+}", why.nearest);
 }
 
 AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
