@@ -153,7 +153,6 @@ std::string cause_sentence(const arch::ArchSet& archs, const catalog::Request& r
     }
     if (!text.empty()) return text;
     return why.listed ? "the list has it" : "no table entry produces it";
-}", why.nearest);
 }
 
 AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
             "gfx90a",
             RuleSet::ck,
             {"fwd_pagedkv, simplified masks: 168 kernels as before, with other names", "lost        96",
-             "gained      96", "w16x16x32_w16x16x32"}},
+             "gained      64", "w16x16x32_w16x16x32"}},
         Mutation{
             "removes a data type",
             "tables/ck/gfx9.json",
