@@ -4,6 +4,8 @@
 #include "kernels/catalog/ck/ck.hpp"
 #include "kernels/catalog/house/house.hpp"
 #include "kernels/catalog/rule_set.hpp"
+#include "kernels/catalog/rules/rules_ops.hpp"
+#include "kernels/catalog/sweep/sweep_ops.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +18,8 @@ namespace fmha::catalog {
 namespace {
 
 const RuleSetOps& ops_of(RuleSet rules) {
-    const std::array known{&ck::ops(), &house::ops()};
+    const std::array known{&ck::ops(), &audit::claim_ops(), &audit::stored_ops(), &audit::sweep_ops(),
+                           &house::ops()};
     for (const RuleSetOps* ops : known)
         if (ops->rules == rules) return *ops;
     throw InputError(fmt::format("rule set \"{}\" is not available", to_string(rules)));
@@ -24,6 +27,9 @@ const RuleSetOps& ops_of(RuleSet rules) {
 
 void check(const Request& request) {
     if (request.targets.empty()) throw InputError("enumerate: at least one architecture is needed");
+    if (request.rules == RuleSet::ck && (request.sweep || request.exhaustive))
+        throw InputError(
+            "sweep configurations and exhaustive mode apply to claim, stored and sweep, not to ck");
     if (request.rules == RuleSet::ck) return;
     const auto refuse = [&](bool set, std::string_view option) {
         if (set)

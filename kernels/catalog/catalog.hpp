@@ -3,6 +3,7 @@
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/profile.hpp"
+#include "kernels/catalog/sweep_config.hpp"
 
 #include <array>
 #include <optional>
@@ -43,6 +44,10 @@ struct Request {
     /// `ck`: upstream's switch that puts one more tile first and gives every target the forward tables of
     /// gfx9.
     bool custom_factory = false;
+    /// `claim`, `stored`, `sweep`: a sweep configuration. Without one, all variants unrestricted.
+    std::optional<SweepConfig> sweep;
+    /// `sweep`: products without constraints; the profile has no say.
+    bool exhaustive = false;
 };
 
 /// A reference to a callable that takes one kernel; valid as long as the callable.

@@ -1,0 +1,180 @@
+// Sweep configuration files: what they restrict, and that nothing in them is silently ignored.
+
+#include "tests/catalog/audit_helpers.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fmha::catalog::test {
+namespace {
+
+using testing::HasSubstr;
+
+std::string refusal(std::string_view text, SweepUse use = SweepUse::sweep) {
+    try {
+        parse_sweep_config(text, "x.json", use);
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+std::size_t count_of(RuleSet rules, std::string_view text, bool exhaustive = false,
+                     std::string_view arch = "gfx950") {
+    Request request = request_for(rules, arch);
+    request.exhaustive = exhaustive;
+    request.sweep = parse_sweep_config(text, "x.json",
+                                       rules != RuleSet::sweep ? SweepUse::hand_kept
+                                       : exhaustive            ? SweepUse::exhaustive
+                                                               : SweepUse::sweep);
+    return count(request);
+}
+
+struct Shipped {
+    const char* file;
+    std::size_t sweep, stored, claim;
+};
+
+class ShippedConfigs : public testing::TestWithParam<Shipped> {};
+
+TEST_P(ShippedConfigs, CountOnGfx950) {
+    const Shipped& shipped = GetParam();
+    const std::string path = std::string(FMHA_CASES_DIR "/sweeps/") + shipped.file + ".json";
+    for (const auto& [rules, expected] :
+         {std::pair(RuleSet::sweep, shipped.sweep), std::pair(RuleSet::stored, shipped.stored),
+          std::pair(RuleSet::claim, shipped.claim)}) {
+        Request request = request_for(rules, "gfx950");
+        request.sweep =
+            read_sweep_config(path, rules == RuleSet::sweep ? SweepUse::sweep : SweepUse::hand_kept);
+        EXPECT_EQ(count(request), expected) << to_string(rules);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    SweepConfig, ShippedConfigs,
+    testing::Values(Shipped{"receipt0_fwd", 864300, 14452, 11980}, Shipped{"fwd", 236800, 4352, 3712},
+                    Shipped{"fwd_ci", 1860, 32, 32}, Shipped{"bwd", 12192, 12192, 12192},
+                    Shipped{"splitkv", 620010, 3090, 3090}, Shipped{"pagedkv", 245952, 252, 252},
+                    Shipped{"appendkv", 220, 99, 99}, Shipped{"batch_prefill", 1055120, 2964, 5928}),
+    [](const auto& test) { return std::string(test.param.file); });
+
+TEST(SweepConfig, EmptyDataTypeListMeansAllInSweepAndNoneInTheHandKeptSets) {
+    constexpr auto text = R"({"variant": "appendkv", "trait_config": {"data_type": {"values": []}}})";
+    EXPECT_EQ(count_of(RuleSet::sweep, text), 224U);
+    EXPECT_EQ(count_of(RuleSet::stored, text), 0U);
+    EXPECT_EQ(count_of(RuleSet::claim, text), 0U);
+}
+
+TEST(SweepConfig, EmptyListOfAnotherKeyKeepsNothingOrTheDefaultOfExhaustiveMode) {
+    constexpr auto text =
+        R"({"variant": "fwd", "trait_config": {"data_type": {"values": ["fp8fp32"]}, "mask": {"values": []}}})";
+    EXPECT_EQ(count_of(RuleSet::sweep, text), 0U);
+    constexpr auto without = R"({"variant": "fwd", "trait_config": {"data_type": {"values": ["fp8fp32"]}}})";
+    EXPECT_EQ(count_of(RuleSet::sweep, text, true), count_of(RuleSet::sweep, without, true));
+    EXPECT_EQ(count_of(RuleSet::sweep, without), 324U);
+}
+
+TEST(SweepConfig, DataTypesWithoutKernelsAreAccepted) {
+    EXPECT_EQ(
+        count_of(RuleSet::sweep, R"({"trait_config": {"data_type": {"values": ["fp8fp16", "mxfp8"]}}})"), 0U);
+}
+
+TEST(SweepConfig, BlockPerCuRepeatsForwardKernels) {
+    const auto text = [](std::string_view values) {
+        return R"({"trait_config": {"data_type": {"values": ["fp8fp32"]}, "block_per_cu": {"values": )" +
+               std::string(values) + "}}}";
+    };
+    EXPECT_EQ(count_of(RuleSet::sweep, text("2")), 324U);
+    EXPECT_EQ(count_of(RuleSet::sweep, text("[-1, 1, 2, 1]")), 3U * 324U);
+    EXPECT_EQ(count_of(RuleSet::sweep, text("[]")), 0U);
+    // An empty list is the only way to upstream's intended default of exhaustive mode, -1, 1 and 2.
+    EXPECT_EQ(count_of(RuleSet::sweep, text("[]"), true), 3 * count_of(RuleSet::sweep, text("[-1]"), true));
+}
+
+TEST(SweepConfig, ExtraBackwardTilesEscapeMaskAndBiasListsInTheHandKeptSets) {
+    constexpr auto text =
+        R"({"variant": "bwd", "trait_config": {"mask": {"values": ["no"]}, "bias": {"values": ["no", "alibi"]}}})";
+    // Main tiles keep 1 mask x 2 biases x 3 dropouts x 2 x 7 pads = 84 of 504 in 5 x 2 (head, mode).
+    const std::size_t others = 60 + 132, main = 2 * 5 * 2 * 84;
+    EXPECT_EQ(count_of(RuleSet::stored, text), others + main + 1920);
+    // Extra tiles: 2 of 12 (mask, bias, dbias) points, that is a sixth.
+    EXPECT_EQ(count_of(RuleSet::sweep, text), others + main + 1920 / 6);
+}
+
+TEST(SweepConfig, ListsOfExhaustiveModeAreSorted) {
+    constexpr auto text = R"({"variant": "pagedkv", "trait_config": {"data_type": {"values": ["fp8fp32"]},
+        "mode": {"values": ["group", "batch"]}, "mask": {"values": ["top_left", "generic", "bottom_right"]}}})";
+    Request request = request_for(RuleSet::sweep, "gfx950");
+    request.exhaustive = true;
+    request.sweep = parse_sweep_config(text, "x.json", SweepUse::exhaustive);
+    const auto list = names(request);
+    ASSERT_FALSE(list.empty());
+    EXPECT_THAT(list[0], HasSubstr("_batch_"));
+    EXPECT_THAT(list[0], HasSubstr("_mask=bottom_right_"));
+    EXPECT_THAT(list[3], HasSubstr("_mask=generic_"));
+    EXPECT_THAT(list[6], HasSubstr("_mask=top_left_"));
+    EXPECT_THAT(list[9], HasSubstr("_group_"));
+}
+
+TEST(SweepConfig, DeadTileConfigIsRefusedAndSaysSo) {
+    const std::string said = refusal(R"({"variant": "fwd", "tile_config": {"tile_m0": {"values": [128]}}})");
+    EXPECT_THAT(said, HasSubstr("x.json: tile_config: nothing reads this key"));
+}
+
+TEST(SweepConfig, KeysThatNothingReadsAreRefused) {
+    EXPECT_THAT(refusal(R"({"variant": "fwd", "filter": "1"})"), HasSubstr("x.json: filter: unknown key"));
+    EXPECT_THAT(refusal(R"({"trait_config": {"hdim": {"values": [128]}}})"),
+                HasSubstr("x.json: trait_config.hdim: unknown key; allowed: \"data_type\", \"mode\""));
+    EXPECT_THAT(
+        refusal(R"({"variant": "pagedkv", "trait_config": {"pipeline": {"values": ["qr_async"]}}})"),
+        HasSubstr(
+            "trait_config.pipeline: nothing reads this key for variant pagedkv; allowed: \"data_type\", "
+            "\"mode\", \"mask\", \"bias\""));
+    EXPECT_THAT(refusal(R"({"variant": "appendkv", "trait_config": {"mode": {"values": ["batch"]}}})"),
+                HasSubstr("trait_config.mode: nothing reads this key for variant appendkv"));
+    EXPECT_THAT(
+        refusal(R"({"variant": "splitkv", "trait_config": {"paged_kv": {"values": [true]}}})",
+                SweepUse::exhaustive),
+        HasSubstr("trait_config.paged_kv: nothing reads this key for variant splitkv in exhaustive mode"));
+    EXPECT_THAT(
+        refusal(R"({"variant": "fwd", "trait_config": {"block_per_cu": {"values": 1}}})",
+                SweepUse::hand_kept),
+        HasSubstr("trait_config.block_per_cu: nothing reads this key for variant fwd of this rule set"));
+    EXPECT_THAT(refusal(R"({"trait_config": {"mask": {"values": ["no"], "default": "no"}}})"),
+                HasSubstr("trait_config.mask.default: unknown key"));
+}
+
+TEST(SweepConfig, WrongValuesNameFileKeyValueAndWhatIsAllowed) {
+    EXPECT_THAT(
+        refusal(R"({"trait_config": {"mask": {"values": ["no", "causal"]}}})"),
+        HasSubstr("x.json: trait_config.mask.values[1]: expected one of \"no\", \"top_left\", \"generic\", "
+                  "\"bottom_right\", got \"causal\""));
+    EXPECT_THAT(refusal(R"({"trait_config": {"lse": {"values": ["t"]}}})"),
+                HasSubstr("trait_config.lse.values[0]: expected true or false, got \"t\""));
+    EXPECT_THAT(refusal(R"({"trait_config": {"data_type": {"values": ["half"]}}})"),
+                HasSubstr("got \"half\""));
+    EXPECT_THAT(refusal(R"({"trait_config": {"data_type": {"values": "fp16"}}})"),
+                HasSubstr("expected a list"));
+    EXPECT_THAT(refusal(R"({"trait_config": {"data_type": ["fp16"]}})"),
+                HasSubstr("expected {\"values\": [...]}"));
+    EXPECT_THAT(
+        refusal(R"({"trait_config": {"block_per_cu": {"values": [0]}}})"),
+        HasSubstr("trait_config.block_per_cu.values[0]: expected -1 or an integer from 1 to 1024, got 0"));
+    EXPECT_THAT(refusal(R"({"trait_config": {"block_per_cu": {"values": "1"}}})"), HasSubstr("got \"1\""));
+    EXPECT_THAT(refusal(R"({"variant": "prefill"})"), HasSubstr("x.json: variant: expected one of \"fwd\""));
+    EXPECT_THAT(refusal(R"({"variant": 3})"), HasSubstr("got 3"));
+    EXPECT_THAT(refusal(R"([])"), HasSubstr("x.json: expected an object"));
+    EXPECT_THAT(refusal(R"({"variant": "fwd", "variant": "bwd"})"), HasSubstr("stands twice"));
+    EXPECT_THAT(refusal(R"({"variant": )"), HasSubstr("x.json: not JSON"));
+    EXPECT_THROW(read_sweep_config("/nowhere/x.json", SweepUse::sweep), InputError);
+}
+
+TEST(SweepConfig, VariantIsRequiredByTheHandKeptSetsOnly) {
+    EXPECT_THAT(refusal("{}", SweepUse::hand_kept), HasSubstr("x.json: variant: this rule set needs one of"));
+    EXPECT_EQ(parse_sweep_config("{}", "x.json", SweepUse::sweep).variant, SweepVariant::fwd);
+}
+
+} // namespace
+} // namespace fmha::catalog::test
