@@ -27,9 +27,11 @@ const RuleSetOps& ops_of(RuleSet rules) {
 
 void check(const Request& request) {
     if (request.targets.empty()) throw InputError("enumerate: at least one architecture is needed");
-    if (request.rules == RuleSet::ck && (request.sweep || request.exhaustive))
+    if ((request.rules == RuleSet::ck || request.rules == RuleSet::house) &&
+        (request.sweep || request.exhaustive))
         throw InputError(
-            "sweep configurations and exhaustive mode apply to claim, stored and sweep, not to ck");
+            fmt::format("sweep configurations and exhaustive mode apply to claim, stored and sweep, not to {}",
+                        to_string(request.rules)));
     if (request.rules == RuleSet::ck) return;
     const auto refuse = [&](bool set, std::string_view option) {
         if (set)
