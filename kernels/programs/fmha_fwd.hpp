@@ -10,15 +10,17 @@ struct FwdItem {
     std::int64_t b = 0, h = 0, q_tile = 0, v_tile = 0;
 };
 
-/// Forward attention (F-1 … F-10). One block owns m0 query rows of one (entry, head) and streams the keys
-/// past them:
-///   query   (m0, hdim_q)  operand
-///   scores  (m0, n0)      accumulator  logits of one key tile in base 2, then probabilities exp2(score −
-///   top) top     (m0)          rows         running maximum, starts at the sink logit or −∞ total   (m0)
-///   rows         running sum of exp2(score − top), starts with the sink's share out     (m0, n1) accumulator
-///   Σ weight·value, not yet divided by total
-/// Logits carry log2 e, so the exponential is exp2 everywhere and only the stored LSE returns to natural
-/// units. kernels/programs/README.md describes the operations of the context.
+/// Forward attention (F-1 … F-10). One block owns m0 query rows of one (entry, head) and n1 channels of the
+/// output, and streams the keys past them. Its tiles:
+///
+/// - query (m0, hdim_q), an operand
+/// - scores (m0, n0), an accumulator: logits of one key tile, then weights exp2(score − top)
+/// - top (m0), a row vector: the running maximum, which starts at the sink logit or at −∞
+/// - total (m0), a row vector: the running sum of weights, which starts with the sink's share
+/// - out (m0, n1), an accumulator: Σ weight · value, not yet divided by total
+///
+/// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural
+/// units. The operations of the context are described in kernels/programs/README.md.
 template <class Ctx>
 FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     const auto& cfg = ctx.cfg();
@@ -69,39 +71,43 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         ctx.prefetch(in.v, t);
         ctx.commit();
 
-        ctx.wait(1); // the keys are there, the values may still be on their way
-        ctx.fill(scores, 0.0F);
-        for (std::int64_t c = 0; c < in.q.cols.read; c += tile.k0) {
-            ctx.load_transposed(key, in.k, key0, c);
-            ctx.product(scores, query, c, key);
+        ctx.wait(1);            // the keys are there, the values may still be on their way
+        ctx.fill(scores, 0.0F); // F-1
+        for (int step = 0; step < ctx.steps(tile.k0max, in.q.cols.read, tile.k0); ++step) {
+            ctx.load_transposed(key, in.k, key0, step * tile.k0);
+            ctx.product(scores, query, step * tile.k0, key);
         }
         if (tiles.next(t) < tiles.end) ctx.prefetch(in.k, tiles.next(t));
         ctx.commit();
 
+        // F-2, F-3: descales are constant within a tile.
         const float scale = ctx.scale(args) * descale.q_at(args, row0) * descale.k_at(args, key0);
         if (has.has_logits_soft_cap)
             ctx.soft_cap(scores, scale / args.logits_soft_cap, ctx.to_base2(args.logits_soft_cap));
         else
             ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 
+        // F-4
         if (has.bias == BiasType::elementwise) ctx.add_bias(scores, in.bias, row0, key0);
         if (has.bias == BiasType::alibi)
             ctx.map(scores, [&ctx, at = TileAlibi::of(alibi, row0, key0)](float s, int r, int c) {
                 return s + ctx.to_base2(at.at(r, c));
             });
 
+        // F-5: only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
         const TileMask seen = TileMask::of(mask, row0, key0, in.k.rows.read);
         if (!seen.sees_all(tile.m0, tile.n0))
-            ctx.map(scores,
-                    [seen](float s, int r, int c) { return seen.sees(r, c) ? s : -__builtin_inff(); });
+            ctx.map(scores, [seen](float s, int r, int c) { return seen.sees(r, c) ? s : never; });
 
-        ctx.raise_to_row_max(top, shrink,
-                             scores); // shrink = exp2(old top − new top); 1 where no key is visible yet
-        ctx.exp2_minus(scores, top);  // a row that has seen nothing stays 0, not NaN
+        // F-6: shrink = exp2(old top − new top). A row that has seen nothing yet keeps top = −∞, shrink = 1
+        // and weights of 0, never NaN.
+        ctx.raise_to_row_max(top, shrink, scores);
+        ctx.exp2_minus(scores, top);
         ctx.scale_rows(total, shrink);
         ctx.add_row_sums(total, scores);
         ctx.scale_rows(out, shrink);
 
+        // F-9 after the sum, because the normaliser uses undropped weights (D-3).
         if (dropout.on) {
             auto random = ctx.random_bytes();
             ctx.generate(random, dropout.squares, row0, key0);
@@ -109,19 +115,18 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
             if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, key0);
         }
 
-        auto weights = ctx.narrow(scores);
-        ctx.wait(1); // the values are there
-        for (std::int64_t k = 0; k < tile.n0 && key0 + k < in.v.rows.read; k += tile.k1) {
-            ctx.load(value, in.v, key0 + k, channel0);
-            ctx.product(out, weights, k, value, descale.v_at(args, key0));
+        auto weights = ctx.narrow(scores); // F-10
+        ctx.wait(1);                       // the values are there
+        for (int step = 0; step < ctx.steps(tile.n0, in.v.rows.read - key0, tile.k1); ++step) {
+            ctx.load(value, in.v, key0 + step * tile.k1, channel0);
+            ctx.product(out, weights, step * tile.k1, value, descale.v_at(args, key0));
         }
     }
 
     if (has.has_lse && args.lse.present() && owns_rows) {
         auto lse = ctx.rows();
         ctx.map_rows(lse, top, total, [&ctx, sink, sink_top](float m, float sum) {
-            // A row that the sink alone decides must return the sink exactly, hence no round trip
-            // through base 2.
+            // A row that sees no key returns the sink exactly, hence no round trip through base 2.
             return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
         });
         ctx.store(in.lse, lse, row0);

@@ -12,10 +12,9 @@ struct Layout {
     int m0, n0, k0, n1, k1, hdim;
     int rows, keys, channels, hdim_stride; ///< rounded up to whole vectors or panels
 
-    Layout(const KernelConfig& config, const FwdArgs& args)
+    explicit Layout(const KernelConfig& config)
         : m0(config.algorithm.tile.m0), n0(config.algorithm.tile.n0), k0(config.algorithm.tile.k0),
-          n1(config.algorithm.tile.n1), k1(config.algorithm.tile.k1),
-          hdim(static_cast<int>(std::max<std::int64_t>(args.hdim_q, config.signature.hdim_q))),
+          n1(config.algorithm.tile.n1), k1(config.algorithm.tile.k1), hdim(config.algorithm.tile.k0max),
           rows(round_up(m0, panel_columns)), keys(round_up(n0, panel_columns)),
           channels(round_up(n1, panel_columns)), hdim_stride(round_up(round_up(hdim, k0), panel_columns)) {}
 
@@ -39,11 +38,11 @@ struct Layout {
 
 } // namespace
 
-HostContext::HostContext(const KernelConfig& config, const FwdArgs& args, std::vector<TileVisit>* trace)
+HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* trace)
     : config_(config), trace_(trace),
       weight_type_(element_types(config.signature.data_type, fp8_flavour(config.arch)).p), weight_unit_(1.0F),
-      memory_(Layout(config, args).total()), bytes_(Layout(config, args).scores()) {
-    const Layout at(config, args);
+      memory_(Layout(config).total()), bytes_(Layout(config).scores()) {
+    const Layout at(config);
     float* next = memory_.get();
     const auto take = [&next](std::size_t count) {
         float* const here = next;
@@ -91,9 +90,9 @@ void HostContext::load_transposed(Panels& operand, const kernels::Matrix& matrix
                 true);
 }
 
-void HostContext::product(const FloatTile& acc, const FloatTile& a, std::int64_t first, const Panels& b,
+void HostContext::product(const FloatTile& acc, const FloatTile& a, int first, const Panels& b,
                           float factor) const {
-    multiply_add(acc, a, static_cast<int>(first), b, factor);
+    multiply_add(acc, a, first, b, factor);
 }
 
 void HostContext::fill(const FloatTile& tile, float x) const {

@@ -16,7 +16,7 @@ namespace fmha::host_target {
 /// for. kernels/programs/README.md is the contract of every operation.
 class HostContext : public kernels::Decisions {
   public:
-    HostContext(const KernelConfig& config, const FwdArgs& args, std::vector<TileVisit>* trace);
+    HostContext(const KernelConfig& config, std::vector<TileVisit>* trace);
 
     const KernelConfig& cfg() const { return config_; }
     void visit(const kernels::FwdItem& item, std::int64_t key_tile);
@@ -33,6 +33,10 @@ class HostContext : public kernels::Decisions {
     /// them: the rest of a block of the configuration would be computed and thrown away.
     void begin(std::int64_t rows);
 
+    /// Steps of `step` that cover the part of a tile's `capacity` that lies inside `extent`.
+    int steps(std::int64_t capacity, std::int64_t extent, std::int64_t step) const {
+        return static_cast<int>(((extent < capacity ? extent : capacity) + step - 1) / step);
+    }
     void prefetch(const kernels::Matrix&, std::int64_t) const {}
     void commit() const {}
     void wait(int) const {}
@@ -41,7 +45,7 @@ class HostContext : public kernels::Decisions {
     void load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0);
     void load_transposed(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0,
                          std::int64_t col0);
-    void product(const FloatTile& acc, const FloatTile& a, std::int64_t first, const Panels& b,
+    void product(const FloatTile& acc, const FloatTile& a, int first, const Panels& b,
                  float factor = 1.0F) const;
 
     template <class F>

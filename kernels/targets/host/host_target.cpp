@@ -42,7 +42,7 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
                            tile.n0, tile.k0, tile.n1, tile.k1);
     if (s.hdim_q <= 0 || s.hdim_v <= 0)
         return fmt::format("head dimensions must be positive, found ({}, {})", s.hdim_q, s.hdim_v);
-    if (tile.k0max > 0 && s.hdim_q > tile.k0max)
+    if (s.hdim_q > tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q, tile.k0max);
     if (tile.n0 % tile.k1 != 0)
         return fmt::format("tile n0={} must be a multiple of its step k1={}", tile.n0, tile.k1);
@@ -109,7 +109,7 @@ void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& 
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     if (const auto reason = cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
     run_blocks(config, args, options,
-               [&](std::vector<TileVisit>* trace) { return HostContext(config, args, trace); });
+               [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
 }
 
 std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config) {

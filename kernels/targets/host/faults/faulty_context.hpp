@@ -12,7 +12,7 @@ namespace fmha::host_target {
 class FaultyContext : public HostContext {
   public:
     FaultyContext(const KernelConfig& config, const FwdArgs& args, Fault fault, std::vector<TileVisit>* trace)
-        : HostContext(config, args, trace), args_(&args), fault_(fault) {}
+        : HostContext(config, trace), args_(&args), fault_(fault) {}
 
     kernels::Entry entry(const FwdArgs& args, std::int64_t b) {
         entry_ = HostContext::entry(args, b);
