@@ -1,5 +1,6 @@
 #include "kernels/targets/host/numerics.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fmha::host_target {
@@ -43,13 +44,16 @@ Numerics numerics_of(const KernelConfig& config) {
     out.o_type = types.o;
     out.u_o = roundoff_of(types.o).unit;
     out.f_o = roundoff_of(types.o).floor;
+    // The exponential returns 0 below the normal range, whatever type the weight is then cast to.
+    constexpr double smallest_normal_weight = 0x1p-126;
+    out.f_p = smallest_normal_weight;
     if (types.p == ElementType::fp32) return out;
 
     // e4m3 has too few binades for weights in [0, 1]; moving them up costs nothing (T-6).
     if (types.p == ElementType::fp8_ocp) out.p_shift = 8;
     if (types.p == ElementType::fp8_fnuz) out.p_shift = 7;
     out.u_p = roundoff_of(types.p).unit;
-    out.f_p = std::ldexp(roundoff_of(types.p).floor, -out.p_shift);
+    out.f_p = std::max(smallest_normal_weight, std::ldexp(roundoff_of(types.p).floor, -out.p_shift));
     // fp4 weights carry a power-of-two scale per 32 keys, at most 2^-2 because a weight is at most 1.
     if (types.p == ElementType::fp4) out.f_p = 0x1p-4;
     return out;

@@ -9,7 +9,7 @@ namespace fmha::host_target {
 struct Numerics {
     ElementType o_type = ElementType::fp32;
     double u_o = 0.0, f_o = 0.0; ///< roundoff and floor of O's storage type
-    double u_p = 0.0, f_p = 0.0; ///< of P's, the floor already divided by the pre-scale
+    double u_p = 0.0, f_p = 0.0; ///< of P's, after its pre-scale; at least 2^-126, where exp2 flushes
     int p_shift = 0;             ///< P is multiplied by 2^p_shift before its cast (T-6)
     double u_m = 0.0;       ///< extra rounding of product operands: none, decoded operands are exact in fp32
     double u_a = 0x1p-24;   ///< accumulator: IEEE fp32
