@@ -4,6 +4,9 @@
 
 namespace fmha::kernels {
 
+inline constexpr float never = -__builtin_inff(); ///< logit of a key that is not seen
+inline constexpr float ln2 = 0.693147180559945309F;
+
 /// What one block computes: query rows [q_tile·m0, …) and output channels [v_tile·n1, …) of one (entry,
 /// head).
 struct FwdItem {
@@ -26,8 +29,6 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     const auto& cfg = ctx.cfg();
     const auto& has = cfg.signature;
     const Tile& tile = cfg.algorithm.tile;
-    constexpr float ln2 = 0.693147180559945309F;
-    constexpr float never = -__builtin_inff();
 
     const Entry entry = ctx.entry(args, item.b);
     const std::int64_t row0 = item.q_tile * tile.m0;

@@ -74,7 +74,8 @@ TEST_P(HostFault, BreaksALimit) {
         problem.config({.m0 = 64, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64});
     run_fwd_with_fault(config, problem.args(), GetParam().fault);
     const Distance distance = judge(problem, config);
-    EXPECT_FALSE(distance.acceptable()) << GetParam().says << ": O " << distance.o << ", LSE " << distance.lse << ", RMS " << distance.rms;
+    EXPECT_FALSE(distance.acceptable())
+        << GetParam().says << ": O " << distance.o << ", LSE " << distance.lse << ", RMS " << distance.rms;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostFault, testing::ValuesIn(fault_catalogue()), [](const auto& param_info) {

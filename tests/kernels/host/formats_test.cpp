@@ -67,9 +67,11 @@ TEST_P(Format, EveryCodeDecodesToItsFormula) {
     }
 }
 
-TEST_P(Format, EveryCodeSurvivesAStoreAndALoad) {
+/// Formats that outputs are stored in: all but fp4.
+class StoredFormat : public Format {};
+
+TEST_P(StoredFormat, EveryCodeSurvivesAStoreAndALoad) {
     const auto type = GetParam().type;
-    if (type == ElementType::fp4) GTEST_SKIP() << "no output of this project is stored as fp4";
     for (std::uint32_t code = 0; code < code_count(); ++code) {
         const auto bytes = static_cast<std::size_t>(element_bytes(type));
         std::uint8_t stored[2] = {}, again[2] = {};
@@ -137,6 +139,11 @@ TEST_P(Format, ALineIsRoundedLikeItsElements) {
 INSTANTIATE_TEST_SUITE_P(All, Format, testing::ValuesIn(specs), [](const auto& param_info) {
     return std::string(to_string(param_info.param.type));
 });
+
+INSTANTIATE_TEST_SUITE_P(All, StoredFormat, testing::ValuesIn(specs, specs + std::size(specs) - 1),
+                         [](const auto& param_info) {
+                             return std::string(to_string(param_info.param.type));
+                         });
 
 TEST(ScaleFormat, EveryCodeIsAPowerOfTwo) {
     for (std::uint32_t code = 0; code < 255; ++code)
