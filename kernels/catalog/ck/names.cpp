@@ -1,46 +1,61 @@
 #include "kernels/catalog/ck/names.hpp"
 
-#include <charconv>
+#include <array>
 
 namespace fmha::catalog::ck {
 
 namespace {
 
-/// Appends tokens to a string; the order of calls is the grammar.
+/// Collects tokens in a buffer and appends them at once; the order of calls is the grammar.
 class Writer {
   public:
     explicit Writer(std::string& out) : out_(out) {}
+    Writer(const Writer&) = delete;
+    Writer& operator=(const Writer&) = delete;
+    ~Writer() { flush(); }
 
     Writer& text(std::string_view token) {
-        out_ += token;
+        if (token.size() > buffer_.size() - used_) flush();
+        for (const char c : token) buffer_[used_++] = c;
         return *this;
     }
     Writer& number(std::int64_t value) {
-        char digits[20];
-        const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-        out_.append(digits, end);
-        return *this;
+        if (value < 0) {
+            text("-");
+            value = -value;
+        }
+        std::array<char, 20> digits;
+        std::size_t first = digits.size();
+        do {
+            digits[--first] = static_cast<char>('0' + value % 10);
+            value /= 10;
+        } while (value > 0);
+        return text({digits.data() + first, digits.size() - first});
     }
     Writer& flag(bool on, std::string_view when_on, std::string_view when_off) {
         return text(on ? when_on : when_off);
     }
-    Writer& triple(char letter, std::int16_t m, std::int16_t n, std::int16_t k) {
-        out_ += '_';
-        out_ += letter;
-        return number(m).text("x").number(n).text("x").number(k);
+    Writer& triple(std::string_view prefix, std::int16_t m, std::int16_t n, std::int16_t k) {
+        return text(prefix).number(m).text("x").number(n).text("x").number(k);
     }
     Writer& extents(std::initializer_list<std::int16_t> values) {
-        char separator = 'b';
+        std::string_view separator = "b";
         for (const std::int16_t value : values) {
-            out_ += separator;
-            number(value);
-            separator = 'x';
+            text(separator).number(value);
+            separator = "x";
         }
         return *this;
     }
 
   private:
+    void flush() {
+        out_.append(buffer_.data(), used_);
+        used_ = 0;
+    }
+
     std::string& out_;
+    std::array<char, 384> buffer_;
+    std::size_t used_ = 0;
 };
 
 std::string_view api_prefix(KernelFamily family) {
@@ -100,8 +115,8 @@ void scale(Writer& w, QScale type) {
 
 void tile(Writer& w, const Algorithm& a) {
     w.text("_").extents({a.tile.m0, a.tile.n0, a.tile.k0, a.tile.n1, a.tile.k1, a.tile.k0max});
-    w.triple('r', a.wave.m0, a.wave.n0, a.wave.k0).triple('r', a.wave.m1, a.wave.n1, a.wave.k1);
-    w.triple('w', a.warp.m0, a.warp.n0, a.warp.k0).triple('w', a.warp.m1, a.warp.n1, a.warp.k1);
+    w.triple("_r", a.wave.m0, a.wave.n0, a.wave.k0).triple("_r", a.wave.m1, a.wave.n1, a.wave.k1);
+    w.triple("_w", a.warp.m0, a.warp.n0, a.warp.k0).triple("_w", a.warp.m1, a.warp.n1, a.warp.k1);
     if (a.block_per_cu != -1) w.text("_o").number(a.block_per_cu);
 }
 
@@ -168,9 +183,9 @@ void prefill(Writer& w, MaskVocabulary masks, const Signature& s, const Algorith
 void gradients(Writer& w, MaskVocabulary masks, const Signature& s, const Algorithm& a) {
     const Tile& t = a.tile;
     w.text("_").extents({t.m0, t.n0, t.k0, t.n1, t.k1, t.k0max, t.b6, t.b7, t.b8});
-    w.triple('r', a.wave.m0, a.wave.n0, a.wave.k0).triple('r', a.wave.m1, a.wave.n1, a.wave.k1);
-    w.triple('r', a.wave.m2, a.wave.n2, a.wave.k2);
-    w.triple('w', a.warp.m0, a.warp.n0, a.warp.k0).triple('w', a.warp.m1, a.warp.n1, a.warp.k1);
+    w.triple("_r", a.wave.m0, a.wave.n0, a.wave.k0).triple("_r", a.wave.m1, a.wave.n1, a.wave.k1);
+    w.triple("_r", a.wave.m2, a.wave.n2, a.wave.k2);
+    w.triple("_w", a.warp.m0, a.warp.n0, a.warp.k0).triple("_w", a.warp.m1, a.warp.n1, a.warp.k1);
     w.text("_o").number(a.block_per_cu).text("_maxq").number(a.max_seq_len_q);
     if (a.pad.d == 0 && a.pad.dv == 0) {
         w.text("_npad");
