@@ -1,12 +1,11 @@
 #include "harness/run/catalogue_kernels.hpp"
 
+#include "dispatcher/explain/explain.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/run/host_numerics.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/host/host_target.hpp"
-
-#include <fmt/format.h>
 
 namespace fmha::harness {
 
@@ -24,7 +23,7 @@ Candidate CatalogueKernels::candidate(const KernelEntry& entry) const {
 
 Candidate CatalogueKernels::planned(const Problem& problem) const {
     const ExecutionPlan plan = dispatcher_.plan(problem);
-    if (!plan.valid()) throw NoKernelFound(fmt::format("no kernel takes {}", problem.to_string()));
+    if (!plan.valid()) throw NoKernelFound(refusal(problem));
     return candidate(*plan.stages().back().kernel);
 }
 
@@ -35,8 +34,14 @@ std::vector<Candidate> CatalogueKernels::accepting(const Problem& problem) const
     for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query))
         if (!host_target::cannot_execute(ranked.entry->config))
             candidates.push_back(candidate(*ranked.entry));
-    if (candidates.empty()) throw NoKernelFound(fmt::format("no kernel takes {}", problem.to_string()));
+    if (candidates.empty()) throw NoKernelFound(refusal(problem));
     return candidates;
+}
+
+std::string CatalogueKernels::refusal(const Problem& problem) const {
+    std::string text = to_text(explain(dispatcher_, problem));
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
 }
 
 std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch) {
