@@ -1,0 +1,87 @@
+// Green must be earned: each known mistake, put into the host kernel, turns a case of the subset fwd/faults red. The
+// table names the first case and gate that caught it.
+
+#include "harness/cases/load.hpp"
+#include "harness/run/fwd_runner.hpp"
+#include "kernels/targets/host/faults/fault.hpp"
+#include "tests/harness/kernels_for_tests.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace fmha::harness::test {
+namespace {
+
+using host_target::Fault;
+
+class FaultyInstance final : public KernelInstance {
+  public:
+    FaultyInstance(std::shared_ptr<const KernelInstance> correct, Fault fault)
+        : correct_(std::move(correct)), fault_(fault) {}
+    const KernelConfig& config() const override { return correct_->config(); }
+    std::string name() const override { return correct_->name(); }
+    void launch(const Invocation& invocation, Stream) const override {
+        host_target::run_fwd_with_fault(config(), std::get<FwdArgs>(invocation), fault_, {.threads = 1});
+    }
+
+  private:
+    std::shared_ptr<const KernelInstance> correct_;
+    Fault fault_;
+};
+
+class FaultyKernel final : public FittingHostKernel {
+  public:
+    explicit FaultyKernel(Fault fault) : fault_(fault) {}
+    Candidate planned(const Problem& problem) const override {
+        Candidate candidate = FittingHostKernel::planned(problem);
+        candidate.instance = std::make_shared<FaultyInstance>(candidate.instance, fault_);
+        return candidate;
+    }
+
+  private:
+    Fault fault_;
+};
+
+const std::vector<FwdCase>& subset() {
+    static const auto cases = load_cases({"fwd/faults"}, {.root = FMHA_CASES_DIR});
+    return cases;
+}
+
+TEST(FaultSubset, IsSmallAndGreenForACorrectKernel) {
+    EXPECT_LE(subset().size(), 40U);
+    for (const auto& c : subset())
+        for (const auto& result : run_fwd_case(c, FittingHostKernel(), {}))
+            EXPECT_EQ(result.outcome, Outcome::passed) << c.id << ": " << result.message;
+}
+
+class EveryFault : public testing::TestWithParam<Fault> {};
+
+TEST_P(EveryFault, IsCaughtByTheSubset) {
+    const FaultyKernel source(GetParam());
+    for (const auto& c : subset())
+        for (const auto& result : run_fwd_case(c, source, {})) {
+            if (result.outcome == Outcome::passed) continue;
+            ASSERT_TRUE(result.outcome == Outcome::failed || result.outcome == Outcome::mistrusted)
+                << to_string(result.outcome) << ": " << result.message;
+            const auto* gate = result.first_failure();
+            const auto caught_by =
+                gate != nullptr ? fmt::format("{} {}", gate->gate, gate->tensor) : result.message;
+            fmt::print("{:26} caught by {:12} of {}\n", to_string(GetParam()), caught_by, c.id);
+            RecordProperty("case", c.id);
+            RecordProperty("gate", caught_by);
+            return;
+        }
+    FAIL() << "no case of fwd/faults notices " << to_string(GetParam());
+}
+
+std::vector<Fault> all_faults() {
+    std::vector<Fault> faults;
+    for (const auto& info : host_target::fault_catalogue()) faults.push_back(info.fault);
+    return faults;
+}
+
+INSTANTIATE_TEST_SUITE_P(HostKernel, EveryFault, testing::ValuesIn(all_faults()),
+                         [](const auto& fault) { return std::string(to_string(fault.param)); });
+
+} // namespace
+} // namespace fmha::harness::test
