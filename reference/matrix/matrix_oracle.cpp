@@ -116,7 +116,8 @@ ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> r
         scores_evaluated += group.run();
     });
     out.scores_evaluated = scores_evaluated;
-    return std::ranges::is_sorted(rows) ? out : in_asked_order(out, order, rows);
+    if (!std::ranges::is_sorted(rows)) return in_asked_order(out, order, rows);
+    return out;
 }
 
 } // namespace fmha::reference
