@@ -41,7 +41,7 @@ class ShippedConfigs : public testing::TestWithParam<Shipped> {};
 
 TEST_P(ShippedConfigs, CountOnGfx950) {
     const Shipped& shipped = GetParam();
-    const std::string path = std::string(FMHA_CASES_DIR "/sweeps/") + shipped.file + ".json";
+    const std::string path = std::string(FMHA_SWEEP_CONFIGS "/") + shipped.file + ".json";
     for (const auto& [rules, expected] :
          {std::pair(RuleSet::sweep, shipped.sweep), std::pair(RuleSet::stored, shipped.stored),
           std::pair(RuleSet::claim, shipped.claim)}) {
