@@ -88,7 +88,8 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.list("--family", families_, "kernel families, or splitkv, bwd, … for all kernels behind an API");
     options.list("--optdim", optdim_, "query head dimensions to keep");
     options.list("--filter", filters_, "ck: glob over names, PATTERN for every API or API=PATTERN");
-    options.option("--config", config_, "sweep configuration file");
+    options.option("--config", config_, "claim, stored, sweep: configuration file (variant and trait lists)");
+    options.flag("--exhaustive", exhaustive_, "sweep: products without constraints");
     options.option("--where", where_,
                    "keep records for which this SQL expression over c is true (--show-columns)");
     options.option("--where-file", where_file_, "the same, read from a file");
@@ -133,6 +134,9 @@ int EnumerateCommand::run(const Streams& streams) {
     request.optdim = parse_optdim(optdim_);
     request.families = parse_families(families_);
     request.filters = parse_filters(filters_);
+    request.exhaustive = exhaustive_;
+    if (!config_.empty())
+        request.sweep = catalog::read_sweep_config(config_, catalog::sweep_use(rules, exhaustive_));
 
     if (!why_.empty()) {
         const auto why = catalog::why(archs, request, why_);

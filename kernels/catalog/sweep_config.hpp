@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/enums.hpp"
+#include "kernels/catalog/profile.hpp"
 
 #include <array>
 #include <filesystem>
@@ -44,6 +44,12 @@ struct SweepConfig {
 
 /// Which rules a configuration is for: they differ in the keys that something reads.
 enum class SweepUse : std::uint8_t { hand_kept, sweep, exhaustive };
+
+/// The use of a configuration by a rule set.
+constexpr SweepUse sweep_use(RuleSet rules, bool exhaustive) {
+    if (rules != RuleSet::sweep) return SweepUse::hand_kept;
+    return exhaustive ? SweepUse::exhaustive : SweepUse::sweep;
+}
 
 /// Reads a configuration. `fallback` is the variant of a file that names none, which only `sweep` accepts.
 /// Throws InputError that names file, key, value and what is allowed; a key that nothing reads for this

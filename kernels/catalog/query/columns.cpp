@@ -1,5 +1,7 @@
 #include "kernels/catalog/query/columns.hpp"
 
+#include "kernels/catalog/rules/sweep_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,34 +10,9 @@
 namespace fmha::catalog {
 namespace {
 
-std::string_view upstream_mask(MaskClass mask) {
-    switch (mask) {
-    case MaskClass::none:
-        return "no";
-    case MaskClass::causal:
-        return "top_left";
-    case MaskClass::generic:
-        return "generic";
-    }
-    return "?";
-}
-
-std::string_view upstream_bias(BiasType bias) {
-    switch (bias) {
-    case BiasType::no_bias:
-        return "no";
-    case BiasType::elementwise:
-        return "bias";
-    case BiasType::alibi:
-        return "alibi";
-    }
-    return "?";
-}
-
 std::string_view upstream_dropout_variant(const KernelConfig& config) {
     if (config.signature.family != KernelFamily::bwd_dq_dk_dv) return "";
-    const auto variant = config.algorithm.dropout_variant;
-    return variant == DropoutVariant::none ? "no" : to_string(variant);
+    return audit::sweep_dropout_variant_name(config);
 }
 
 Cell joined(const GemmTriples& t, std::string& scratch) {
@@ -64,8 +41,8 @@ std::vector<Column> upstream_columns() {
     list.push_back(column("vlayout", [](const C& c) {
         return Cell(std::string_view(c.signature.v_layout == VLayout::row ? "r" : "c"));
     }));
-    list.push_back(column("mask", [](const C& c) { return Cell(upstream_mask(c.signature.mask)); }));
-    list.push_back(column("bias", [](const C& c) { return Cell(upstream_bias(c.signature.bias)); }));
+    list.push_back(column("mask", [](const C& c) { return Cell(audit::sweep_mask_name(c)); }));
+    list.push_back(column("bias", [](const C& c) { return Cell(audit::sweep_bias_name(c.signature.bias)); }));
     list.push_back(column("lse", [flag](const C& c) { return flag(c.signature.has_lse); }));
     list.push_back(column("dropout", [flag](const C& c) { return flag(c.signature.has_dropout); }));
     list.push_back(column("logits", [flag](const C& c) { return flag(c.signature.has_logits_soft_cap); }));

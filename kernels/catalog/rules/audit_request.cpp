@@ -159,7 +159,10 @@ void explain(const Request& request, const Walk& walk, const Origins& origins, W
     answer.steps = origins(*answer.config);
     for (const AuditRuleText& rule : audit_rules()) {
         const bool removes = (failed & rule_bit(rule.rule)) != 0;
-        if (removes || (rule.belongs_to(request.rules) && rule.touches(family)))
+        // Lists that let a kernel through say nothing about it.
+        const bool worth_saying =
+            rule.belongs_to(request.rules) && rule.touches(family) && !rule.id.starts_with("ALLOW-");
+        if (removes || worth_saying)
             answer.steps.push_back(
                 {WhyStep::Kind::rule, std::string(rule.id), std::string(rule.says), removes});
     }
