@@ -46,6 +46,10 @@ std::string letters(std::size_t number) {
 
 } // namespace
 
+std::string_view tile_beginning(std::string_view name) {
+    return name.substr(0, split_point(name));
+}
+
 std::string write_listing(std::vector<std::string> names) {
     std::sort(names.begin(), names.end());
     std::map<std::string, std::vector<std::string>> endings_of;

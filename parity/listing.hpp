@@ -7,6 +7,10 @@
 
 namespace fmha::parity {
 
+/// The part of a name that says which tile it has: up to its last token with extents (`b128x64x…`), or its first four
+/// tokens when there are none.
+std::string_view tile_beginning(std::string_view name);
+
 /// A golden list of names as text that can be reviewed: kernels come from tiles times feature combinations,
 /// so the file has one line for each beginning of names, with the letter of its set of endings, and each
 /// distinct set once, as a pattern (pattern.hpp). A dropped tile is a dropped line; a changed rule is a

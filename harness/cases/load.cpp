@@ -70,8 +70,11 @@ std::optional<SplitName> split_name(std::string_view name) {
 
 std::vector<fs::path> files_below(const fs::path& folder) {
     std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(folder))
-        if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path());
+    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
+        // Configurations of kernel enumerations live beside the cases and are none.
+        if (entry->is_directory() && entry->path().filename() == "sweeps") entry.disable_recursion_pending();
+        if (entry->is_regular_file() && entry->path().extension() == ".json") files.push_back(entry->path());
+    }
     std::ranges::sort(files);
     if (files.empty()) throw InputError(fmt::format("{}: the folder has no case file", folder.string()));
     return files;

@@ -119,8 +119,11 @@ int EnumerateCommand::run(const Streams& streams) {
         return all_well;
     }
     if (show_rules_) {
-        for (const catalog::RuleRow& row : catalog::rules_of(rules))
-            fmt::print(streams.out, "{:<20}{:<28}{}\n", row.id, row.families, row.says);
+        std::size_t width = 0;
+        const auto rows = catalog::rules_of(rules);
+        for (const catalog::RuleRow& row : rows) width = std::max(width, row.families.size());
+        for (const catalog::RuleRow& row : rows)
+            fmt::print(streams.out, "{:<18}{:<{}}  {}\n", row.id, row.families, width, row.says);
         return all_well;
     }
 

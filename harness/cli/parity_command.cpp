@@ -1,10 +1,13 @@
 #include "harness/cli/parity_command.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/cases/load.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "parity/between_audit.hpp"
 #include "parity/checkout_audit.hpp"
+#include "parity/consistency_audit.hpp"
 #include "parity/golden_audit.hpp"
 
 #include <fmt/chrono.h>
@@ -34,6 +37,18 @@ parity::GoldenScope golden_scope(const arch::ArchSet& archs, const std::vector<s
 std::string today() {
     return fmt::format("{:%Y-%m-%d}",
                        fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+}
+
+/// The legal problems of the whole case matrix, as they stand on an architecture.
+std::vector<parity::NamedProblem> case_problems(const std::string& root, const ArchName& arch) {
+    std::vector<parity::NamedProblem> problems;
+    harness::LoadOptions options;
+    options.root = root;
+    options.tier = harness::Tier::nightly;
+    for (const auto& concrete : harness::load_cases({}, options))
+        if (concrete.expect == harness::Expectation::pass)
+            problems.push_back({concrete.id, harness::to_problem(concrete, arch.view())});
+    return problems;
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
@@ -70,6 +85,7 @@ void ParityCommand::declare(OptionSet& options) {
     options.pair("--between", between_, "compare two of our rule sets; rules means claim");
     options.flag("--consistency", consistency_,
                  "duplicate names, broken validation rules, dead kernels, holes");
+    options.option("--cases", cases_, "folder of case files for --consistency (default: the source tree's)");
     options.option("--examples", examples_, "names shown for each difference");
     options.option("--report", report_dir_,
                    "write parity.json, parity.txt and parity.html into this folder too");
@@ -88,6 +104,13 @@ parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs) const {
                     on.push_back(arch.name());
         const auto profile = catalog::parse_profile(profiles_.empty() ? "ck_default" : profiles_.front());
         return parity::audit_between(archs, left, right, on, profile);
+    }
+    if (consistency_) {
+        const auto scope = golden_scope(archs, rules_, archs_, !no_sweep_);
+        return parity::audit_consistency(archs, scope.rules, scope.archs,
+                                         parity::read_lattice(FMHA_PARITY_DIR "/witnesses.json"),
+                                         parity::read_expected(FMHA_PARITY_DIR "/expected.json"),
+                                         [&](const ArchName& arch) { return case_problems(cases_, arch); });
     }
     if (!ck_root_.empty()) {
         parity::CheckoutScope scope;
@@ -114,7 +137,8 @@ int ParityCommand::accept(const arch::ArchSet& archs, const Streams& streams) co
 }
 
 int ParityCommand::run(const Streams& streams) {
-    if (golden_dir_.empty()) golden_dir_ = FMHA_GOLDEN_DIR;
+    if (golden_dir_.empty()) golden_dir_ = FMHA_PARITY_DIR "/golden";
+    if (cases_.empty()) cases_ = FMHA_CASES_DIR;
     if (!reason_.empty() && !accept_) throw InputError("--reason is kept by --accept only");
     const auto archs = load_archs(arch_dir_);
     if (accept_) return accept(archs, streams);

@@ -24,7 +24,8 @@ class ParityCommand : public Command {
     parity::AuditReport audit(const arch::ArchSet& archs) const;
     int accept(const arch::ArchSet& archs, const Streams& streams) const;
 
-    std::string arch_dir_, golden_dir_, reason_, ck_root_, python_ = "python3", format_ = "text", report_dir_;
+    std::string arch_dir_, golden_dir_, reason_, ck_root_, cases_, python_ = "python3", format_ = "text",
+                                                                   report_dir_;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
     std::uint64_t examples_ = 3;
     bool accept_ = false, no_sweep_ = false, consistency_ = false;

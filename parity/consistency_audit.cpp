@@ -1,0 +1,227 @@
+#include "parity/consistency_audit.hpp"
+
+#include "dispatcher/dispatcher.hpp"
+#include "dispatcher/types/error.hpp"
+#include "kernels/catalog/glob.hpp"
+#include "parity/facts.hpp"
+#include "parity/golden_audit.hpp"
+#include "parity/listing.hpp"
+#include "parity/parallel.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <unordered_set>
+
+namespace fmha::parity {
+namespace {
+
+using catalog::RuleSet;
+
+/// Hashes of names; two names that share one are compared as text before they are called equal.
+void check_duplicates(const arch::ArchSet& archs, const catalog::Request& request, Check& check) {
+    const catalog::Naming naming(request.rules, request.masks);
+    std::vector<std::size_t> hashes;
+    std::string name;
+    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+        name.clear();
+        catalog::append_name(naming, config, name);
+        hashes.push_back(std::hash<std::string>()(name));
+    });
+    check.compared += static_cast<std::int64_t>(hashes.size());
+    std::sort(hashes.begin(), hashes.end());
+    std::unordered_set<std::size_t> repeated;
+    for (std::size_t i = 1; i < hashes.size(); ++i)
+        if (hashes[i] == hashes[i - 1]) repeated.insert(hashes[i]);
+    if (repeated.empty()) return;
+    std::unordered_set<std::string> seen;
+    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+        name.clear();
+        catalog::append_name(naming, config, name);
+        if (repeated.contains(std::hash<std::string>()(name)) && !seen.insert(name).second)
+            check.failures.push_back("the list has this name twice: " + name);
+    });
+}
+
+/// Something found about a kernel or a case.
+struct Found {
+    std::string name;
+    std::string what;
+};
+
+/// Findings of one tile (or one case file) and one kind are one sentence.
+void add_grouped(const std::vector<Found>& found, Check& check) {
+    std::map<std::pair<std::string, std::string>, std::vector<const Found*>> groups;
+    for (const Found& one : found) {
+        const std::string_view name = one.name;
+        const auto bracket = name.find('[');
+        const auto beginning =
+            bracket == std::string_view::npos ? tile_beginning(name) : name.substr(0, bracket);
+        groups[{std::string(beginning), one.what}].push_back(&one);
+    }
+    for (const auto& [key, members] : groups)
+        check.failures.push_back(fmt::format("{} x {}: {}; first is {}", members.size(), key.first,
+                                             key.second, members.front()->name));
+}
+
+/// Takes away what is expected, and reports expectations that nothing fits.
+std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& expected, bool dead,
+                              const ArchName& arch, Check& check) {
+    for (const ExpectedFindings::Entry& entry : expected.entries) {
+        if (entry.dead != dead ||
+            std::find(entry.archs.begin(), entry.archs.end(), arch) == entry.archs.end())
+            continue;
+        const auto count = std::erase_if(
+            found, [&](const Found& one) { return catalog::glob_match(entry.names, one.name); });
+        if (count == 0)
+            check.failures.push_back(
+                fmt::format("parity/expected.json expects {} {}, but there are none; remove the entry",
+                            dead ? "dead kernels" : "holes", entry.names));
+        else
+            check.notes.push_back(fmt::format("{} {} {}: {}", count, dead ? "dead kernels" : "holes",
+                                              entry.names, entry.reason));
+    }
+    return found;
+}
+
+void check_rules(const std::vector<KernelConfig>& kernels, const HardwareLimits& hardware, Check& check) {
+    std::vector<Found> found;
+    for (const KernelConfig& config : kernels)
+        for (const RuleFinding& finding : validate(config, hardware))
+            if (finding.severity == Severity::error)
+                found.push_back({catalog::name_of(RuleSet::house, config),
+                                 fmt::format("breaks {}: {}", finding.id, finding.message)});
+    add_grouped(found, check);
+}
+
+/// Whether the problem's plan has the kernel in any of its stages. A stage after the main one depends on the
+/// main kernel, so that the whole plan is asked.
+bool is_planned(const Dispatcher& dispatcher, const Problem& problem, const KernelConfig& config) {
+    if (config.signature.family == main_stage(problem.api_family)) {
+        const auto chosen = dispatcher.select_kernel(problem);
+        return chosen != nullptr && chosen->config == config;
+    }
+    const ExecutionPlan plan = dispatcher.plan(problem);
+    return std::any_of(plan.stages().begin(), plan.stages().end(), [&](const PlanStage& stage) {
+        return stage.kernel != nullptr && stage.kernel->config == config;
+    });
+}
+
+bool is_alive(const Dispatcher& dispatcher, const KernelConfig& config, const WitnessLattice& lattice,
+              bool& has_problem) {
+    bool alive = false;
+    each_witness(config, lattice, [&](const Problem& problem) {
+        try {
+            alive = is_planned(dispatcher, problem, config);
+            has_problem = true;
+        } catch (const ProblemError&) {
+            // This member of the lattice poses no legal problem to a kernel with these features.
+        }
+        return !alive;
+    });
+    return alive;
+}
+
+std::vector<Found> dead_kernels(const std::vector<KernelConfig>& kernels, const Dispatcher& dispatcher,
+                                const WitnessLattice& lattice) {
+    std::vector<Found> found;
+    for (const KernelConfig& config : kernels) {
+        bool has_problem = false;
+        if (is_alive(dispatcher, config, lattice, has_problem)) continue;
+        found.push_back({catalog::name_of(RuleSet::house, config),
+                         has_problem ? "dead, every problem of the lattice selects another kernel"
+                                     : "dead, no legal problem asks for what it can do"});
+    }
+    return found;
+}
+
+std::vector<Found> holes(const std::vector<NamedProblem>& problems, const Dispatcher& dispatcher,
+                         const HardwareLimits& hardware, Check& check) {
+    std::vector<Found> found;
+    std::int64_t other_hardware = 0;
+    for (const NamedProblem& named : problems) {
+        if (!hardware.has(named.problem.signature.data_type)) {
+            ++other_hardware;
+            continue;
+        }
+        ++check.compared;
+        if (!dispatcher.plan(named.problem).valid()) found.push_back({named.name, "no kernel takes it"});
+    }
+    if (other_hardware > 0)
+        check.notes.push_back(
+            fmt::format("{} cases have data types that the hardware has not", other_hardware));
+    return found;
+}
+
+Check audit_one(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
+                const WitnessLattice& lattice, const ExpectedFindings& expected, const ProblemsOf& problems) {
+    Check check;
+    check.subject = fmt::format("{} {}", to_string(rules), arch.view());
+    check.unit = rules == RuleSet::house ? "names, problems" : "names";
+    const auto request = reference_request(rules, arch);
+    check_duplicates(archs, request, check);
+    if (rules != RuleSet::house) return check;
+
+    const HardwareLimits& hardware = archs.at(arch).hardware().limits;
+    const auto kernels = catalog::list(archs, request);
+    check_rules(kernels, hardware, check);
+    Registry registry("house");
+    registry.add(std::span(kernels));
+    const Dispatcher dispatcher(registry,
+                                {{arch, hardware.compute_units, archs.at(arch).hardware().wave_size}});
+    add_grouped(unexpected(dead_kernels(kernels, dispatcher, lattice), expected, true, arch, check), check);
+    add_grouped(unexpected(holes(problems(arch), dispatcher, hardware, check), expected, false, arch, check),
+                check);
+    return check;
+}
+
+} // namespace
+
+ExpectedFindings read_expected(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    if (!in) throw InputError(fmt::format("{}: cannot be read", file.string()));
+    ExpectedFindings expected;
+    try {
+        for (const auto& entry : nlohmann::json::parse(in)) {
+            ExpectedFindings::Entry one;
+            const auto kind = entry.at("kind").get<std::string>();
+            if (kind != "dead" && kind != "hole")
+                throw InputError(
+                    fmt::format("{}: kind \"{}\" is not known; allowed: dead or hole", file.string(), kind));
+            one.dead = kind == "dead";
+            for (const auto& arch : entry.at("archs")) one.archs.emplace_back(arch.get<std::string>());
+            one.names = entry.at("names").get<std::string>();
+            one.reason = entry.at("reason").get<std::string>();
+            expected.entries.push_back(std::move(one));
+        }
+    } catch (const nlohmann::json::exception& error) {
+        throw InputError(fmt::format("{}: {}", file.string(), error.what()));
+    }
+    return expected;
+}
+
+AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<RuleSet>& rules,
+                              const std::vector<ArchName>& on, const WitnessLattice& lattice,
+                              const ExpectedFindings& expected, const ProblemsOf& problems) {
+    const auto wanted = [](const auto& list, const auto& value) {
+        return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+    };
+    std::vector<std::pair<RuleSet, ArchName>> subjects;
+    for (const auto& [set, unused] : EnumTable<RuleSet>::names)
+        for (const arch::ArchTables& arch : archs.all())
+            if (has_rules(arch, set) && wanted(rules, set) && wanted(on, arch.name()))
+                subjects.emplace_back(set, arch.name());
+    AuditReport report;
+    report.title = "internal consistency";
+    report.checks.resize(subjects.size());
+    parallel_for(subjects.size(), [&](std::size_t i) {
+        report.checks[i] =
+            audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems);
+    });
+    return report;
+}
+
+} // namespace fmha::parity

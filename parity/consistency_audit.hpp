@@ -1,0 +1,48 @@
+#pragma once
+
+#include "dispatcher/types/problem.hpp"
+#include "kernels/arch/arch.hpp"
+#include "kernels/catalog/catalog.hpp"
+#include "parity/report.hpp"
+#include "parity/witness.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fmha::parity {
+
+/// A problem that somebody cares about, and what to call it.
+struct NamedProblem {
+    std::string name;
+    Problem problem;
+};
+
+/// Every problem of the case matrix on an architecture.
+using ProblemsOf = std::function<std::vector<NamedProblem>(const ArchName& arch)>;
+
+/// Findings that are known and right, with the reason (parity/expected.json). Findings beyond these are failures, and
+/// so is an entry that fits nothing any more.
+struct ExpectedFindings {
+    struct Entry {
+        bool dead = true; ///< dead kernels; else holes
+        std::vector<ArchName> archs;
+        std::string names; ///< glob over kernel or case names
+        std::string reason;
+    };
+    std::vector<Entry> entries;
+};
+
+/// Throws InputError that names file and key.
+ExpectedFindings read_expected(const std::filesystem::path& file);
+
+/// Audits that need no second list, one check for each rule set and architecture:
+/// - every rule set: no name twice;
+/// - `house`: no record breaks a validation rule, no record is dead (selected by no problem of the lattice), and no legal
+///   problem of the case matrix whose data type the hardware has is without a kernel.
+AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<catalog::RuleSet>& rules,
+                              const std::vector<ArchName>& on, const WitnessLattice& lattice,
+                              const ExpectedFindings& expected, const ProblemsOf& problems);
+
+} // namespace fmha::parity

@@ -1,0 +1,176 @@
+#include "parity/witness.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <set>
+
+namespace fmha::parity {
+namespace {
+
+bool is_one_of(auto value, auto... allowed) {
+    return ((value == allowed) || ...);
+}
+
+/// What a problem may ask for less of than the kernel offers. A problem can hold the kernel's own signature, so each
+/// entry only takes something away; `false` = the kernel has nothing of the kind.
+using Reduction = bool (*)(Signature& signature);
+
+bool without_sink_logit(Signature& s) {
+    return std::exchange(s.has_sink_logit, false);
+}
+bool without_sink(Signature& s) {
+    return std::exchange(s.has_sink, false);
+}
+bool without_skip(Signature& s) {
+    return std::exchange(s.skip_min_seqlen_q, false);
+}
+bool without_randval(Signature& s) {
+    return std::exchange(s.is_store_randval, false);
+}
+bool causal_only(Signature& s) {
+    return std::exchange(s.mask, s.mask == MaskClass::generic ? MaskClass::causal : s.mask) ==
+           MaskClass::generic;
+}
+
+constexpr std::array<Reduction, 5> reductions{without_sink_logit, without_sink, without_skip, without_randval,
+                                              causal_only};
+
+/// The kernel's signature, then every distinct way to ask for less.
+std::vector<Signature> demands(const Signature& full) {
+    std::vector<Signature> list;
+    for (unsigned bits = 0; bits < 1U << reductions.size(); ++bits) {
+        Signature s = full;
+        bool applies = true;
+        for (std::size_t i = 0; i < reductions.size(); ++i)
+            if ((bits >> i & 1U) != 0) applies = reductions[i](s) && applies;
+        if (applies) list.push_back(s);
+    }
+    return list;
+}
+
+/// Everything of a problem but its sizes.
+Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
+    using enum KernelFamily;
+    Problem p;
+    p.api_family = catalog::api_of(signature.family);
+    p.arch = kernel.arch;
+    p.signature = signature;
+    if (signature.mask == MaskClass::causal) p.mask_type = MaskType::top_left;
+    if (signature.mask == MaskClass::generic) {
+        p.mask_type = MaskType::window_generic;
+        p.window_left = p.window_right = 16;
+    }
+    if (signature.has_sink) p.sink_size = 4;
+    if (signature.skip_min_seqlen_q) p.min_seqlen_q = 1;
+    if (signature.mode == Mode::group) p.presence.seqstart_q = p.presence.seqstart_k = true;
+    if (signature.rope != Rope::none) {
+        p.rotary_dim = 16;
+        p.presence.rotary = true;
+    }
+    const bool is_paged = signature.use_paged_kv || is_one_of(signature.family, fwd_pagedkv, batch_prefill);
+    if (is_paged) {
+        p.presence.block_table = true;
+        if (signature.family != batch_prefill && signature.page_size <= 1) p.signature.page_size = 128;
+    }
+    if (is_paged || signature.family == fwd_appendkv) p.presence.seqlen_k = true;
+    return p;
+}
+
+std::vector<std::int64_t> lengths_round(std::int64_t tile, std::int64_t limit,
+                                        const WitnessLattice& lattice) {
+    std::set<std::int64_t> lengths(lattice.lengths.begin(), lattice.lengths.end());
+    for (const auto offset : lattice.length_offsets)
+        for (const std::int64_t base : {tile, 4 * tile, limit})
+            if (base > 0 && base + offset > 0) lengths.insert(base + offset);
+    return {lengths.begin(), lengths.end()};
+}
+
+/// Legal head dimensions are multiples of 8 (H-2); other members of the lattice pose no problem.
+std::vector<std::int64_t> dims_round(std::int64_t hdim, const WitnessLattice& lattice) {
+    std::vector<std::int64_t> dims;
+    for (const auto offset : lattice.hdim_offsets)
+        if (hdim + offset > 0 && (hdim + offset) % 8 == 0) dims.push_back(hdim + offset);
+    return dims;
+}
+
+/// Values that only some families look at; the others take the first one.
+std::vector<std::int64_t> where(bool matters, const std::vector<std::int64_t>& values,
+                                std::int64_t otherwise) {
+    return matters ? values : std::vector<std::int64_t>{otherwise};
+}
+
+bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& lattice,
+               const std::function<bool(const Problem&)>& visit) {
+    using enum KernelFamily;
+    const auto family = kernel.signature.family;
+    const bool is_split = is_one_of(family, fwd_splitkv, fwd_splitkv_combine);
+    const auto q_lengths = lengths_round(kernel.algorithm.tile.m0, kernel.algorithm.max_seq_len_q, lattice);
+    const auto k_lengths = lengths_round(kernel.algorithm.tile.n0, 0, lattice);
+    for (const auto hdim_q : dims_round(kernel.signature.hdim_q, lattice))
+        for (const auto hdim_v : dims_round(kernel.signature.hdim_v, lattice))
+            for (const auto splits : where(is_split, lattice.num_splits, 1))
+                for (const auto pool : where(family == batch_prefill, lattice.kv_pool_bytes, 0))
+                    for (const auto& [batch, heads] : lattice.batch_heads)
+                        for (const auto seqlen_q : q_lengths)
+                            for (const auto seqlen_k : k_lengths) {
+                                p.signature.hdim_q = hdim_q;
+                                p.signature.hdim_v = hdim_v;
+                                p.num_splits = splits;
+                                p.kv_pool_bytes = pool;
+                                p.batch = batch;
+                                p.nhead_q = p.nhead_k = heads;
+                                p.seqlen_q = p.max_seqlen_q = seqlen_q;
+                                p.seqlen_k = p.max_seqlen_k = seqlen_k;
+                                if (!visit(p)) return false;
+                            }
+    return true;
+}
+
+template <class T>
+std::vector<T> read_list(const nlohmann::json& document, const char* key) {
+    return document.at(key).get<std::vector<T>>();
+}
+
+} // namespace
+
+WitnessLattice read_lattice(const std::filesystem::path& file) {
+    std::ifstream in(file);
+    if (!in) throw InputError(fmt::format("{}: cannot be read", file.string()));
+    try {
+        const auto document = nlohmann::json::parse(in);
+        WitnessLattice lattice;
+        lattice.hdim_offsets = read_list<std::int64_t>(document, "hdim_offsets");
+        lattice.length_offsets = read_list<std::int64_t>(document, "length_offsets");
+        lattice.lengths = read_list<std::int64_t>(document, "lengths");
+        lattice.batch_heads = read_list<std::pair<std::int64_t, std::int64_t>>(document, "batch_heads");
+        lattice.num_splits = read_list<std::int64_t>(document, "num_splits");
+        lattice.kv_pool_bytes = read_list<std::int64_t>(document, "kv_pool_bytes");
+        constexpr std::size_t keys = 6;
+        if (document.size() != keys)
+            throw InputError(fmt::format("{}: has a key that nothing reads", file.string()));
+        return lattice;
+    } catch (const nlohmann::json::exception& error) {
+        throw InputError(fmt::format("{}: {}", file.string(), error.what()));
+    }
+}
+
+void each_witness(const KernelConfig& kernel, const WitnessLattice& lattice,
+                  const std::function<bool(const Problem&)>& visit) {
+    for (const Signature& signature : demands(kernel.signature)) {
+        Problem p = base_problem(kernel, signature);
+        if (!each_size(p, kernel, lattice, visit)) return;
+        // The same with lengths that only the device knows.
+        if (signature.mode == Mode::group || p.presence.seqlen_k) continue;
+        p.presence.cu_seqlen_q = p.presence.cu_seqlen_k = true;
+        if (!each_size(p, kernel, lattice, visit)) return;
+    }
+}
+
+} // namespace fmha::parity
