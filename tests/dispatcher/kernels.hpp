@@ -11,7 +11,8 @@
 namespace fmha::testing {
 
 /// A forward kernel with everything padded, 128x128 tiles and the given head dimensions.
-inline KernelConfig fwd_kernel(std::int64_t hdim_q = 128, std::int64_t hdim_v = 128, std::int16_t tile_m0 = 128) {
+inline KernelConfig fwd_kernel(std::int64_t hdim_q = 128, std::int64_t hdim_v = 128,
+                               std::int16_t tile_m0 = 128) {
     KernelConfig kernel;
     kernel.arch = "gfx950";
     kernel.signature.hdim_q = hdim_q;
@@ -35,19 +36,24 @@ inline KernelConfig kernel_of(KernelFamily family, std::int64_t hdim = 128) {
     KernelConfig kernel = fwd_kernel(hdim, hdim);
     kernel.signature.family = family;
     switch (family) {
-    case fwd: break;
+    case fwd:
+        break;
     case fwd_pagedkv:
         kernel.signature.use_paged_kv = true;
         kernel.algorithm.pipeline = Pipeline::qr_pagedkv;
         break;
-    case fwd_splitkv: kernel.algorithm.pipeline = Pipeline::qr; break;
+    case fwd_splitkv:
+        kernel.algorithm.pipeline = Pipeline::qr;
+        break;
     case fwd_splitkv_combine:
         kernel.algorithm.pipeline = Pipeline::splitkv_combine;
         kernel.algorithm.tile = {};
         kernel.algorithm.tile.n1 = 32;
         kernel.algorithm.max_splits_log2 = 7;
         break;
-    case fwd_appendkv: kernel.algorithm.pipeline = Pipeline::appendkv; break;
+    case fwd_appendkv:
+        kernel.algorithm.pipeline = Pipeline::appendkv;
+        break;
     case batch_prefill:
         kernel.signature.mode = Mode::group;
         kernel.signature.use_paged_kv = true;
@@ -64,8 +70,8 @@ inline KernelConfig kernel_of(KernelFamily family, std::int64_t hdim = 128) {
         break;
     case bwd_dq_dk_dv:
         kernel.algorithm.pipeline = Pipeline::bwd;
-        kernel.algorithm.tile = {16, 128, 128, 16, 128, 16, 32, static_cast<std::int16_t>(hdim),
-                                 static_cast<std::int16_t>(hdim)};
+        kernel.algorithm.tile = {
+            16, 128, 128, 16, 128, 16, 32, static_cast<std::int16_t>(hdim), static_cast<std::int16_t>(hdim)};
         kernel.algorithm.wave = {1, 4, 1, 4, 1, 1, 1, 4, 1};
         kernel.algorithm.warp = {16, 16, 32, 16, 16, 16, 16, 16, 16};
         break;
@@ -76,14 +82,23 @@ inline KernelConfig kernel_of(KernelFamily family, std::int64_t hdim = 128) {
 /// A valid problem of any API that the kernels above take.
 inline ProblemBuilder builder_for(ApiFamily api, std::int64_t hdim = 128) {
     ProblemBuilder builder;
-    builder.api_family(api).gfx_arch("gfx950").data_type(DataType::fp16).dims(hdim, hdim, 2, 256, 512).nheads(8, 2);
+    builder.api_family(api)
+        .gfx_arch("gfx950")
+        .data_type(DataType::fp16)
+        .dims(hdim, hdim, 2, 256, 512)
+        .nheads(8, 2);
     Presence presence;
     switch (api) {
     case ApiFamily::fwd:
     case ApiFamily::bwd:
-    case ApiFamily::fwd_splitkv: break;
-    case ApiFamily::fwd_pagedkv: builder.page_size(128); break;
-    case ApiFamily::fwd_appendkv: presence.seqlen_k = true; break;
+    case ApiFamily::fwd_splitkv:
+        break;
+    case ApiFamily::fwd_pagedkv:
+        builder.page_size(128);
+        break;
+    case ApiFamily::fwd_appendkv:
+        presence.seqlen_k = true;
+        break;
     case ApiFamily::batch_prefill:
         presence.seqstart_q = true;
         builder.group_mode(true).max_seqlen(256, 512).kv_cache(KvLayout::linear, KvLookup::sglang_1d, 16);

@@ -7,8 +7,8 @@ namespace fmha {
 namespace {
 
 using testing::builder_for;
-using testing::kernel_of;
 using ::testing::ElementsAre;
+using testing::kernel_of;
 
 std::vector<KernelFamily> families(const ExecutionPlan& plan) {
     std::vector<KernelFamily> list;
@@ -39,11 +39,15 @@ TEST(Plan, EmptyRegistryMissesEveryStage) {
 TEST(Plan, OneStageFamilies) {
     Planned p;
     using enum KernelFamily;
-    for (const KernelFamily family : {fwd, fwd_pagedkv, fwd_appendkv, batch_prefill}) p.registry.add(kernel_of(family));
+    for (const KernelFamily family : {fwd, fwd_pagedkv, fwd_appendkv, batch_prefill})
+        p.registry.add(kernel_of(family));
     EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd).build())), ElementsAre(fwd));
-    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_pagedkv).build())), ElementsAre(fwd_pagedkv));
-    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_appendkv).build())), ElementsAre(fwd_appendkv));
-    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::batch_prefill).build())), ElementsAre(batch_prefill));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_pagedkv).build())),
+                ElementsAre(fwd_pagedkv));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::fwd_appendkv).build())),
+                ElementsAre(fwd_appendkv));
+    EXPECT_THAT(families(p.dispatcher.plan(builder_for(ApiFamily::batch_prefill).build())),
+                ElementsAre(batch_prefill));
 }
 
 TEST(Plan, SplitNeedsItsCombineOfTheSameHeadDimension) {
@@ -71,7 +75,8 @@ TEST(Plan, BackwardHasThreeStagesInOrder) {
     p.registry.add(kernel_of(bwd_dot_do_o));
     EXPECT_THAT(missing(p.dispatcher.plan(problem)), ElementsAre(bwd_convert_dq));
     p.registry.add(kernel_of(bwd_convert_dq));
-    EXPECT_THAT(families(p.dispatcher.plan(problem)), ElementsAre(bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq));
+    EXPECT_THAT(families(p.dispatcher.plan(problem)),
+                ElementsAre(bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq));
 }
 
 TEST(Plan, KernelThatWritesDqDirectlyHasNoThirdStageAndNoWorkspace) {
