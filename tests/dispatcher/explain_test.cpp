@@ -1,0 +1,117 @@
+#include "dispatcher/explain/explain.hpp"
+
+#include "tests/dispatcher/kernels.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha {
+namespace {
+
+using testing::builder_for;
+using testing::fwd_kernel;
+using testing::instance;
+using testing::kernel_of;
+
+TEST(Explain, EmptyRegistry) {
+    const Registry registry;
+    EXPECT_EQ(to_text(explain(Dispatcher(registry), builder_for(ApiFamily::bwd).build())),
+              "no complete plan for bwd fp16 batch b2 h8/2 sq256 sk512 d128/128 arch=gfx950\n"
+              "policy seqtune, 0 kernels registered\n"
+              "missing: bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq\n"
+              "bwd_dot_do_o: no kernel\n"
+              "  no kernel of this family is registered\n"
+              "bwd_dq_dk_dv: no kernel\n"
+              "  no kernel of this family is registered\n"
+              "bwd_convert_dq: no kernel\n"
+              "  no kernel of this family is registered\n");
+}
+
+TEST(Explain, NearestRefusalsComeClosestFirst) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(64, 64), "narrow"));
+    KernelConfig no_tail = fwd_kernel();
+    no_tail.algorithm.pad.sk = false;
+    registry.add(instance(no_tail, "no_tail"));
+    KernelConfig far = fwd_kernel(64, 64);
+    far.signature.data_type = DataType::bf16;
+    far.arch = "gfx942";
+    registry.add(instance(far, "far"));
+    const Problem problem = builder_for(ApiFamily::fwd).dims(128, 128, 2, 256, 1000).build();
+    EXPECT_EQ(to_text(explain(Dispatcher(registry), problem, 2)),
+              "no complete plan for fwd fp16 batch b2 h8/2 sq256 sk1000 d128/128 arch=gfx950\n"
+              "policy seqtune, 3 kernels registered\n"
+              "missing: fwd\n"
+              "fwd: no kernel\n"
+              "  0 of 3 kernels of this family take it; nearest of the others, closest first:\n"
+              "  no_tail\n"
+              "    seqlen_k is 1000, this kernel has no key tail: positive multiple of 128 required\n"
+              "    fix: pad the key length to the multiple, or register a kernel with pad_sk\n"
+              "  narrow\n"
+              "    hdim_q is 128, this kernel takes at most 64 (1 more conditions fail)\n"
+              "    fix: register a kernel with a larger head dimension\n"
+              "  others: 1 wrong_arch\n");
+}
+
+TEST(Explain, RunnerUpSaysWhyItLost) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(128, 128, 64), "small"));
+    registry.add(instance(fwd_kernel(128, 128, 128), "large"));
+    registry.add(instance(fwd_kernel(256, 256), "wide"));
+    const Dispatcher dispatcher(registry);
+    const Explanation explained = explain(dispatcher, builder_for(ApiFamily::fwd).build());
+    ASSERT_EQ(explained.stages.size(), 1U);
+    EXPECT_EQ(explained.stages[0].kernel, "small");
+    ASSERT_TRUE(explained.stages[0].runner_up);
+    EXPECT_EQ(explained.stages[0].runner_up->kernel, "large");
+    EXPECT_EQ(explained.stages[0].runner_up->criterion, "category");
+    EXPECT_EQ(explained.stages[0].accepted, 3U);
+    const auto json = to_json(explained);
+    EXPECT_EQ(json["stages"][0]["runner_up"]["winner_value"], 1);
+    EXPECT_EQ(json["stages"][0]["runner_up"]["value"], 2);
+    EXPECT_EQ(json["valid"], true);
+}
+
+TEST(Explain, SuperfluousStagesAreNotMissing) {
+    Registry registry;
+    KernelConfig direct = kernel_of(KernelFamily::bwd_dq_dk_dv);
+    direct.algorithm.max_seq_len_q = 256;
+    registry.add(direct);
+    registry.add(kernel_of(KernelFamily::bwd_dot_do_o));
+    const Explanation explained = explain(Dispatcher(registry), builder_for(ApiFamily::bwd).build());
+    EXPECT_TRUE(explained.plan.valid());
+    EXPECT_FALSE(explained.stages[2].needed);
+    EXPECT_THAT(to_text(explained), ::testing::HasSubstr("bwd_convert_dq: not needed"));
+}
+
+TEST(Explain, CountsKernelsThatTheHeuristicInvented) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(128, 128, 64), "small"));
+    registry.add(instance(fwd_kernel(128, 128, 128), "large"));
+    Dispatcher dispatcher(registry);
+    dispatcher.set_heuristic([](const Problem&) {
+        return std::vector<std::string>{"nonsense", identifier(fwd_kernel(8, 8)), identifier(fwd_kernel())};
+    });
+    const Explanation explained = explain(dispatcher, builder_for(ApiFamily::fwd).build());
+    EXPECT_EQ(explained.heuristic_unknown, 2U);
+    EXPECT_EQ(explained.stages[0].kernel, "large");
+    EXPECT_TRUE(explained.stages[0].chosen_by_heuristic);
+    EXPECT_THAT(to_text(explained),
+                ::testing::HasSubstr("the heuristic named 2 kernels that are not registered"));
+}
+
+TEST(Explain, JsonOfARefusalCarriesFieldValueLimitAndFix) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(64, 64), "narrow"));
+    const auto json = to_json(explain(Dispatcher(registry), builder_for(ApiFamily::fwd).build()));
+    const auto& miss = json["stages"][0]["nearest"][0];
+    EXPECT_EQ(miss["kernel"], "narrow");
+    EXPECT_EQ(miss["reason"], "hdim_q_too_large");
+    EXPECT_EQ(miss["field"], "hdim_q");
+    EXPECT_EQ(miss["value"], "128");
+    EXPECT_EQ(miss["limit"], "64");
+    EXPECT_EQ(miss["failures"], 2);
+}
+
+} // namespace
+} // namespace fmha

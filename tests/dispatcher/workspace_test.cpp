@@ -1,0 +1,173 @@
+#include "dispatcher/plan/workspace.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "tests/dispatcher/kernels.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+#include <limits>
+
+namespace fmha {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(BwdWorkspace, BatchNonDeterministic) {
+    BwdWorkspaceInputs in;
+    in.batch = 2;
+    in.nhead_q = 3;
+    in.seqlen_q = 100;
+    in.seqlen_k = 100;
+    in.hdim_q = 64;
+    in.key_tile = 128;
+    const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+    EXPECT_EQ(layout.size.host_bytes, 16);
+    EXPECT_EQ(layout.size.start_bytes, 0);
+    EXPECT_EQ(layout.size.dq_acc_elements, 38400);
+    EXPECT_EQ(layout.size.bytes, 153616);
+    EXPECT_TRUE(layout.size.zero_dq_acc);
+    EXPECT_THAT(layout.nsplits, ElementsAre(1));
+}
+
+TEST(BwdWorkspace, GroupDeterministic) {
+    const std::array<std::int64_t, 2> rows{5, 70}, keys{200, 64};
+    BwdWorkspaceInputs in;
+    in.group = in.deterministic = true;
+    in.batch = 2;
+    in.nhead_q = 2;
+    in.hdim_q = 32;
+    in.key_tile = 64;
+    in.physical_q = rows;
+    in.physical_k = keys;
+    const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+    EXPECT_THAT(layout.nsplits, ElementsAre(4, 1));
+    EXPECT_THAT(layout.start, ElementsAre(0, 1280, 5760));
+    EXPECT_EQ(layout.size.nsplits_bytes, 16);
+    EXPECT_EQ(layout.size.start_bytes, 32);
+    EXPECT_EQ(layout.size.host_bytes, 48);
+    EXPECT_EQ(layout.size.bytes, 23088);
+    EXPECT_FALSE(layout.size.zero_dq_acc);
+    EXPECT_TRUE(layout.size.exact);
+    const auto image = layout.host_image();
+    ASSERT_EQ(image.size(), 48U);
+    std::int32_t second_splits = 0;
+    std::int64_t last_start = 0;
+    std::memcpy(&second_splits, image.data() + 4, 4);
+    std::memcpy(&last_start, image.data() + 16 + 16, 8);
+    EXPECT_EQ(second_splits, 1);
+    EXPECT_EQ(last_start, 5760);
+    in.masked = true;
+    EXPECT_TRUE(bwd_workspace_size(in).zero_dq_acc);
+    in.masked = false;
+    in.keys_may_be_shorter = true;
+    EXPECT_TRUE(bwd_workspace_size(in).zero_dq_acc);
+}
+
+TEST(BwdWorkspace, BatchDeterministicPersistent) {
+    BwdWorkspaceInputs in;
+    in.deterministic = true;
+    in.batch = 2;
+    in.nhead_q = 3;
+    in.seqlen_q = 96;
+    in.seqlen_k = 640;
+    in.hdim_q = 128;
+    in.key_tile = 128;
+    in.compute_units = 8;
+    const BwdWorkspaceSize size = bwd_workspace_size(in);
+    EXPECT_EQ(size.host_bytes, 16);
+    EXPECT_EQ(size.dq_acc_elements, 147456);
+    EXPECT_EQ(size.bytes, 589840);
+    EXPECT_TRUE(size.zero_dq_acc);
+    in.seqlen_k = 0;
+    EXPECT_EQ(bwd_workspace_size(in).dq_acc_elements, 0);
+    in.direct_dq = true;
+    EXPECT_EQ(bwd_workspace_size(in).bytes, 0);
+}
+
+TEST(BwdWorkspace, PersistentSplitSamples) {
+    EXPECT_EQ(persistent_splits(1, 1, 1024, 128, 4), 4);
+    EXPECT_EQ(persistent_splits(2, 3, 640, 128, 8), 2);
+    EXPECT_EQ(persistent_splits(1, 8, 1024, 64, 304), 16);
+    EXPECT_EQ(persistent_splits(4, 8, 300, 128, 6), 2);
+    EXPECT_EQ(persistent_splits(2, 4, 512, 128, 5), 2);
+    EXPECT_EQ(persistent_splits(1, 2, 640, 64, 7), 4);
+    EXPECT_EQ(persistent_splits(1, 2, 0, 64, 7), 0);
+}
+
+TEST(BwdWorkspace, UnknownWorkersGiveAnUpperBoundThatSaysSo) {
+    BwdWorkspaceInputs in;
+    in.deterministic = true;
+    in.batch = in.nhead_q = 1;
+    in.seqlen_q = 64;
+    in.seqlen_k = 1024;
+    in.hdim_q = 64;
+    in.key_tile = 128;
+    const BwdWorkspaceSize bound = bwd_workspace_size(in);
+    EXPECT_FALSE(bound.exact);
+    for (const std::int64_t workers : {1, 3, 4, 100}) {
+        in.compute_units = workers;
+        EXPECT_LE(bwd_workspace_size(in).bytes, bound.bytes) << workers;
+    }
+}
+
+TEST(BwdWorkspace, SizesBeyond64BitsAndWrongListsAreErrors) {
+    BwdWorkspaceInputs in;
+    in.batch = in.nhead_q = std::int64_t{1} << 32;
+    in.seqlen_q = 1;
+    in.hdim_q = 8;
+    EXPECT_THROW(bwd_workspace_size(in), WorkspaceError);
+    // Products above 2^31 are ordinary.
+    in.batch = 32;
+    in.nhead_q = 64;
+    in.seqlen_q = 8192;
+    in.hdim_q = 256;
+    EXPECT_EQ(bwd_workspace_size(in).bytes, std::int64_t{4} * 32 * 64 * 8192 * 256 + 16);
+    const std::array<std::int64_t, 1> one{5};
+    in.group = true;
+    in.physical_q = one;
+    EXPECT_THROW(bwd_workspace_size(in), WorkspaceError);
+    in.physical_q = {};
+    in.deterministic = true;
+    EXPECT_THROW(bwd_workspace_size(in), WorkspaceError);
+}
+
+TEST(SplitKvWorkspace, PartialsAreFp32AndAligned) {
+    const SplitKvWorkspace workspace = splitkv_workspace(3, 5, 40, 7);
+    EXPECT_EQ(workspace.lse_acc_offset, 0);
+    EXPECT_EQ(workspace.o_acc_offset, 432); // 105 values of 4 bytes, to the next multiple of 16
+    EXPECT_EQ(workspace.bytes, 432 + 105 * 40 * 4);
+    EXPECT_THROW(splitkv_workspace(std::numeric_limits<std::int64_t>::max(), 5, 40, 7), WorkspaceError);
+}
+
+/// Samples of S-6 with B*H*mb and U as given there; blocks of 64 rows, wave64, so U is twice the units.
+TEST(NumSplits, Samples) {
+    const auto splits = [](std::int64_t work, std::int64_t units) {
+        Problem problem = testing::builder_for(ApiFamily::fwd_splitkv).dims(128, 128, work, 64, 512).build();
+        problem.nhead_q = problem.nhead_k = 1;
+        return choose_num_splits(problem, units / 2, 64);
+    };
+    EXPECT_EQ(splits(16, 608), 33);
+    EXPECT_EQ(splits(256, 608), 7);
+    EXPECT_EQ(splits(1, 608), 109);
+    EXPECT_EQ(splits(256, 264), 1);
+    EXPECT_EQ(splits(32, 264), 8);
+    EXPECT_EQ(splits(24, 264), 10);
+    EXPECT_EQ(splits(5, 132), 23);
+}
+
+TEST(NumSplits, OneQueryRowOfAHeadGroupBecomesOneBlock) {
+    Problem problem =
+        testing::builder_for(ApiFamily::fwd_splitkv).dims(128, 128, 4, 1, 4096).nheads(32, 4).build();
+    // 4 entries x 4 KV heads x one block of 8 rows = 16 units of work.
+    EXPECT_EQ(choose_num_splits(problem, 304, 64), 33);
+    problem.signature.bias = BiasType::alibi;
+    // 4 x 32 heads = 128 units of work over 608: 9 splits fill 1.89 of 2 rounds, fewer fill less than 0.85.
+    EXPECT_EQ(choose_num_splits(problem, 304, 64), 9);
+    // Wave32 devices count twice as many units.
+    problem.signature.bias = BiasType::no_bias;
+    EXPECT_EQ(choose_num_splits(problem, 152, 32), 33);
+}
+
+} // namespace
+} // namespace fmha
