@@ -68,7 +68,7 @@ class VerifyCommand final : public Command {
     }
     std::string_view example() const override {
         return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
-               "  fmha verify 'fwd/ragged_tail[data_type=bf16,seqlen_k=129]@7'";
+               "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'";
     }
 
     void declare(OptionSet& options) override {
