@@ -29,6 +29,20 @@ std::vector<ArchName> parse_archs(const arch::ArchSet& archs, const std::vector<
     return parsed;
 }
 
+std::vector<ArchName> parse_targets(const arch::ArchSet& archs, catalog::RuleSet rules,
+                                    const std::vector<std::string>& names) {
+    if (rules != catalog::RuleSet::ck) return parse_archs(archs, names);
+    constexpr std::size_t longest = 16;
+    std::vector<ArchName> targets;
+    for (const std::string& name : names) {
+        if (name.empty() || name.size() > longest)
+            throw InputError(
+                fmt::format("--arch \"{}\": a target's name has 1 to {} characters", name, longest));
+        targets.emplace_back(std::string_view(name));
+    }
+    return targets;
+}
+
 catalog::FamilySet parse_families(const std::vector<std::string>& names) {
     if (names.empty()) return {};
     auto families = catalog::FamilySet::none();

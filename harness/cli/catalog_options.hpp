@@ -19,6 +19,10 @@ arch::ArchSet load_archs(const std::string& directory);
 
 /// Names of architectures that exist in `archs`.
 std::vector<ArchName> parse_archs(const arch::ArchSet& archs, const std::vector<std::string>& names);
+/// The same for an enumeration. Targets of `ck` need no file of their own: upstream maps them to tables by prefix
+/// (gfx908 is served by gfx9), and the rule set refuses those that no prefix covers.
+std::vector<ArchName> parse_targets(const arch::ArchSet& archs, catalog::RuleSet rules,
+                                    const std::vector<std::string>& names);
 
 /// `fwd_splitkv` is that kernel family, `splitkv` everything behind that API, `bwd` all three of backward.
 catalog::FamilySet parse_families(const std::vector<std::string>& names);

@@ -93,6 +93,9 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.option("--where", where_,
                    "keep records for which this SQL expression over c is true (--show-columns)");
     options.option("--where-file", where_file_, "the same, read from a file");
+    options.flag(
+        "--custom-factory", custom_factory_,
+        "ck: upstream's switch CK_TILE_FMHA_FWD_CUSTOM_FACTORY (one more forward tile, tables of gfx9)");
     options.flag("--count", count_, "table of families and data types (the default)");
     options.flag("--names", names_, "one name a line, in order of emission");
     options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
@@ -131,7 +134,7 @@ int EnumerateCommand::run(const Streams& streams) {
     catalog::Request request;
     request.rules = rules;
     if (archs_.empty()) archs_ = {"gfx950"};
-    request.targets = parse_archs(archs, archs_);
+    request.targets = parse_targets(archs, rules, archs_);
     request.profile = catalog::parse_profile(profile_);
     request.masks = parse_option<catalog::MaskVocabulary>("--masks", masks_);
     request.optdim = parse_optdim(optdim_);
@@ -140,6 +143,7 @@ int EnumerateCommand::run(const Streams& streams) {
     request.exhaustive = exhaustive_;
     if (!config_.empty())
         request.sweep = catalog::read_sweep_config(config_, catalog::sweep_use(rules, exhaustive_));
+    request.custom_factory = custom_factory_;
 
     if (!why_.empty()) {
         const auto why = catalog::why(archs, request, why_);

@@ -20,6 +20,7 @@ class EnumerateCommand : public Command {
     std::vector<std::string> archs_, families_, optdim_, filters_;
     std::string arch_dir_, rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
     std::string where_, where_file_, why_, format_ = "text";
+    bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,
          show_columns_ = false;
 };
