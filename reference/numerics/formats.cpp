@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -36,6 +37,11 @@ struct Format {
         return std::ldexp(steps, largest_exponent() - mantissa_bits);
     }
 };
+
+/// x · 2^exponent, exactly, for exponents of binary64's normal range; std::ldexp is a call with a loop of special cases.
+double scaled(double x, int exponent) {
+    return x * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + 1023) << 52U);
+}
 
 Format format_of(ElementType type) {
     switch (type) {
@@ -98,20 +104,20 @@ int unit_exponent(const Format& f, double magnitude) {
 }
 
 std::uint32_t code_of_magnitude(const Format& f, double magnitude) {
-    if (magnitude < std::ldexp(1.0, f.smallest_exponent()))
-        return static_cast<std::uint32_t>(std::ldexp(magnitude, f.mantissa_bits - f.smallest_exponent()));
+    if (magnitude < scaled(1.0, f.smallest_exponent()))
+        return static_cast<std::uint32_t>(scaled(magnitude, f.mantissa_bits - f.smallest_exponent()));
     const int exponent = std::ilogb(magnitude);
-    const double fraction = std::ldexp(magnitude, -exponent) - 1.0;
+    const double fraction = scaled(magnitude, -exponent) - 1.0;
     return (static_cast<std::uint32_t>(exponent + f.bias) << f.mantissa_bits) |
-           static_cast<std::uint32_t>(std::ldexp(fraction, f.mantissa_bits));
+           static_cast<std::uint32_t>(scaled(fraction, f.mantissa_bits));
 }
 
 std::uint32_t encode_e8m0(double value) {
     if (std::isnan(value)) return 0xFFU;
-    if (value <= std::ldexp(1.0, -127)) return 0U;
-    if (value >= std::ldexp(1.0, 127)) return 254U;
+    if (value <= scaled(1.0, -127)) return 0U;
+    if (value >= scaled(1.0, 127)) return 254U;
     const int exponent = std::ilogb(value);
-    const double fraction = std::ldexp(value, -exponent); // 1 ≤ fraction < 2
+    const double fraction = scaled(value, -exponent); // 1 ≤ fraction < 2
     const bool up = fraction > 1.5 || (fraction == 1.5 && (exponent + 127) % 2 != 0);
     return static_cast<std::uint32_t>(exponent + 127 + (up ? 1 : 0));
 }
@@ -122,7 +128,7 @@ double decode(ElementType type, std::uint32_t code) {
     if (type == ElementType::uint8) return code;
     if (type == ElementType::e8m0)
         return code == 0xFFU ? std::numeric_limits<double>::quiet_NaN()
-                             : std::ldexp(1.0, static_cast<int>(code) - 127);
+                             : scaled(1.0, static_cast<int>(code) - 127);
     const Format f = format_of(type);
     if (is_nan_code(f, code)) return std::numeric_limits<double>::quiet_NaN();
     const double sign = (code & f.sign_bit()) != 0U ? -1.0 : 1.0;
@@ -130,9 +136,9 @@ double decode(ElementType type, std::uint32_t code) {
     if (f.specials == Specials::ieee && magnitude == f.exponent_ones())
         return sign * std::numeric_limits<double>::infinity();
     const int exponent = static_cast<int>(magnitude >> f.mantissa_bits);
-    const double fraction = std::ldexp(magnitude & ((1U << f.mantissa_bits) - 1U), -f.mantissa_bits);
-    if (exponent == 0) return sign * std::ldexp(fraction, f.smallest_exponent());
-    return sign * std::ldexp(1.0 + fraction, exponent - f.bias);
+    const double fraction = scaled(magnitude & ((1U << f.mantissa_bits) - 1U), -f.mantissa_bits);
+    if (exponent == 0) return sign * scaled(fraction, f.smallest_exponent());
+    return sign * scaled(1.0 + fraction, exponent - f.bias);
 }
 
 std::uint32_t encode(ElementType type, double value) {
@@ -145,7 +151,7 @@ std::uint32_t encode(ElementType type, double value) {
     double magnitude = std::abs(value);
     if (std::isfinite(magnitude)) {
         const int unit = unit_exponent(f, magnitude);
-        magnitude = std::ldexp(std::nearbyint(std::ldexp(magnitude, -unit)), unit);
+        magnitude = scaled(std::nearbyint(scaled(magnitude, -unit)), unit);
     }
     if (magnitude > f.largest()) {
         if (!f.saturates) return sign | f.exponent_ones();
@@ -161,21 +167,21 @@ double round_to(ElementType type, double value) {
 
 double largest_finite(ElementType type) {
     if (type == ElementType::uint8) return 255.0;
-    if (type == ElementType::e8m0) return std::ldexp(1.0, 127);
+    if (type == ElementType::e8m0) return scaled(1.0, 127);
     return format_of(type).largest();
 }
 
 double unit_roundoff(ElementType type) {
-    return std::ldexp(1.0, -format_of(type).mantissa_bits - 1);
+    return scaled(1.0, -format_of(type).mantissa_bits - 1);
 }
 
 double rounding_floor(ElementType type) {
     const Format f = format_of(type);
-    return std::ldexp(1.0, f.smallest_exponent() - f.mantissa_bits - 1);
+    return scaled(1.0, f.smallest_exponent() - f.mantissa_bits - 1);
 }
 
 double spacing(ElementType type, double value) {
-    return std::ldexp(1.0, unit_exponent(format_of(type), std::abs(value)));
+    return scaled(1.0, unit_exponent(format_of(type), std::abs(value)));
 }
 
 } // namespace fmha::reference
