@@ -67,6 +67,11 @@ class StrideMaker {
         layout.batch_stride = padded(outer * (seq_major ? rows : heads), type);
         layout.segment_elements = std::max<std::int64_t>(layout.batch_stride * batch, 1);
         if (group_) layout.batch_stride = 0;
+        layout.batches = batch;
+        layout.heads = heads;
+        layout.rows = rows;
+        layout.columns = cols;
+        layout.seq_major = seq_major;
         return layout;
     }
 
@@ -82,6 +87,8 @@ class StrideMaker {
 /// [batch, heads, cols, rows]: what is a row of memory is a channel of the tensor (column-major V).
 void swap_rows_and_columns(TensorLayout& layout) {
     std::swap(layout.row_stride, layout.col_stride);
+    std::swap(layout.rows, layout.columns);
+    layout.transposed = true;
 }
 
 void widen(const FwdCase& c, TensorLayout& layout, const char* name) {
@@ -131,6 +138,10 @@ FwdLayout lay_out(const FwdCase& c, Fp8Flavour flavour) {
         layout.lse = strides.make(ElementType::fp32, batch, 1, c.nhead_q, rows_q, false);
         layout.lse->head_stride = layout.lse->row_stride;
         layout.lse->row_stride = 1;
+        layout.lse->heads = c.nhead_q;
+        layout.lse->rows = rows_q;
+        layout.lse->columns = 1;
+        layout.lse->axes = 3;
     }
     const std::int64_t row_keys = group ? layout.max_seqlen_k : rows_k;
     if (c.store_randval)
@@ -152,12 +163,13 @@ FwdLayout lay_out(const FwdCase& c, Fp8Flavour flavour) {
     switch (c.qscale) {
     case QScale::pertensor:
         layout.q_descale = layout.k_descale = layout.v_descale =
-            TensorLayout{.type = ElementType::fp32, .col_stride = 0, .segment_elements = 1};
+            TensorLayout{.type = ElementType::fp32, .col_stride = 0, .segment_elements = 1, .axes = 0};
         break;
     case QScale::blockscale:
         layout.q_descale = strides.make(ElementType::fp32, batch, c.nhead_q, blocks_q, 1, false);
         layout.k_descale = strides.make(ElementType::fp32, batch, c.nhead_k, blocks_k, 1, false);
         layout.v_descale = strides.make(ElementType::fp32, batch, c.nhead_k, blocks_k, 1, false);
+        layout.q_descale->axes = layout.k_descale->axes = layout.v_descale->axes = 3;
         break;
     case QScale::mx:
         layout.q_descale =

@@ -18,6 +18,11 @@ struct TensorLayout {
     /// the batch stride was widened to test offsets; what lies between two stretches is address space without
     /// memory.
     std::int64_t segments = 1, segment_elements = 0, segment_stride = 0;
+    /// Stored extents of the axes, and the order in which memory has them: batch, head, row, column unless rows come before
+    /// heads (L-3) or columns before rows (column-major V).
+    std::int64_t batches = 1, heads = 1, rows = 1, columns = 1;
+    bool seq_major = false, transposed = false;
+    int axes = 4; ///< 3: one value a row and no column axis; 0: a single value
 };
 
 /// Where a byte differs from what it must be.

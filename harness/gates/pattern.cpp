@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -37,6 +38,10 @@ bool only_zero_keys(const std::vector<WrongElement>& wrong) {
 /// Rows of every (b, h) that form whole aligned tiles of some usual height; 0 when they do not.
 std::int64_t
 whole_tile_height(const std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>>& rows) {
+    // Rows of a head that is wrong as a whole say nothing about tiles.
+    std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> missing;
+    for (const auto& [b, h, i, seqlen] : rows) --missing.try_emplace({b, h}, seqlen).first->second;
+    if (std::all_of(missing.begin(), missing.end(), [](const auto& head) { return head.second == 0; })) return 0;
     for (const std::int64_t height : {128, 64, 32, 16}) {
         const bool whole = std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
             const auto [b, h, i, seqlen] = row;

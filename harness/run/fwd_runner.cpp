@@ -98,7 +98,9 @@ class FwdExpectation {
     }
 
     /// A NaN in the reference is an error of the harness, never a reason to pass.
-    static bool has_nan(const reference::ForwardRows& rows) { return rows.o.size() > 0 && (rows.o.hasNaN() || rows.lse.hasNaN()); }
+    static bool has_nan(const reference::ForwardRows& rows) {
+        return rows.o.size() > 0 && (rows.o.hasNaN() || rows.lse.hasNaN());
+    }
 
   private:
     const FwdArgs& args_;
@@ -164,6 +166,47 @@ class FwdExecution {
     const KernelInstance& kernel_;
 };
 
+/// Fills in everything that the gates say about `outputs`. Returns why the numbers cannot be believed either way; empty
+/// when they can.
+std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs,
+                          const reference::KernelNumerics& numerics, const FwdTensors& tensors,
+                          FwdExpectation& expectation, double disagreement,
+                          const std::optional<EdgeCode>& edge) {
+    const auto start = Clock::now();
+    const FwdArgs args = tensors.args();
+    const Fill fill = tensors.fwd_case().fill;
+    const auto& expected = expectation.for_numerics(numerics);
+    result.numerics = describe(numerics);
+    result.reference_seconds = seconds_since(start);
+    const FwdJudgeContext context{args, outputs, expected, fill, edge, tensors.layout().types.p};
+    Judgement judgement = judge(context);
+    if (fill != Fill::huge)
+        judgement.gates.push_back(low_precision_yardstick(context, tensors.layout().types));
+    result.rows = static_cast<std::int64_t>(expected.rows.size());
+    result.elements = judgement.elements;
+    result.worst = std::move(judgement.worst);
+    result.pattern = std::move(judgement.pattern);
+    result.gates = std::move(judgement.gates);
+    if (disagreement > 1.0)
+        return fmt::format("the two oracles are {:.3g} times their bound apart", disagreement);
+    if (FwdExpectation::has_nan(expected)) return "the reference is NaN";
+    if (outputs.all_zero() && (expected.o.array() != 0.0).any())
+        return "every element of O is zero and the reference is not";
+    return {};
+}
+
+/// The outcome that follows from the gates, unless the numbers cannot be believed.
+void conclude(CaseResult& result, const std::string& mistrust) {
+    result.outcome = Outcome::passed;
+    if (const GateVerdict* gate = result.first_failure()) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("{} {}: {}", gate->gate, gate->tensor, gate->detail);
+    }
+    if (mistrust.empty()) return;
+    result.outcome = Outcome::mistrusted;
+    result.message = mistrust + (result.message.empty() ? std::string() : "; " + result.message);
+}
+
 void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
                    FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
     result.numerics = describe(candidate.numerics);
@@ -178,38 +221,10 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     const FwdOutputs outputs =
         FwdExecution(tensors, *candidate.instance).run(repeats, run_gates, result.kernel_seconds);
 
-    const auto start = Clock::now();
-    const FwdArgs args = tensors.args();
-    const auto& expected = expectation.for_numerics(candidate.numerics);
-    result.reference_seconds = seconds_since(start);
-    const FwdJudgeContext context{
-        args, outputs, expected, c.fill, tensors.fill().edge(), tensors.layout().types.p};
-    Judgement judgement = judge(context);
-    if (c.fill != Fill::huge)
-        judgement.gates.push_back(low_precision_yardstick(context, tensors.layout().types));
-    judgement.gates.insert(judgement.gates.end(), run_gates.begin(), run_gates.end());
-
-    result.rows = static_cast<std::int64_t>(expected.rows.size());
-    result.elements = judgement.elements;
-    result.worst = std::move(judgement.worst);
-    result.pattern = std::move(judgement.pattern);
-    result.gates = std::move(judgement.gates);
-    result.outcome = Outcome::passed;
-    if (const GateVerdict* gate = result.first_failure()) {
-        result.outcome = Outcome::failed;
-        result.message = fmt::format("{} {}: {}", gate->gate, gate->tensor, gate->detail);
-    }
-    if (disagreement > 1.0) {
-        result.outcome = Outcome::mistrusted;
-        result.message = fmt::format("the two oracles are {:.3g} times their bound apart", disagreement);
-    } else if (FwdExpectation::has_nan(expected)) {
-        result.outcome = Outcome::mistrusted;
-        result.message = "the reference is NaN";
-    } else if (outputs.all_zero() && (expected.o.array() != 0.0).any()) {
-        result.outcome = Outcome::mistrusted;
-        result.message = "every element of O is zero and the reference is not" +
-                         (result.message.empty() ? std::string() : "; " + result.message);
-    }
+    const std::string mistrust = judge_outputs(result, outputs, candidate.numerics, tensors, expectation,
+                                               disagreement, tensors.fill().edge());
+    result.gates.insert(result.gates.end(), run_gates.begin(), run_gates.end());
+    conclude(result, mistrust);
 }
 
 } // namespace
@@ -221,6 +236,20 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
                (!text.empty() && glob_matches(pattern, text.substr(1)));
     return !text.empty() && (pattern.front() == '?' || pattern.front() == text.front()) &&
            glob_matches(pattern.substr(1), text.substr(1));
+}
+
+CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics) {
+    const FwdArgs args = tensors.args();
+    const FwdCase& c = tensors.fwd_case();
+    CaseResult result = blank_result(c);
+    result.kernel = "given";
+    FwdExpectation expectation(c, args, 0);
+    const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
+    const std::string
+        mistrust = // Whoever brings inputs need not have the fill's, so its exact answers do not apply.
+        judge_outputs(result, FwdOutputs(args), numerics, tensors, expectation, disagreement, std::nullopt);
+    conclude(result, mistrust);
+    return result;
 }
 
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cases/case.hpp"
+#include "harness/data/fwd_tensors.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/kernel_source.hpp"
 #include "harness/run/worker_pool.hpp"
@@ -26,6 +27,10 @@ struct FwdRunOptions {
 /// kernels are results, not exceptions.
 std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,
                                      const FwdRunOptions& options);
+
+/// Judges outputs that are already in `tensors`, written by a kernel that declares `numerics`, with the gates that need no
+/// second run.
+CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics);
 
 /// The result of a case whose process did not live to report one.
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);

@@ -1,0 +1,68 @@
+#include "harness/cli/commands.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/exchange_case.hpp"
+#include "harness/results/result_json.hpp"
+#include "harness/run/exchange.hpp"
+#include "harness/run/fwd_runner.hpp"
+#include "reports/report.hpp"
+
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha::cli {
+namespace {
+
+class CheckCommand final : public Command {
+  public:
+    std::string_view name() const override { return "check"; }
+    std::string_view summary() const override { return "Judge outputs computed elsewhere, given as .npy"; }
+    std::string_view example() const override {
+        return "fmha reference --case 'fwd/decode[data_type=bf16]@1' --out mine\n"
+               "  python3 my_kernel.py mine        # reads q.npy, k.npy, v.npy; writes o.npy and lse.npy\n"
+               "  fmha check --case 'fwd/decode[data_type=bf16]@1' --tensors mine";
+    }
+    void declare(OptionSet& options) override {
+        options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
+        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+        options.option("--tensors", tensors_,
+                       "Folder with the inputs and o.npy (and lse.npy, randval.npy as the case asks)", true);
+        options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
+        options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
+        options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+    int run(const Streams& streams) override {
+        if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
+            throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
+        const harness::FwdCase c = load_exchange_case(case_, root_, arch_);
+        harness::FwdTensors tensors(c, fp8_flavour(arch_));
+        harness::read_inputs(tensors_, tensors);
+        harness::read_outputs(tensors_, tensors);
+        reference::KernelNumerics numerics = reference::kernel_numerics(tensors.layout().types, p_prescale_);
+        numerics.normalised_p = normalised_p_;
+        if (tf32_) numerics.u_m = 0x1p-11;
+        auto result = harness::judge_given_outputs(tensors, numerics);
+        result.reproduce = streams.invocation;
+        const bool passed = result.outcome == harness::Outcome::passed;
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", harness::to_json(result).dump(1));
+        else
+            fmt::print(streams.out, "{}", reports::failure_text(result));
+        return passed ? all_well : check_failed;
+    }
+
+  private:
+    std::string case_, root_ = "cases", arch_ = "gfx950", tensors_, format_ = "text";
+    double p_prescale_ = 1.0;
+    bool normalised_p_ = false, tf32_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_check_command() {
+    return std::make_unique<CheckCommand>();
+}
+
+} // namespace fmha::cli

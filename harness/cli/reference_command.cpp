@@ -1,0 +1,61 @@
+#include "harness/cli/commands.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/exchange_case.hpp"
+#include "harness/run/exchange.hpp"
+
+#include <fmt/ostream.h>
+
+#include <filesystem>
+
+namespace fmha::cli {
+namespace {
+
+class ReferenceCommand final : public Command {
+  public:
+    std::string_view name() const override { return "reference"; }
+    std::string_view summary() const override {
+        return "Compute the reference of a case for tensors given as .npy";
+    }
+    std::string_view example() const override {
+        return "fmha reference --case 'fwd/decode[data_type=bf16]@1' --out mine      # writes the case's "
+               "inputs too\n"
+               "  fmha reference --case 'fwd/decode[data_type=bf16]@1' --tensors mine --out expected";
+    }
+    void declare(OptionSet& options) override {
+        options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
+        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+        options.option(
+            "--tensors", tensors_,
+            "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
+        options.option("--out", out_, "Folder for o.npy, lse.npy and randval.npy", true);
+    }
+    int run(const Streams& streams) override {
+        const harness::FwdCase c = load_exchange_case(case_, root_, arch_);
+        harness::FwdTensors tensors(c, fp8_flavour(arch_));
+        if (!tensors_.empty()) harness::read_inputs(tensors_, tensors);
+        std::error_code failure;
+        std::filesystem::create_directories(out_, failure);
+        if (failure) throw InputError(fmt::format("--out {}: {}", out_, failure.message()));
+        if (tensors_.empty()) harness::write_inputs(out_, tensors);
+        const FwdArgs args = tensors.args();
+        const auto rows = c.sampled_rows ? reference::sampled_rows(args, c.seed) : reference::all_rows(args);
+        const auto expected =
+            reference::forward(args, rows, {.companions = false, .numerics = {}, .threads = 0});
+        harness::write_reference(out_, tensors, expected);
+        fmt::print(streams.out, "{}: {} rows written to {}\n", c.id, rows.size(), out_);
+        return all_well;
+    }
+
+  private:
+    std::string case_, root_ = "cases", arch_ = "gfx950", tensors_, out_;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_reference_command() {
+    return std::make_unique<ReferenceCommand>();
+}
+
+} // namespace fmha::cli

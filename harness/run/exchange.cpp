@@ -1,0 +1,244 @@
+#include "harness/run/exchange.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "reference/numerics/formats.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+
+namespace fmha::harness {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Elements of the innermost axis; packed fp4 is rounded up to whole bytes.
+std::int64_t inner_extent(const TensorLayout& t) {
+    const std::int64_t extent = t.transposed ? t.rows : t.columns;
+    return t.type == ElementType::fp4 ? extent + extent % 2 : extent;
+}
+
+/// Offset of an element in the file: the axes of `npy_shape` without padding.
+std::int64_t file_offset(const TensorLayout& t, std::int64_t b, std::int64_t h, std::int64_t row,
+                         std::int64_t col) {
+    const std::int64_t outer_extent = t.transposed ? t.columns : t.rows;
+    const std::int64_t inner = t.transposed ? row : col, outer = t.transposed ? col : row;
+    const std::int64_t middle =
+        t.seq_major ? (b * outer_extent + outer) * t.heads + h : (b * t.heads + h) * outer_extent + outer;
+    return middle * inner_extent(t) + inner;
+}
+
+/// Calls visit(b, h, row, col) for every stored element.
+template <class Visit>
+void each_element(const TensorLayout& t, Visit&& visit) {
+    for (std::int64_t b = 0; b < t.batches; ++b)
+        for (std::int64_t h = 0; h < t.heads; ++h)
+            for (std::int64_t row = 0; row < t.rows; ++row)
+                for (std::int64_t col = 0; col < t.columns; ++col) visit(b, h, row, col);
+}
+
+NpyType stored_as(ElementType type) {
+    switch (type) {
+    case ElementType::fp32:
+        return NpyType::float32;
+    case ElementType::fp16:
+        return NpyType::float16;
+    case ElementType::bf16:
+        return NpyType::uint16;
+    default:
+        return NpyType::uint8;
+    }
+}
+
+/// float64 is accepted for fp32 and rounded, uint16 for fp16 as its bit pattern.
+bool accepts(ElementType type, NpyType file) {
+    return file == stored_as(type) || (type == ElementType::fp32 && file == NpyType::float64) ||
+           (type == ElementType::fp16 && file == NpyType::uint16);
+}
+
+std::string accepted_names(ElementType type) {
+    std::string text = npy_name(stored_as(type));
+    if (type == ElementType::fp32) text += " or float64";
+    if (type == ElementType::fp16) text += " or uint16 (bit patterns)";
+    if (type == ElementType::bf16) text += " (bit patterns)";
+    return text;
+}
+
+fs::path file_of(const fs::path& folder, const std::string& name) {
+    return folder / (name + ".npy");
+}
+
+NpyArray read_checked(const fs::path& file, ElementType type, const std::vector<std::int64_t>& shape) {
+    NpyArray array = read_npy(file);
+    if (!accepts(type, array.type))
+        throw InputError(fmt::format("{}: dtype is {}; allowed: {}", file.string(), npy_name(array.type),
+                                     accepted_names(type)));
+    // One value may come as a scalar or as an array of one.
+    const bool one = array.elements() == 1 && shape.empty();
+    if (array.shape != shape && !one)
+        throw InputError(fmt::format("{}: shape is {}, the case needs {}", file.string(),
+                                     shape_text(array.shape), shape_text(shape)));
+    return array;
+}
+
+std::uint32_t code_at(const NpyArray& array, ElementType type, std::int64_t index) {
+    if (array.type != NpyType::float64) return load_code(array.bytes.data(), type, index);
+    double value = 0.0;
+    std::memcpy(&value, array.bytes.data() + index * 8, 8);
+    return reference::encode(type, value);
+}
+
+void read_tensor(const fs::path& folder, const std::string& name, FwdTensors& tensors) {
+    GuardedTensor& tensor = tensors.tensor(name);
+    if (!tensor.present()) return;
+    const TensorLayout& layout = tensor.layout();
+    const NpyArray array = read_checked(file_of(folder, name), layout.type, npy_shape(layout));
+    each_element(layout, [&](auto b, auto h, auto row, auto col) {
+        tensor.set_code(b, h, row, col, code_at(array, layout.type, file_offset(layout, b, h, row, col)));
+    });
+}
+
+std::vector<float> read_floats(const fs::path& folder, const std::string& name,
+                               const std::vector<std::int64_t>& shape) {
+    const fs::path file = file_of(folder, name);
+    const NpyArray array = read_checked(file, ElementType::fp32, shape);
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < array.elements(); ++i) {
+        values.push_back(
+            static_cast<float>(reference::decode(ElementType::fp32, code_at(array, ElementType::fp32, i))));
+        if (std::isnan(values.back()))
+            throw InputError(fmt::format("{}: element {} is NaN", file.string(), i));
+    }
+    return values;
+}
+
+NpyArray blank(NpyType type, std::vector<std::int64_t> shape) {
+    NpyArray array{type, std::move(shape), {}};
+    array.bytes.resize(static_cast<std::size_t>(array.elements() * npy_bytes(type)));
+    return array;
+}
+
+void write_tensor(const fs::path& folder, const std::string& name, FwdTensors& tensors) {
+    const GuardedTensor& tensor = tensors.tensor(name);
+    if (!tensor.present()) return;
+    const TensorLayout& layout = tensor.layout();
+    NpyArray array = blank(stored_as(layout.type), npy_shape(layout));
+    each_element(layout, [&](auto b, auto h, auto row, auto col) {
+        store_code(array.bytes.data(), layout.type, file_offset(layout, b, h, row, col),
+                   tensor.code(b, h, row, col));
+    });
+    write_npy(file_of(folder, name), array);
+}
+
+void write_floats(const fs::path& folder, const std::string& name, const std::vector<float>& values,
+                  const std::vector<std::int64_t>& shape) {
+    NpyArray array = blank(NpyType::float32, shape);
+    std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+    write_npy(file_of(folder, name), array);
+}
+
+std::vector<std::int64_t> slopes_shape(const FwdCase& c) {
+    return c.bias_rank >= 1 ? std::vector{c.batch, c.nhead_q} : std::vector{c.nhead_q};
+}
+
+/// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2).
+void refuse_nan(const fs::path& folder, FwdTensors& tensors) {
+    const FwdCase& c = tensors.fwd_case();
+    const auto check = [&](const std::string& name, std::int64_t heads, bool queries, std::int64_t columns) {
+        const GuardedTensor& tensor = tensors.tensor(name);
+        for (std::int64_t b = 0; b < c.batch; ++b) {
+            const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(b)];
+            for (std::int64_t h = 0; h < heads; ++h)
+                for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
+                    for (std::int64_t d = 0; d < columns; ++d) {
+                        const std::int64_t row = (queries ? entry.start_q : entry.start_k) + i;
+                        if (std::isnan(reference::decode(tensor.layout().type, tensor.code(b, h, row, d))))
+                            throw InputError(
+                                fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs "
+                                            "must not be (L-5)",
+                                            file_of(folder, name).string(), b, h, i, d));
+                    }
+        }
+    };
+    check("q", c.nhead_q, true, c.hdim_q);
+    check("k", c.nhead_k, false, c.hdim_q);
+    check("v", c.nhead_k, false, c.hdim_v);
+}
+
+constexpr const char* input_names[] = {"q", "k", "v", "bias", "q_descale", "k_descale", "v_descale"};
+
+} // namespace
+
+std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
+    if (layout.axes == 0) return {};
+    std::vector<std::int64_t> shape{layout.batches, layout.heads,
+                                    layout.transposed ? layout.columns : layout.rows};
+    if (layout.seq_major) std::swap(shape[1], shape[2]);
+    if (layout.axes == 4)
+        shape.push_back(element_bytes(layout.type, inner_extent(layout)) / element_bytes(layout.type));
+    return shape;
+}
+
+void read_inputs(const fs::path& folder, FwdTensors& tensors) {
+    if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
+    const FwdCase& c = tensors.fwd_case();
+    for (const char* name : input_names) read_tensor(folder, name, tensors);
+    if (c.bias == BiasType::alibi)
+        tensors.alibi_slopes() = read_floats(folder, "alibi_slopes", slopes_shape(c));
+    if (c.sink_logits != SinkLogits::none)
+        tensors.sink_logits() = read_floats(folder, "sink_logits", {c.nhead_q});
+    refuse_nan(folder, tensors);
+}
+
+void read_outputs(const fs::path& folder, FwdTensors& tensors) {
+    for (const char* name : {"o", "lse", "randval"}) read_tensor(folder, name, tensors);
+}
+
+void write_inputs(const fs::path& folder, FwdTensors& tensors) {
+    const FwdCase& c = tensors.fwd_case();
+    for (const char* name : input_names) write_tensor(folder, name, tensors);
+    if (c.bias == BiasType::alibi)
+        write_floats(folder, "alibi_slopes", tensors.alibi_slopes(), slopes_shape(c));
+    if (c.sink_logits != SinkLogits::none)
+        write_floats(folder, "sink_logits", tensors.sink_logits(), {c.nhead_q});
+}
+
+void write_reference(const fs::path& folder, FwdTensors& tensors, const reference::ForwardRows& rows) {
+    const auto filled = [](const TensorLayout& layout) {
+        NpyArray array = blank(NpyType::float64, npy_shape(layout));
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        for (std::int64_t i = 0; i < array.elements(); ++i) std::memcpy(array.bytes.data() + i * 8, &nan, 8);
+        return array;
+    };
+    const auto put = [](NpyArray& array, std::int64_t index, double value) {
+        std::memcpy(array.bytes.data() + index * 8, &value, 8);
+    };
+    const FwdArgs args = tensors.args();
+    const TensorLayout& o_layout = tensors.o().layout();
+    NpyArray o = filled(o_layout);
+    NpyArray lse, randval;
+    const bool has_lse = tensors.lse().present(), has_randval = tensors.randval().present();
+    if (has_lse) lse = filled(tensors.lse().layout());
+    if (has_randval) randval = blank(NpyType::uint8, npy_shape(tensors.randval().layout()));
+    for (std::size_t r = 0; r < rows.rows.size(); ++r) {
+        const auto& id = rows.rows[r];
+        const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(id.b)];
+        const std::int64_t b = args.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
+        const auto n = static_cast<Eigen::Index>(r);
+        for (std::int64_t d = 0; d < args.hdim_v; ++d)
+            put(o, file_offset(o_layout, b, id.h, row, d), rows.scale_o * rows.o(n, d));
+        if (has_lse) put(lse, file_offset(tensors.lse().layout(), b, id.h, row, 0), rows.lse(n));
+        if (!has_randval) continue;
+        for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
+            if (reference::key_visible(args, id.b, id.i, j))
+                randval.bytes[static_cast<std::size_t>(
+                    file_offset(tensors.randval().layout(), b, id.h, row, j))] =
+                    reference::stored_random_byte(args, id, j);
+    }
+    write_npy(file_of(folder, "o"), o);
+    if (has_lse) write_npy(file_of(folder, "lse"), lse);
+    if (has_randval) write_npy(file_of(folder, "randval"), randval);
+}
+
+} // namespace fmha::harness

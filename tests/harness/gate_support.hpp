@@ -1,0 +1,40 @@
+#pragma once
+
+#include "harness/run/fwd_runner.hpp"
+#include "tests/harness/kernels_for_tests.hpp"
+
+#include <gtest/gtest.h>
+
+namespace fmha::harness::test {
+
+/// A small case of which most gates have something to say: 2 entries, 2 heads, 70 × 90, hdim 64, with LSE.
+inline FwdCase small_case() {
+    FwdCase c;
+    c.id = "test/small@1";
+    c.hdim_q = c.hdim_v = 64;
+    c.seqlen_q = {70};
+    c.seqlen_k = {90};
+    return c;
+}
+
+/// The one result of `c` on a kernel whose output is spoiled after the fact.
+inline CaseResult run_spoiled(const FwdCase& c, std::function<void(const FwdArgs&)> spoil) {
+    auto results = run_fwd_case(c, SpoiledKernel(std::move(spoil)), {});
+    EXPECT_EQ(results.size(), 1U);
+    return results.front();
+}
+
+inline CaseResult run_right(const FwdCase& c) {
+    return run_spoiled(c, [](const FwdArgs&) {});
+}
+
+/// The verdict of `gate`, which must have been given.
+inline GateVerdict verdict(const CaseResult& result, const std::string& gate) {
+    for (const auto& v : result.gates)
+        if (v.gate == gate) return v;
+    ADD_FAILURE() << "gate " << gate << " has no verdict; outcome " << to_string(result.outcome) << ": "
+                  << result.message;
+    return {};
+}
+
+} // namespace fmha::harness::test

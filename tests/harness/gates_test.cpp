@@ -1,0 +1,308 @@
+// Every gate sees red: a correct kernel's output is spoiled after the launch, and the gate that is there for that kind
+// of damage must notice, while it passes the untouched output.
+
+#include "harness/data/storage.hpp"
+#include "reference/numerics/formats.hpp"
+#include "tests/harness/gate_support.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace fmha::harness::test {
+namespace {
+
+void set_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c,
+           double value) {
+    store_code(args.o.data, args.o.type, args.o.offset(b, h, i, c), reference::encode(args.o.type, value));
+}
+double get_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c) {
+    return reference::decode(args.o.type, load_code(args.o.data, args.o.type, args.o.offset(b, h, i, c)));
+}
+void change_every_o(const FwdArgs& args, const std::function<double(double)>& change) {
+    for (std::int64_t b = 0; b < args.batch; ++b)
+        for (std::int64_t h = 0; h < args.nhead_q; ++h)
+            for (std::int64_t i = 0; i < args.seqlen_q; ++i)
+                for (std::int64_t c = 0; c < args.hdim_v; ++c)
+                    set_o(args, b, h, i, c, change(get_o(args, b, h, i, c)));
+}
+float& lse_at(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i) {
+    return static_cast<float*>(args.lse.data)[args.lse.offset(b, h, i, 0)];
+}
+
+void expect_failed_by(const CaseResult& result, const std::string& gate) {
+    EXPECT_EQ(result.outcome, Outcome::failed) << result.message;
+    const GateVerdict v = verdict(result, gate);
+    EXPECT_FALSE(v.passed) << gate << " let it pass with ratio " << v.ratio;
+    EXPECT_FALSE(v.detail.empty());
+}
+
+TEST(Gates, PassTheUntouchedOutput) {
+    const CaseResult result = run_right(small_case());
+    EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+    for (const char* gate : {"G1", "G2", "G2.mean", "G3", "G4", "G5.5", "G5.6", "G5.9"})
+        EXPECT_TRUE(verdict(result, gate).passed) << gate;
+    EXPECT_EQ(result.rows, 2 * 2 * 70);
+    EXPECT_EQ(result.elements, 2 * 2 * 70 * 64);
+}
+
+TEST(Gates, G1SeesOneWrongElement) {
+    const CaseResult result = run_spoiled(
+        small_case(), [](const FwdArgs& a) { set_o(a, 1, 0, 13, 5, get_o(a, 1, 0, 13, 5) + 0.05); });
+    expect_failed_by(result, "G1");
+    ASSERT_FALSE(result.worst.empty());
+    EXPECT_EQ(result.worst.front().b, 1);
+    EXPECT_EQ(result.worst.front().h, 0);
+    EXPECT_EQ(result.worst.front().row, 13);
+    EXPECT_EQ(result.worst.front().column, 5);
+    EXPECT_LE(result.worst.size(), 10U);
+}
+
+TEST(Gates, G1SeesNan) {
+    expect_failed_by(run_spoiled(small_case(), [](const FwdArgs& a) { set_o(a, 0, 1, 3, 0, std::nan("")); }),
+                     "G1");
+}
+
+TEST(Gates, G2SeesSmallErrorsEverywhere) {
+    // Each element stays inside its own limit; together they are larger than rounding makes them.
+    std::int64_t n = 0;
+    const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
+        change_every_o(a, [&n](double o) { return o + (++n % 2 == 0 ? 2.5e-4 : -2.5e-4); });
+    });
+    expect_failed_by(result, "G2");
+    EXPECT_TRUE(verdict(result, "G1").passed);
+}
+
+TEST(Gates, G2SeesOneWrongHead) {
+    std::int64_t n = 0;
+    const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
+        for (std::int64_t i = 0; i < a.seqlen_q; ++i)
+            for (std::int64_t c = 0; c < a.hdim_v; ++c)
+                set_o(a, 1, 1, i, c, get_o(a, 1, 1, i, c) + (++n % 2 == 0 ? 2.5e-4 : -2.5e-4));
+    });
+    expect_failed_by(result, "G2");
+    EXPECT_NE(verdict(result, "G2").detail.find("b1 h1"), std::string::npos) << verdict(result, "G2").detail;
+}
+
+TEST(Gates, MeanErrorSeesTruncation) {
+    // One code towards zero in every other element: what a truncating cast does.
+    std::int64_t n = 0;
+    const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
+        for (std::int64_t b = 0; b < a.batch; ++b)
+            for (std::int64_t h = 0; h < a.nhead_q; ++h)
+                for (std::int64_t i = 0; i < a.seqlen_q; ++i)
+                    for (std::int64_t c = 0; c < a.hdim_v; ++c) {
+                        const std::int64_t at = a.o.offset(b, h, i, c);
+                        const std::uint32_t code = load_code(a.o.data, a.o.type, at);
+                        if (++n % 2 == 0 && (code & 0x7FFFU) != 0)
+                            store_code(a.o.data, a.o.type, at, code - 1);
+                    }
+    });
+    expect_failed_by(result, "G2.mean");
+    EXPECT_NE(verdict(result, "G2.mean").detail.find("towards zero"), std::string::npos);
+}
+
+TEST(Gates, G3SeesAWrongLse) {
+    expect_failed_by(run_spoiled(small_case(), [](const FwdArgs& a) { lse_at(a, 0, 1, 69) += 1e-3F; }), "G3");
+}
+
+TEST(Gates, G3SeesAWrongInfinity) {
+    expect_failed_by(run_spoiled(small_case(), [](const FwdArgs& a) { lse_at(a, 1, 1, 0) = -INFINITY; }),
+                     "G3");
+}
+
+TEST(Gates, G4IsReportedAndNeverRequired) {
+    const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) { set_o(a, 0, 0, 0, 0, 3.0); });
+    const GateVerdict g4 = verdict(result, "G4");
+    EXPECT_FALSE(g4.passed);
+    EXPECT_FALSE(g4.failed());
+}
+
+TEST(Gates, RandomBytes) {
+    FwdCase c = small_case();
+    c.p_drop = 0.2;
+    c.dropout_seed = 123;
+    c.store_randval = true;
+    EXPECT_TRUE(verdict(run_right(c), "G5.1").passed);
+    const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
+        static_cast<std::uint8_t*>(a.randval.data)[a.randval.offset(1, 0, 69, 89)] ^= 1U;
+    });
+    expect_failed_by(result, "G5.1");
+    EXPECT_NE(verdict(result, "G5.1").detail.find("row 69 key 89"), std::string::npos);
+}
+
+TEST(Gates, RandomBytesBehindTheMaskAreNotCompared) {
+    FwdCase c = small_case();
+    c.mask = MaskType::top_left;
+    c.window_right = 0;
+    c.p_drop = 0.2;
+    c.store_randval = true;
+    const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
+        static_cast<std::uint8_t*>(a.randval.data)[a.randval.offset(0, 0, 0, 60)] ^= 1U;
+    });
+    EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+}
+
+FwdCase case_with_empty_rows() {
+    FwdCase c = small_case();
+    c.seqlen_q = {90};
+    c.seqlen_k = {70};
+    c.mask = MaskType::bottom_right;
+    c.window_right = 0;
+    return c;
+}
+
+TEST(Gates, EmptyRowsAreExactlyZero) {
+    EXPECT_TRUE(verdict(run_right(case_with_empty_rows()), "G5.2").passed);
+    // −0 is not +0, and nothing is small enough.
+    expect_failed_by(
+        run_spoiled(case_with_empty_rows(), [](const FwdArgs& a) { set_o(a, 0, 0, 2, 7, -0.0); }), "G5.2");
+    expect_failed_by(
+        run_spoiled(case_with_empty_rows(), [](const FwdArgs& a) { set_o(a, 0, 0, 2, 7, 0x1p-24); }), "G5.2");
+    expect_failed_by(
+        run_spoiled(case_with_empty_rows(), [](const FwdArgs& a) { lse_at(a, 0, 0, 2) = -1e30F; }), "G5.2");
+}
+
+TEST(Gates, SingleKeyRowsAreCopiesOfV) {
+    FwdCase c = small_case();
+    c.mask = MaskType::top_left;
+    c.window_right = 0;
+    EXPECT_TRUE(verdict(run_right(c), "G5.3").passed);
+    const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
+        const std::int64_t at = a.o.offset(1, 1, 0, 9);
+        store_code(a.o.data, a.o.type, at, load_code(a.o.data, a.o.type, at) ^ 1U);
+    });
+    expect_failed_by(result, "G5.3");
+}
+
+TEST(Gates, EdgeRowsAreCopiesOfTheWinningKey) {
+    for (const Fill fill : {Fill::edge_last, Fill::edge_first}) {
+        FwdCase c = small_case();
+        c.fill = fill;
+        EXPECT_TRUE(verdict(run_right(c), "exact").passed);
+        const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
+            const std::int64_t at = a.o.offset(0, 1, 40, 63);
+            store_code(a.o.data, a.o.type, at, load_code(a.o.data, a.o.type, at) ^ 1U);
+        });
+        expect_failed_by(result, "exact");
+    }
+}
+
+TEST(Gates, WritesOutsideTheOutputs) {
+    const auto o_code = [](const FwdArgs& a, std::int64_t element) {
+        store_code(a.o.data, a.o.type, element, 0x3C00U);
+    };
+    // Between two rows, in the guard in front, in the guard behind.
+    const CaseResult between =
+        run_spoiled(small_case(), [&](const FwdArgs& a) { o_code(a, a.o.offset(0, 0, 3, 64)); });
+    expect_failed_by(between, "G5.5");
+    EXPECT_NE(between.message.find("between logical elements"), std::string::npos) << between.message;
+    const CaseResult before = run_spoiled(small_case(), [&](const FwdArgs& a) { o_code(a, -1); });
+    expect_failed_by(before, "G5.5");
+    EXPECT_NE(before.message.find("element -1 (guard before)"), std::string::npos) << before.message;
+    const CaseResult after =
+        run_spoiled(small_case(), [&](const FwdArgs& a) { o_code(a, 2 * a.o.batch_stride); });
+    expect_failed_by(after, "G5.5");
+    EXPECT_NE(after.message.find("guard after"), std::string::npos) << after.message;
+}
+
+TEST(Gates, WritesToAnInput) {
+    const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) {
+        const std::int64_t at = a.k.offset(0, 0, 5, 5);
+        store_code(a.k.data, a.k.type, at, load_code(a.k.data, a.k.type, at) ^ 1U);
+    });
+    EXPECT_FALSE(verdict(result, "G5.5").passed);
+    EXPECT_NE(verdict(result, "G5.5").detail.find("an input was written"), std::string::npos);
+}
+
+TEST(Gates, ResultsThatDependOnPadding) {
+    // The last stored element depends on the padding behind it; with NaN there it would show anyway, so the kernel
+    // looks at one bit only.
+    const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) {
+        const std::uint32_t padding = load_code(a.v.data, a.v.type, a.v.offset(0, 0, 0, a.hdim_v));
+        const std::int64_t at = a.o.offset(0, 0, 0, 0);
+        store_code(a.o.data, a.o.type, at, (load_code(a.o.data, a.o.type, at) & ~1U) | (padding >> 1U & 1U));
+    });
+    EXPECT_FALSE(verdict(result, "G5.6").passed) << result.message;
+    EXPECT_NE(verdict(result, "G5.6").detail.find("depends on padding"), std::string::npos);
+}
+
+TEST(Gates, ResultsThatDifferFromRunToRun) {
+    int runs = 0;
+    const CaseResult result = run_spoiled(small_case(), [&runs](const FwdArgs& a) {
+        const std::int64_t at = a.o.offset(0, 0, 0, 0);
+        store_code(a.o.data, a.o.type, at,
+                   (load_code(a.o.data, a.o.type, at) & ~1U) | (static_cast<unsigned>(runs++) & 1U));
+    });
+    // Two runs in different memory, then a third that decides whose fault the difference is: it equals the first.
+    EXPECT_FALSE(verdict(result, "G5.6").passed && verdict(result, "G5.7").passed);
+    FwdCase three = small_case();
+    three.repeats = 3;
+    runs = 0;
+    const CaseResult unstable = run_spoiled(three, [&runs](const FwdArgs& a) {
+        const std::int64_t at = a.o.offset(0, 0, 0, 0);
+        store_code(a.o.data, a.o.type, at,
+                   (load_code(a.o.data, a.o.type, at) & ~3U) | (static_cast<unsigned>(runs++) & 3U));
+    });
+    EXPECT_FALSE(verdict(unstable, "G5.7").passed);
+    EXPECT_NE(verdict(unstable, "G5.7").detail.find("two identical runs differ"), std::string::npos);
+}
+
+TEST(Gates, UnwrittenOutputIsNotFinite) {
+    const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) {
+        store_code(a.o.data, a.o.type, a.o.offset(1, 1, 69, 63), poison_code(a.o.type, Poison::nan));
+    });
+    expect_failed_by(result, "G5.9");
+}
+
+TEST(Gates, HugeDataIsJudgedByItsFiniteness) {
+    FwdCase c = small_case();
+    c.fill = Fill::huge;
+    EXPECT_EQ(run_right(c).outcome, Outcome::passed);
+    expect_failed_by(run_spoiled(c, [](const FwdArgs& a) { set_o(a, 0, 0, 0, 0, INFINITY); }), "G5.9");
+}
+
+TEST(Gates, EightBitOutputsCountCodes) {
+    FwdCase c = small_case();
+    c.data_type = DataType::fp8;
+    c.scale_o = 16.0;
+    EXPECT_EQ(run_right(c).outcome, Outcome::passed);
+    expect_failed_by(
+        run_spoiled(c, [](const FwdArgs& a) { set_o(a, 0, 0, 0, 0, get_o(a, 0, 0, 0, 0) > 0 ? -240 : 240); }),
+        "G1");
+}
+
+TEST(Mistrusted, AllZeroOutput) {
+    const CaseResult result =
+        run_spoiled(small_case(), [](const FwdArgs& a) { change_every_o(a, [](double) { return 0.0; }); });
+    EXPECT_EQ(result.outcome, Outcome::mistrusted);
+    EXPECT_NE(result.message.find("zero"), std::string::npos);
+}
+
+TEST(Patterns, AreNamed) {
+    const auto pattern =
+        [](const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& wrong) {
+            return run_spoiled(small_case(),
+                               [&](const FwdArgs& a) {
+                                   for (std::int64_t b = 0; b < a.batch; ++b)
+                                       for (std::int64_t h = 0; h < a.nhead_q; ++h)
+                                           for (std::int64_t i = 0; i < a.seqlen_q; ++i)
+                                               for (std::int64_t c = 0; c < a.hdim_v; ++c)
+                                                   if (wrong(b, h, i, c))
+                                                       set_o(a, b, h, i, c, get_o(a, b, h, i, c) + 1.0);
+                               })
+                .pattern;
+        };
+    using I = std::int64_t;
+    EXPECT_NE(pattern([](I, I, I i, I) { return i == 69; }).find("only the last query row"),
+              std::string::npos);
+    EXPECT_NE(pattern([](I, I, I, I c) { return c >= 48; }).find("only columns from 48 on"),
+              std::string::npos);
+    EXPECT_NE(pattern([](I, I h, I, I) { return h == 1; }).find("only head 1 of 2"), std::string::npos);
+    EXPECT_NE(pattern([](I b, I, I, I) { return b == 0; }).find("only entry 0 of 2"), std::string::npos);
+    EXPECT_NE(pattern([](I, I, I i, I) { return i >= 32 && i < 64; }).find("whole tiles of 32"),
+              std::string::npos);
+    EXPECT_NE(pattern([](I, I, I, I) { return true; }).find("everywhere"), std::string::npos);
+}
+
+} // namespace
+} // namespace fmha::harness::test
