@@ -1,0 +1,199 @@
+/* C interface of the FMHA dispatcher.
+ *
+ * Every structure begins with its size and version: set them with the FMHA_INIT macro (or to sizeof and
+ * FMHA_ABI_VERSION) and zero the rest; zero is the default of every field unless its comment says otherwise. Every
+ * function returns a status; the sentence that explains it is fmha_last_error(context). A context is used by
+ * one thread at a time; several contexts are independent of each other.
+ *
+ * Strides are 64-bit element counts. Which memory a pointer belongs to is part of the function's name: host
+ * entry points take addresses of this process, device entry points addresses of the device. */
+#ifndef FMHA_FMHA_H
+#define FMHA_FMHA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FMHA_API __attribute__((visibility("default")))
+#else
+#define FMHA_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FMHA_ABI_VERSION 1u
+
+/* Zeroes a structure and states its size and version. */
+#define FMHA_INIT(Type) ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION})
+
+typedef struct fmha_context fmha_context;
+
+typedef enum fmha_status {
+    FMHA_OK = 0,
+    FMHA_BAD_ARGUMENT = 1, /* null pointer, wrong size or version, unknown enumerator */
+    FMHA_BAD_PROBLEM = 2,  /* the problem breaks a rule; fmha_last_rule names it */
+    FMHA_NO_KERNEL = 3,    /* valid problem without a kernel; the error explains the nearest ones */
+    FMHA_UNSUPPORTED = 4,  /* the target cannot execute this */
+    FMHA_NO_MEMORY = 5,
+    FMHA_INTERNAL = 6
+} fmha_status;
+
+typedef enum fmha_data_type {
+    FMHA_FP32 = 0,
+    FMHA_FP16 = 1,
+    FMHA_BF16 = 2,
+    FMHA_FP8 = 3,
+    FMHA_BF8 = 4,
+    FMHA_FP8BF16 = 5,
+    FMHA_FP8FP32 = 6,
+    FMHA_MXFP8 = 7,
+    FMHA_MXFP4 = 8
+} fmha_data_type;
+
+typedef enum fmha_mode { FMHA_BATCH = 0, FMHA_GROUP = 1 } fmha_mode;
+typedef enum fmha_v_layout { FMHA_V_ROW = 0, FMHA_V_COLUMN = 1 } fmha_v_layout;
+
+typedef enum fmha_mask {
+    FMHA_NO_MASK = 0,
+    FMHA_TOP_LEFT = 1,
+    FMHA_BOTTOM_RIGHT = 2,
+    FMHA_WINDOW_GENERIC = 3
+} fmha_mask;
+
+typedef enum fmha_bias { FMHA_NO_BIAS = 0, FMHA_ELEMENTWISE = 1, FMHA_ALIBI = 2 } fmha_bias;
+
+typedef enum fmha_qscale {
+    FMHA_NO_SCALE = 0,
+    FMHA_PERTENSOR = 1,
+    FMHA_BLOCKSCALE = 2,
+    FMHA_MX = 4
+} fmha_qscale;
+
+/* A strided tensor, indexed (batch, head, row, column). Rows are sequence positions, columns channels (keys for
+ * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode the batch stride is 0 and
+ * rows are packed. data = NULL means absent. */
+typedef struct fmha_tensor {
+    void* data;
+    int64_t batch_stride;
+    int64_t head_stride;
+    int64_t row_stride;
+    int64_t col_stride;
+} fmha_tensor;
+
+typedef struct fmha_context_options {
+    uint32_t size;
+    uint32_t version;
+    const char* arch; /* "gfx950", "gfx942", ...; required */
+} fmha_context_options;
+
+/* Forward attention. Element types follow from data_type and the context's architecture. */
+typedef struct fmha_fwd_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t data_type; /* fmha_data_type */
+    int32_t mode;      /* fmha_mode */
+    int32_t v_layout;  /* fmha_v_layout */
+    int32_t mask_type; /* fmha_mask */
+    int32_t bias_type; /* fmha_bias */
+    int32_t qscale;    /* fmha_qscale */
+    int64_t batch;
+    int64_t nhead_q;
+    int64_t nhead_k;
+    int64_t seqlen_q; /* batch mode: allocated lengths; ignored as lengths in group mode */
+    int64_t seqlen_k;
+    int64_t max_seqlen_q; /* required in group mode */
+    int64_t max_seqlen_k;
+    int64_t min_seqlen_q;
+    int64_t hdim_q;
+    int64_t hdim_v;
+    int64_t window_left; /* negative = unbounded; with FMHA_WINDOW_GENERIC literal y - 1 and x - 1 */
+    int64_t window_right;
+    int64_t sink_size;
+    fmha_tensor q;
+    fmha_tensor k;
+    fmha_tensor v;
+    fmha_tensor o;
+    fmha_tensor lse;     /* fp32 output, columns unused; NULL = not wanted */
+    fmha_tensor bias;    /* with FMHA_ELEMENTWISE */
+    fmha_tensor randval; /* uint8 output; NULL = not wanted */
+    fmha_tensor q_descale;
+    fmha_tensor k_descale;
+    fmha_tensor v_descale;
+    const int32_t* seqstart_q; /* [batch + 1], group mode */
+    const int32_t* seqstart_k;
+    const int32_t*
+        seqlen_q_array; /* [batch] logical lengths, or cumulative ones below; never both on a side */
+    const int32_t* seqlen_k_array;
+    const int32_t* cu_seqlen_q; /* [batch + 1] */
+    const int32_t* cu_seqlen_k;
+    const float* alibi_slopes; /* [nhead_q], or [batch, nhead_q] with alibi_stride = nhead_q */
+    int64_t alibi_stride;
+    const float* sink_logit;    /* [nhead_q] */
+    int64_t block_scale_size_q; /* 0 = 128 */
+    int64_t block_scale_size_k;
+    const int32_t* block_scale_seqstart_q;
+    const int32_t* block_scale_seqstart_k;
+    uint64_t dropout_seed;
+    uint64_t dropout_offset;
+    float scale_s;         /* 0 = 1 / sqrt(hdim_q) */
+    float scale_o;         /* 0 = 1 */
+    float logits_soft_cap; /* 0 = off */
+    float p_drop;          /* 0 = off */
+} fmha_fwd_args;
+
+/* What a call decided and measured. */
+typedef struct fmha_run_info {
+    uint32_t size;
+    uint32_t version;
+    int64_t workspace_bytes;
+    double milliseconds; /* of the launch, 0 for a plan */
+    char kernel[512];    /* name of the kernel, NUL-terminated, cut if longer */
+} fmha_run_info;
+
+/* Version of this interface that the library implements. */
+FMHA_API uint32_t fmha_abi_version(void);
+
+/* Creates a context for an architecture. Unless memory is short, *context is set also when the call fails, so that
+ * fmha_last_error can tell why; destroy it in any case. */
+FMHA_API fmha_status fmha_create(const fmha_context_options* options, fmha_context** context);
+FMHA_API void fmha_destroy(fmha_context* context);
+
+/* Number of kernels that the context can choose from; 0 for NULL. */
+FMHA_API int64_t fmha_kernel_count(const fmha_context* context);
+
+/* Sentence of the last failed call on this context, empty after a successful one. Valid until the next call. */
+FMHA_API const char* fmha_last_error(const fmha_context* context);
+/* Id of the rule that the last call broke ("N-3"), empty when there is none. */
+FMHA_API const char* fmha_last_rule(const fmha_context* context);
+
+/* Which kernel would run. Looks at pointers only to see whether they are NULL. */
+FMHA_API fmha_status fmha_plan_fwd(fmha_context* context, const fmha_fwd_args* args, fmha_run_info* info);
+
+/* Runs on the host target; every pointer is host memory. info may be NULL. Returns when all outputs are written. */
+FMHA_API fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, fmha_run_info* info);
+
+/* Runs on a device; every tensor and array pointer is device memory. Without a device target in this library the
+ * answer is FMHA_UNSUPPORTED. stream is the runtime's stream handle. */
+FMHA_API fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args, void* stream,
+                                         fmha_run_info* info);
+
+/* One member of a structure of this interface. */
+typedef struct fmha_field_layout {
+    const char* name;
+    uint64_t offset;
+    uint64_t size;
+} fmha_field_layout;
+
+/* The library's own layout of "fmha_tensor", "fmha_context_options", "fmha_fwd_args" or "fmha_run_info": fills up
+ * to `capacity` members in order of offset, sets *struct_size, and returns the number of members, 0 for an
+ * unknown name. For bindings that mirror the structures. */
+FMHA_API uint64_t fmha_layout(const char* structure, fmha_field_layout* fields, uint64_t capacity,
+                              uint64_t* struct_size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/problem.hpp"
+
+namespace fmha {
+
+/// The problem that a call poses: its traits, which are a Signature as they stand, plus sizes and the presence of
+/// pointers. Flags that a pointer or value decides (LSE, random bytes, sinks, dropout, soft-cap, bias) come from
+/// the arguments. Not validated.
+Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName& arch);
+
+/// Arguments that pose this problem, with a placeholder address wherever a pointer must be present: what remains
+/// is to set pointers, strides and values. `problem_of` gives the problem back.
+FwdArgs skeleton_of(const Problem& problem);
+
+/// Value rules that a problem does not show: p_drop (D-1), the soft-cap (C-1), scales. Throws ProblemError.
+void validate_values(const FwdArgs& args);
+
+} // namespace fmha

@@ -1,0 +1,17 @@
+# The library shows the functions of fmha.h, all under one version, and nothing else.
+execute_process(COMMAND ${NM} --dynamic --defined-only --with-symbol-versions ${LIBRARY}
+  OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" lines "${listing}")
+set(functions 0)
+foreach(line IN LISTS lines)
+  if(line STREQUAL "" OR line MATCHES " A FMHA_1")
+    continue()
+  elseif(line MATCHES " T fmha_[a-z_]+@@FMHA_1$")
+    math(EXPR functions "${functions} + 1")
+  else()
+    message(FATAL_ERROR "exported without being part of the interface: ${line}")
+  endif()
+endforeach()
+if(NOT functions EQUAL 10)
+  message(FATAL_ERROR "expected 10 exported functions, found ${functions}")
+endif()

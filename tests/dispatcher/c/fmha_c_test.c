@@ -1,0 +1,160 @@
+/* A C17 program that uses the installed interface and nothing else. Exits with the number of failed checks. */
+#include <fmha/fmha.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                  \
+            ++failures;                                                                                      \
+        }                                                                                                    \
+    } while (0)
+
+enum { rows = 3, keys = 4, dim = 8 };
+
+static fmha_tensor packed(void* data, int64_t length, int64_t width) {
+    const fmha_tensor tensor = {data, length * width, length * width, width, 1};
+    return tensor;
+}
+
+/* One head with the queries, keys and values of the specification's worked example in channel 0. */
+struct example {
+    float q[rows * dim], k[keys * dim], v[keys * dim], o[rows * dim], lse[rows];
+    fmha_fwd_args args;
+};
+
+static void set_up(struct example* e) {
+    static const float q[rows] = {1, 2, -1}, k[keys] = {1, 0, -1, 2}, v[keys] = {1, 2, 4, -8};
+    memset(e, 0, sizeof *e);
+    for (int i = 0; i < rows; ++i) e->q[i * dim] = q[i];
+    for (int j = 0; j < keys; ++j) e->k[j * dim] = k[j], e->v[j * dim] = v[j];
+    e->args = FMHA_INIT(fmha_fwd_args);
+    e->args.data_type = FMHA_FP32;
+    e->args.batch = e->args.nhead_q = e->args.nhead_k = 1;
+    e->args.seqlen_q = rows;
+    e->args.seqlen_k = keys;
+    e->args.hdim_q = e->args.hdim_v = dim;
+    e->args.window_left = e->args.window_right = -1;
+    e->args.scale_s = 1.0F;
+    e->args.q = packed(e->q, rows, dim);
+    e->args.k = packed(e->k, keys, dim);
+    e->args.v = packed(e->v, keys, dim);
+    e->args.o = packed(e->o, rows, dim);
+    e->args.lse = packed(e->lse, rows, 1);
+}
+
+static int near(float value, double expected) {
+    return fabs((double)value - expected) <= 2e-5 * fabs(expected);
+}
+
+static void known_answers(fmha_context* context) {
+    struct example e;
+    fmha_run_info info = FMHA_INIT(fmha_run_info);
+    set_up(&e);
+    CHECK(fmha_run_fwd_host(context, &e.args, &info) == FMHA_OK);
+    CHECK(strcmp(fmha_last_error(context), "") == 0);
+    CHECK(near(e.o[0], -4.61190821) && near(e.o[dim], -6.76231966) && near(e.o[2 * dim], 2.88009817));
+    CHECK(near(e.lse[0], 2.44018970) && near(e.lse[1], 4.14507794) && near(e.lse[2], 1.44018970));
+    CHECK(strstr(info.kernel, "fp32") != NULL);
+    CHECK(info.milliseconds > 0.0);
+
+    set_up(&e);
+    e.args.mask_type = FMHA_TOP_LEFT;
+    e.args.window_right = 0;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    CHECK(near(e.o[0], 1.0) && near(e.o[dim], 1.11920292) && near(e.o[2 * dim], 3.24045134));
+    CHECK(near(e.lse[1], 2.12692801));
+}
+
+static void refusals(fmha_context* context) {
+    struct example e;
+    fmha_run_info info = FMHA_INIT(fmha_run_info);
+    set_up(&e);
+    e.args.nhead_q = 3;
+    e.args.nhead_k = 2;
+    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "H-1") == 0);
+    CHECK(strstr(fmha_last_error(context), "not a multiple") != NULL);
+
+    set_up(&e);
+    e.args.p_drop = 1.0F;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "D-1") == 0);
+
+    set_up(&e);
+    e.args.hdim_q = 512;
+    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_NO_KERNEL);
+    CHECK(strstr(fmha_last_error(context), "hdim_q is 512") != NULL);
+
+    set_up(&e);
+    e.args.size -= 4;
+    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "args.size") != NULL);
+
+    set_up(&e);
+    e.args.version = 7;
+    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+
+    set_up(&e);
+    e.args.data_type = 99;
+    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+
+    set_up(&e);
+    e.args.v.data = NULL;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "v.data") != NULL);
+
+    set_up(&e);
+    CHECK(fmha_run_fwd_device(context, &e.args, NULL, NULL) == FMHA_UNSUPPORTED);
+    CHECK(fmha_run_fwd_host(context, NULL, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_run_fwd_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+}
+
+static void contexts(void) {
+    fmha_context_options options = FMHA_INIT(fmha_context_options);
+    fmha_context* context = NULL;
+    options.arch = "0";
+    CHECK(fmha_create(&options, &context) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "gfx950") != NULL); /* the known architectures are listed */
+    CHECK(fmha_kernel_count(context) == 0);
+    struct example e;
+    set_up(&e);
+    CHECK(fmha_plan_fwd(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    fmha_destroy(context);
+    CHECK(fmha_create(&options, NULL) == FMHA_BAD_ARGUMENT);
+    fmha_destroy(NULL);
+}
+
+static void layouts(void) {
+    fmha_field_layout fields[64];
+    uint64_t size = 0;
+    const uint64_t count = fmha_layout("fmha_fwd_args", fields, 64, &size);
+    CHECK(size == sizeof(fmha_fwd_args));
+    CHECK(count > 0 && fields[count - 1].offset + fields[count - 1].size == sizeof(fmha_fwd_args));
+    for (uint64_t i = 0; i < count; ++i) {
+        if (strcmp(fields[i].name, "lse") == 0) CHECK(fields[i].offset == offsetof(fmha_fwd_args, lse));
+        if (strcmp(fields[i].name, "p_drop") == 0) CHECK(fields[i].offset == offsetof(fmha_fwd_args, p_drop));
+    }
+    CHECK(fmha_layout("fmha_run_info", NULL, 0, &size) == 5 && size == sizeof(fmha_run_info));
+    CHECK(fmha_layout("nonsense", fields, 64, &size) == 0);
+}
+
+int main(void) {
+    CHECK(fmha_abi_version() == FMHA_ABI_VERSION);
+    fmha_context_options options = FMHA_INIT(fmha_context_options);
+    options.arch = "gfx950";
+    fmha_context* context = NULL;
+    CHECK(fmha_create(&options, &context) == FMHA_OK);
+    CHECK(fmha_kernel_count(context) > 10000);
+    known_answers(context);
+    refusals(context);
+    fmha_destroy(context);
+    contexts();
+    layouts();
+    return failures;
+}
