@@ -99,11 +99,15 @@ class VerifyCommand final : public Command {
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");
         options.flag("--list", list_, "Print the names of the cases and run nothing");
+        options.flag(
+            "--pairs", pairs_,
+            "Print how often the covering arrays of the cases have each pair of features, and run nothing");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 
     int run(const Streams& streams) override {
         check_numbers();
+        if (pairs_) return print_pairs(streams);
         const std::vector<FwdCase> cases = chosen_cases();
         if (list_) {
             for (const auto& c : cases) fmt::print(streams.out, "{}\n", c.id);
@@ -133,11 +137,27 @@ class VerifyCommand final : public Command {
         if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
     }
 
-    std::vector<FwdCase> chosen_cases() const {
+    harness::LoadOptions load_options() const {
         harness::LoadOptions load{.root = root_, .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = family_;
         load.run_seed = seed_;
-        auto cases = harness::load_cases(cases_, load);
+        return load;
+    }
+
+    /// An empty cell is a check that failed.
+    int print_pairs(const Streams& streams) const {
+        const auto tables = harness::pair_tables(cases_, load_options());
+        if (tables.empty()) throw InputError("--pairs: none of the case files has a cover");
+        bool complete = true;
+        for (const auto& [stem, table] : tables) {
+            fmt::print(streams.out, "{}\n\n{}", stem, table.to_text());
+            complete = complete && table.empty_cells() == 0;
+        }
+        return complete ? all_well : check_failed;
+    }
+
+    std::vector<FwdCase> chosen_cases() const {
+        auto cases = harness::load_cases(cases_, load_options());
         if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
         return cases;
     }
@@ -226,7 +246,7 @@ class VerifyCommand final : public Command {
     std::optional<std::uint64_t> seed_;
     std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,
                  not_run_budget_ = 0, memory_gib_ = 8;
-    bool list_ = false;
+    bool list_ = false, pairs_ = false;
 };
 
 } // namespace
