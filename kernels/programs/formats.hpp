@@ -22,7 +22,7 @@ struct Format {
     bool saturates = false;    ///< conversions clamp to ±largest (T-5)
 };
 
-constexpr Format format_of(ElementType type) {
+FMHA_DEVICE constexpr Format format_of(ElementType type) {
     switch (type) {
     case ElementType::fp16:
         return {10, 5, 15, 65504.0F, true, false, false};
@@ -47,12 +47,12 @@ constexpr Format format_of(ElementType type) {
 }
 
 /// 2^n for −126 ≤ n ≤ 127.
-constexpr float power_of_two(int n) {
+FMHA_DEVICE constexpr float power_of_two(int n) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(n + 127) << 23U);
 }
 
 /// Value of a code of a format with at most 16 bits.
-constexpr float decode(std::uint32_t code, const Format& format) {
+FMHA_DEVICE constexpr float decode(std::uint32_t code, const Format& format) {
     const auto mantissa_mask = (1U << static_cast<unsigned>(format.mantissa_bits)) - 1U;
     const auto exponent_mask = (1U << static_cast<unsigned>(format.exponent_bits)) - 1U;
     const std::uint32_t mantissa = code & mantissa_mask;
@@ -79,7 +79,7 @@ constexpr float decode(std::uint32_t code, const Format& format) {
 }
 
 /// 2^(code − 127); 0xFF is NaN (table 2.1).
-constexpr float decode_e8m0(std::uint32_t code) {
+FMHA_DEVICE constexpr float decode_e8m0(std::uint32_t code) {
     if (code == 0xFFU) return std::numeric_limits<float>::quiet_NaN();
     return std::bit_cast<float>(code == 0 ? 0x00400000U : code << 23U);
 }

@@ -47,8 +47,10 @@ struct RandomSquares {
     }
 
     /// Where byte `r` of `lane` belongs inside the square.
-    static constexpr int row_of(int lane, int r) { return 16 * (r / 8) + 8 * (lane / 32) + r % 8; }
-    static constexpr int key_of(int lane) { return lane % 32; }
+    FMHA_DEVICE static constexpr int row_of(int lane, int r) {
+        return 16 * (r / 8) + 8 * (lane / 32) + r % 8;
+    }
+    FMHA_DEVICE static constexpr int key_of(int lane) { return lane % 32; }
 };
 
 /// Dropout of one (entry, head) (D-1, D-2).

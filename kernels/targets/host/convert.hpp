@@ -11,7 +11,7 @@ namespace fmha::host_target {
 /// dst[i] = element offset + i·stride of `tensor`, decoded. Strides are in elements; fp4 is packed (T-2).
 void read_line(float* dst, const TensorView& tensor, std::int64_t offset, std::int64_t stride, int count);
 
-/// Element offset + i·stride of `tensor` = rd(src[i]) (T-5).
+/// Element offset + i·stride of `tensor` = rd(src[i]) (T-5); any type but fp4, which no output has.
 void write_line(const float* src, const TensorView& tensor, std::int64_t offset, std::int64_t stride,
                 int count);
 
