@@ -14,6 +14,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Weights this small are where binary64's exponential ends; the oracles may drop them at different points.
 constexpr double underflow = 1e-290;
 
+/// Not infinity: times a sum of nothing it must give nothing.
+constexpr double unbounded = std::numeric_limits<double>::max();
+
 double square(double x) {
     return x * x;
 }
@@ -40,7 +43,7 @@ KernelNumerics kernel_numerics(const ElementTypes& types, double p_prescale) {
 }
 
 double strict_growth(double n, double u) {
-    return n * u < 1.0 ? n * u / (1.0 - n * u) : infinity;
+    return n * u < 1.0 ? n * u / (1.0 - n * u) : unbounded;
 }
 
 double probable_growth(double n, double u) {
@@ -68,7 +71,9 @@ RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row
 }
 
 double RowBound::error(Eigen::Index c) const {
-    return rows_.weighted_abs(row_, c) * relative_ + p_floor_ * rows_.abs_v(row_, c);
+    // A row without weight has no relative error, however large (even infinite) that of its scores is.
+    const double weighted = rows_.weighted_abs(row_, c);
+    return (weighted > 0.0 ? weighted * relative_ : 0.0) + p_floor_ * rows_.abs_v(row_, c);
 }
 
 double RowBound::limit(Eigen::Index c) const {

@@ -7,7 +7,7 @@
 /// The limits of tolerances B.1 to B.4 as pure functions of a reference result with companions.
 namespace fmha::reference {
 
-/// γ(n) = n·u/(1 − n·u); infinite when n·u ≥ 1.
+/// γ(n) = n·u/(1 − n·u); the largest double when n·u ≥ 1.
 double strict_growth(double n, double u);
 /// γ̃(n) = expm1(8√n·u + n·u²).
 double probable_growth(double n, double u);

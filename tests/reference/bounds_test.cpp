@@ -15,7 +15,7 @@ using test::RandomProblem;
 
 TEST(Growth, FollowsItsFormulas) {
     EXPECT_DOUBLE_EQ(strict_growth(100, 0x1p-24), 100 * 0x1p-24 / (1 - 100 * 0x1p-24));
-    EXPECT_EQ(strict_growth(8192, 0x1p-13), std::numeric_limits<double>::infinity());
+    EXPECT_EQ(strict_growth(8192, 0x1p-13), std::numeric_limits<double>::max());
     EXPECT_DOUBLE_EQ(probable_growth(400, 0x1p-24), std::expm1(160 * 0x1p-24 + 400 * 0x1p-48));
     KernelNumerics kernel;
     EXPECT_EQ(accumulation_growth(400, kernel), probable_growth(400, 0x1p-24));
@@ -100,6 +100,14 @@ TEST_F(TwoKeys, NormalisedCastsKeepTheWholeFloor) {
     kernel_.normalised_p = true;
     const ForwardRows normalised = compute(Oracle::matrix);
     EXPECT_NEAR(RowBound(normalised, 0).error(0) - divided, 12.0 - 12.0 / (4.0 / 3.0), 1e-5);
+}
+
+TEST_F(TwoKeys, WithoutWeightHaveAFiniteLimitWhateverTheScores) {
+    v_ = {0.0F, 0.0F};
+    kernel_.u_a = 0.5;
+    const ForwardRows rows = compute(Oracle::matrix);
+    ASSERT_GT(rows.eta(0), 1e300);
+    EXPECT_EQ(RowBound(rows, 0).error(0), 0.0);
 }
 
 TEST(CodeDistance, IsOnePlusTheErrorInSteps) {
