@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 namespace fmha::catalog {
 
@@ -29,9 +28,9 @@ void check(const Request& request) {
     if (request.targets.empty()) throw InputError("enumerate: at least one architecture is needed");
     if ((request.rules == RuleSet::ck || request.rules == RuleSet::house) &&
         (request.sweep || request.exhaustive))
-        throw InputError(
-            fmt::format("sweep configurations and exhaustive mode apply to claim, stored and sweep, not to {}",
-                        to_string(request.rules)));
+        throw InputError(fmt::format(
+            "sweep configurations and exhaustive mode apply to claim, stored and sweep, not to {}",
+            to_string(request.rules)));
     if (request.rules == RuleSet::ck) return;
     const auto refuse = [&](bool set, std::string_view option) {
         if (set)
@@ -45,34 +44,55 @@ void check(const Request& request) {
     refuse(request.masks != MaskVocabulary::simplified, "a mask vocabulary");
 }
 
-std::set<std::string_view> tokens_of(std::string_view name) {
-    std::set<std::string_view> tokens;
-    while (!name.empty()) {
+using Tokens = std::vector<std::string_view>;
+
+/// Splits a name at its underscores into `tokens`.
+void split(std::string_view name, Tokens& tokens) {
+    tokens.clear();
+    for (;;) {
         const std::size_t end = name.find('_');
-        tokens.insert(name.substr(0, end));
-        if (end == std::string_view::npos) break;
+        tokens.push_back(name.substr(0, end));
+        if (end == std::string_view::npos) return;
         name.remove_prefix(end + 1);
     }
-    return tokens;
 }
 
-/// The listed name that shares most tokens with `name`.
-std::string nearest_name(const arch::ArchSet& archs, const Request& request, std::string_view name) {
-    const std::set<std::string_view> wanted = tokens_of(name);
-    std::string best;
-    std::size_t best_shared = 0;
+bool contains(const Tokens& tokens, std::string_view token) {
+    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+Tokens without(const Tokens& tokens, const Tokens& others) {
+    Tokens rest;
+    for (const std::string_view token : tokens)
+        if (!contains(others, token) && !contains(rest, token)) rest.push_back(token);
+    return rest;
+}
+
+/// For a name that no table entry produces: the listed name that shares most tokens, and what tells them apart.
+void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Why& answer) {
+    Tokens wanted;
+    Tokens tokens;
+    split(answer.name, wanted);
+    std::size_t best_shared = wanted.size() / 2; // less is no neighbour
     std::string shown;
     enumerate(archs, request, [&](const KernelConfig& config) {
         shown.clear();
         append_name({request.rules, request.masks}, config, shown);
-        const std::set<std::string_view> tokens = tokens_of(shown);
+        split(shown, tokens);
         const auto shared = static_cast<std::size_t>(std::count_if(
-            tokens.begin(), tokens.end(), [&](std::string_view t) { return wanted.count(t) > 0; }));
+            tokens.begin(), tokens.end(), [&](std::string_view token) { return contains(wanted, token); }));
         if (shared <= best_shared) return;
         best_shared = shared;
-        best = shown;
+        answer.nearest = shown;
     });
-    return best;
+    if (answer.nearest.empty()) return;
+    split(answer.nearest, tokens);
+    // The sentence leaves the neighbour's name out, so that names with one cause share one sentence.
+    answer.steps.push_back(
+        {WhyStep::Kind::table, "tables",
+         fmt::format("no entry gives \"{}\"; the nearest listed name has \"{}\" there",
+                     fmt::join(without(wanted, tokens), " "), fmt::join(without(tokens, wanted), " ")),
+         true});
 }
 
 } // namespace
@@ -115,7 +135,7 @@ Why why(const arch::ArchSet& archs, const Request& request, std::string_view nam
             answer.config = config;
         });
     }
-    if (!answer.config) answer.nearest = nearest_name(archs, request, name);
+    if (!answer.config) compare_with_nearest(archs, request, answer);
     return answer;
 }
 

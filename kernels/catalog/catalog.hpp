@@ -36,7 +36,7 @@ struct Request {
     std::vector<ArchName> targets; ///< at least one; order matters to `ck`
     Profile profile;
     MaskVocabulary masks = MaskVocabulary::simplified;
-    std::vector<int> optdim; ///< query head dimensions to keep; empty = all
+    std::vector<int> optdim; ///< query head dimensions to keep; empty, or -1 alone = all
     FamilySet families;
     /// `ck`: upstream's glob patterns, one per API family, over names without architecture suffix. An empty
     /// one accepts all; `@` separates the patterns of an API with several families (README of this folder).

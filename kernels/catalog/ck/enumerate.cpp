@@ -22,7 +22,7 @@ bool passes(std::span<const Rule* const> rules, const KernelConfig& candidate) {
 }
 
 bool request_keeps(const Request& request, const Filters& filters, const KernelConfig& candidate) {
-    return filters.optdim_keeps(candidate.signature.hdim_q) &&
+    return optdim_keeps(request, candidate.signature.hdim_q) &&
            keeps(request.profile, request.masks, candidate) && filters.glob_keeps(candidate);
 }
 

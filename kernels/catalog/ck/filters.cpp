@@ -4,8 +4,6 @@
 #include "kernels/catalog/glob.hpp"
 #include "kernels/catalog/tables/walk.hpp"
 
-#include <algorithm>
-
 namespace fmha::catalog::ck {
 
 using namespace tables;
@@ -29,7 +27,7 @@ std::vector<std::string> split_at(const std::string& text) {
 
 } // namespace
 
-Filters::Filters(const Request& request) : optdim_(request.optdim), masks_(request.masks) {
+Filters::Filters(const Request& request) : masks_(request.masks) {
     const auto set = [&](KernelFamily family, const std::string& pattern, bool on) {
         patterns_[index_of(family)] = pattern;
         any_[index_of(family)] = on;
@@ -52,11 +50,6 @@ Filters::Filters(const Request& request) : optdim_(request.optdim), masks_(reque
     set(KernelFamily::bwd_dot_do_o, bwd[0], bwd[0] != "*");
     set(KernelFamily::bwd_convert_dq, bwd[1], bwd[1] != "*");
     set(KernelFamily::bwd_dq_dk_dv, bwd[2], bwd[2] != "*");
-}
-
-bool Filters::optdim_keeps(std::int64_t hdim_q) const {
-    if (optdim_.empty() || (optdim_.size() == 1 && optdim_.front() == -1)) return true;
-    return std::find(optdim_.begin(), optdim_.end(), hdim_q) != optdim_.end();
 }
 
 bool Filters::matches(std::string_view pattern, const KernelConfig& config) const {

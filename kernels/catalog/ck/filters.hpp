@@ -4,12 +4,11 @@
 
 namespace fmha::catalog::ck {
 
-/// The options of a request that drop single kernels: head dimensions and globs.
+/// The glob patterns of a request.
 class Filters {
   public:
     explicit Filters(const Request& request);
 
-    bool optdim_keeps(std::int64_t hdim_q) const;
     /// The glob of the kernel's family. For backward, `candidate` is a trait and all three of its names must
     /// match.
     bool glob_keeps(const KernelConfig& candidate) const;
@@ -17,7 +16,6 @@ class Filters {
   private:
     bool matches(std::string_view pattern, const KernelConfig& config) const;
 
-    const std::vector<int>& optdim_;
     MaskVocabulary masks_;
     std::array<std::string, 9> patterns_; ///< by kernel family; unused when `any_` is clear
     std::array<bool, 9> any_{};           ///< by kernel family: a pattern is to be matched

@@ -67,8 +67,10 @@ std::vector<std::string> group_names(const arch::ArchSet& archs, const Request& 
 std::vector<tables::ForwardGroup> forward_groups(const arch::ArchSet& archs, const Request& request,
                                                  KernelFamily family) {
     const bool prefill = family == KernelFamily::batch_prefill;
-    std::vector<std::string> names = group_names(archs, request, std::string(to_string(family)), prefill);
-    if (request.custom_factory && family == KernelFamily::fwd) names = {"gfx9"};
+    const std::vector<std::string> names =
+        request.custom_factory && family == KernelFamily::fwd
+            ? std::vector<std::string>{"gfx9"}
+            : group_names(archs, request, std::string(to_string(family)), prefill);
     const tables::Reader reader(archs, folder, all_rules());
     std::vector<tables::ForwardGroup> groups;
     for (const std::string& name : names)

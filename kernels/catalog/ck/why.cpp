@@ -48,7 +48,7 @@ class Inquiry {
         if (!request_.optdim.empty())
             step(WhyStep::Kind::option, "optdim",
                  fmt::format("head dimensions asked for: {}", fmt::join(request_.optdim, ", ")),
-                 !filters_.optdim_keeps(candidate.signature.hdim_q));
+                 !optdim_keeps(request_, candidate.signature.hdim_q));
         if (!filters_.glob_keeps(candidate))
             step(WhyStep::Kind::option, "filter", "the glob patterns of the request", true);
         if (!request_.families.has(config.signature.family))

@@ -28,11 +28,6 @@ Source source_of(const arch::ArchSet& archs, const ArchName& target) {
             &archs.table(path).value->at("families")};
 }
 
-bool optdim_keeps(const Request& request, const KernelConfig& config) {
-    return request.optdim.empty() || std::find(request.optdim.begin(), request.optdim.end(),
-                                               config.signature.hdim_q) != request.optdim.end();
-}
-
 bool passes(std::span<const Rule* const> rules, const arch::Hardware& hardware,
             const KernelConfig& candidate) {
     return hardware_has(hardware, candidate) &&
@@ -50,7 +45,8 @@ void enumerate_backward(const BackwardGroup& group, const arch::Hardware& hardwa
     walked.masks = MaskVocabulary::simplified; // classes none and generic; generic serves causal problems
     const auto each_accepted = [&](const auto& visit) {
         walk_backward(group, walked, [&](const KernelConfig& trait, const BackwardTile&) {
-            if (optdim_keeps(request, trait) && passes(group.tables.rules, hardware, trait)) visit(trait);
+            if (optdim_keeps(request, trait.signature.hdim_q) && passes(group.tables.rules, hardware, trait))
+                visit(trait);
         });
     };
     FirstSeen dots;
@@ -96,7 +92,7 @@ void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink) {
         for (const FamilyTables& tables : forward_tables(archs, target, request.families))
             walk_forward(tables.group, tables.family, request, /*extended=*/false,
                          [&](const KernelConfig& candidate, const Origin&) {
-                             if (!optdim_keeps(request, candidate) ||
+                             if (!optdim_keeps(request, candidate.signature.hdim_q) ||
                                  !passes(tables.group.tables.rules, hardware, candidate))
                                  return;
                              const KernelConfig kernel = finished(candidate, target);

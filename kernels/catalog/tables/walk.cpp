@@ -1,5 +1,7 @@
 #include "kernels/catalog/tables/walk.hpp"
 
+#include <algorithm>
+
 namespace fmha::catalog::tables {
 
 namespace {
@@ -77,6 +79,12 @@ KernelConfig companion_of(const KernelConfig& trait, KernelFamily family) {
 }
 
 } // namespace
+
+bool optdim_keeps(const Request& request, std::int64_t hdim_q) {
+    const std::vector<int>& list = request.optdim;
+    if (list.empty() || (list.size() == 1 && list.front() == -1)) return true;
+    return std::find(list.begin(), list.end(), hdim_q) != list.end();
+}
 
 std::span<const MaskClass> mask_values(MaskVocabulary vocabulary) {
     if (vocabulary == MaskVocabulary::simplified) return simplified_masks;

@@ -8,6 +8,9 @@
 /// order.
 namespace fmha::catalog::tables {
 
+/// The request's list of head dimensions has this one, or is no restriction.
+bool optdim_keeps(const Request& request, std::int64_t hdim_q);
+
 /// Where a candidate comes from.
 struct Origin {
     const TileEntry* tile = nullptr;
