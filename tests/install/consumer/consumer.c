@@ -1,0 +1,28 @@
+/* A project that knows nothing of the source tree: it finds the installed library and plans a kernel. */
+#include <fmha/fmha.h>
+#include <stdio.h>
+
+int main(void) {
+    fmha_context_options options = FMHA_INIT(fmha_context_options);
+    options.arch = "gfx950";
+    fmha_context* context = NULL;
+    if (fmha_create(&options, &context) != FMHA_OK) {
+        fprintf(stderr, "%s\n", fmha_last_error(context));
+        fmha_destroy(context);
+        return 1;
+    }
+    char placeholder = 0; /* planning looks only at whether a pointer is null */
+    fmha_fwd_args args = FMHA_INIT(fmha_fwd_args);
+    args.data_type = FMHA_BF16;
+    args.batch = 1;
+    args.nhead_q = 8;
+    args.nhead_k = 2;
+    args.seqlen_q = args.seqlen_k = 1000;
+    args.hdim_q = args.hdim_v = 128;
+    args.q.data = args.k.data = args.v.data = args.o.data = &placeholder;
+    fmha_run_info info = FMHA_INIT(fmha_run_info);
+    const fmha_status status = fmha_plan_fwd(context, &args, &info);
+    printf("%s%s\n", status == FMHA_OK ? info.kernel : "", fmha_last_error(context));
+    fmha_destroy(context);
+    return status == FMHA_OK ? 0 : 1;
+}
