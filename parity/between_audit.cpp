@@ -152,11 +152,16 @@ void merge_by_level(std::vector<NameGroup>& groups, RuleSet other) {
 
 std::string neutral_key(const KernelConfig& config) {
     const Signature& s = config.signature;
-    std::string key = fmt::format("{}_{}_h{}x{}_{}_{}_{}_{}_{}", family_token(s.family),
-                                  to_string(s.data_type), s.hdim_q, s.hdim_v, tile_token(config),
-                                  has_tile(s.family) ? pipeline_token(config.algorithm.pipeline) : "-",
-                                  s.family == KernelFamily::fwd_appendkv ? "-" : to_string(s.mode),
-                                  s.v_layout == VLayout::row ? "vr" : "vc", pad_token(config));
+    // Backward kernels have one pipeline and one head dimension each; what the rule sets write for the pipeline and
+    // for hdim_v are defaults. Their tiles tell the padded dimensions.
+    const bool is_backward = catalog::api_of(s.family) == ApiFamily::bwd;
+    std::string key =
+        fmt::format("{}_{}_{}_{}_{}_{}_{}_{}", family_token(s.family), to_string(s.data_type),
+                    is_backward ? fmt::format("h{}", s.hdim_q) : fmt::format("h{}x{}", s.hdim_q, s.hdim_v),
+                    tile_token(config),
+                    has_tile(s.family) && !is_backward ? pipeline_token(config.algorithm.pipeline) : "-",
+                    s.family == KernelFamily::fwd_appendkv ? "-" : to_string(s.mode),
+                    s.v_layout == VLayout::row ? "vr" : "vc", pad_token(config));
     add_features(config, key);
     return key;
 }

@@ -1,11 +1,13 @@
 #include "parity/facts.hpp"
 
+#include "kernels/catalog/query/columns.hpp"
 #include "parity/digest.hpp"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <span>
+#include <unordered_map>
 
 namespace fmha::parity {
 namespace {
@@ -97,6 +99,45 @@ void add_counts(const arch::ArchSet& archs, const Request& request, Facts& facts
             counts[static_cast<std::size_t>(family)];
 }
 
+/// The columns whose values are counted.
+constexpr std::array<std::string_view, 16> counted_columns{
+    "data_type",    "hdim_q",        "hdim_v",         "pipeline",  "tile_m0",  "tile_n0",
+    "tile_k0",      "wave",          "warp",           "load_mode", "tile_tag", "use_trload",
+    "block_per_cu", "max_seq_len_q", "selection_rank", "constraint"};
+
+/// The record with what is counted and nothing else, so that few distinct ones are left.
+KernelConfig counted_part(const KernelConfig& config) {
+    KernelConfig part;
+    part.signature.family = config.signature.family;
+    part.signature.data_type = config.signature.data_type;
+    part.signature.hdim_q = config.signature.hdim_q;
+    part.signature.hdim_v = config.signature.hdim_v;
+    part.algorithm = config.algorithm;
+    part.algorithm.pad = {};
+    return part;
+}
+
+std::string cell_text(const catalog::Cell& cell) {
+    if (const auto* number = std::get_if<std::int64_t>(&cell)) return std::to_string(*number);
+    return std::string(std::get<std::string_view>(cell));
+}
+
+void add_values(const arch::ArchSet& archs, const Request& request, Facts& facts) {
+    std::unordered_map<KernelConfig, std::int64_t, FieldHash> parts;
+    catalog::enumerate(archs, request, [&](const KernelConfig& config) { ++parts[counted_part(config)]; });
+    std::string scratch;
+    for (const catalog::Column& column : catalog::columns()) {
+        if (std::find(counted_columns.begin(), counted_columns.end(), column.name) == counted_columns.end())
+            continue;
+        const std::string unset = cell_text(column.read(KernelConfig{}, scratch));
+        for (const auto& [part, records] : parts) {
+            auto value = cell_text(column.read(part, scratch));
+            if (value != unset || column.name == "data_type")
+                facts.values[{part.signature.family, column.name, std::move(value)}] += records;
+        }
+    }
+}
+
 void add_violations(const arch::ArchSet& archs, const Request& request, Facts& facts) {
     const HardwareLimits& hardware = archs.at(request.targets.front()).hardware().limits;
     catalog::enumerate(archs, request, [&](const KernelConfig& config) {
@@ -136,6 +177,7 @@ Facts collect_facts(const arch::ArchSet& archs, RuleSet rules, const ArchName& a
             else
                 add_counts(archs, request, facts);
         }
+    add_values(archs, reference, facts);
     add_violations(archs, reference, facts);
     return facts;
 }

@@ -28,6 +28,13 @@ struct FactKey {
     friend auto operator<=>(const FactKey&, const FactKey&) = default;
 };
 
+/// One value of one column of the catalogue within a family.
+struct ValueKey {
+    KernelFamily family = KernelFamily::fwd;
+    std::string column, value;
+    friend auto operator<=>(const ValueKey&, const ValueKey&) = default;
+};
+
 /// Everything that is remembered of a rule set on an architecture.
 struct Facts {
     catalog::RuleSet rules = catalog::RuleSet::ck;
@@ -36,6 +43,9 @@ struct Facts {
     /// Records that break a validation rule (rule id -> records), over the list that `reference_request` asks
     /// for.
     std::map<std::string, std::int64_t> violations;
+    /// What names do not show, or what lists without remembered names would not tell: for each family and column of
+    /// the catalogue, how many records of that list have each value.
+    std::map<ValueKey, std::int64_t> values;
     friend bool operator==(const Facts&, const Facts&) = default;
 };
 

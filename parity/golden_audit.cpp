@@ -74,23 +74,41 @@ std::vector<std::string> changed_lists(const Facts& before, const Facts& after) 
     return sentences;
 }
 
-std::vector<std::string> changed_violations(const Facts& before, const Facts& after) {
+/// Every key whose number differs between two maps, with both numbers; absent counts as 0.
+template <class Key, class Sentence>
+std::vector<std::string> changed_numbers(const std::map<Key, std::int64_t>& before,
+                                         const std::map<Key, std::int64_t>& after, const Sentence& sentence) {
     std::vector<std::string> sentences;
-    auto rules = before.violations;
-    rules.insert(after.violations.begin(), after.violations.end());
-    const auto count = [](const Facts& facts, const std::string& rule) {
-        const auto found = facts.violations.find(rule);
-        return found == facts.violations.end() ? 0 : found->second;
+    auto keys = before;
+    keys.insert(after.begin(), after.end());
+    const auto number = [](const auto& map, const Key& key) {
+        const auto found = map.find(key);
+        return found == map.end() ? 0 : found->second;
     };
-    for (const auto& [rule, unused] : rules)
-        if (count(before, rule) != count(after, rule))
-            sentences.push_back(fmt::format("{}: {} records break this validation rule, it was {}", rule,
-                                            count(after, rule), count(before, rule)));
+    for (const auto& [key, unused] : keys)
+        if (number(before, key) != number(after, key))
+            sentences.push_back(sentence(key, number(before, key), number(after, key)));
     return sentences;
 }
 
+std::vector<std::string> changed_violations(const Facts& before, const Facts& after) {
+    return changed_numbers(
+        before.violations, after.violations, [](const std::string& rule, std::int64_t was, std::int64_t is) {
+            return fmt::format("{}: {} records break this validation rule, it was {}", rule, is, was);
+        });
+}
+
+std::vector<std::string> changed_values(const Facts& before, const Facts& after) {
+    return changed_numbers(
+        before.values, after.values, [](const ValueKey& key, std::int64_t was, std::int64_t is) {
+            return fmt::format("{}, {} {}: {} -> {} records", to_string(key.family), key.column,
+                               key.value.empty() ? "(none)" : key.value, was, is);
+        });
+}
+
 std::int64_t change_count(const Facts& before, const Facts& after) {
-    std::int64_t changes = static_cast<std::int64_t>(changed_violations(before, after).size());
+    auto changes = static_cast<std::int64_t>(changed_violations(before, after).size() +
+                                             changed_values(before, after).size());
     for (const auto& [key, fact] : after.lists) {
         const auto old_fact = before.lists.find(key);
         if (old_fact == before.lists.end() || old_fact->second != fact) ++changes;
@@ -119,7 +137,8 @@ Check audit_subject(const arch::ArchSet& archs, const std::filesystem::path& dir
         return check;
     }
     const Facts now = collect_facts(archs, rules, arch);
-    check.compared = static_cast<std::int64_t>(golden->facts.lists.size() + golden->facts.violations.size());
+    check.compared = static_cast<std::int64_t>(golden->facts.lists.size() + golden->facts.violations.size() +
+                                               golden->facts.values.size());
     check.failures = changed_lists(golden->facts, now);
     for (auto& sentence : changed_violations(golden->facts, now))
         check.failures.push_back(std::move(sentence));

@@ -72,6 +72,23 @@ std::string family_text(const Facts& facts, MaskVocabulary masks, KernelFamily f
     return text;
 }
 
+/// A line for each family and column.
+std::string values_text(const Facts& facts) {
+    std::string text;
+    const ValueKey* before = nullptr;
+    for (const auto& [key, records] : facts.values) {
+        const bool same_family = before != nullptr && before->family == key.family;
+        const bool same_column = same_family && before->column == key.column;
+        if (!same_family)
+            text += fmt::format("{}\n    \"{}\": {{", before == nullptr ? "" : "}\n    },",
+                                to_string(key.family));
+        if (!same_column) text += fmt::format("{}\n      \"{}\": {{", same_family ? "}," : "", key.column);
+        text += fmt::format("{}{}: {}", same_column ? ", " : "", json_text(key.value), records);
+        before = &key;
+    }
+    return before == nullptr ? text : text + "}\n    }\n  ";
+}
+
 std::string golden_text(const GoldenFile& golden) {
     const Facts& facts = golden.facts;
     std::string text = fmt::format("{{\n  \"rules\": \"{}\",\n  \"arch\": \"{}\",\n  \"accepted\": [",
@@ -85,7 +102,8 @@ std::string golden_text(const GoldenFile& golden) {
     bool first = true;
     for (const auto& [rule, records] : facts.violations)
         text += fmt::format("{}\n    \"{}\": {}", std::exchange(first, false) ? "" : ",", rule, records);
-    text += fmt::format("{}}},\n  \"lists\": {{", first ? "" : "\n  ");
+    text +=
+        fmt::format("{}}},\n  \"values\": {{{}}},\n  \"lists\": {{", first ? "" : "\n  ", values_text(facts));
     bool first_vocabulary = true;
     for (const auto& [masks, vocabulary] : EnumTable<MaskVocabulary>::names) {
         std::string families;
@@ -128,6 +146,11 @@ GoldenFile parse_golden(const std::string& text, const std::string& file) {
                                        entry.at("changes").get<std::int64_t>()});
         for (const auto& [rule, records] : document.at("violations").items())
             golden.facts.violations[rule] = records.get<std::int64_t>();
+        for (const auto& [family, columns] : document.at("values").items())
+            for (const auto& [column, values] : columns.items())
+                for (const auto& [value, records] : values.items())
+                    golden.facts.values[{parse_or_throw<KernelFamily>(family, file), column, value}] =
+                        records.get<std::int64_t>();
         for (const auto& [vocabulary, families] : document.at("lists").items())
             for (const auto& [family, rows] : families.items())
                 for (const auto& row : rows)

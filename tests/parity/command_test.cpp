@@ -1,0 +1,191 @@
+#include "harness/cli/command.hpp"
+#include "parity/process.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <sstream>
+
+namespace fmha::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ran {
+    int code = 0;
+    std::string out, err;
+};
+
+Ran fmha(const std::vector<std::string>& arguments) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int code = run_command_line(arguments, all_commands(), {out, err, false});
+    return {code, out.str(), err.str()};
+}
+
+TEST(Enumerate, CountsByDefault) {
+    const auto ran = fmha({"enumerate", "--arch", "gfx950", "--rules", "ck"});
+    EXPECT_EQ(ran.code, all_well) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("\n22929 kernels\n"));
+    // Family, four data types with fwd kernels, total.
+    EXPECT_THAT(ran.out, testing::ContainsRegex("fwd  +3520 +3520 +0 +304 +72 +24 +24 +7464\n"));
+}
+
+TEST(Enumerate, HasTheListThatDocumentsQuoteAsDefault) {
+    EXPECT_THAT(fmha({"enumerate"}).out, HasSubstr("\n33541 kernels\n"));
+}
+
+TEST(Enumerate, TakesNumbersForProfiles) {
+    const auto by_number = fmha({"enumerate", "--rules", "ck", "--profile", "4"});
+    EXPECT_THAT(by_number.out, HasSubstr("\n6806 kernels\n"));
+    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--profile", "pytorch"}).out, by_number.out);
+}
+
+TEST(Enumerate, MergesTargetsOfOneRunAsUpstreamDoes) {
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--arch", "gfx942,gfx950", "--family", "fwd"}).out,
+                HasSubstr("\n14672 kernels\n"));
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--arch", "gfx942", "--arch", "gfx1100", "--family",
+                      "batch_prefill"})
+                    .out,
+                HasSubstr("0 kernels\n"));
+}
+
+TEST(Enumerate, RestrictsHeadDimensionsMasksAndFamilies) {
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--optdim", "32,64"}).out, HasSubstr("\n5863 kernels\n"));
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--masks", "generic"}).out,
+                HasSubstr("\n34889 kernels\n"));
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "splitkv"}).out,
+                HasSubstr("\n2106 kernels\n"));
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--optdim", "160"}).out, HasSubstr("0 kernels\n"));
+    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--optdim", "160"}).code, all_well);
+}
+
+TEST(Enumerate, FiltersBySqlAsWrittenUpstream) {
+    const auto ran = fmha({"enumerate", "--rules", "ck", "--names", "--where",
+                           "c.hdim_q == 256 and c.pipeline == 'qr_pagedkv' and not c.logits"});
+    EXPECT_EQ(ran.code, all_well) << ran.err;
+    EXPECT_THAT(ran.out, StartsWith("fmha_fwd_pagedkv_d256_fp8_"));
+    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 18);
+}
+
+TEST(Enumerate, FiltersByFile) {
+    const parity::TemporaryDirectory folder;
+    const auto file = (folder.path() / "filter.sql").string();
+    std::ofstream(file) << "-- only small tiles\nc.tile_m0 <= 16\n";
+    const auto ran = fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file});
+    EXPECT_EQ(ran.code, all_well) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("\n64 kernels\n"));
+}
+
+TEST(Enumerate, FiltersByGlob) {
+    const auto ran = fmha(
+        {"enumerate", "--rules", "ck", "--family", "fwd_pagedkv", "--names", "--filter", "*_d256_*_sink*"});
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--filter", "fwd=*_mxfp4_*"}).out,
+                HasSubstr("\n24 kernels\n"));
+}
+
+TEST(Enumerate, WritesJson) {
+    const auto counts =
+        nlohmann::json::parse(fmha({"enumerate", "--rules", "ck", "--count", "--format", "json"}).out);
+    EXPECT_EQ(counts.at("total"), 22929);
+    const auto names = nlohmann::json::parse(
+        fmha({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--names", "--format", "json"}).out);
+    EXPECT_EQ(names.size(), 99U);
+    const auto records = nlohmann::json::parse(
+        fmha({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--format", "json"}).out);
+    EXPECT_EQ(records.at(0).at("name"), names.at(0));
+    EXPECT_EQ(records.at(0).at("signature").at("family"), "fwd_appendkv");
+}
+
+TEST(Enumerate, SaysWhyANameIsListedOrNot) {
+    const std::string name = "fmha_fwd_splitkv_combine_d32_fp16_batch_b32_unused_psdv_lse_nsquant_gfx9";
+    const auto listed = fmha({"enumerate", "--rules", "ck", "--why", name});
+    EXPECT_EQ(listed.code, all_well);
+    EXPECT_THAT(listed.out, HasSubstr("listed"));
+    EXPECT_THAT(listed.out, HasSubstr("tables/ck/gfx9.json#/families/fwd_splitkv_combine/tiles/0"));
+    const auto removed = fmha({"enumerate", "--rules", "ck", "--profile", "aiter_group", "--why", name});
+    EXPECT_EQ(removed.code, all_well);
+    EXPECT_THAT(removed.out, HasSubstr("not listed"));
+    EXPECT_THAT(removed.out, HasSubstr("removed by"));
+    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--why", "fmha_fwd_d7_int3"}).code, check_failed);
+}
+
+TEST(Enumerate, ListsRulesProfilesAndColumns) {
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--show-rules"}).out, HasSubstr("R4"));
+    EXPECT_THAT(fmha({"enumerate", "--show-profiles"}).out, HasSubstr("transformer_engine"));
+    EXPECT_THAT(fmha({"enumerate", "--show-columns"}).out, HasSubstr("\nhdim_q\n"));
+}
+
+/// A command line that cannot be obeyed, and what its message must name.
+struct BadInput {
+    std::vector<std::string> arguments;
+    const char* names;
+};
+
+class EnumerateBadInput : public testing::TestWithParam<BadInput> {};
+
+TEST_P(EnumerateBadInput, EndsWithTwoAndNamesTheCulprit) {
+    const auto ran = fmha(GetParam().arguments);
+    EXPECT_EQ(ran.code, bad_input);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_THAT(ran.err, HasSubstr(GetParam().names));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CommandLines, EnumerateBadInput,
+    testing::Values(BadInput{{"enumerate", "--arch", "gfx000"}, "gfx000"},
+                    BadInput{{"enumerate", "--rules", "best"}, "best"},
+                    BadInput{{"enumerate", "--profile", "nobody"}, "nobody"},
+                    BadInput{{"enumerate", "--profile", "1000"}, "1000"},
+                    BadInput{{"enumerate", "--family", "fwd_sideways"}, "fwd_sideways"},
+                    BadInput{{"enumerate", "--optdim", "wide"}, "--optdim wide"},
+                    BadInput{{"enumerate", "--masks", "generic"}, "mask"},
+                    BadInput{{"enumerate", "--where", "c.hdim_q = "}, "\"c.hdim_q = \""},
+                    BadInput{{"enumerate", "--where", "c.nonsense = 1"}, "no such column: c.nonsense"},
+                    BadInput{{"enumerate", "--where", "1); ATTACH 'x' AS y; --"}, "closes nothing"},
+                    BadInput{{"enumerate", "--where", std::string(1U << 20U, '1')}, "1048576 bytes"},
+                    BadInput{{"enumerate", "--where-file", "/nowhere/filter.sql"}, "/nowhere/filter.sql"},
+                    BadInput{{"enumerate", "--where", "1", "--where-file", "x"}, "exclude one another"},
+                    BadInput{{"enumerate", "--config", "/nowhere/sweep.json"}, "/nowhere/sweep.json"},
+                    BadInput{{"enumerate", "--arch-dir", "/nowhere"}, "/nowhere"},
+                    BadInput{{"enumerate", "--sideways"}, "--sideways"},
+                    BadInput{{"parity", "--reason", "x"}, "--accept"},
+                    BadInput{{"parity", "--accept", "--arch", "gfx1151"}, "--reason"},
+                    BadInput{{"parity", "--accept", "--reason", "x", "--consistency"}, "--consistency"},
+                    BadInput{{"parity", "--between", "ck", "nothing"}, "nothing"},
+                    BadInput{{"parity", "--ck-root", "/nowhere"}, "/nowhere"},
+                    BadInput{{"parity", "--api", "sideways", "--ck-root", "/"}, "sideways"}));
+
+TEST(Parity, PassesForOneSubjectAndWritesItsReport) {
+    const parity::TemporaryDirectory folder;
+    const auto ran =
+        fmha({"parity", "--arch", "gfx1151", "--rules", "ck", "--report", folder.path().string()});
+    EXPECT_EQ(ran.code, all_well) << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("golden audit: as expected: 1 checks"));
+    std::ifstream in(folder.path() / "parity.json");
+    EXPECT_EQ(nlohmann::json::parse(in).at("ok"), true);
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "parity.html"));
+    EXPECT_TRUE(std::filesystem::exists(folder.path() / "parity.txt"));
+}
+
+TEST(Parity, FailsWhenNothingWasCompared) {
+    // No architecture file gives gfx1151 this rule set.
+    const auto ran = fmha({"parity", "--arch", "gfx1151", "--rules", "claim"});
+    EXPECT_EQ(ran.code, check_failed);
+    EXPECT_THAT(ran.out, HasSubstr("nothing was compared"));
+}
+
+TEST(Parity, ComparesRuleSetsByCause) {
+    const auto ran = fmha({"parity", "--between", "ck", "rules", "--arch", "gfx950"});
+    EXPECT_EQ(ran.code, all_well) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("because claim has no fwd kernel with the data type mxfp4"));
+    EXPECT_THAT(ran.out, HasSubstr("because ck has no batch-prefill kernel with the mode batch"));
+    EXPECT_EQ(fmha({"parity", "--between", "claim", "claim", "--arch", "gfx950"}).code, all_well);
+}
+
+} // namespace
+} // namespace fmha::cli
