@@ -9,7 +9,7 @@ namespace fmha::reference {
 /// What F-1 … F-5 leave of one key that the row sees.
 struct ScoredKey {
     std::int64_t j = 0;
-    double s = 0.0;      ///< score, finite or +∞ never; keys with −∞ are not listed (E-2)
+    double s = 0.0;      ///< score; keys with −∞ are not listed (E-2)
     double a = 0.0;      ///< |σ|·Σ|q·k|
     double square = 0.0; ///< σ²·Σ(q·k)²
     double beta = 0.0;   ///< β(i, j)
