@@ -14,7 +14,13 @@ constexpr std::string_view version = FMHA_VERSION;
 /// CLI11 says "a subcommand is required" for a misspelt one; this names it and what exists.
 std::string unknown_subcommand(const std::vector<std::string>& arguments,
                                const std::vector<std::unique_ptr<Command>>& commands) {
-    if (arguments.empty() || arguments.front().starts_with('-')) return {};
+    if (arguments.empty()) return {};
+    if (arguments.front().starts_with('-')) {
+        for (const std::string_view own : {"-h", "--help", "--version"})
+            if (arguments.front() == own) return {};
+        return fmt::format("fmha: {} is not an option before a subcommand; allowed: --help and --version\n",
+                           arguments.front());
+    }
     std::string known;
     for (const auto& command : commands) {
         if (command->name() == arguments.front()) return {};

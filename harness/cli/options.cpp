@@ -2,7 +2,24 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <system_error>
+
 namespace fmha::cli {
+namespace {
+
+/// CLI11 reads "-1" as the largest unsigned number.
+std::uint64_t unsigned_from(const std::string& names, const std::string& text) {
+    std::uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || at != end)
+        throw CLI::ValidationError(names,
+                                   "\"" + text + "\" is not allowed; allowed: 0 to 18446744073709551615");
+    return value;
+}
+
+} // namespace
 
 OptionSet::OptionSet(CLI::App& app) : app_(app) {}
 
@@ -20,7 +37,9 @@ void OptionSet::option(const std::string& names, std::int64_t& target, const std
 }
 
 void OptionSet::option(const std::string& names, std::uint64_t& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str();
+    app_.add_option_function<std::string>(
+            names, [&target, names](const std::string& text) { target = unsigned_from(names, text); }, help)
+        ->default_str(std::to_string(target));
 }
 
 void OptionSet::option(const std::string& names, double& target, const std::string& help) {
@@ -29,7 +48,8 @@ void OptionSet::option(const std::string& names, double& target, const std::stri
 
 void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& target,
                        const std::string& help) {
-    app_.add_option(names, target, help);
+    app_.add_option_function<std::string>(
+        names, [&target, names](const std::string& text) { target = unsigned_from(names, text); }, help);
 }
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {

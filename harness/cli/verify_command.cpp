@@ -86,6 +86,8 @@ class VerifyCommand final : public Command {
                        "The planned kernel, or every kernel that accepts the problem");
         options.option("--kernel", kernel_filter_,
                        "With --kernels all: only kernels whose name matches this glob");
+        options.option("--where", where_,
+                       "SQL expression over the catalogue, aliased c: only kernels for which it holds");
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
         options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
@@ -113,7 +115,7 @@ class VerifyCommand final : public Command {
             for (const auto& c : cases) fmt::print(streams.out, "{}\n", c.id);
             return cases.empty() ? check_failed : all_well;
         }
-        const auto source = kernel_factory_(arch_);
+        const auto source = kernel_factory_(arch_, where_);
         const auto start = std::chrono::steady_clock::now();
         reports::Report report;
         report.info = run_info(streams.invocation);
@@ -184,6 +186,7 @@ class VerifyCommand final : public Command {
         options.arch = arch_;
         options.all_kernels = kernels_ == "all";
         options.kernel_filter = kernel_filter_;
+        options.where = where_;
         options.repeats = static_cast<int>(repeats_);
         options.memory_limit = memory_gib_ << 30;
         Progress progress(streams.err, streams.progress, cases.size());
@@ -242,7 +245,7 @@ class VerifyCommand final : public Command {
     std::vector<std::string> cases_;
     std::string root_ = "cases", tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950",
                 kernels_ = "planned";
-    std::string kernel_filter_, shard_, json_, junit_, html_, format_ = "text";
+    std::string where_, kernel_filter_, shard_, json_, junit_, html_, format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,
                  not_run_budget_ = 0, memory_gib_ = 8;

@@ -7,8 +7,9 @@
 
 namespace fmha::cli {
 
-/// Gives the kernels of an architecture; throws InputError for one that does not exist.
-using KernelSourceFactory = std::function<std::unique_ptr<harness::KernelSource>(const std::string& arch)>;
+/// Gives the kernels of an architecture for which an SQL expression holds (empty: all); throws InputError.
+using KernelSourceFactory =
+    std::function<std::unique_ptr<harness::KernelSource>(const std::string& arch, const std::string& where)>;
 
 /// `fmha verify` on kernels of the caller's choice.
 std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels);

@@ -5,7 +5,10 @@
 #include "harness/run/host_numerics.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
+#include "kernels/catalog/query/row_filter.hpp"
 #include "kernels/targets/host/host_target.hpp"
+
+#include <fmt/format.h>
 
 namespace fmha::harness {
 
@@ -19,6 +22,10 @@ Candidate CatalogueKernels::candidate(const KernelEntry& entry) const {
     Candidate made = make_(entry.config);
     made.name = registry_.name_of(entry);
     return made;
+}
+
+std::string CatalogueKernels::why_none(const Problem& problem) const {
+    return fmt::format("no kernel takes {}\n{}", problem.to_string(), to_text(explain(dispatcher_, problem)));
 }
 
 Candidate CatalogueKernels::planned(const Problem& problem) const {
@@ -44,19 +51,29 @@ std::string CatalogueKernels::refusal(const Problem& problem) const {
     return text;
 }
 
-std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch) {
+std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, const std::string& where) {
     const auto archs = arch::ArchSet::built_in();
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {archs.at(arch).name()};
     request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    const std::vector<KernelConfig> all = catalog::list(archs, request);
+    std::vector<KernelConfig> kept;
+    if (where.empty()) {
+        kept = all;
+    } else {
+        catalog::RowFilter filter(where, [](const KernelConfig& config, std::string& name) {
+            catalog::append_name(catalog::RuleSet::house, config, name);
+        });
+        filter.select(all, [&](std::size_t hit) { kept.push_back(all[hit]); });
+        if (kept.empty()) throw InputError(fmt::format("--where {}: no kernel of {} is left", where, arch));
+    }
     const auto namer = [](const KernelConfig& config) {
         return catalog::name_of(catalog::RuleSet::house, config);
     };
-    return std::make_unique<CatalogueKernels>(
-        catalog::list(archs, request), namer, [](const KernelConfig& config) {
-            return Candidate{{}, host_target::make_instance(config), host_numerics(config)};
-        });
+    return std::make_unique<CatalogueKernels>(kept, namer, [](const KernelConfig& config) {
+        return Candidate{{}, host_target::make_instance(config), host_numerics(config)};
+    });
 }
 
 } // namespace fmha::harness

@@ -24,6 +24,7 @@ class CatalogueKernels final : public KernelSource {
 
   private:
     Candidate candidate(const KernelEntry& entry) const;
+    std::string why_none(const Problem& problem) const;
     /// Why no kernel takes `problem`: the nearest ones and what each lacks.
     std::string refusal(const Problem& problem) const;
 
@@ -32,8 +33,9 @@ class CatalogueKernels final : public KernelSource {
     MakeCandidate make_;
 };
 
-/// The house catalogue of forward for one architecture, executed on the host target. Throws InputError for an
-/// unknown architecture.
-std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch);
+/// The house catalogue of forward for one architecture, executed on the host target; `where` is an SQL expression over
+/// the catalogue that kernels must satisfy, empty for all. Throws InputError for an unknown architecture, a bad
+/// expression or one that leaves no kernel.
+std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, const std::string& where = {});
 
 } // namespace fmha::harness

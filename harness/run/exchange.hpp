@@ -9,7 +9,7 @@
 #include <vector>
 
 /// Tensors in and out as `.npy` files, so that kernels written anywhere can be judged. Names, shapes and dtypes are those
-/// of docs/exchange.md.
+/// of cases/README.md.
 namespace fmha::harness {
 
 /// The extents of a tensor's file, in memory order without padding; packed fp4 counts bytes in its last axis.

@@ -264,6 +264,7 @@ std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, 
     std::string command = fmt::format("fmha verify '{}' --arch {}", c.id, options.arch);
     if (options.all_kernels && !kernel.empty())
         command += fmt::format(" --kernels all --kernel '{}'", kernel);
+    if (!options.where.empty()) command += fmt::format(" --where \"{}\"", options.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     return command;
 }

@@ -15,7 +15,8 @@ struct FwdRunOptions {
     std::string arch = "gfx950";
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
-    int repeats = 0;           ///< 0 = the case's own number
+    std::string where; ///< what the kernel source was filtered by, for the command that reproduces a result
+    int repeats = 0;   ///< 0 = the case's own number
     int reference_threads = 1;
     std::int64_t memory_limit = 0; ///< bytes of tensors above which a case is not run; 0 = none
 };

@@ -1,0 +1,280 @@
+// The command line: exit codes 0, 1 and 2 and nothing else, one sentence for every kind of bad input, and reports.
+
+#include "harness/cli/verify_command.hpp"
+#include "harness/npy/npy.hpp"
+#include "tests/harness/kernels_for_tests.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+namespace fmha::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+namespace fs = std::filesystem;
+
+constexpr const char* one_case = "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0,fill=indexed]@1";
+
+struct Ran {
+    int code = 0;
+    std::string out, err;
+};
+
+Ran run(std::vector<std::unique_ptr<Command>> commands, const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    const int code = run_command_line(arguments, std::move(commands), {out, err, false, {}});
+    return {code, out.str(), err.str()};
+}
+
+Ran run(const std::vector<std::string>& arguments) {
+    return run(all_commands(), arguments);
+}
+
+template <class Source, class... Args>
+Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
+    std::vector<std::unique_ptr<Command>> commands;
+    commands.push_back(make_verify_command(
+        [=](const std::string&, const std::string&) { return std::make_unique<Source>(args...); }));
+    std::vector<std::string> all{"verify", "--cases-root", FMHA_CASES_DIR};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    if (std::find(all.begin(), all.end(), "--html") == all.end())
+        all.insert(all.end(),
+                   {"--html", (fs::temp_directory_path() / fmt::format("fmha_{}.html", getpid())).string()});
+    return run(std::move(commands), all);
+}
+
+class Scratch {
+  public:
+    Scratch() : path_(fs::temp_directory_path() / fmt::format("fmha_command_test_{}", getpid())) {
+        fs::remove_all(path_);
+        fs::create_directories(path_);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() { fs::remove_all(path_); }
+    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+  private:
+    fs::path path_;
+};
+
+TEST(Verify, GreenIsZero) {
+    const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case});
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("1 asked   1 passed   0 failed"));
+    EXPECT_THAT(ran.out, HasSubstr("GREEN"));
+}
+
+TEST(Verify, AFailureIsOneAndReproducesItself) {
+    const Ran ran = verify_on<harness::test::SpoiledKernel>(
+        {one_case, "--jobs", "1"}, std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
+            static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
+        }));
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("FAILED " + std::string(one_case)));
+    EXPECT_THAT(ran.out, HasSubstr(fmt::format("repeat   fmha verify '{}' --arch gfx950", one_case)));
+    EXPECT_THAT(ran.out, HasSubstr("pattern  1 of"));
+    EXPECT_THAT(ran.out, HasSubstr("G1:o="));
+    EXPECT_THAT(ran.out, HasSubstr("worst    tensor"));
+}
+
+TEST(Verify, ACrashIsOneAndKeepsTheOtherResults) {
+    const Ran ran = verify_on<harness::test::SpoiledKernel>(
+        {one_case, "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129,mask=0,fill=indexed]@1", "--jobs", "2"},
+        std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
+            if (args.seqlen_k > 100) static_cast<volatile char*>(args.o.data)[1LL << 34] = 1;
+        }));
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("crashed"));
+    EXPECT_THAT(ran.out, HasSubstr("signal 11"));
+    EXPECT_THAT(ran.out, Not(HasSubstr("   0 passed")));
+}
+
+TEST(Verify, AnEmptyCatalogueIsRed) {
+    const Ran ran = verify_on<harness::test::NoKernels>({one_case});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("REFUSED UNEXPECTEDLY"));
+}
+
+TEST(Verify, NothingExecutedIsRed) {
+    // Everything that the shard holds is too large to run.
+    const Ran ran =
+        verify_on<harness::test::FittingHostKernel>({one_case, "--memory-limit", "0", "--shard", "1/1"});
+    EXPECT_EQ(ran.code, 0) << "0 is no limit";
+    const Ran empty =
+        run({"verify", one_case, "--cases-root", FMHA_CASES_DIR, "--shard", "2/2", "--html", "x.html"});
+    EXPECT_NE(empty.code, 0);
+}
+
+TEST(Verify, ListsWithoutRunning) {
+    const Ran ran = verify_on<harness::test::NoKernels>({one_case, "--list"});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_EQ(ran.out, std::string(one_case) + "\n");
+}
+
+TEST(Verify, WritesAllReports) {
+    const Scratch folder;
+    const Ran ran = verify_on<harness::test::FittingHostKernel>(
+        {one_case, "--json", folder / "a/r.json", "--junit", folder / "r.xml", "--html", folder / "r.html"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto text = [](const std::string& file) {
+        std::ifstream stream(file);
+        return std::string(std::istreambuf_iterator<char>(stream), {});
+    };
+    const auto document = nlohmann::json::parse(text(folder / "a/r.json"));
+    EXPECT_EQ(document["schema"], "fmha-verify-1");
+    EXPECT_EQ(document["ledger"]["passed"], 1);
+    EXPECT_EQ(document["results"][0]["name"], one_case);
+    EXPECT_THAT(document["run"]["command"].get<std::string>(), HasSubstr("fmha verify"));
+    EXPECT_THAT(text(folder / "r.xml"), HasSubstr("<testsuite name=\"fwd\" tests=\"1\" failures=\"0\""));
+    EXPECT_THAT(text(folder / "r.html"), HasSubstr("<span class=\"verdict passed\">green</span>"));
+}
+
+TEST(Verify, JsonToStandardOutput) {
+    const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--format", "json"});
+    EXPECT_EQ(nlohmann::json::parse(ran.out)["ledger"]["green"], true);
+}
+
+TEST(Exchange, AReferenceJudgesItself) {
+    const Scratch folder;
+    const Ran wrote =
+        run({"reference", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--out", folder / "all"});
+    ASSERT_EQ(wrote.code, 0) << wrote.err;
+    const auto check = [&] {
+        return run(
+            {"check", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors", folder / "all"});
+    };
+    // The reference is float64; a kernel's output has the type of the case.
+    EXPECT_EQ(check().code, 2);
+    EXPECT_THAT(check().err, HasSubstr("o.npy: dtype is float64; allowed: float16 or uint16"));
+    harness::NpyArray o = harness::read_npy(folder / "all/o.npy");
+    harness::NpyArray half{harness::NpyType::float16, o.shape, {}};
+    for (std::int64_t i = 0; i < o.elements(); ++i) {
+        double value = 0.0;
+        std::memcpy(&value, o.bytes.data() + 8 * i, 8);
+        const auto code = static_cast<_Float16>(value);
+        half.bytes.resize(half.bytes.size() + 2);
+        std::memcpy(half.bytes.data() + 2 * i, &code, 2);
+    }
+    harness::write_npy(folder / "all/o.npy", half);
+    EXPECT_EQ(check().code, 0) << check().out << check().err;
+    half.bytes[100] ^= 0x40U;
+    half.bytes[101] ^= 0x10U;
+    harness::write_npy(folder / "all/o.npy", half);
+    const Ran wrong = check();
+    EXPECT_EQ(wrong.code, 1);
+    EXPECT_THAT(wrong.out, HasSubstr("FAILED"));
+    fs::remove(folder / "all/lse.npy");
+    EXPECT_THAT(check().err, HasSubstr("lse.npy: cannot be opened"));
+}
+
+TEST(BadInput, IsExitCodeTwoWithASentence) {
+    const Scratch folder;
+    const std::string one = one_case, missing = folder / "nothing";
+    std::ofstream(folder / "broken.json") << "{";
+    struct Row {
+        std::vector<std::string> arguments;
+        std::string sentence;
+    };
+    const std::vector<Row> table{
+        {{}, "subcommand"},
+        {{"verfy"}, "\"verfy\" is not a subcommand; there are:"},
+        {{"--frobnicate"}, "--frobnicate"},
+        {{"verify", "--tire", "smoke"}, "--tire"},
+        {{"verify", "--tier", "enormous"}, "enormous"},
+        {{"verify", "--target", "moon"}, "moon"},
+        {{"verify", "--kernels", "some"}, "some"},
+        {{"verify", "--format", "xml"}, "xml"},
+        {{"verify", "--seed", "-1"}, "--seed"},
+        {{"verify", "--seed", "ten"}, "ten"},
+        {{"verify", "--seed"}, "--seed"},
+        {{"verify", one, "--jobs", "many"}, "many"},
+        {{"verify", one, "--jobs", "-2"}, "--jobs is -2; allowed: 0 to 1000000"},
+        {{"verify", one, "--repeats", "-1"}, "--repeats is -1"},
+        {{"verify", one, "--timeout", "-5"}, "--timeout is -5"},
+        {{"verify", one, "--shard", "0/2"}, "0/2"},
+        {{"verify", one, "--shard", "3/2"}, "3/2"},
+        {{"verify", one, "--shard", "half"}, "half"},
+        {{"verify", one, "--kernel", "x*"}, "--kernel needs --kernels all"},
+        {{"verify", one, "--arch", "gfx000"}, "gfx000"},
+        {{"verify", one, "--where", "c.colour == 'red'"}, "colour"},
+        {{"verify", one, "--where", "c.hdim_q =="}, "c.hdim_q =="},
+        {{"verify", one, "--where", "c.hdim_q == 3"}, "no kernel of gfx950 is left"},
+        {{"verify", "fwd/nothing_like_that"}, "fwd/nothing_like_that"},
+        {{"verify", folder / "broken.json"}, "broken.json"},
+        {{"verify", "fwd/ragged_tail[colour=red]@1"}, "colour"},
+        {{"verify", "fwd/ragged_tail[hdim=sixty]@1"}, "sixty"},
+        {{"verify", one, "--json", FMHA_CASES_DIR}, "is a folder"},
+        {{"verify", one, "--html", "/proc/nothing/x.html"}, "/proc/nothing/x.html"},
+        {{"reference"}, "--case"},
+        {{"reference", "--case", one}, "--out"},
+        {{"reference", "--case", "fwd/ragged_tail", "--out", missing}, "cases; name one of them"},
+        {{"reference", "--case", one, "--out", missing, "--tensors", missing}, "nothing: is not a folder"},
+        {{"reference", "--case", one, "--out", folder / "broken.json"}, "broken.json"},
+        {{"reference", "--case", one, "--out", missing, "--arch", "gfx1"}, "gfx1"},
+        {{"check"}, "--case"},
+        {{"check", "--case", one}, "--tensors"},
+        {{"check", "--case", one, "--tensors", folder / "broken.json"}, "is not a folder"},
+        {{"check", "--case", one, "--tensors", FMHA_CASES_DIR}, "q.npy: cannot be opened"},
+        {{"check", "--case", one, "--tensors", FMHA_CASES_DIR, "--p-prescale", "0"}, "--p-prescale is 0"},
+        {{"check", "--case", one, "--tensors", FMHA_CASES_DIR, "--p-prescale", "nan"}, "--p-prescale"},
+    };
+    for (const auto& row : table) {
+        std::vector<std::string> arguments = row.arguments;
+        if (arguments.size() > 1) arguments.insert(arguments.end(), {"--cases-root", FMHA_CASES_DIR});
+        const Ran ran = run(arguments);
+        EXPECT_EQ(ran.code, 2) << fmt::format("{}", fmt::join(row.arguments, " ")) << "\n"
+                               << ran.out << ran.err;
+        EXPECT_THAT(ran.err, HasSubstr(row.sentence)) << fmt::format("{}", fmt::join(row.arguments, " "));
+    }
+}
+
+TEST(BadInput, TensorFilesThatDoNotFitTheCase) {
+    const Scratch folder;
+    ASSERT_EQ(
+        run({"reference", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--out", folder / "t"}).code,
+        0);
+    const harness::NpyArray q = harness::read_npy(folder / "t/q.npy");
+    const auto refused = [&](const harness::NpyArray& other) {
+        harness::write_npy(folder / "t/q.npy", other);
+        const Ran ran = run({"reference", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors",
+                             folder / "t", "--out", folder / "u"});
+        EXPECT_EQ(ran.code, 2);
+        return ran.err;
+    };
+    harness::NpyArray other = q;
+    other.type = harness::NpyType::uint8;
+    other.shape.back() *= 2;
+    EXPECT_THAT(refused(other), HasSubstr("q.npy: dtype is uint8; allowed: float16"));
+    other = q;
+    std::swap(other.shape[1], other.shape[2]);
+    EXPECT_THAT(refused(other), HasSubstr("q.npy: shape is "));
+    other = q;
+    other.shape.push_back(1);
+    EXPECT_THAT(refused(other), HasSubstr("the case needs " + harness::shape_text(q.shape)));
+    other = q;
+    other.bytes[0] = 0xFF;
+    other.bytes[1] = 0x7F;
+    EXPECT_THAT(refused(other), HasSubstr("entry 0 head 0 row 0 column 0 is NaN"));
+}
+
+TEST(Help, EveryCommandHasAnExample) {
+    for (const auto& command : all_commands()) {
+        const Ran ran = run({std::string(command->name()), "--help"});
+        EXPECT_EQ(ran.code, 0);
+        EXPECT_THAT(ran.out, HasSubstr("Example:"));
+        EXPECT_THAT(ran.out, HasSubstr("fmha " + std::string(command->name())));
+    }
+    EXPECT_THAT(run({"--version"}).out, HasSubstr("fmha 0."));
+}
+
+} // namespace
+} // namespace fmha::cli
