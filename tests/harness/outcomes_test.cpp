@@ -130,7 +130,9 @@ TEST(Isolation, ACrashCostsItself) {
     });
     for (std::size_t i = 0; i < ends.size(); ++i) {
         EXPECT_EQ(ends[i].kind, i % 3 == 1 ? TaskEnd::Kind::crashed : TaskEnd::Kind::done);
-        if (i % 3 != 1) { EXPECT_EQ(ends[i].answer, std::to_string(i)); }
+        if (i % 3 != 1) {
+            EXPECT_EQ(ends[i].answer, std::to_string(i));
+        }
     }
     EXPECT_THAT(ends[1].answer, HasSubstr("signal 9"));
     const CaseResult result = lost_result(small_case(), {}, ends[1]);

@@ -1,31 +1,9 @@
 // Correct kernels raise no alarm: random valid problems over all features and data sets.
 
-#include "dispatcher/types/error.hpp"
-#include "harness/cases/case_problem.hpp"
-#include "harness/run/fwd_runner.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
-#include "tests/harness/random_case.hpp"
-
-#include <gtest/gtest.h>
+#include "tests/harness/no_alarm.hpp"
 
 namespace fmha::harness::test {
 namespace {
-
-/// Runs problems first … first + count − 1 and reports every alarm with its report.
-void expect_no_alarm(std::uint64_t first, std::uint64_t count) {
-    const FittingHostKernel source;
-    std::uint64_t executed = 0;
-    for (std::uint64_t seed = first; seed < first + count; ++seed) {
-        const FwdCase c = random_case(seed);
-        for (const CaseResult& result : run_fwd_case(c, source, {})) {
-            executed += result.outcome == Outcome::passed ? 1 : 0;
-            EXPECT_EQ(result.outcome, Outcome::passed)
-                << "seed " << seed << ": " << to_string(result.outcome) << ": " << result.message << "\n  "
-                << result.pattern << "\n  " << to_problem(c, "gfx950").to_string();
-        }
-    }
-    EXPECT_EQ(executed, count);
-}
 
 TEST(RandomProblems, HundredRaiseNoAlarm) {
     expect_no_alarm(1, 100);
