@@ -140,8 +140,11 @@ Check audit_subject(const arch::ArchSet& archs, const std::filesystem::path& dir
     check.compared = static_cast<std::int64_t>(golden->facts.lists.size() + golden->facts.violations.size() +
                                                golden->facts.values.size());
     check.failures = changed_lists(golden->facts, now);
-    for (auto& sentence : changed_violations(golden->facts, now))
-        check.failures.push_back(std::move(sentence));
+    const auto add = [&](std::vector<std::string> sentences) {
+        std::move(sentences.begin(), sentences.end(), std::back_inserter(check.failures));
+    };
+    add(changed_values(golden->facts, now));
+    add(changed_violations(golden->facts, now));
     if (check.failures.empty() || !keeps_names(rules)) return check;
 
     const auto request = reference_request(rules, arch);
