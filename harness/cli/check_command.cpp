@@ -18,9 +18,9 @@ class CheckCommand final : public Command {
     std::string_view name() const override { return "check"; }
     std::string_view summary() const override { return "Judge outputs computed elsewhere, given as .npy"; }
     std::string_view example() const override {
-        return "fmha reference --case 'fwd/decode[data_type=bf16]@1' --out mine\n"
+        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out mine\n"
                "  python3 my_kernel.py mine        # reads q.npy, k.npy, v.npy; writes o.npy and lse.npy\n"
-               "  fmha check --case 'fwd/decode[data_type=bf16]@1' --tensors mine";
+               "  fmha check --case 'fwd/decode[dtype=bf16]@1' --tensors mine";
     }
     void declare(OptionSet& options) override {
         options.option("--case", case_, "Printed name of a case, or a file with a single case", true);

@@ -18,9 +18,9 @@ class ReferenceCommand final : public Command {
         return "Compute the reference of a case for tensors given as .npy";
     }
     std::string_view example() const override {
-        return "fmha reference --case 'fwd/decode[data_type=bf16]@1' --out mine      # writes the case's "
+        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out mine      # writes the case's "
                "inputs too\n"
-               "  fmha reference --case 'fwd/decode[data_type=bf16]@1' --tensors mine --out expected";
+               "  fmha reference --case 'fwd/decode[dtype=bf16]@1' --tensors mine --out expected";
     }
     void declare(OptionSet& options) override {
         options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
