@@ -110,4 +110,21 @@ ExecutionPlan Dispatcher::plan(const Problem& problem, const std::shared_ptr<con
     return plan;
 }
 
+ExecutionPlan Dispatcher::plan_one(std::string_view identifier, const Problem& problem) const {
+    validate(problem);
+    const auto kernels = registry_->snapshot();
+    const auto config = parse_identifier<KernelConfig>(identifier);
+    const KernelEntry* entry = config ? kernels->find(*config) : nullptr;
+    if (entry == nullptr) throw NoKernelFound("no kernel is registered as " + std::string(identifier));
+    ExecutionPlan plan;
+    plan.problem_ = resolved(problem);
+    const KernelFamily family = entry->config.signature.family;
+    if (const Verdict verdict = match(make_query(plan.problem_, family), entry->config); !verdict)
+        throw UnsupportedInvocation("kernel " + registry_->name_of(*entry) + " does not take " +
+                                    problem.to_string() + ": " +
+                                    describe(verdict, plan.problem_, entry->config).sentence);
+    plan.stages_[plan.stage_count_++] = {family, pinned(kernels, entry), 0};
+    return plan;
+}
+
 } // namespace fmha

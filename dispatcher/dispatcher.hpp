@@ -45,6 +45,10 @@ class Dispatcher {
     /// The same over a snapshot that the caller holds, so that several answers speak of one state.
     ExecutionPlan plan(const Problem& problem, const std::shared_ptr<const Snapshot>& kernels) const;
 
+    /// A plan of one stage with exactly this kernel. Throws NoKernelFound for an identifier that is not registered
+    /// and UnsupportedInvocation, with the failing condition, when the kernel does not take the problem.
+    ExecutionPlan plan_one(std::string_view identifier, const Problem& problem) const;
+
     /// What the heuristic names for this problem; empty without one. Throws HeuristicError.
     std::vector<std::string> preferred(const Problem& problem) const;
 

@@ -22,9 +22,13 @@ struct Place {
     std::uint64_t equality = 0;
     std::int32_t hdim_q = 0, hdim_v = 0;
     std::uint32_t capabilities = 0;
+    std::int16_t tile_m0 = 0;
+    std::int32_t selection_rank = 0;
     std::uint32_t index = 0;
 
-    auto group() const { return std::tie(arch, equality, hdim_q, hdim_v, capabilities); }
+    auto group() const {
+        return std::tie(arch, equality, hdim_q, hdim_v, capabilities, tile_m0, selection_rank);
+    }
 };
 
 } // namespace
@@ -43,6 +47,8 @@ Segment::Segment(std::vector<KernelEntry> entries) : entries_(std::move(entries)
                      facts[i].hdim_q,
                      facts[i].hdim_v,
                      packed(facts[i].has),
+                     facts[i].tile_m0,
+                     facts[i].selection_rank,
                      i};
     }
     std::sort(places.begin(), places.end(), [this](const Place& a, const Place& b) {
@@ -62,7 +68,7 @@ Segment::Segment(std::vector<KernelEntry> entries) : entries_(std::move(entries)
                 throw KeyConflict("two entries of one batch have the same configuration: " +
                                   identifier(entry(i).config));
         } else {
-            groups_.push_back({place.hdim_q, place.hdim_v, facts_[i].has, i, i});
+            groups_.push_back({facts_[i], i, i});
         }
         groups_.back().end = i + 1;
         const auto last = static_cast<std::uint32_t>(groups_.size());
@@ -84,7 +90,7 @@ Segment::Bucket Segment::bucket(const ArchName& arch, std::uint64_t equality_key
 const KernelEntry* Segment::find(const KernelConfig& config) const {
     const KernelFacts facts = facts_of(config);
     for (const Group& group : bucket(config.arch, equality_key(config.signature))) {
-        if (group.hdim_q != facts.hdim_q || group.hdim_v != facts.hdim_v || group.has != facts.has) continue;
+        if (static_cast<const RankingFacts&>(group) != static_cast<const RankingFacts&>(facts)) continue;
         const auto begin = order_.begin() + group.begin, end = order_.begin() + group.end;
         const auto position =
             std::lower_bound(begin, end, config, [this](std::uint32_t index, const KernelConfig& value) {

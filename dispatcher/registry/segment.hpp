@@ -14,10 +14,9 @@ namespace fmha {
 /// head dimensions and one set of capabilities each.
 class Segment {
   public:
-    struct Group {
-        std::int32_t hdim_q = 0, hdim_v = 0;
-        Capabilities has;
-        std::uint32_t begin = 0, end = 0; ///< positions in `facts()` and `entry()`
+    struct Group : RankingFacts {
+        std::uint32_t begin = 0,
+                      end = 0; ///< positions in `facts()` and `entry()`, ascending in configuration
     };
     /// Groups of one bucket, ascending in (hdim_q, hdim_v).
     using Bucket = std::span<const Group>;

@@ -18,20 +18,26 @@ struct Capabilities {
     friend auto operator<=>(const Capabilities&, const Capabilities&) = default;
 };
 
-/// What of a kernel decides besides the fields that must be equal. Small, so that scans stay in cache.
-struct KernelFacts {
+/// What ranks a kernel among those that take a stage. Kernels that agree in all of it lie together in the
+/// registry's index.
+struct RankingFacts {
     std::int32_t hdim_q = 0, hdim_v = 0;
-    std::int32_t align_q = 1,
-                 align_v = 1; ///< the problem's dims must be multiples; already 1 or 8 when padded
-    std::int32_t max_seq_len_q = 0;
     std::int32_t selection_rank = 0;
-    std::int32_t page_size = 1;
-    std::int16_t tile_m0 = 0, tile_n0 = 0;
-    std::int16_t max_splits = 0; ///< 0 = not a combine kernel
-    Constraint constraint = Constraint::none;
+    std::int16_t tile_m0 = 0;
     Capabilities has;
+    friend bool operator==(const RankingFacts&, const RankingFacts&) = default;
+};
+
+/// What of a kernel decides besides the fields that must be equal. Small, so that scans stay in cache.
+struct KernelFacts : RankingFacts {
+    Constraint constraint = Constraint::none;
     bool needs_full_q_tiles = false, needs_full_k_tiles = false;
     bool offsets_32_bits = false;
+    std::int16_t tile_n0 = 0;
+    std::int16_t max_splits = 0;           ///< 0 = not a combine kernel
+    std::int32_t align_q = 1, align_v = 1; ///< the problem's dims must be multiples; 1 or 8 when padded
+    std::int32_t max_seq_len_q = 0;
+    std::int32_t page_size = 1;
 };
 
 /// A stage of a problem, prepared once and compared with many kernels.

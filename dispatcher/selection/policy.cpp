@@ -1,6 +1,7 @@
 #include "dispatcher/selection/policy.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 namespace fmha {
@@ -29,11 +30,13 @@ bool may_accept(const Segment::Group& group, const StageQuery& query) {
            group.has.store_randval >= query.needs.store_randval;
 }
 
-template <class Visit>
-void each_accepted(const Segment& segment, const Segment::Group& group, const StageQuery& query,
-                   Visit&& visit) {
+/// Position of the first kernel of the group that takes the stage. Kernels of a group rank alike and lie in order
+/// of configuration, so the others can only lose to it.
+std::optional<std::uint32_t> first_accepted(const Segment& segment, const Segment::Group& group,
+                                            const StageQuery& query) {
     for (std::uint32_t position = group.begin; position < group.end; ++position)
-        if (check_sizes(query, segment.facts(position))) visit(position);
+        if (check_sizes(query, segment.facts(position))) return position;
+    return std::nullopt;
 }
 
 /// The smallest pair of head dimensions that has an accepted kernel, and the context of that pair.
@@ -50,12 +53,10 @@ SmallestPair smallest_pair(const Snapshot& kernels, const StageQuery& query) {
             const Pair pair{group.hdim_q, group.hdim_v};
             if (best.found && pair > best.pair) break;
             if (!may_accept(group, query)) continue;
-            each_accepted(segment, group, query, [&](std::uint32_t position) {
-                const std::int64_t tile = segment.facts(position).tile_m0;
-                const std::int64_t largest =
-                    best.found && best.pair == pair ? std::max(best.context.largest_tile_m0, tile) : tile;
-                best = {true, pair, {largest}};
-            });
+            const std::int64_t tile = group.tile_m0;
+            const bool same_pair = best.found && best.pair == pair;
+            if (same_pair && tile <= best.context.largest_tile_m0) continue;
+            if (first_accepted(segment, group, query)) best = {true, pair, {tile}};
         }
     });
     return best;
@@ -73,14 +74,14 @@ const KernelEntry* ScorePolicy::select(const Snapshot& kernels, const StageQuery
             const Pair pair{group.hdim_q, group.hdim_v};
             if (pair > smallest.pair) break;
             if (pair < smallest.pair || !may_accept(group, query)) continue;
-            each_accepted(segment, group, query, [&](std::uint32_t position) {
-                const Score own = score(query, segment.facts(position), smallest.context);
-                if (best != nullptr && own > best_score) return;
-                const KernelEntry& entry = segment.entry(position);
-                if (best != nullptr && own == best_score && !(entry.config < best->config)) return;
-                best = &entry;
-                best_score = own;
-            });
+            const Score own = score(query, group, smallest.context);
+            if (best != nullptr && own > best_score) continue;
+            const auto position = first_accepted(segment, group, query);
+            if (!position) continue;
+            const KernelEntry& entry = segment.entry(*position);
+            if (best != nullptr && own == best_score && !(entry.config < best->config)) continue;
+            best = &entry;
+            best_score = own;
         }
     });
     return best;
@@ -91,10 +92,11 @@ std::vector<RankedKernel> ScorePolicy::rank(const Snapshot& kernels, const Stage
     std::vector<RankedKernel> ranked;
     each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
         for (const Segment::Group& group : bucket)
-            each_accepted(segment, group, query, [&](std::uint32_t position) {
-                const Score own = score(query, segment.facts(position), smallest.context);
-                ranked.push_back({&segment.entry(position), {own.begin(), own.end()}});
-            });
+            for (std::uint32_t position = group.begin; position < group.end; ++position)
+                if (check_sizes(query, segment.facts(position))) {
+                    const Score own = score(query, group, smallest.context);
+                    ranked.push_back({&segment.entry(position), {own.begin(), own.end()}});
+                }
     });
     std::sort(ranked.begin(), ranked.end(), [](const RankedKernel& a, const RankedKernel& b) {
         const auto pair = [](const RankedKernel& one) {
@@ -113,7 +115,7 @@ std::span<const std::string_view> SeqTunePolicy::criteria() const {
     return names;
 }
 
-Score SeqTunePolicy::score(const StageQuery& query, const KernelFacts& kernel,
+Score SeqTunePolicy::score(const StageQuery& query, const RankingFacts& kernel,
                            const ScoreContext& context) const {
     const std::int64_t tile = kernel.tile_m0, length = query.seqlen_q;
     const bool divides = tile > 0 && length % tile == 0;

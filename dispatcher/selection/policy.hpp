@@ -43,7 +43,7 @@ using Score = std::array<std::int64_t, 6>;
 /// pair (hdim_q, hdim_v) compete in `select`, and the configuration itself breaks ties.
 class ScorePolicy : public SelectionPolicy {
   public:
-    virtual Score score(const StageQuery& query, const KernelFacts& kernel,
+    virtual Score score(const StageQuery& query, const RankingFacts& kernel,
                         const ScoreContext& context) const = 0;
 
     const KernelEntry* select(const Snapshot& kernels, const StageQuery& query) const final;
@@ -56,7 +56,7 @@ class SeqTunePolicy final : public ScorePolicy {
   public:
     std::string_view name() const override { return "seqtune"; }
     std::span<const std::string_view> criteria() const override;
-    Score score(const StageQuery& query, const KernelFacts& kernel,
+    Score score(const StageQuery& query, const RankingFacts& kernel,
                 const ScoreContext& context) const override;
 };
 

@@ -1,0 +1,185 @@
+#include "dispatcher/declarations/expand.hpp"
+
+#include "dispatcher/selection/match.hpp"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/rule.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace fmha {
+
+namespace {
+
+/// What rule set house has for one architecture and family.
+class HouseValues {
+  public:
+    HouseValues(const arch::ArchSet& archs, const ArchName& arch, KernelFamily family) {
+        catalog::Request request;
+        request.rules = catalog::RuleSet::house;
+        request.targets = {arch};
+        request.families = catalog::FamilySet::of(family);
+        kernels_ = catalog::list(archs, request);
+    }
+
+    template <class T, class Value, class Keep>
+    std::vector<T> values(Value&& value, Keep&& keep) const {
+        std::set<T> found;
+        for (const KernelConfig& kernel : kernels_)
+            if (keep(kernel)) found.insert(value(kernel));
+        return {found.begin(), found.end()};
+    }
+
+  private:
+    std::vector<KernelConfig> kernels_;
+};
+
+/// The values of one axis: its own, or those of `from_house` when it is ANY.
+template <class T, class FromHouse>
+std::vector<T> values_of(const Axis<T>& axis, FromHouse&& from_house) {
+    if (!axis.is_any()) return {axis.value()};
+    return from_house();
+}
+
+constexpr auto always = [](const KernelConfig&) { return true; };
+
+/// Visits every combination of the declaration's wildcards on one architecture, field order, ascending.
+template <class Visit>
+void each_combination(const Declaration& declaration, const HouseValues& house, KernelConfig kernel,
+                      Visit&& visit) {
+    const SignatureDecl& sd = declaration.signature;
+    const AlgorithmDecl& ad = declaration.algorithm;
+    Signature& s = kernel.signature;
+    const auto bools = [] { return std::vector<bool>{false, true}; };
+    const auto types = values_of(sd.data_type_axis, [&] {
+        return house.values<DataType>([](const auto& k) { return k.signature.data_type; }, always);
+    });
+    const auto modes = values_of(sd.mode_axis, [&] {
+        return house.values<Mode>([](const auto& k) { return k.signature.mode; }, always);
+    });
+    const auto masks = values_of(sd.mask_axis, [&] {
+        return house.values<MaskClass>([](const auto& k) { return k.signature.mask; }, always);
+    });
+    const auto biases = values_of(sd.bias_axis, [&] {
+        return house.values<BiasType>([](const auto& k) { return k.signature.bias; }, always);
+    });
+    for (const DataType type : types) {
+        s.data_type = type;
+        const auto same_type = [type](const KernelConfig& k) { return k.signature.data_type == type; };
+        const auto pipelines = values_of(ad.pipeline_axis, [&] {
+            return house.values<Pipeline>([](const auto& k) { return k.algorithm.pipeline; }, same_type);
+        });
+        const auto dims = values_of(sd.hdim_axis, [&] {
+            return house.values<HeadDims>(
+                [](const auto& k) {
+                    return HeadDims{k.signature.hdim_q, k.signature.hdim_v};
+                },
+                same_type);
+        });
+        for (const HeadDims& dim : dims) {
+            s.hdim_q = dim.q;
+            s.hdim_v = dim.v;
+            const auto tiles = values_of(ad.tile_axis, [&] {
+                return house.values<TileChoice>(
+                    [](const auto& k) {
+                        return TileChoice{k.algorithm.tile, k.algorithm.wave, k.algorithm.warp};
+                    },
+                    [&](const KernelConfig& k) {
+                        return same_type(k) && k.signature.hdim_q == dim.q && k.signature.hdim_v == dim.v;
+                    });
+            });
+            for (const Mode mode : modes)
+                for (const MaskClass mask : masks)
+                    for (const BiasType bias : biases)
+                        for (const bool lse : values_of(sd.lse_axis, bools))
+                            for (const bool dropout : values_of(sd.dropout_axis, bools))
+                                for (const TileChoice& tile : tiles)
+                                    for (const Pipeline pipeline : pipelines) {
+                                        s.mode = mode;
+                                        s.mask = mask;
+                                        s.bias = bias;
+                                        s.has_lse = lse;
+                                        s.has_dropout = dropout;
+                                        kernel.algorithm.tile = tile.tile;
+                                        kernel.algorithm.wave = tile.wave;
+                                        kernel.algorithm.warp = tile.warp;
+                                        kernel.algorithm.pipeline = pipeline;
+                                        visit(kernel);
+                                    }
+        }
+    }
+}
+
+/// Head dimensions that came from a wildcard complete the alignments as written ones do.
+KernelConfig completed(KernelConfig kernel) {
+    Algorithm& a = kernel.algorithm;
+    if (a.hdim_q_alignment == 0) a.hdim_q_alignment = static_cast<std::int32_t>(kernel.signature.hdim_q);
+    if (a.hdim_v_alignment == 0) a.hdim_v_alignment = static_cast<std::int32_t>(kernel.signature.hdim_v);
+    return kernel;
+}
+
+} // namespace
+
+Expansion expand(const KernelSet& set, const arch::ArchSet& archs) {
+    Expansion expansion;
+    std::set<KernelConfig> known;
+    for (const Declaration& declaration : set.declarations()) {
+        facts_of(declaration.config()); // an unknown constraint is an error of the declaration
+        std::vector<ArchName> names;
+        if (declaration.arch.is_any())
+            for (const arch::ArchTables& tables : archs.all()) names.push_back(tables.name());
+        else
+            names.push_back(declaration.arch.value());
+        std::sort(names.begin(), names.end());
+        std::vector<KernelConfig> fresh;
+        std::size_t valid = 0;
+        for (const ArchName& name : names) {
+            const arch::ArchTables* tables = archs.find(name);
+            if (tables == nullptr) {
+                std::string all;
+                for (const arch::ArchTables& one : archs.all())
+                    all += (all.empty() ? "" : ", ") + one.name().str();
+                throw DeclarationError(
+                    fmt::format("set {}: arch {} is not known; there are: {}", set.name(), name.view(), all));
+            }
+            const HardwareLimits& limits = tables->hardware().limits;
+            KernelConfig partial = declaration.config();
+            partial.arch = name;
+            if (!declaration.has_wildcard()) {
+                for (const RuleFinding& finding : validate(partial, limits))
+                    if (finding.severity == Severity::error)
+                        throw DeclarationError(fmt::format("set {}: {} breaks {}: {}", set.name(),
+                                                           identifier(partial), finding.id, finding.message));
+                ++valid;
+                if (known.insert(partial).second) fresh.push_back(partial);
+                continue;
+            }
+            const HouseValues house(archs, name, declaration.signature.fixed.family);
+            each_combination(declaration, house, partial, [&](const KernelConfig& combination) {
+                const KernelConfig kernel = completed(combination);
+                ++expansion.combinations;
+                if (!is_valid(kernel, limits)) {
+                    const auto findings = validate(kernel, limits);
+                    const auto broken =
+                        std::find_if(findings.begin(), findings.end(),
+                                     [](const RuleFinding& one) { return one.severity == Severity::error; });
+                    ++expansion.skipped[std::string(broken->id)];
+                    return;
+                }
+                ++valid;
+                if (known.insert(kernel).second) fresh.push_back(kernel);
+            });
+        }
+        if (valid == 0)
+            throw DeclarationError(
+                fmt::format("set {}: a declaration with wildcards leaves no valid kernel: {}", set.name(),
+                            identifier(declaration.config())));
+        expansion.kernels.insert(expansion.kernels.end(), fresh.begin(), fresh.end());
+    }
+    return expansion;
+}
+
+} // namespace fmha

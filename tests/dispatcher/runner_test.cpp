@@ -1,0 +1,106 @@
+#include "dispatcher/runner.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "tests/dispatcher/kernels.hpp"
+
+#include <gmock/gmock.h>
+
+namespace fmha {
+namespace {
+
+using testing::builder_for;
+using testing::FakeInstance;
+using testing::fwd_kernel;
+using ::testing::HasSubstr;
+using testing::instance;
+using testing::kernel_of;
+
+struct Bench {
+    Registry registry;
+    Dispatcher dispatcher{registry};
+    Runner runner{dispatcher};
+};
+
+TEST(Runner, LaunchesOnceWithoutAClockByDefault) {
+    Bench b;
+    const auto kernel = instance(fwd_kernel());
+    b.registry.add(kernel);
+    const RunResult result = b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {});
+    EXPECT_EQ(kernel->launches, 1);
+    EXPECT_EQ(result.launches, 1);
+    EXPECT_EQ(result.median_ms, 0.0);
+}
+
+TEST(Runner, BenchmarkingWarmsUpRepeatsAndPreparesEveryPass) {
+    Bench b;
+    const auto kernel = instance(fwd_kernel());
+    b.registry.add(kernel);
+    b.runner.set_benchmarking(true);
+    int prepared = 0;
+    const auto prepare = [&](const ExecutionPlan&) { ++prepared; };
+    EXPECT_EQ(b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {}, prepare).launches, 15);
+    EXPECT_EQ(kernel->launches, 15);
+    EXPECT_EQ(prepared, 15);
+    b.runner.set_timing(0, 3);
+    const RunResult result = b.runner.run(builder_for(ApiFamily::fwd).build(), FwdArgs{}, {}, prepare);
+    EXPECT_EQ(kernel->launches, 18);
+    EXPECT_GE(result.mean_ms, 0.0);
+    EXPECT_THROW(b.runner.set_timing(-1, 3), InputError);
+    EXPECT_THROW(b.runner.set_timing(1, 0), InputError);
+}
+
+TEST(Runner, StagesRunInOrder) {
+    Bench b;
+    using enum KernelFamily;
+    std::vector<std::string> order;
+    class Recorder final : public FakeInstance {
+      public:
+        Recorder(const KernelConfig& config, std::vector<std::string>& log)
+            : FakeInstance(config, std::string(to_string(config.signature.family))), log_(log) {}
+        void launch(const Invocation&, Stream) const override { log_.push_back(name()); }
+
+      private:
+        std::vector<std::string>& log_;
+    };
+    for (const KernelFamily family : {bwd_convert_dq, bwd_dq_dk_dv, bwd_dot_do_o})
+        b.registry.add(std::make_shared<const Recorder>(kernel_of(family), order));
+    b.runner.run(builder_for(ApiFamily::bwd).build(), {}, {});
+    EXPECT_THAT(order, ::testing::ElementsAre("bwd_dot_do_o", "bwd_dq_dk_dv", "bwd_convert_dq"));
+}
+
+TEST(Runner, SaysWhyItCannotRun) {
+    Bench b;
+    const Problem problem = builder_for(ApiFamily::fwd_splitkv).build();
+    EXPECT_THROW(b.runner.run(problem, {}, {}), NoKernelFound);
+    b.registry.add(instance(kernel_of(KernelFamily::fwd_splitkv)));
+    EXPECT_THROW(b.runner.run(problem, {}, {}), PlanIncomplete);
+    b.registry.add(kernel_of(KernelFamily::fwd_splitkv_combine));
+    try {
+        b.runner.run(problem, {}, {});
+        FAIL();
+    } catch (const UnsupportedInvocation& error) {
+        EXPECT_THAT(error.what(), HasSubstr("registered but not built"));
+    }
+}
+
+TEST(Runner, AnExplicitKernelBypassesSelectionButNotTheMatch) {
+    Bench b;
+    const auto preferred = instance(fwd_kernel(128, 128, 64), "preferred");
+    const auto other = instance(fwd_kernel(128, 128, 128), "other");
+    const auto narrow = instance(fwd_kernel(64, 64), "narrow");
+    for (const auto& kernel : {preferred, other, narrow}) b.registry.add(kernel);
+    const Problem problem = builder_for(ApiFamily::fwd).build();
+    b.runner.run_explicit(identifier(other->config()), problem, FwdArgs{}, {});
+    EXPECT_EQ(other->launches, 1);
+    EXPECT_EQ(preferred->launches, 0);
+    try {
+        b.runner.run_explicit(identifier(narrow->config()), problem, FwdArgs{}, {});
+        FAIL();
+    } catch (const UnsupportedInvocation& error) {
+        EXPECT_THAT(error.what(), HasSubstr("hdim_q is 128, this kernel takes at most 64"));
+    }
+    EXPECT_THROW(b.runner.run_explicit("nonsense", problem, FwdArgs{}, {}), NoKernelFound);
+}
+
+} // namespace
+} // namespace fmha

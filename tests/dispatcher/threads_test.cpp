@@ -1,0 +1,73 @@
+#include "dispatcher/explain/explain.hpp"
+#include "tests/dispatcher/kernels.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+namespace fmha {
+namespace {
+
+using testing::builder_for;
+using testing::fwd_kernel;
+using testing::instance;
+
+/// Eight threads register, merge, plan, explain, list and export at once, with auto-export switched on. Run
+/// under the thread sanitizer this must be silent; without it, every answer must be consistent.
+TEST(Threads, RegisterPlanExplainAndExportTogether) {
+    const auto file = std::filesystem::path(::testing::TempDir()) / "fmha_threads_export.json";
+    Registry registry;
+    Registry other;
+    other.add(fwd_kernel(256, 256));
+    registry.add(fwd_kernel(256, 256));
+    registry.auto_export(file);
+    const Dispatcher dispatcher(registry);
+    std::atomic<int> unplanned{0};
+    std::atomic<bool> inconsistent{false};
+    const auto work = [&](int thread) {
+        for (int i = 0; i < 25; ++i) {
+            const KernelConfig own = fwd_kernel(8 * (i + 1), 8 * (thread + 1));
+            registry.add(instance(own, "t" + std::to_string(thread) + "_" + std::to_string(i)));
+            const Problem problem =
+                builder_for(ApiFamily::fwd).dims(8 * (i + 1), 8 * (thread + 1), 1, 64, 64).build();
+            const ExecutionPlan plan = dispatcher.plan(problem);
+            if (!plan.valid()) ++unplanned;
+            if (plan.valid() && !match(problem, plan.stages().front().kernel->config)) inconsistent = true;
+            switch ((thread + i) % 6) {
+            case 0:
+                registry.merge_from(other, Priority::normal);
+                break;
+            case 1:
+                registry.merge_from(registry, Priority::high);
+                break;
+            case 2:
+                if (registry.get_all().empty()) inconsistent = true;
+                break;
+            case 3:
+                if (nlohmann::json::parse(registry.export_json())["kernels"].empty()) inconsistent = true;
+                break;
+            case 4:
+                if (!explain(dispatcher, problem, 2).plan.valid()) inconsistent = true;
+                break;
+            default:
+                if (!registry.lookup(identifier(own))) inconsistent = true;
+            }
+            registry.set_name("name" + std::to_string(i));
+        }
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (int thread = 0; thread < 8; ++thread) threads.emplace_back(work, thread);
+    }
+    EXPECT_EQ(unplanned, 0);
+    EXPECT_FALSE(inconsistent);
+    // 8 threads x 25 kernels and the one that was there before.
+    EXPECT_EQ(registry.size(), 201U);
+    std::filesystem::remove(file);
+}
+
+} // namespace
+} // namespace fmha
