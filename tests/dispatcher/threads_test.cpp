@@ -1,6 +1,7 @@
 #include "dispatcher/explain/explain.hpp"
 #include "tests/dispatcher/kernels.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -30,7 +31,7 @@ TEST(Threads, RegisterPlanExplainAndExportTogether) {
     const auto work = [&](int thread) {
         for (int i = 0; i < 25; ++i) {
             const KernelConfig own = fwd_kernel(8 * (i + 1), 8 * (thread + 1));
-            registry.add(instance(own, "t" + std::to_string(thread) + "_" + std::to_string(i)));
+            registry.add(instance(own, fmt::format("t{}_{}", thread, i)));
             const Problem problem =
                 builder_for(ApiFamily::fwd).dims(8 * (i + 1), 8 * (thread + 1), 1, 64, 64).build();
             const ExecutionPlan plan = dispatcher.plan(problem);
@@ -55,7 +56,7 @@ TEST(Threads, RegisterPlanExplainAndExportTogether) {
             default:
                 if (!registry.lookup(identifier(own))) inconsistent = true;
             }
-            registry.set_name("name" + std::to_string(i));
+            registry.set_name(fmt::format("name{}", i));
         }
     };
     {
