@@ -5,6 +5,7 @@
 #include "dispatcher/upstream/ck_policy.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
+#include "harness/cli/plan_snapshot.hpp"
 #include "harness/cli/plan_upstream.hpp"
 
 #include <fmt/ostream.h>
@@ -44,9 +45,15 @@ class PlanCommand final : public Command {
             "--upstream-problems", upstream_,
             "problems in upstream's terms, JSON lines or a file of cases, gzip or not, - for standard "
             "input; needs --policy ck");
+        options.option("--snapshots", snapshots_,
+                       "folder of recorded plans (parity/plans): compare every shape on five architectures");
+        options.flag("--accept", accept_, "record the present plans instead; needs --reason");
+        options.option("--reason", reason_, "why the recorded plans change");
         options.choice("--format", format_, {"text", "json"}, "output for people or for programs");
     }
     int run(const Streams& streams) override {
+        if (!snapshots_.empty()) return plan_snapshots(snapshots_, accept_, reason_, streams);
+        if (accept_ || !reason_.empty()) throw InputError("--accept and --reason belong to --snapshots");
         if (problem_file_.empty() == upstream_.empty())
             throw InputError("give either --problem FILE or --upstream-problems FILE");
         if (upstream_.empty()) return plan_problems(streams);
@@ -96,8 +103,9 @@ class PlanCommand final : public Command {
     }
 
     static constexpr const char* default_arch = "gfx950";
-    std::string problem_file_, arch_, policy_ = "seqtune", rules_, upstream_, format_ = "text";
-    bool explain_ = false;
+    std::string problem_file_, arch_, policy_ = "seqtune", rules_, upstream_, format_ = "text", snapshots_,
+                                      reason_;
+    bool explain_ = false, accept_ = false;
 };
 
 } // namespace

@@ -1,0 +1,113 @@
+#include "harness/cli/plan_snapshot.hpp"
+
+#include "dispatcher/explain/explain.hpp"
+#include "dispatcher/problem_json.hpp"
+#include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/input_text.hpp"
+
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+namespace fmha::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 5> snapshot_archs{"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"};
+
+struct Shape {
+    std::string name, place;
+    nlohmann::ordered_json problem;
+};
+
+std::vector<Shape> read_shapes(const std::filesystem::path& file) {
+    std::vector<Shape> shapes;
+    std::istringstream lines(input_text(file.string()));
+    std::string line;
+    for (int number = 1; std::getline(lines, line); ++number) {
+        const std::string place = fmt::format("{}:{}", file.string(), number);
+        const auto parsed = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+        if (!parsed.is_object() || parsed.size() != 2 || !parsed.contains("name") ||
+            !parsed.contains("problem"))
+            throw InputError(place + ": expected an object with \"name\" and \"problem\"");
+        shapes.push_back({parsed["name"].get<std::string>(), place, parsed["problem"]});
+    }
+    if (shapes.empty()) throw InputError(file.string() + ": holds no shape");
+    return shapes;
+}
+
+/// "name: stage kernel; stage kernel; workspace n", or what is missing.
+std::string snapshot_line(const Dispatcher& dispatcher, const Shape& shape, std::string_view arch) {
+    nlohmann::ordered_json object = shape.problem;
+    object["arch"] = arch;
+    const ExecutionPlan plan = dispatcher.plan(problem_from_json(object, shape.place));
+    std::string line = shape.name + ":";
+    for (const PlanStage& stage : plan.stages())
+        line += fmt::format(" {} {};", to_string(stage.family), dispatcher.registry().name_of(*stage.kernel));
+    for (const KernelFamily family : plan.missing()) line += fmt::format(" {} missing;", to_string(family));
+    return line + fmt::format(" workspace {}", plan.workspace_bytes());
+}
+
+/// Lines of a snapshot file without its comment lines.
+std::vector<std::string> stored_lines(const std::filesystem::path& file) {
+    std::vector<std::string> stored;
+    std::istringstream lines(input_text(file.string()));
+    for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with('#')) stored.push_back(line);
+    return stored;
+}
+
+std::size_t report_differences(const std::vector<std::string>& expected,
+                               const std::vector<std::string>& planned, std::string_view arch,
+                               std::ostream& err) {
+    std::size_t differences = 0;
+    for (std::size_t i = 0; i < std::max(expected.size(), planned.size()); ++i) {
+        const std::string absent = "(absent)";
+        const std::string& before = i < expected.size() ? expected[i] : absent;
+        const std::string& now = i < planned.size() ? planned[i] : absent;
+        if (before == now) continue;
+        ++differences;
+        fmt::print(err, "{}\n  - {}\n  + {}\n", arch, before, now);
+    }
+    return differences;
+}
+
+} // namespace
+
+int plan_snapshots(const std::filesystem::path& directory, bool accept, const std::string& reason,
+                   const Streams& streams) {
+    if (accept && reason.empty()) throw InputError("--accept needs --reason TEXT: why the plans changed");
+    const std::vector<Shape> shapes = read_shapes(directory / "shapes.jsonl");
+    const arch::ArchSet archs = arch::ArchSet::built_in();
+    std::size_t differences = 0;
+    for (const std::string_view arch : snapshot_archs) {
+        const std::array names{archs.at(arch).name()};
+        const auto registry = catalogue_registry(archs, catalog::RuleSet::house, names);
+        const Dispatcher dispatcher(*registry, devices_of(archs));
+        std::vector<std::string> planned;
+        for (const Shape& shape : shapes) planned.push_back(snapshot_line(dispatcher, shape, arch));
+        const std::filesystem::path file = directory / (std::string(arch) + ".txt");
+        if (!accept) {
+            differences += report_differences(stored_lines(file), planned, arch, streams.err);
+            continue;
+        }
+        std::ofstream out(file);
+        fmt::print(out, "# {}\n", reason);
+        for (const std::string& line : planned) fmt::print(out, "{}\n", line);
+        if (!out.flush()) throw InputError("cannot write " + file.string());
+    }
+    fmt::print(streams.out, "{} shapes on {} architectures: {}\n", shapes.size(), snapshot_archs.size(),
+               accept ? "accepted"
+               : differences == 0
+                   ? "every plan is as recorded"
+                   : std::to_string(differences) + " plans differ; accept with --accept --reason TEXT");
+    return differences == 0 ? all_well : check_failed;
+}
+
+} // namespace fmha::cli
