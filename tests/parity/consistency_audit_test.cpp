@@ -57,9 +57,9 @@ TEST_F(Consistency, OfTheWorkingListIsFine) {
 }
 
 TEST_F(Consistency, SeesTheSameTileTwice) {
-    const auto report = audit(
-        with_patch("tables/house/hopper.json",
-                   R"([{"op": "copy", "from": "/families/fwd/tiles/0", "path": "/families/fwd/tiles/0"}])"));
+    const auto report = audit(with_patch(
+        "tables/house/hopper.json",
+        R"([{"op": "copy", "from": "/families/fwd/tiles/0/tiles/0", "path": "/families/fwd/tiles/0/tiles/-"}])"));
     EXPECT_FALSE(report.ok());
     EXPECT_THAT(to_text(report), HasSubstr("the list has this name twice: fwd_sm_90_fp16_"));
 }
