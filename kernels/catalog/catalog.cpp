@@ -68,7 +68,15 @@ Tokens without(const Tokens& tokens, const Tokens& others) {
     return rest;
 }
 
-/// For a name that no table entry produces: the listed name that shares most tokens, and what tells them apart.
+/// Leading tokens say which kind of kernel a name is, so they count twice.
+std::size_t likeness(const Tokens& wanted, const Tokens& tokens) {
+    const auto shared = std::count_if(tokens.begin(), tokens.end(),
+                                      [&](std::string_view token) { return contains(wanted, token); });
+    const auto parting = std::mismatch(tokens.begin(), tokens.end(), wanted.begin(), wanted.end()).first;
+    return static_cast<std::size_t>(shared + (parting - tokens.begin()));
+}
+
+/// For a name that no table entry produces: the listed name most like it, and what tells them apart.
 void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Why& answer) {
     Tokens wanted;
     Tokens tokens;
@@ -79,8 +87,7 @@ void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Wh
         shown.clear();
         append_name({request.rules, request.masks}, config, shown);
         split(shown, tokens);
-        const auto shared = static_cast<std::size_t>(std::count_if(
-            tokens.begin(), tokens.end(), [&](std::string_view token) { return contains(wanted, token); }));
+        const auto shared = likeness(wanted, tokens);
         if (shared <= best_shared) return;
         best_shared = shared;
         answer.nearest = shown;
