@@ -34,10 +34,10 @@ struct ErrorSums {
     }
 };
 
-/// The RMS model takes rounding errors of different rows as independent. With zeros for Q and K all rows are
-/// one row, and with nearly flat scores an 8-bit O takes very few values.
+/// The RMS model takes rounding errors as independent. With zeros for Q and K all rows are one row, with integers
+/// P takes the same few values in every row, and with nearly flat scores an 8-bit O takes very few values.
 bool rms_applies(Fill fill, ElementType o) {
-    return fill != Fill::zeros && !(fill == Fill::indexed && element_bits(o) <= 8);
+    return fill != Fill::zeros && fill != Fill::integers && !(fill == Fill::indexed && element_bits(o) <= 8);
 }
 
 /// The model's score error grows with |s| and not with the distance to the row's maximum, which a sink logit above every
