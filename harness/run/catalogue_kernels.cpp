@@ -13,8 +13,9 @@
 namespace fmha::harness {
 
 CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                                   MakeCandidate make)
-    : registry_("catalogue", std::move(namer)), dispatcher_(registry_), make_(std::move(make)) {
+                                   MakeCandidate make, std::uint32_t types)
+    : registry_("catalogue", std::move(namer)), dispatcher_(registry_), make_(std::move(make)),
+      types_(types) {
     registry_.add(std::span(configs));
 }
 
@@ -71,9 +72,10 @@ std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, con
     const auto namer = [](const KernelConfig& config) {
         return catalog::name_of(catalog::RuleSet::house, config);
     };
-    return std::make_unique<CatalogueKernels>(kept, namer, [](const KernelConfig& config) {
+    const auto make = [](const KernelConfig& config) {
         return Candidate{{}, host_target::make_instance(config), host_numerics(config)};
-    });
+    };
+    return std::make_unique<CatalogueKernels>(kept, namer, make, archs.at(arch).hardware().limits.data_types);
 }
 
 } // namespace fmha::harness

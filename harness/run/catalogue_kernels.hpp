@@ -16,10 +16,13 @@ using MakeCandidate = std::function<Candidate(const KernelConfig&)>;
 class CatalogueKernels final : public KernelSource {
   public:
     /// `namer` gives kernels the names under which reports show them.
-    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer, MakeCandidate make);
+    /// `types` has a bit for every DataType that the architecture's hardware has.
+    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer, MakeCandidate make,
+                     std::uint32_t types);
 
     Candidate planned(const Problem& problem) const override;
     std::vector<Candidate> accepting(const Problem& problem) const override;
+    bool has_type(DataType type) const override { return (types_ >> static_cast<unsigned>(type) & 1U) != 0; }
     std::size_t size() const { return registry_.size(); }
 
   private:
@@ -31,6 +34,7 @@ class CatalogueKernels final : public KernelSource {
     Registry registry_;
     Dispatcher dispatcher_;
     MakeCandidate make_;
+    std::uint32_t types_;
 };
 
 /// The house catalogue of forward for one architecture, executed on the host target; `where` is an SQL expression over

@@ -307,6 +307,12 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
         judge_refusal(blank, c, Expectation::invalid_problem, error.rule(), error.what());
         return only(blank);
     } catch (const NoKernelFound& error) {
+        if (!source.has_type(c.data_type)) {
+            blank.outcome = Outcome::refused_as_predicted;
+            blank.message =
+                fmt::format("T-1: {} has no kernels of type {}", options.arch, to_string(c.data_type));
+            return only(blank);
+        }
         judge_refusal(blank, c, Expectation::no_kernel, "", error.what());
         return only(blank);
     } catch (const UnsupportedInvocation& error) {

@@ -27,6 +27,8 @@ class KernelSource {
     /// Every kernel that accepts the problem and that the target executes, in the order of the catalogue.
     /// Throws NoKernelFound when there is none.
     virtual std::vector<Candidate> accepting(const Problem& problem) const = 0;
+    /// False when the architecture has no kernels of this type at all, so that finding none is what was to happen (T-1).
+    virtual bool has_type(DataType) const { return true; }
 };
 
 } // namespace fmha::harness

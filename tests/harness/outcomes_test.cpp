@@ -65,6 +65,19 @@ TEST(Outcomes, NoKernelAsPredicted) {
     EXPECT_EQ(only(run_fwd_case(c, NoKernels(), {})).outcome, Outcome::refused_as_predicted);
 }
 
+class WithoutType final : public KernelSource {
+    Candidate planned(const Problem& problem) const override { return NoKernels().planned(problem); }
+    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    bool has_type(DataType type) const override { return type != DataType::fp8; }
+};
+
+TEST(Outcomes, ATypeThatTheHardwareLacksIsPredicted) {
+    FwdCase c = small_case();
+    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_unexpectedly);
+    c.data_type = DataType::fp8;
+    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_as_predicted);
+}
+
 TEST(Outcomes, AcceptingWhatWasToBeRefusedFails) {
     FwdCase c = small_case();
     c.expect = Expectation::no_kernel;
