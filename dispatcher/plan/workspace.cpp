@@ -132,7 +132,9 @@ SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q
 
 std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
     const Signature& s = problem.signature;
-    const std::int64_t units = compute_units * (wave_size == 32 ? 4 : 2);
+    // No device comes near the bound; it keeps the product small whatever the caller states.
+    constexpr std::int64_t most_units = 1 << 24;
+    const std::int64_t units = std::min(compute_units, most_units) * (wave_size == 32 ? 4 : 2);
     if (units <= 0) return 1;
     std::int64_t heads = problem.nhead_q, rows = problem.effective_max_seqlen_q();
     const std::int64_t group_size = problem.nhead_q / problem.nhead_k;

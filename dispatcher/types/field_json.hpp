@@ -55,10 +55,10 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
         }
     });
     if (known != object.size())
-        for (const auto& [key, unused] : object.items()) {
+        for (const auto& item : object.items()) {
             bool found = false;
-            each_field(value, [&](std::string_view name, const auto&) { found = found || name == key; });
-            if (!found) throw InputError(where + ": unknown key \"" + key + "\"");
+            each_field(value, [&](std::string_view name, const auto&) { found = found || name == item.key(); });
+            if (!found) throw InputError(where + ": unknown key \"" + item.key() + "\"");
         }
     return value;
 }
