@@ -68,6 +68,7 @@ std::vector<std::string> changed_lists(const Facts& before, const Facts& after) 
         if (!before.lists.contains(key)) note(key, fmt::format("a new list of {} kernels", fact.kernels));
 
     std::vector<std::string> sentences;
+    sentences.reserve(profiles_of.size());
     for (const auto& [change, profiles] : profiles_of)
         sentences.push_back(fmt::format("{}, {} masks: {} (in {})", to_string(std::get<1>(change)),
                                         to_string(std::get<0>(change)), std::get<2>(change), profiles));

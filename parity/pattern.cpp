@@ -53,6 +53,7 @@ class PatternWriter {
         std::map<Set, std::vector<std::string>> tokens_of;
         for (const auto& [token, rest] : rest_of) tokens_of[rest].emplace_back(token);
         std::vector<std::string> branches;
+        branches.reserve(tokens_of.size());
         for (const auto& [rest, tokens] : tokens_of) branches.push_back(alternatives(tokens) + write(rest));
         std::sort(branches.begin(), branches.end());
         const auto text = alternatives(branches);

@@ -112,6 +112,7 @@ class RenameFinder {
         std::erase_if(lost_, [&](const std::string& name) { return gone.contains(name); });
         std::erase_if(gained_, [&](const std::string& name) { return gone.contains(name); });
         std::vector<RenameGroup> list;
+        list.reserve(groups.size());
         for (auto& [key, group] : groups) list.push_back(std::move(group));
         return list;
     }
