@@ -1,5 +1,6 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/command.hpp"
+#include "harness/run/shell_word.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -14,29 +15,25 @@ constexpr std::string_view version = FMHA_VERSION;
 /// CLI11 says "a subcommand is required" for a misspelt one; this names it and what exists.
 std::string unknown_subcommand(const std::vector<std::string>& arguments,
                                const std::vector<std::unique_ptr<Command>>& commands) {
-    if (arguments.empty()) return {};
+    std::string known;
+    for (const auto& command : commands) known += (known.empty() ? "" : ", ") + std::string(command->name());
+    if (arguments.empty())
+        return fmt::format("fmha: a subcommand is missing; there are: {} (see fmha --help)\n", known);
     if (arguments.front().starts_with('-')) {
         for (const std::string_view own : {"-h", "--help", "--version"})
             if (arguments.front() == own) return {};
         return fmt::format("fmha: {} is not an option before a subcommand; allowed: --help and --version\n",
                            arguments.front());
     }
-    std::string known;
-    for (const auto& command : commands) {
+    for (const auto& command : commands)
         if (command->name() == arguments.front()) return {};
-        known += (known.empty() ? "" : ", ") + std::string(command->name());
-    }
     return fmt::format("fmha: \"{}\" is not a subcommand; there are: {}\n", arguments.front(), known);
 }
 
 /// The command line as a shell would take it back.
 std::string invocation_text(const std::vector<std::string>& arguments) {
     std::string text = "fmha";
-    for (const auto& argument : arguments) {
-        const bool plain =
-            argument.find_first_of(" '\"[]*?&|;()<>$`\\") == std::string::npos && !argument.empty();
-        text += plain ? " " + argument : " '" + argument + "'";
-    }
+    for (const auto& argument : arguments) text += " " + harness::shell_word(argument);
     return text;
 }
 
@@ -64,8 +61,15 @@ int run_command_line(const std::vector<std::string>& arguments,
         std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
         app.parse(reversed);
     } catch (const CLI::ParseError& error) {
-        const int code = app.exit(error, streams.out, streams.err);
-        return code == 0 ? all_well : bad_input;
+        if (error.get_exit_code() == 0) {
+            app.exit(error, streams.out, streams.err);
+            return all_well;
+        }
+        // Past `unknown_subcommand` the first argument is a subcommand, or --help or --version with more after it.
+        const std::string command =
+            arguments.front().starts_with('-') ? std::string("fmha") : "fmha " + arguments.front();
+        fmt::print(streams.err, "{0}: {1} (see {0} --help)\n", command, error.what());
+        return bad_input;
     }
 
     const auto* parsed = app.get_subcommands().front();

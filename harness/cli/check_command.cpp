@@ -1,6 +1,7 @@
 #include "harness/cli/commands.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/cases_root.hpp"
 #include "harness/cli/exchange_case.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/exchange.hpp"
@@ -18,16 +19,20 @@ class CheckCommand final : public Command {
     std::string_view name() const override { return "check"; }
     std::string_view summary() const override { return "Judge outputs computed elsewhere, given as .npy"; }
     std::string_view example() const override {
-        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out mine\n"
-               "  python3 my_kernel.py mine        # reads q.npy, k.npy, v.npy; writes o.npy and lse.npy\n"
-               "  fmha check --case 'fwd/decode[dtype=bf16]@1' --tensors mine";
+        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out inputs\n"
+               "  python3 my_kernel.py inputs mine    # reads q.npy, k.npy, v.npy; writes o.npy and lse.npy\n"
+               "  fmha check --case 'fwd/decode[dtype=bf16]@1' --tensors inputs --outputs mine";
     }
     void declare(OptionSet& options) override {
         options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
-        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.option(
+            "--cases-root", root_,
+            "Folder that relative case names start from (default: cases here, else the source tree's)");
         options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
-        options.option("--tensors", tensors_,
-                       "Folder with the inputs and o.npy (and lse.npy, randval.npy as the case asks)", true);
+        options.option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …", true);
+        options.option(
+            "--outputs", outputs_,
+            "Folder with o.npy (and lse.npy, randval.npy as the case asks); default: that of the inputs");
         options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
@@ -36,10 +41,10 @@ class CheckCommand final : public Command {
     int run(const Streams& streams) override {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
-        const harness::FwdCase c = load_exchange_case(case_, root_, arch_);
+        const harness::FwdCase c = load_exchange_case(case_, cases_root(root_), arch_);
         harness::FwdTensors tensors(c, fp8_flavour(arch_));
         harness::read_inputs(tensors_, tensors);
-        harness::read_outputs(tensors_, tensors);
+        harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, tensors);
         reference::KernelNumerics numerics = reference::kernel_numerics(tensors.layout().types, p_prescale_);
         numerics.normalised_p = normalised_p_;
         if (tf32_) numerics.u_m = 0x1p-11;
@@ -54,7 +59,7 @@ class CheckCommand final : public Command {
     }
 
   private:
-    std::string case_, root_ = "cases", arch_ = "gfx950", tensors_, format_ = "text";
+    std::string case_, root_, arch_ = "gfx950", tensors_, outputs_, format_ = "text";
     double p_prescale_ = 1.0;
     bool normalised_p_ = false, tf32_ = false;
 };

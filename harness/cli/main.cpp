@@ -1,15 +1,34 @@
 #include "harness/cli/command.hpp"
 
+#include <array>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <iostream>
 #include <unistd.h>
 
+namespace {
+
+/// A standard stream that the caller closed must stay unusable: otherwise the first file or pipe that is opened takes
+/// its number, and results are written into it.
+void occupy_closed_streams() {
+    for (const int stream : std::array{STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
     try {
+        occupy_closed_streams();
         const std::vector<std::string> arguments(argv + 1, argv + argc);
-        return fmha::cli::run_command_line(arguments, fmha::cli::all_commands(),
-                                           {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+        const int code = fmha::cli::run_command_line(arguments, fmha::cli::all_commands(),
+                                                     {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+        std::cout.flush();
+        if (std::cout) return code;
+        std::fputs("fmha: standard output cannot be written; what was printed is incomplete\n", stderr);
+        return fmha::cli::bad_input;
     } catch (const std::exception& error) {
         // A defect of the harness itself: neither bad input nor a failed check, but never a silent zero.
         std::fprintf(stderr, "fmha: internal error: %s\n", error.what());

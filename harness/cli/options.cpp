@@ -19,6 +19,11 @@ std::uint64_t unsigned_from(const std::string& names, const std::string& text) {
     return value;
 }
 
+/// An empty value is a shell variable that was never set, not a wish.
+std::string refuse_empty(const std::string& text) {
+    return text.empty() ? "an empty value is not allowed" : "";
+}
+
 } // namespace
 
 OptionSet::OptionSet(CLI::App& app) : app_(app) {}
@@ -29,11 +34,11 @@ void OptionSet::flag(const std::string& names, bool& target, const std::string& 
 
 void OptionSet::option(const std::string& names, std::string& target, const std::string& help,
                        bool required) {
-    app_.add_option(names, target, help)->capture_default_str()->required(required);
+    app_.add_option(names, target, help)->capture_default_str()->required(required)->check(refuse_empty);
 }
 
 void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str();
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
 }
 
 void OptionSet::option(const std::string& names, std::uint64_t& target, const std::string& help) {
@@ -43,7 +48,7 @@ void OptionSet::option(const std::string& names, std::uint64_t& target, const st
 }
 
 void OptionSet::option(const std::string& names, double& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str();
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
 }
 
 void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& target,
@@ -53,11 +58,11 @@ void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& t
 }
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all();
+    app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty);
 }
 
 void OptionSet::pair(const std::string& names, std::vector<std::string>& target, const std::string& help) {
-    app_.add_option(names, target, help)->expected(2);
+    app_.add_option(names, target, help)->expected(2)->check(refuse_empty);
 }
 
 void OptionSet::choice(const std::string& names, std::string& target, const std::vector<std::string>& allowed,
@@ -67,7 +72,7 @@ void OptionSet::choice(const std::string& names, std::string& target, const std:
 
 void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,
                             const std::string& help) {
-    app_.add_option(name, target, help);
+    app_.add_option(name, target, help)->check(refuse_empty);
 }
 
 } // namespace fmha::cli

@@ -1,10 +1,12 @@
 #include "harness/cli/commands.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/cases_root.hpp"
 #include "harness/cli/exchange_case.hpp"
 #include "harness/run/exchange.hpp"
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 
@@ -18,21 +20,24 @@ class ReferenceCommand final : public Command {
         return "Compute the reference of a case for tensors given as .npy";
     }
     std::string_view example() const override {
-        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out mine      # writes the case's "
+        return "fmha reference --case 'fwd/decode[dtype=bf16]@1' --out inputs      # writes the case's "
                "inputs too\n"
-               "  fmha reference --case 'fwd/decode[dtype=bf16]@1' --tensors mine --out expected";
+               "  fmha reference --case 'fwd/decode[dtype=bf16]@1' --tensors inputs --out expected";
     }
     void declare(OptionSet& options) override {
         options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
-        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.option(
+            "--cases-root", root_,
+            "Folder that relative case names start from (default: cases here, else the source tree's)");
         options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
         options.option(
             "--tensors", tensors_,
             "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
         options.option("--out", out_, "Folder for o.npy, lse.npy and randval.npy", true);
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
     int run(const Streams& streams) override {
-        const harness::FwdCase c = load_exchange_case(case_, root_, arch_);
+        const harness::FwdCase c = load_exchange_case(case_, cases_root(root_), arch_);
         harness::FwdTensors tensors(c, fp8_flavour(arch_));
         if (!tensors_.empty()) harness::read_inputs(tensors_, tensors);
         std::error_code failure;
@@ -44,12 +49,17 @@ class ReferenceCommand final : public Command {
         const auto expected =
             reference::forward(args, rows, {.companions = false, .numerics = {}, .threads = 0});
         harness::write_reference(out_, tensors, expected);
-        fmt::print(streams.out, "{}: {} rows written to {}\n", c.id, rows.size(), out_);
+        if (format_ == "json") {
+            const nlohmann::ordered_json written{{"name", c.id}, {"rows", rows.size()}, {"out", out_}};
+            fmt::print(streams.out, "{}\n", written.dump());
+        } else {
+            fmt::print(streams.out, "{}: {} rows written to {}\n", c.id, rows.size(), out_);
+        }
         return all_well;
     }
 
   private:
-    std::string case_, root_ = "cases", arch_ = "gfx950", tensors_, out_;
+    std::string case_, root_, arch_ = "gfx950", tensors_, out_, format_ = "text";
 };
 
 } // namespace

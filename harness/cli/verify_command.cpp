@@ -3,9 +3,11 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/cases_root.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/fwd_runner.hpp"
+#include "harness/run/interrupt.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "reports/report.hpp"
 
@@ -14,7 +16,10 @@
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <sys/ioctl.h>
 #include <thread>
+#include <unistd.h>
 
 namespace fmha::cli {
 namespace {
@@ -40,12 +45,17 @@ std::string now_utc() {
 /// "[ 12/400] fwd/tails[…]" on one line of a terminal.
 class Progress {
   public:
-    Progress(std::ostream& stream, bool on, std::size_t total) : stream_(stream), on_(on), total_(total) {}
+    Progress(std::ostream& stream, bool on, std::size_t total) : stream_(stream), on_(on), total_(total) {
+        winsize window{};
+        // A longer line would wrap, and only its last part would be overwritten.
+        if (on && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
+            widest_ = window.ws_col - 1U;
+    }
     void step(const std::string& name) {
         ++done_;
         if (!on_) return;
-        constexpr std::size_t widest = 100;
-        fmt::print(stream_, "\r\x1b[K[{}/{}] {}", done_, total_, name.substr(0, widest));
+        const std::string line = fmt::format("[{}/{}] {}", done_, total_, name);
+        fmt::print(stream_, "\r\x1b[K{}", line.substr(0, widest_));
         stream_.flush();
     }
     void clear() {
@@ -55,7 +65,7 @@ class Progress {
   private:
     std::ostream& stream_;
     bool on_;
-    std::size_t total_, done_ = 0;
+    std::size_t total_, done_ = 0, widest_ = 79;
 };
 
 class VerifyCommand final : public Command {
@@ -76,7 +86,9 @@ class VerifyCommand final : public Command {
             "CASES", cases_,
             "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
             "without any, every case file");
-        options.option("--cases-root", root_, "Folder that relative case names start from");
+        options.option(
+            "--cases-root", root_,
+            "Folder that relative case names start from (default: cases here, else the source tree's)");
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--family", family_, "Only cases of this kernel family");
@@ -108,18 +120,19 @@ class VerifyCommand final : public Command {
     }
 
     int run(const Streams& streams) override {
-        check_numbers();
+        check_options();
         if (pairs_) return print_pairs(streams);
         const std::vector<FwdCase> cases = chosen_cases();
-        if (list_) {
-            for (const auto& c : cases) fmt::print(streams.out, "{}\n", c.id);
-            return cases.empty() ? check_failed : all_well;
-        }
+        if (list_) return print_names(cases, streams);
+        // Found out now rather than after an hour of work.
+        for (const std::string& file : {json_, junit_, html_})
+            if (!file.empty()) reports::check_writable(file);
         const auto source = kernel_factory_(arch_, where_);
         const auto start = std::chrono::steady_clock::now();
+        const harness::InterruptWatch interrupt;
         reports::Report report;
         report.info = run_info(streams.invocation);
-        report.results = results_of(cases, *source, streams);
+        report.results = results_of(cases, *source, interrupt, streams);
         report.ledger = harness::Ledger(not_run_budget_);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -128,7 +141,7 @@ class VerifyCommand final : public Command {
     }
 
   private:
-    void check_numbers() const {
+    void check_options() const {
         for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
                                           {"--jobs", jobs_},
                                           {"--timeout", timeout_},
@@ -137,10 +150,27 @@ class VerifyCommand final : public Command {
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
         if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
+        if (!family_.empty() && !parse_enum<ApiFamily>(family_))
+            throw InputError(
+                fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
+        if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
+        if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
+    }
+
+    int print_names(const std::vector<FwdCase>& cases, const Streams& streams) const {
+        auto names = nlohmann::ordered_json::array();
+        for (const auto& c : cases) {
+            if (format_ == "json")
+                names.push_back(c.id);
+            else
+                fmt::print(streams.out, "{}\n", c.id);
+        }
+        if (format_ == "json") fmt::print(streams.out, "{}\n", names.dump(0));
+        return cases.empty() ? check_failed : all_well;
     }
 
     harness::LoadOptions load_options() const {
-        harness::LoadOptions load{.root = root_, .tier = *parse_enum<harness::Tier>(tier_)};
+        harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = family_;
         load.run_seed = seed_;
         return load;
@@ -181,23 +211,26 @@ class VerifyCommand final : public Command {
     }
 
     std::vector<CaseResult> results_of(const std::vector<FwdCase>& cases, const harness::KernelSource& source,
+                                       const harness::InterruptWatch& interrupt,
                                        const Streams& streams) const {
         harness::FwdRunOptions options;
         options.arch = arch_;
         options.all_kernels = kernels_ == "all";
         options.kernel_filter = kernel_filter_;
         options.where = where_;
+        options.cases_root = root_;
         options.repeats = static_cast<int>(repeats_);
         options.memory_limit = memory_gib_ << 30;
         Progress progress(streams.err, streams.progress, cases.size());
         std::vector<std::vector<CaseResult>> by_case(cases.size());
         if (jobs_ == 0) {
-            for (std::size_t i = 0; i < cases.size(); ++i) {
+            for (std::size_t i = 0; i < cases.size() && !interrupt.requested(); ++i) {
                 progress.step(cases[i].id);
                 by_case[i] = harness::run_fwd_case(cases[i], source, options);
             }
         } else {
-            const harness::PoolOptions pool{static_cast<int>(jobs_), std::chrono::seconds(timeout_)};
+            const harness::PoolOptions pool{static_cast<int>(jobs_), std::chrono::seconds(timeout_),
+                                            [&] { return interrupt.requested(); }};
             harness::run_isolated(
                 cases.size(), pool,
                 [&](std::size_t i) {
@@ -213,18 +246,47 @@ class VerifyCommand final : public Command {
         }
         progress.clear();
         std::vector<CaseResult> results;
-        for (auto& part : by_case) std::move(part.begin(), part.end(), std::back_inserter(results));
+        for (std::size_t i = 0; i < cases.size(); ++i) {
+            // A case always has a result, unless --kernel leaves it without a kernel.
+            if (interrupt.requested() && by_case[i].empty())
+                by_case[i] = {harness::unfinished_result(cases[i], options)};
+            std::move(by_case[i].begin(), by_case[i].end(), std::back_inserter(results));
+        }
         return results;
     }
 
     void publish(const reports::Report& report, const Streams& streams) const {
-        std::string page = html_;
-        // Somebody who asked for no file still gets one to look at.
-        if (page.empty() && json_.empty() && junit_.empty() && format_ == "text")
-            page = "fmha-report/index.html";
+        // What happened is printed first: a file that cannot be written must not take it away.
+        print_report(report, streams);
+        streams.out.flush();
         if (!json_.empty()) reports::write_file(json_, reports::json(report));
         if (!junit_.empty()) reports::write_file(junit_, reports::junit(report));
-        if (!page.empty()) reports::write_file(page, reports::html(report));
+        const std::string page = write_page(report, streams);
+        if (format_ == "json") return;
+        fmt::print(streams.out, "{:.1f} s", report.info.seconds);
+        for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
+            if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
+        fmt::print(streams.out, "\n");
+    }
+
+    /// The page that was asked for, or one that nobody asked for but somebody may want to look at. Returns its place.
+    std::string write_page(const reports::Report& report, const Streams& streams) const {
+        if (!html_.empty()) {
+            reports::write_file(html_, reports::html(report));
+            return html_;
+        }
+        if (!json_.empty() || !junit_.empty() || format_ == "json") return {};
+        const std::string page = "fmha-report/index.html";
+        try {
+            reports::write_file(page, reports::html(report));
+            return page;
+        } catch (const InputError& error) {
+            fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
+            return {};
+        }
+    }
+
+    void print_report(const reports::Report& report, const Streams& streams) const {
         if (format_ == "json") {
             fmt::print(streams.out, "{}", reports::json(report));
             return;
@@ -235,16 +297,11 @@ class VerifyCommand final : public Command {
         fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
                    target_, arch_, kernels_);
         fmt::print(streams.out, "{}", report.ledger.text());
-        fmt::print(streams.out, "{:.1f} s", report.info.seconds);
-        for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
-            if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
-        fmt::print(streams.out, "\n");
     }
 
     KernelSourceFactory kernel_factory_;
     std::vector<std::string> cases_;
-    std::string root_ = "cases", tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950",
-                kernels_ = "planned";
+    std::string root_, tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950", kernels_ = "planned";
     std::string where_, kernel_filter_, shard_, json_, junit_, html_, format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,

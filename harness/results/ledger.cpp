@@ -14,8 +14,8 @@ void Ledger::add(const CaseResult& result) {
 bool Ledger::green() const {
     for (const auto& entry : EnumTable<Outcome>::names)
         if (!is_green(entry.value) && count(entry.value) > 0) return false;
-    const auto unexplained = reasons_.find(NotRunReason::none);
-    return executed() > 0 && unexplained == reasons_.end() && count(Outcome::not_run) <= not_run_budget_;
+    return executed() > 0 && !reasons_.contains(NotRunReason::none) && !interrupted() &&
+           count(Outcome::not_run) <= not_run_budget_;
 }
 
 std::string Ledger::text() const {
@@ -35,7 +35,9 @@ std::string Ledger::text() const {
         line += fmt::format("not run because of {}: {}\n", to_string(reason), count);
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), not_run_budget_);
-    if (executed() == 0)
+    if (interrupted())
+        line += "RED: interrupted\n";
+    else if (executed() == 0)
         line += "RED: nothing was executed\n";
     else if (count(Outcome::not_run) > not_run_budget_)
         line +=

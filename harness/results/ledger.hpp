@@ -23,7 +23,11 @@ class Ledger {
     std::int64_t executed() const { return asked_ - count(Outcome::not_run); }
     std::int64_t distinct_kernels() const { return static_cast<std::int64_t>(kernels_.size()); }
 
-    /// Nothing failed, something was executed, and what was not run is within its budget.
+    /// The run was stopped before every result was there.
+    bool interrupted() const { return reasons_.contains(NotRunReason::interrupted); }
+
+    /// Nothing failed, something was executed, nothing was interrupted, and what was not run is within its
+    /// budget.
     bool green() const;
 
     /// The ledger in two or three lines; the last one says why the run is red when no failure does.

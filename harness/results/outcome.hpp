@@ -24,6 +24,7 @@ enum class NotRunReason : std::uint8_t {
     none,
     target_cannot, ///< the target does not execute this kernel's family
     no_memory,     ///< the tensors do not fit
+    interrupted,   ///< the run was stopped before it finished; never within a budget
 };
 
 /// The outcomes that leave a run green.
@@ -54,8 +55,10 @@ struct EnumTable<harness::Outcome> {
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 3> names{
-        {{none, "none"}, {target_cannot, "target_cannot"}, {no_memory, "no_memory"}}};
+    static constexpr std::array<EnumName<harness::NotRunReason>, 4> names{{{none, "none"},
+                                                                           {target_cannot, "target_cannot"},
+                                                                           {no_memory, "no_memory"},
+                                                                           {interrupted, "interrupted"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };
 

@@ -5,6 +5,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_gates.hpp"
+#include "harness/run/shell_word.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -275,11 +276,19 @@ CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const Tas
     return result;
 }
 
+CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options) {
+    CaseResult result = blank_result(c);
+    result.not_run_reason = NotRunReason::interrupted;
+    result.message = "the run was interrupted before this case had finished";
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel) {
-    std::string command = fmt::format("fmha verify '{}' --arch {}", c.id, options.arch);
-    if (options.all_kernels && !kernel.empty())
-        command += fmt::format(" --kernels all --kernel '{}'", kernel);
-    if (!options.where.empty()) command += fmt::format(" --where \"{}\"", options.where);
+    std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
+    if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
+    if (options.all_kernels && !kernel.empty()) command += " --kernels all --kernel " + shell_word(kernel);
+    if (!options.where.empty()) command += " --where " + shell_word(options.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     return command;
 }

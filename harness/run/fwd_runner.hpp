@@ -16,7 +16,8 @@ struct FwdRunOptions {
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
     std::string where; ///< what the kernel source was filtered by, for the command that reproduces a result
-    int repeats = 0;   ///< 0 = the case's own number
+    std::string cases_root; ///< for the same command, when it is not the usual one
+    int repeats = 0;        ///< 0 = the case's own number
     int reference_threads = 1;
     std::int64_t memory_limit = 0; ///< bytes of tensors above which a case is not run; 0 = none
 };
@@ -35,6 +36,9 @@ CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumer
 
 /// The result of a case whose process did not live to report one.
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);
+
+/// The result of a case that an interrupted run did not finish.
+CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options);
 
 /// Shell command that repeats one result.
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);

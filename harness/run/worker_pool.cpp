@@ -154,6 +154,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
     std::vector<std::unique_ptr<Worker>> workers(jobs);
     std::size_t next = 0, ended = 0;
     while (ended < count) {
+        if (options.stop && options.stop()) return;
         for (auto& worker : workers) {
             if (next == count || (worker && worker->task())) continue;
             if (!worker) worker = std::make_unique<Worker>(task);
@@ -162,7 +163,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
         std::vector<pollfd> waits;
         for (const auto& worker : workers)
             waits.push_back({worker && worker->task() ? worker->descriptor() : -1, POLLIN, 0});
-        poll(waits.data(), waits.size(), options.task_timeout.count() > 0 ? 100 : -1);
+        poll(waits.data(), waits.size(), options.task_timeout.count() > 0 || options.stop ? 100 : -1);
         for (std::size_t w = 0; w < workers.size(); ++w) {
             auto& worker = workers[w];
             if (!worker || !worker->task()) continue;

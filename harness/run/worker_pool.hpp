@@ -16,13 +16,14 @@ struct TaskEnd {
 struct PoolOptions {
     int jobs = 1;                              ///< processes at a time
     std::chrono::milliseconds task_timeout{0}; ///< of one task; 0 = none
+    std::function<bool()> stop{};              ///< asked several times a second; true ends the run early
 };
 
 /// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands
 /// every end to `on_end` in this process, in the order in which tasks finish. A task that kills its process
 /// or runs too long costs itself only: the process is replaced and the others go on. Call it before this
-/// process starts threads. Returns early when `on_end` returns false; tasks that did not start then have no
-/// end.
+/// process starts threads. Returns early when `on_end` returns false or `stop` returns true; tasks that have
+/// not finished then are killed and have no end.
 void run_isolated(std::size_t count, const PoolOptions& options,
                   const std::function<std::string(std::size_t)>& task,
                   const std::function<bool(std::size_t, const TaskEnd&)>& on_end);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -115,6 +116,39 @@ TEST(Verify, ListsWithoutRunning) {
     EXPECT_EQ(ran.out, std::string(one_case) + "\n");
 }
 
+TEST(Verify, ListsAsJson) {
+    const Ran ran = verify_on<harness::test::NoKernels>({one_case, "--list", "--format", "json"});
+    EXPECT_EQ(nlohmann::json::parse(ran.out), nlohmann::json::array({one_case}));
+}
+
+TEST(Verify, AnInterruptedRunReportsWhatFinishedAndIsRed) {
+    const Ran ran = verify_on<harness::test::SpoiledKernel>(
+        {one_case, "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129,mask=0,fill=indexed]@1", "--jobs", "1",
+         "--not-run-budget", "9"},
+        std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
+            if (args.seqlen_k > 100) kill(getppid(), SIGTERM);
+            while (args.seqlen_k > 100) pause();
+        }));
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("2 asked   1 passed   0 failed   0 refused as predicted   1 not run"));
+    EXPECT_THAT(ran.out, HasSubstr("RED: interrupted"));
+}
+
+TEST(Verify, AReportThatCannotBeWrittenIsKnownBeforeTheRun) {
+    const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--json", "/proc/nothing/x.json"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("/proc/nothing/x.json cannot be written"));
+    EXPECT_EQ(ran.out, "");
+}
+
+TEST(Verify, AFullDiskTakesNoVerdictAway) {
+    const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--json", "/dev/full"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.out, HasSubstr("GREEN"));
+    EXPECT_THAT(ran.err, HasSubstr("/dev/full cannot be written"));
+    EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
 TEST(Verify, WritesAllReports) {
     const Scratch folder;
     const Ran ran = verify_on<harness::test::FittingHostKernel>(
@@ -167,6 +201,13 @@ TEST(Exchange, AReferenceJudgesItself) {
     const Ran wrong = check();
     EXPECT_EQ(wrong.code, 1);
     EXPECT_THAT(wrong.out, HasSubstr("FAILED"));
+    // A kernel that wrote no LSE must not be judged by the reference's own.
+    fs::create_directory(folder / "mine");
+    fs::copy(folder / "all/o.npy", folder / "mine/o.npy");
+    const Ran apart = run({"check", "--case", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors",
+                           folder / "all", "--outputs", folder / "mine"});
+    EXPECT_EQ(apart.code, 2);
+    EXPECT_THAT(apart.err, HasSubstr("mine/lse.npy: cannot be opened"));
     fs::remove(folder / "all/lse.npy");
     EXPECT_THAT(check().err, HasSubstr("lse.npy: cannot be opened"));
 }
@@ -191,6 +232,13 @@ TEST(BadInput, IsExitCodeTwoWithASentence) {
         {{"verify", "--seed", "-1"}, "--seed"},
         {{"verify", "--seed", "ten"}, "ten"},
         {{"verify", "--seed"}, "--seed"},
+        {{"verify", ""}, "CASES: an empty value is not allowed"},
+        {{"verify", one, "--json", ""}, "--json: an empty value is not allowed"},
+        {{"verify", one, "--jobs", ""}, "--jobs: an empty value is not allowed"},
+        {{"verify", one, "--family", "fwd_"}, "--family fwd_: not known; allowed: fwd, "},
+        {{"verify", one, "--list", "--pairs"}, "--list and --pairs exclude one another"},
+        {{"verify", "fwd/pairs", "--pairs", "--format", "json"}, "not JSON"},
+        {{"enumerate", "--where", ""}, "--where: an empty value is not allowed"},
         {{"verify", one, "--jobs", "many"}, "many"},
         {{"verify", one, "--jobs", "-2"}, "--jobs is -2; allowed: 0 to 1000000"},
         {{"verify", one, "--repeats", "-1"}, "--repeats is -1"},
@@ -224,7 +272,8 @@ TEST(BadInput, IsExitCodeTwoWithASentence) {
     };
     for (const auto& row : table) {
         std::vector<std::string> arguments = row.arguments;
-        if (arguments.size() > 1) arguments.insert(arguments.end(), {"--cases-root", FMHA_CASES_DIR});
+        if (arguments.size() > 1 && arguments.front() != "enumerate")
+            arguments.insert(arguments.end(), {"--cases-root", FMHA_CASES_DIR});
         const Ran ran = run(arguments);
         EXPECT_EQ(ran.code, 2) << fmt::format("{}", fmt::join(row.arguments, " ")) << "\n"
                                << ran.out << ran.err;

@@ -27,7 +27,7 @@ TEST(Outcomes, PassedAndItsKernel) {
     const CaseResult result = only(run_fwd_case(small_case(), FittingHostKernel(), {}));
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
     EXPECT_EQ(result.kernel, "fitting");
-    EXPECT_EQ(result.reproduce, "fmha verify 'test/small@1' --arch gfx950");
+    EXPECT_EQ(result.reproduce, "fmha verify test/small@1 --arch gfx950");
 }
 
 FwdCase invalid_case() {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fmha::harness {
+
+/// `text` as one word of a POSIX shell: as it is when no character of it means anything to a shell, in single
+/// quotes otherwise.
+std::string shell_word(std::string_view text);
+
+} // namespace fmha::harness
