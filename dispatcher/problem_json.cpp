@@ -2,6 +2,7 @@
 
 #include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 
 namespace fmha {
 
@@ -13,34 +14,20 @@ Problem problem_from_json(const Json& object, const std::string& where) {
     if (signature == object.end() || !signature->contains("family"))
         problem.signature.family = main_stage(problem.api_family);
     problem = normalised(problem);
-    validate(problem);
+    try {
+        validate(problem);
+    } catch (const ProblemError& error) {
+        // Which of a file's problems it was.
+        const std::string sentence = std::string(error.what()).substr(error.rule().size() + 2);
+        throw ProblemError(error.rule(), error.field(), error.value(), sentence + " (" + where + ")");
+    }
     return problem;
 }
 
 std::vector<Problem> problems_from_text(const std::string& text, const std::string& source) {
     std::vector<Problem> problems;
-    const Json whole = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (whole.is_array()) {
-        for (std::size_t i = 0; i < whole.size(); ++i)
-            problems.push_back(problem_from_json(whole[i], source + "[" + std::to_string(i) + "]"));
-    } else if (!whole.is_discarded()) {
-        problems.push_back(problem_from_json(whole, source));
-    } else {
-        std::size_t number = 0;
-        for (std::size_t begin = 0; begin < text.size();) {
-            const std::size_t end = std::min(text.find('\n', begin), text.size());
-            const std::string line = text.substr(begin, end - begin);
-            begin = end + 1;
-            const std::string place = source + ":" + std::to_string(++number);
-            if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-            try {
-                problems.push_back(problem_from_json(Json::parse(line), place));
-            } catch (const Json::parse_error& error) {
-                throw InputError(place + ": not JSON: " + error.what());
-            }
-        }
-    }
-    if (problems.empty()) throw InputError(source + ": holds no problem");
+    for (const auto& [place, value] : json_values(text, source))
+        problems.push_back(problem_from_json(value, place));
     return problems;
 }
 

@@ -58,7 +58,12 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
         for (const auto& item : object.items()) {
             bool found = false;
             each_field(value, [&](std::string_view name, const auto&) { found = found || name == item.key(); });
-            if (!found) throw InputError(where + ": unknown key \"" + item.key() + "\"");
+            if (found) continue;
+            std::string allowed;
+            each_field(value, [&](std::string_view name, const auto&) {
+                allowed += (allowed.empty() ? "" : ", ") + std::string(name);
+            });
+            throw InputError(where + ": unknown key \"" + item.key() + "\"; allowed: " + allowed);
         }
     return value;
 }

@@ -1,6 +1,7 @@
+#include "dispatcher/types/strict_json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
-#include "harness/cases/strict_json.hpp"
+#include "harness/cases/text_file.hpp"
 
 #include "dispatcher/types/error.hpp"
 

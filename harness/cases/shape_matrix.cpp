@@ -3,7 +3,7 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
-#include "harness/cases/strict_json.hpp"
+#include "harness/cases/text_file.hpp"
 
 #include "dispatcher/types/error.hpp"
 

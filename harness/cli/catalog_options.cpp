@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -84,6 +85,8 @@ std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) 
 }
 
 std::string read_file(std::string_view option, const std::string& file) {
+    if (std::filesystem::is_directory(file))
+        throw InputError(fmt::format("{} {}: is a folder, not a file", option, file));
     std::ifstream in(file, std::ios::binary);
     std::ostringstream text;
     text << in.rdbuf();

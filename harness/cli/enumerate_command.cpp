@@ -9,6 +9,7 @@
 #include "kernels/catalog/query/row_filter.hpp"
 
 #include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <optional>
@@ -107,29 +108,55 @@ void EnumerateCommand::declare(OptionSet& options) {
                    "unless --count or --names is given)");
 }
 
+nlohmann::ordered_json EnumerateCommand::shown(catalog::RuleSet rules) const {
+    auto rows = nlohmann::ordered_json::array();
+    if (show_profiles_)
+        for (const catalog::ProfileRow& row : catalog::profiles())
+            rows.push_back(
+                {{"name", to_string(row.id)},
+                 {"number", row.number < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.number)},
+                 {"content", row.content}});
+    else if (show_columns_) {
+        for (const catalog::Column& column : catalog::columns()) rows.push_back(column.name);
+        rows.push_back("name");
+    } else {
+        for (const catalog::RuleRow& row : catalog::rules_of(rules))
+            rows.push_back({{"id", row.id}, {"families", row.families}, {"says", row.says}});
+    }
+    return rows;
+}
+
+std::string EnumerateCommand::shown_text(catalog::RuleSet rules) const {
+    std::string text;
+    if (show_profiles_) {
+        for (const catalog::ProfileRow& row : catalog::profiles())
+            text += fmt::format("{:<18}{:>4}  {}\n", to_string(row.id),
+                                row.number < 0 ? std::string("–") : std::to_string(row.number), row.content);
+        return text;
+    }
+    if (show_columns_) {
+        for (const catalog::Column& column : catalog::columns()) text += fmt::format("{}\n", column.name);
+        return text + "name\n";
+    }
+    const auto rows = catalog::rules_of(rules);
+    std::size_t ids = 0, families = 0;
+    for (const catalog::RuleRow& row : rows) {
+        ids = std::max(ids, row.id.size());
+        families = std::max(families, row.families.size());
+    }
+    for (const catalog::RuleRow& row : rows)
+        text += fmt::format("{:<{}}  {:<{}}  {}\n", row.id, ids, row.families, families, row.says);
+    return text;
+}
+
 int EnumerateCommand::run(const Streams& streams) {
     const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
     const bool json = format_ == "json";
-    if (show_profiles_) {
-        for (const catalog::ProfileRow& row : catalog::profiles())
-            fmt::print(streams.out, "{:<18}{:>4}  {}\n", to_string(row.id),
-                       row.number < 0 ? std::string("–") : std::to_string(row.number), row.content);
+    if (names_ && count_) throw InputError("--names and --count exclude one another");
+    if (show_profiles_ || show_columns_ || show_rules_) {
+        fmt::print(streams.out, "{}", json ? shown(rules).dump(2) + "\n" : shown_text(rules));
         return all_well;
     }
-    if (show_columns_) {
-        for (const catalog::Column& column : catalog::columns()) fmt::print(streams.out, "{}\n", column.name);
-        fmt::print(streams.out, "name\n");
-        return all_well;
-    }
-    if (show_rules_) {
-        std::size_t width = 0;
-        const auto rows = catalog::rules_of(rules);
-        for (const catalog::RuleRow& row : rows) width = std::max(width, row.families.size());
-        for (const catalog::RuleRow& row : rows)
-            fmt::print(streams.out, "{:<18}{:<{}}  {}\n", row.id, row.families, width, row.says);
-        return all_well;
-    }
-
     const auto archs = load_archs(arch_dir_);
     catalog::Request request;
     request.rules = rules;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include "harness/cli/command.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>
@@ -17,6 +20,10 @@ class EnumerateCommand : public Command {
     int run(const Streams& streams) override;
 
   private:
+    /// What --show-rules, --show-profiles or --show-columns prints.
+    nlohmann::ordered_json shown(catalog::RuleSet rules) const;
+    std::string shown_text(catalog::RuleSet rules) const;
+
     std::vector<std::string> archs_, families_, optdim_, filters_;
     std::string arch_dir_, rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
     std::string where_, where_file_, why_, format_ = "text";

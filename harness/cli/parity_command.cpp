@@ -62,7 +62,7 @@ void write_file(const std::filesystem::path& file, std::string_view text) {
 } // namespace
 
 std::string_view ParityCommand::example() const {
-    return "fmha parity                                    (everything against parity/golden)\n"
+    return "fmha parity                                    # everything against parity/golden\n"
            "  fmha parity --arch gfx942 --rules ck --accept --reason \"upstream dropped the 64x128 tile\"\n"
            "  fmha parity --ck-root ~/composable_kernel --arch gfx950 --profile 0,4\n"
            "  fmha parity --between ck rules --arch gfx950";

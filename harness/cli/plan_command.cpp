@@ -22,11 +22,12 @@ class PlanCommand final : public Command {
   public:
     std::string_view name() const override { return "plan"; }
     std::string_view summary() const override {
-        return "say which kernels compute a problem, in which stages, and why not the others";
+        return "Say which kernels compute a problem, in which stages, and why not the others";
     }
     std::string_view example() const override {
-        return "fmha plan --problem problem.json --arch gfx950 --explain\n"
-               "  fmha plan --policy ck --upstream-problems problems.jsonl --format json";
+        return R"(echo '{"signature": {"data_type": "bf16", "hdim_q": 128, "hdim_v": 128}, "batch": 2, "nhead_q": 8,
+      "nhead_k": 2, "seqlen_q": 1024, "seqlen_k": 1024}' | fmha plan --problem - --arch gfx950 --explain
+  fmha plan --policy ck --upstream-problems problems.jsonl --format json     # upstream's own problems)";
     }
     void declare(OptionSet& options) override {
         options.option(
@@ -56,6 +57,9 @@ class PlanCommand final : public Command {
         if (accept_ || !reason_.empty()) throw InputError("--accept and --reason belong to --snapshots");
         if (problem_file_.empty() == upstream_.empty())
             throw InputError("give either --problem FILE or --upstream-problems FILE");
+        if (policy_ == "ck" && !rules_.empty() && rules_ != "ck")
+            throw InputError(
+                "--policy ck walks upstream's chain, which names kernels of --rules ck only, got " + rules_);
         if (upstream_.empty()) return plan_problems(streams);
         if (policy_ != "ck") throw InputError("--upstream-problems needs --policy ck, got " + policy_);
         if (explain_) throw InputError("--explain reads --problem, not --upstream-problems");
@@ -98,7 +102,8 @@ class PlanCommand final : public Command {
         if (format_ == "json")
             fmt::print(streams.out, "{}\n", plan_to_json(dispatcher, plan).dump());
         else
-            fmt::print(streams.out, "{}", plan_to_text(dispatcher, plan));
+            fmt::print(streams.out, "{}{}", plan_to_text(dispatcher, plan),
+                       plan.valid() ? "" : "  --explain says why\n");
         return plan.valid();
     }
 

@@ -57,7 +57,7 @@ Hardware parse_hardware(const json& document, std::string_view file) {
 json parse_text(const ArchSet::File& file) {
     try {
         return json::parse(file.text);
-    } catch (const json::parse_error& error) {
+    } catch (const json::exception& error) {
         throw InputError(fmt::format("{}: {}", file.path, error.what()));
     }
 }
@@ -165,6 +165,8 @@ ArchSet ArchSet::load(const std::filesystem::path& directory) {
     if (fs::is_directory(directory / "tables"))
         for (const auto& entry : fs::recursive_directory_iterator(directory / "tables"))
             if (entry.path().extension() == ".json") paths.push_back(entry.path());
+    if (paths.empty())
+        throw InputError(fmt::format("{}: the folder holds no architecture file", directory.string()));
     std::sort(paths.begin(), paths.end());
 
     std::deque<std::string> texts; // stable addresses: the files refer to them

@@ -242,7 +242,7 @@ json parse_without_repeated_keys(std::string_view text, const std::string& sourc
     };
     try {
         return json::parse(text, watch);
-    } catch (const json::parse_error& error) {
+    } catch (const json::exception& error) {
         throw InputError(source + ": not JSON: " + error.what());
     }
 }
@@ -255,6 +255,7 @@ SweepConfig parse_sweep_config(std::string_view text, const std::string& source,
 }
 
 SweepConfig read_sweep_config(const std::filesystem::path& file, SweepUse use, SweepVariant fallback) {
+    if (std::filesystem::is_directory(file)) throw InputError(file.string() + ": is a folder, not a file");
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw InputError(file.string() + ": cannot be opened");
     std::ostringstream text;
