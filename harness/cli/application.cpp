@@ -6,6 +6,7 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace fmha::cli {
 namespace {
@@ -80,6 +81,11 @@ int run_command_line(const std::vector<std::string>& arguments,
         return (*chosen)->run({streams.out, streams.err, streams.progress, invocation_text(arguments)});
     } catch (const Error& error) {
         fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), error.what());
+        return bad_input;
+    } catch (const std::filesystem::filesystem_error& error) {
+        // A path that was given and that the system refuses, unreadable folders for example.
+        fmt::print(streams.err, "fmha {}: {}: {}\n", (*chosen)->name(), error.path1().string(),
+                   error.code().message());
         return bad_input;
     }
 }

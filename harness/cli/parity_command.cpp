@@ -52,7 +52,8 @@ std::vector<parity::NamedProblem> case_problems(const std::string& root, const A
 }
 
 void write_file(const std::filesystem::path& file, std::string_view text) {
-    std::filesystem::create_directories(file.parent_path());
+    std::error_code unused; // what matters is whether the file can be written
+    std::filesystem::create_directories(file.parent_path(), unused);
     std::ofstream out(file, std::ios::binary);
     out << text;
     out.close();
@@ -70,6 +71,7 @@ std::string_view ParityCommand::example() const {
 
 void ParityCommand::declare(OptionSet& options) {
     options.list("--arch", archs_, "architectures (default: all)");
+    options.flag("--golden", golden_, "compare with the golden files, which is the default");
     options.list("--rules", rules_, "rule sets of the golden audit (default: all)");
     options.option("--arch-dir", arch_dir_,
                    "read architecture files from this folder instead of those compiled in");
@@ -136,10 +138,29 @@ int ParityCommand::accept(const arch::ArchSet& archs, const Streams& streams) co
     return all_well;
 }
 
+void ParityCommand::check_options() const {
+    const bool between = !between_.empty(), checkout = !ck_root_.empty();
+    if (int{golden_} + int{between} + int{checkout} + int{consistency_} > 1)
+        throw InputError("--golden, --between, --ck-root and --consistency exclude one another");
+    const auto needs = [](bool given, std::string_view option, bool there, std::string_view needed) {
+        if (given && !there) throw InputError(fmt::format("{} needs {}", option, needed));
+    };
+    needs(!apis_.empty(), "--api", checkout, "--ck-root");
+    needs(!masks_.empty(), "--masks", checkout, "--ck-root");
+    needs(!profiles_.empty(), "--profile", checkout || between, "--ck-root or --between");
+    needs(!cases_.empty(), "--cases", consistency_, "--consistency");
+    needs(!rules_.empty(), "--rules", !checkout && !between, "the golden audit or --consistency");
+    needs(!golden_dir_.empty(), "--golden-dir", !checkout && !between && !consistency_, "the golden audit");
+    needs(!reason_.empty(), "--reason", accept_, "--accept, which keeps it");
+    if (between && profiles_.size() > 1) throw InputError("--between compares one --profile at a time");
+    if (!golden_dir_.empty() && !accept_ && !std::filesystem::is_directory(golden_dir_))
+        throw InputError(fmt::format("--golden-dir {}: is not a folder", golden_dir_));
+}
+
 int ParityCommand::run(const Streams& streams) {
+    check_options();
     if (golden_dir_.empty()) golden_dir_ = FMHA_PARITY_DIR "/golden";
     if (cases_.empty()) cases_ = FMHA_CASES_DIR;
-    if (!reason_.empty() && !accept_) throw InputError("--reason is kept by --accept only");
     const auto archs = load_archs(arch_dir_);
     if (accept_) return accept(archs, streams);
     const auto report = audit(archs);

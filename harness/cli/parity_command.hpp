@@ -21,6 +21,8 @@ class ParityCommand : public Command {
     int run(const Streams& streams) override;
 
   private:
+    /// Throws InputError for options that contradict or do nothing.
+    void check_options() const;
     parity::AuditReport audit(const arch::ArchSet& archs) const;
     int accept(const arch::ArchSet& archs, const Streams& streams) const;
 
@@ -28,7 +30,7 @@ class ParityCommand : public Command {
                                                                    report_dir_;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
     std::uint64_t examples_ = 3;
-    bool accept_ = false, no_sweep_ = false, consistency_ = false;
+    bool golden_ = false, accept_ = false, no_sweep_ = false, consistency_ = false;
 };
 
 } // namespace fmha::cli

@@ -157,6 +157,14 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{{"parity", "--accept", "--arch", "gfx1151"}, "--reason"},
                     BadInput{{"parity", "--accept", "--reason", "x", "--consistency"}, "--consistency"},
                     BadInput{{"parity", "--between", "ck", "nothing"}, "nothing"},
+                    BadInput{{"parity", "--between", "ck", "rules", "--consistency"}, "exclude one another"},
+                    BadInput{{"parity", "--golden", "--ck-root", "/"}, "exclude one another"},
+                    BadInput{{"parity", "--api", "fwd"}, "--api needs --ck-root"},
+                    BadInput{{"parity", "--profile", "0"}, "--profile needs --ck-root or --between"},
+                    BadInput{{"parity", "--between", "ck", "rules", "--profile", "0,4"}, "one --profile"},
+                    BadInput{{"parity", "--rules", "ck", "--ck-root", "/"}, "--rules needs the golden audit"},
+                    BadInput{{"parity", "--cases", "/"}, "--cases needs --consistency"},
+                    BadInput{{"parity", "--golden-dir", "/nowhere"}, "/nowhere: is not a folder"},
                     BadInput{{"parity", "--ck-root", "/nowhere"}, "/nowhere"},
                     BadInput{{"parity", "--api", "sideways", "--ck-root", "/"}, "sideways"}));
 
