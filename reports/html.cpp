@@ -125,16 +125,18 @@ std::string html(const Report& report) {
         {"version", info.version}};
     for (const auto& [name, value] : rows)
         facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
+    std::string sections;
+    for (const std::string& section : report.sections) sections += section;
     return fmt::format(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
         "content=\"width=device-width, initial-scale=1\"><title>fmha verify: "
         "{}</title><style>{}</style></head><body>\n"
         "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
         "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
-        "<h2>What is not green</h2>\n{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
+        "<h2>What is not green</h2>\n{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
         report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
-        heat_map(report.results), failures(report.results), all_results(report.results), script);
+        heat_map(report.results), failures(report.results), sections, all_results(report.results), script);
 }
 
 } // namespace fmha::reports

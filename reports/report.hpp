@@ -14,6 +14,8 @@ struct Report {
     harness::RunInfo info;
     std::vector<harness::CaseResult> results;
     harness::Ledger ledger;
+    /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are.
+    std::vector<std::string> sections;
 };
 
 /// One object with "schema", "run", "ledger" and "results" (docs/gates.md).

@@ -4,6 +4,7 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
+#include "harness/cli/input_text.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/fwd_runner.hpp"
@@ -112,6 +113,8 @@ class VerifyCommand final : public Command {
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");
+        options.option("--section", section_,
+                       "HTML section to put on the page: parity.html of `fmha parity --report`");
         options.flag("--list", list_, "Print the names of the cases and run nothing");
         options.flag(
             "--pairs", pairs_,
@@ -127,10 +130,11 @@ class VerifyCommand final : public Command {
         // Found out now rather than after an hour of work.
         for (const std::string& file : {json_, junit_, html_})
             if (!file.empty()) reports::check_writable(file);
+        reports::Report report;
+        if (!section_.empty()) report.sections.push_back(input_text(section_));
         const auto source = kernel_factory_(arch_, where_);
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
-        reports::Report report;
         report.info = run_info(streams.invocation);
         report.results = results_of(cases, *source, interrupt, streams);
         report.ledger = harness::Ledger(not_run_budget_);
@@ -302,7 +306,7 @@ class VerifyCommand final : public Command {
     KernelSourceFactory kernel_factory_;
     std::vector<std::string> cases_;
     std::string root_, tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950", kernels_ = "planned";
-    std::string where_, kernel_filter_, shard_, json_, junit_, html_, format_ = "text";
+    std::string where_, kernel_filter_, shard_, json_, junit_, html_, section_, format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,
                  not_run_budget_ = 0, memory_gib_ = 8;

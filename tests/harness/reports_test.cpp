@@ -74,6 +74,13 @@ TEST(Html, IsOneSelfContainedPage) {
             << tag;
 }
 
+TEST(Html, CarriesSectionsOfOtherAuditsAsTheyAre) {
+    Report with = report();
+    with.sections = {"<section><h2>golden audit</h2></section>"};
+    EXPECT_EQ(count(html(with), with.sections.front()), 1U);
+    EXPECT_EQ(count(html(report()), "<section>"), 0U);
+}
+
 TEST(Text, FailuresNameGateWorstPatternAndCommand) {
     CaseResult failed = result("fwd/x@1", Outcome::failed);
     failed.gates = {{"G1", "o", false, true, 31.4, "first at b0 h3 row 128"},
