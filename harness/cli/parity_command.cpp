@@ -166,6 +166,14 @@ int ParityCommand::run(const Streams& streams) {
     const auto report = audit(archs);
     const auto text = parity::to_text(report, examples_);
     fmt::print(streams.out, "{}", format_ == "json" ? parity::to_json(report).dump(2) + "\n" : text);
+    const bool golden = between_.empty() && ck_root_.empty() && !consistency_;
+    if (golden && !report.ok() && format_ == "text") {
+        std::string scope;
+        for (const std::string& rules : rules_) scope += " --rules " + rules;
+        for (const std::string& arch : archs_) scope += " --arch " + arch;
+        if (no_sweep_) scope += " --no-sweep";
+        fmt::print(streams.out, "if that is right: fmha parity --accept{} --reason \"…\"\n", scope);
+    }
     if (!report_dir_.empty()) {
         const std::filesystem::path folder = report_dir_;
         write_file(folder / "parity.json", parity::to_json(report).dump(2) + "\n");

@@ -109,7 +109,8 @@ class VerifyCommand final : public Command {
         options.option("--jobs", jobs_, "Processes at a time; 0 runs everything in this process");
         options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
         options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
-        options.option("--memory-limit", memory_gib_, "GiB of tensors above which a case is not run");
+        options.option("--memory-limit", memory_gib_,
+                       "GiB of tensors above which a case is not run; 0: no limit");
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");

@@ -145,13 +145,13 @@ std::vector<std::int64_t> slopes_shape(const FwdCase& c) {
 /// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2).
 void refuse_nan(const fs::path& folder, FwdTensors& tensors) {
     const FwdCase& c = tensors.fwd_case();
-    const auto check = [&](const std::string& name, std::int64_t heads, bool queries, std::int64_t columns) {
+    const auto check = [&](const std::string& name, std::int64_t heads, bool queries, auto columns_of) {
         const GuardedTensor& tensor = tensors.tensor(name);
         for (std::int64_t b = 0; b < c.batch; ++b) {
             const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(b)];
             for (std::int64_t h = 0; h < heads; ++h)
                 for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
-                    for (std::int64_t d = 0; d < columns; ++d) {
+                    for (std::int64_t d = 0; d < columns_of(entry); ++d) {
                         const std::int64_t row = (queries ? entry.start_q : entry.start_k) + i;
                         if (std::isnan(reference::decode(tensor.layout().type, tensor.code(b, h, row, d))))
                             throw InputError(
@@ -161,9 +161,12 @@ void refuse_nan(const fs::path& folder, FwdTensors& tensors) {
                     }
         }
     };
-    check("q", c.nhead_q, true, c.hdim_q);
-    check("k", c.nhead_k, false, c.hdim_q);
-    check("v", c.nhead_k, false, c.hdim_v);
+    check("q", c.nhead_q, true, [&](const Entry&) { return c.hdim_q; });
+    check("k", c.nhead_k, false, [&](const Entry&) { return c.hdim_q; });
+    check("v", c.nhead_k, false, [&](const Entry&) { return c.hdim_v; });
+    // A bias that batch entries or heads share has a stride of 0 there.
+    if (c.bias == BiasType::elementwise)
+        check("bias", c.nhead_q, true, [](const Entry& entry) { return entry.seqlen_k; });
 }
 
 constexpr const char* input_names[] = {"q", "k", "v", "bias", "q_descale", "k_descale", "v_descale"};

@@ -314,6 +314,23 @@ TEST(BadInput, TensorFilesThatDoNotFitTheCase) {
     EXPECT_THAT(refused(other), HasSubstr("entry 0 head 0 row 0 column 0 is NaN"));
 }
 
+TEST(BadInput, ABiasThatIsNaN) {
+    const Scratch folder;
+    const std::string name = "fwd/bias_group[mask=0,bias=e:0]@1";
+    const std::vector<std::string> common{"reference",    "--case",       name,
+                                          "--cases-root", FMHA_CASES_DIR, "--out"};
+    auto write = common, read = common;
+    write.push_back(folder / "t");
+    ASSERT_EQ(run(write).code, 0);
+    harness::NpyArray bias = harness::read_npy(folder / "t/bias.npy");
+    bias.bytes[0] = 0xFF;
+    bias.bytes[1] = 0x7F;
+    harness::write_npy(folder / "t/bias.npy", bias);
+    read.insert(read.end(), {folder / "u", "--tensors", folder / "t"});
+    EXPECT_EQ(run(read).code, 2);
+    EXPECT_THAT(run(read).err, HasSubstr("bias.npy: entry 0 head 0 row 0 column 0 is NaN"));
+}
+
 TEST(Help, EveryCommandHasAnExample) {
     for (const auto& command : all_commands()) {
         const Ran ran = run({std::string(command->name()), "--help"});
