@@ -56,11 +56,11 @@ Segment::Segment(std::vector<KernelEntry> entries) : entries_(std::move(entries)
         return entries_[a.index].config < entries_[b.index].config;
     });
     order_.resize(count);
-    facts_.resize(count);
+    candidate_of_.resize(count);
     for (std::uint32_t i = 0; i < count; ++i) {
         const Place& place = places[i];
+        const KernelFacts& own = facts[place.index];
         order_[i] = place.index;
-        facts_[i] = facts[place.index];
         const bool new_bucket =
             i == 0 || places[i - 1].arch != place.arch || places[i - 1].equality != place.equality;
         if (i > 0 && places[i - 1].group() == place.group()) {
@@ -68,9 +68,19 @@ Segment::Segment(std::vector<KernelEntry> entries) : entries_(std::move(entries)
                 throw KeyConflict("two entries of one batch have the same configuration: " +
                                   identifier(entry(i).config));
         } else {
-            groups_.push_back({facts_[i], i, i});
+            const auto next = static_cast<std::uint32_t>(candidates_.size());
+            groups_.push_back({own, i, i, next, next});
         }
-        groups_.back().end = i + 1;
+        Group& group = groups_.back();
+        group.end = i + 1;
+        // Neighbours mostly have the same facts, so the newest candidate is asked first.
+        std::uint32_t candidate = group.last_candidate;
+        while (candidate > group.first_candidate && !(candidates_[candidate - 1].facts == own)) --candidate;
+        if (candidate == group.first_candidate) {
+            candidates_.push_back({own, i});
+            candidate = ++group.last_candidate;
+        }
+        candidate_of_[i] = candidate - 1;
         const auto last = static_cast<std::uint32_t>(groups_.size());
         if (new_bucket)
             buckets_[{place.arch, place.equality}] = {last - 1, last};

@@ -11,12 +11,18 @@ namespace fmha {
 
 /// An immutable, indexed set of kernels without duplicates. Kernels that a problem could use lie together:
 /// a bucket holds one architecture and one value of the fields that must be equal, its groups one pair of
-/// head dimensions and one set of capabilities each.
+/// head dimensions and one set of capabilities each. Kernels of a group that a problem cannot tell apart (they
+/// differ in waves, instructions, …) share one candidate, so a search looks at few of them.
 class Segment {
   public:
+    /// Kernels of a group with the same facts; `first` is the position of the lowest configuration.
+    struct Candidate {
+        KernelFacts facts;
+        std::uint32_t first = 0;
+    };
     struct Group : RankingFacts {
-        std::uint32_t begin = 0,
-                      end = 0; ///< positions in `facts()` and `entry()`, ascending in configuration
+        std::uint32_t begin = 0, end = 0; ///< positions, ascending in configuration
+        std::uint32_t first_candidate = 0, last_candidate = 0;
     };
     /// Groups of one bucket, ascending in (hdim_q, hdim_v).
     using Bucket = std::span<const Group>;
@@ -28,7 +34,14 @@ class Segment {
     std::size_t size() const { return entries_.size(); }
     /// Entries in the order of the index.
     const KernelEntry& entry(std::uint32_t position) const { return entries_[order_[position]]; }
-    const KernelFacts& facts(std::uint32_t position) const { return facts_[position]; }
+    const KernelFacts& facts(std::uint32_t position) const {
+        return candidates_[candidate_of_[position]].facts;
+    }
+    /// The different facts in a group, ascending in `first`.
+    std::span<const Candidate> candidates(const Group& group) const {
+        return std::span(candidates_)
+            .subspan(group.first_candidate, group.last_candidate - group.first_candidate);
+    }
     std::span<const KernelEntry> entries() const { return entries_; }
 
     /// The kernels of one architecture whose equality fields have this key; empty when there are none.
@@ -54,7 +67,8 @@ class Segment {
 
     std::vector<KernelEntry> entries_;
     std::vector<std::uint32_t> order_;
-    std::vector<KernelFacts> facts_;
+    std::vector<Candidate> candidates_;
+    std::vector<std::uint32_t> candidate_of_; ///< by position
     std::vector<Group> groups_;
     std::vector<ArchName> archs_;
     std::unordered_map<BucketKey, Range, BucketHash> buckets_;

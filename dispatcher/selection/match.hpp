@@ -38,6 +38,7 @@ struct KernelFacts : RankingFacts {
     std::int32_t align_q = 1, align_v = 1; ///< the problem's dims must be multiples; 1 or 8 when padded
     std::int32_t max_seq_len_q = 0;
     std::int32_t page_size = 1;
+    friend bool operator==(const KernelFacts&, const KernelFacts&) = default;
 };
 
 /// A stage of a problem, prepared once and compared with many kernels.

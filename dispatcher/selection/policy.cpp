@@ -34,8 +34,8 @@ bool may_accept(const Segment::Group& group, const StageQuery& query) {
 /// of configuration, so the others can only lose to it.
 std::optional<std::uint32_t> first_accepted(const Segment& segment, const Segment::Group& group,
                                             const StageQuery& query) {
-    for (std::uint32_t position = group.begin; position < group.end; ++position)
-        if (check_sizes(query, segment.facts(position))) return position;
+    for (const Segment::Candidate& candidate : segment.candidates(group))
+        if (check_sizes(query, candidate.facts)) return candidate.first;
     return std::nullopt;
 }
 

@@ -1,11 +1,13 @@
 // libFuzzer target over every JSON that the dispatcher reads: problems, upstream problems, sweep configurations.
-// Only errors of the project may leave a reader; anything else, and any finding of the sanitizers, is a defect.
-#include "dispatcher/plan/workspace.hpp"
+// An accepted problem is planned on a small registry. Only errors of the project may leave a reader or the
+// planner; anything else, and any finding of the sanitizers, is a defect.
+#include "dispatcher/dispatcher.hpp"
+#include "dispatcher/explain/explain.hpp"
 #include "dispatcher/problem_json.hpp"
-#include "dispatcher/selection/match.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/upstream/problem.hpp"
 #include "kernels/catalog/sweep_config.hpp"
+#include "tests/dispatcher/kernels.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -15,31 +17,46 @@
 
 namespace {
 
-/// What planning computes from a problem that was accepted.
-void use(fmha::Problem problem) {
-    static_cast<void>(problem.num_ops());
-    static_cast<void>(problem.canonical_key());
-    static_cast<void>(problem.to_string());
-    problem.num_splits = fmha::choose_num_splits(problem, problem.compute_units, 64);
-    fmha::KernelConfig kernel;
-    kernel.signature = problem.signature;
-    kernel.signature.hdim_q = kernel.signature.hdim_v = 256;
-    kernel.algorithm.constraint = "blocks64_le_cus";
-    const auto query = fmha::make_query(problem, problem.signature.family);
-    static_cast<void>(fmha::describe(fmha::match(query, kernel), problem, kernel));
-    static_cast<void>(
-        fmha::splitkv_workspace(1, problem.nhead_q, problem.signature.hdim_v, problem.num_splits));
-}
+/// A few kernels of every family, so that problems of every API can be planned, refused and explained.
+class Planner {
+  public:
+    Planner() : dispatcher_(registry_, {{"gfx950", 256, 64}}) {
+        for (const auto& [family, name] : fmha::EnumTable<fmha::KernelFamily>::names)
+            for (const std::int64_t hdim : {64, 128, 256})
+                for (const auto data_type : {fmha::DataType::fp16, fmha::DataType::bf16}) {
+                    fmha::KernelConfig kernel = fmha::testing::kernel_of(family, hdim);
+                    kernel.signature.data_type = data_type;
+                    if (hdim == 64) kernel.algorithm.constraint = "blocks64_le_cus";
+                    registry_.add(kernel);
+                }
+    }
+
+    void plan(const fmha::Problem& problem) const {
+        static_cast<void>(problem.num_ops());
+        static_cast<void>(problem.canonical_key());
+        static_cast<void>(problem.to_string());
+        if (dispatcher_.plan(problem).valid()) return;
+        static_cast<void>(fmha::to_text(fmha::explain(dispatcher_, problem)));
+    }
+
+  private:
+    fmha::Registry registry_;
+    fmha::Dispatcher dispatcher_;
+};
 
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const Planner planner;
     if (size == 0) return 0;
     const std::string text(reinterpret_cast<const char*>(data + 1), size - 1);
     try {
-        switch (data[0] % 3) {
+        // The digits 0 to 3 choose in the seed corpus.
+        switch (data[0] % 4) {
         case 0:
-            for (const fmha::Problem& problem : fmha::problems_from_text(text, "input")) use(problem);
+        case 3:
+            for (const fmha::Problem& problem : fmha::problems_from_text(text, "input"))
+                planner.plan(problem);
             break;
         case 1: {
             const auto line = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -47,8 +64,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             break;
         }
         default:
-            static_cast<void>(
-                fmha::catalog::parse_sweep_config(text, "input", fmha::catalog::SweepUse::sweep));
+            for (const auto use : {fmha::catalog::SweepUse::hand_kept, fmha::catalog::SweepUse::sweep})
+                static_cast<void>(fmha::catalog::parse_sweep_config(text, "input", use));
         }
     } catch (const fmha::Error&) {
         // Refused with a sentence: what bad input is for.
