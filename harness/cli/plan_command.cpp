@@ -53,7 +53,12 @@ class PlanCommand final : public Command {
         options.choice("--format", format_, {"text", "json"}, "output for people or for programs");
     }
     int run(const Streams& streams) override {
-        if (!snapshots_.empty()) return plan_snapshots(snapshots_, accept_, reason_, streams);
+        if (!snapshots_.empty()) {
+            const bool alone = problem_file_.empty() && upstream_.empty() && arch_.empty() &&
+                               rules_.empty() && policy_ == "seqtune" && !explain_ && format_ == "text";
+            if (!alone) throw InputError("--snapshots goes with --accept and --reason only");
+            return plan_snapshots(snapshots_, accept_, reason_, streams);
+        }
         if (accept_ || !reason_.empty()) throw InputError("--accept and --reason belong to --snapshots");
         if (problem_file_.empty() == upstream_.empty())
             throw InputError("give either --problem FILE or --upstream-problems FILE");

@@ -238,6 +238,8 @@ TEST(BadInput, IsExitCodeTwoWithASentence) {
         {{"verify", one, "--family", "fwd_"}, "--family fwd_: not known; allowed: fwd, "},
         {{"verify", one, "--list", "--pairs"}, "--list and --pairs exclude one another"},
         {{"verify", "fwd/pairs", "--pairs", "--format", "json"}, "not JSON"},
+        {{"plan", "--snapshots", "x", "--problem", "y"}, "--snapshots goes with --accept and --reason only"},
+        {{"plan", "--problem", "x", "--policy", "ck", "--rules", "house"}, "--rules ck only, got house"},
         {{"enumerate", "--names", "--count"}, "--names and --count exclude one another"},
         {{"enumerate", "--where-file", FMHA_CASES_DIR}, "is a folder, not a file"},
         {{"enumerate", "--config", FMHA_CASES_DIR}, "is a folder, not a file"},
@@ -276,7 +278,7 @@ TEST(BadInput, IsExitCodeTwoWithASentence) {
     };
     for (const auto& row : table) {
         std::vector<std::string> arguments = row.arguments;
-        if (arguments.size() > 1 && arguments.front() != "enumerate")
+        if (arguments.size() > 1 && arguments.front() != "enumerate" && arguments.front() != "plan")
             arguments.insert(arguments.end(), {"--cases-root", FMHA_CASES_DIR});
         const Ran ran = run(arguments);
         EXPECT_EQ(ran.code, 2) << fmt::format("{}", fmt::join(row.arguments, " ")) << "\n"
