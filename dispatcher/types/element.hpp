@@ -49,11 +49,15 @@ struct EnumTable<Fp8Flavour> {
 /// Bits of one element (4 for packed fp4).
 constexpr int element_bits(ElementType type) {
     switch (type) {
-    case ElementType::fp32: return 32;
+    case ElementType::fp32:
+        return 32;
     case ElementType::fp16:
-    case ElementType::bf16: return 16;
-    case ElementType::fp4: return 4;
-    default: return 8;
+    case ElementType::bf16:
+        return 16;
+    case ElementType::fp4:
+        return 4;
+    default:
+        return 8;
     }
 }
 
@@ -73,15 +77,24 @@ constexpr ElementTypes element_types(DataType tag, Fp8Flavour flavour) {
     const ElementType fp8 = flavour == Fp8Flavour::ocp ? fp8_ocp : fp8_fnuz;
     const ElementType bf8 = flavour == Fp8Flavour::ocp ? bf8_ocp : bf8_fnuz;
     switch (tag) {
-    case DataType::fp32: return {fp32, fp32, fp32, fp32, fp32, fp32};
-    case DataType::fp16: return {fp16, fp16, fp16, fp16, fp16, fp16};
-    case DataType::bf16: return {bf16, bf16, bf16, bf16, bf16, bf16};
-    case DataType::fp8: return {fp8, fp8, fp8, fp32, fp8, fp8};
-    case DataType::bf8: return {bf8, bf8, bf8, bf8, bf8, bf8};
-    case DataType::fp8bf16: return {fp8, fp8, fp8, fp32, fp8, bf16};
-    case DataType::fp8fp32: return {fp8, fp8, fp8, fp32, fp8, fp32};
-    case DataType::mxfp8: return {fp8, fp8, fp8, fp32, fp8, fp32};
-    case DataType::mxfp4: return {fp4, fp4, fp4, fp32, fp4, fp32};
+    case DataType::fp32:
+        return {fp32, fp32, fp32, fp32, fp32, fp32};
+    case DataType::fp16:
+        return {fp16, fp16, fp16, fp16, fp16, fp16};
+    case DataType::bf16:
+        return {bf16, bf16, bf16, bf16, bf16, bf16};
+    case DataType::fp8:
+        return {fp8, fp8, fp8, fp32, fp8, fp8};
+    case DataType::bf8:
+        return {bf8, bf8, bf8, bf8, bf8, bf8};
+    case DataType::fp8bf16:
+        return {fp8, fp8, fp8, fp32, fp8, bf16};
+    case DataType::fp8fp32:
+        return {fp8, fp8, fp8, fp32, fp8, fp32};
+    case DataType::mxfp8:
+        return {fp8, fp8, fp8, fp32, fp8, fp32};
+    case DataType::mxfp4:
+        return {fp4, fp4, fp4, fp32, fp4, fp32};
     }
     return {};
 }

@@ -97,7 +97,9 @@ template <class E>
 struct EnumTable;
 
 template <class E>
-concept NamedEnum = requires { EnumTable<E>::names; };
+concept NamedEnum = requires {
+    EnumTable<E>::names;
+};
 
 template <NamedEnum E>
 constexpr std::string_view to_string(E value) {
@@ -149,15 +151,16 @@ struct EnumTable<ApiFamily> {
 template <>
 struct EnumTable<KernelFamily> {
     using enum KernelFamily;
-    static constexpr std::array<EnumName<KernelFamily>, 9> names{{{fwd, "fwd"},
-                                                                  {fwd_pagedkv, "fwd_pagedkv"},
-                                                                  {fwd_splitkv, "fwd_splitkv"},
-                                                                  {fwd_splitkv_combine, "fwd_splitkv_combine"},
-                                                                  {fwd_appendkv, "fwd_appendkv"},
-                                                                  {batch_prefill, "batch_prefill"},
-                                                                  {bwd_dot_do_o, "bwd_dot_do_o"},
-                                                                  {bwd_dq_dk_dv, "bwd_dq_dk_dv"},
-                                                                  {bwd_convert_dq, "bwd_convert_dq"}}};
+    static constexpr std::array<EnumName<KernelFamily>, 9> names{
+        {{fwd, "fwd"},
+         {fwd_pagedkv, "fwd_pagedkv"},
+         {fwd_splitkv, "fwd_splitkv"},
+         {fwd_splitkv_combine, "fwd_splitkv_combine"},
+         {fwd_appendkv, "fwd_appendkv"},
+         {batch_prefill, "batch_prefill"},
+         {bwd_dot_do_o, "bwd_dot_do_o"},
+         {bwd_dq_dk_dv, "bwd_dq_dk_dv"},
+         {bwd_convert_dq, "bwd_convert_dq"}}};
     static constexpr auto& aliases = no_aliases<KernelFamily>;
 };
 
@@ -312,7 +315,8 @@ struct EnumTable<SelectionStrategy> {
 template <>
 struct EnumTable<Priority> {
     using enum Priority;
-    static constexpr std::array<EnumName<Priority>, 3> names{{{low, "low"}, {normal, "normal"}, {high, "high"}}};
+    static constexpr std::array<EnumName<Priority>, 3> names{
+        {{low, "low"}, {normal, "normal"}, {high, "high"}}};
     static constexpr auto& aliases = no_aliases<Priority>;
 };
 

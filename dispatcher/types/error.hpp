@@ -23,7 +23,8 @@ class InputError : public Error {
 class ProblemError : public Error {
   public:
     ProblemError(std::string rule, std::string field, std::string value, const std::string& sentence)
-        : Error(rule + ": " + sentence), rule_(std::move(rule)), field_(std::move(field)), value_(std::move(value)) {}
+        : Error(rule + ": " + sentence), rule_(std::move(rule)), field_(std::move(field)),
+          value_(std::move(value)) {}
     const std::string& rule() const { return rule_; }
     const std::string& field() const { return field_; }
     const std::string& value() const { return value_; }

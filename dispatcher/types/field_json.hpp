@@ -39,10 +39,12 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
         if constexpr (Fielded<M>) {
             member = fields_from_json<M>(*found, path);
         } else if constexpr (std::same_as<M, bool>) {
-            if (!found->is_boolean()) throw InputError(path + ": expected true or false, got " + found->dump());
+            if (!found->is_boolean())
+                throw InputError(path + ": expected true or false, got " + found->dump());
             member = found->template get<bool>();
         } else if constexpr (std::integral<M>) {
-            if (!found->is_number_integer()) throw InputError(path + ": expected an integer, got " + found->dump());
+            if (!found->is_number_integer())
+                throw InputError(path + ": expected an integer, got " + found->dump());
             if (!parse_field_text(found->dump(), member))
                 throw InputError(path + ": " + found->dump() + " is out of range");
         } else {
@@ -57,7 +59,8 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
     if (known != object.size())
         for (const auto& item : object.items()) {
             bool found = false;
-            each_field(value, [&](std::string_view name, const auto&) { found = found || name == item.key(); });
+            each_field(value,
+                       [&](std::string_view name, const auto&) { found = found || name == item.key(); });
             if (found) continue;
             std::string allowed;
             each_field(value, [&](std::string_view name, const auto&) {

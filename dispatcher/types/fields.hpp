@@ -37,7 +37,7 @@ namespace fmha {
 
 #define FMHA_FIELDS(Type, ...)                                                                               \
     template <class Self, class Visit>                                                                       \
-        requires std::same_as<std::remove_const_t<Self>, Type>                                               \
+    requires std::same_as<std::remove_const_t<Self>, Type>                                                   \
     constexpr void each_field(Self& self, Visit&& visit) {                                                   \
         [[maybe_unused]] auto& [__VA_ARGS__] = self;                                                         \
         FMHA_VISIT_EACH(__VA_ARGS__)                                                                         \
@@ -51,7 +51,9 @@ struct IgnoreField {
 
 /// A type with a field list.
 template <class T>
-concept Fielded = requires(const T& value) { each_field(value, detail::IgnoreField{}); };
+concept Fielded = requires(const T& value) {
+    each_field(value, detail::IgnoreField{});
+};
 
 /// Text of one leaf value, and back. Integers are decimal, booleans `true`/`false`, enumerations their
 /// canonical names. Names may not contain ';' or '=', which separate fields in an identifier.

@@ -15,18 +15,19 @@ template <std::size_t Capacity>
 class FixedString {
   public:
     constexpr FixedString() = default;
-    constexpr FixedString(std::string_view text) {  // NOLINT(google-explicit-constructor): reads as a string
+    constexpr FixedString(std::string_view text) { // NOLINT(google-explicit-constructor): reads as a string
         if (text.size() > Capacity) throw std::length_error("name is too long: " + std::string(text));
         for (std::size_t i = 0; i < text.size(); ++i) chars_[i] = text[i];
     }
-    constexpr FixedString(const char* text) : FixedString(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+    constexpr FixedString(const char* text)
+        : FixedString(std::string_view(text)) {} // NOLINT(google-explicit-constructor)
 
     constexpr std::string_view view() const {
         std::size_t n = 0;
         while (n < Capacity && chars_[n] != '\0') ++n;
         return {chars_.data(), n};
     }
-    constexpr operator std::string_view() const { return view(); }  // NOLINT(google-explicit-constructor)
+    constexpr operator std::string_view() const { return view(); } // NOLINT(google-explicit-constructor)
     std::string str() const { return std::string(view()); }
     constexpr bool empty() const { return chars_[0] == '\0'; }
 

@@ -37,22 +37,22 @@ struct FwdArgs {
     std::int64_t hdim_q = 0, hdim_v = 0;
 
     TensorView q, k, v, o;
-    TensorView lse;      ///< fp32, (b, h, row, 0)
-    TensorView bias;     ///< (b, h, row, key); present exactly when bias_type is elementwise
-    TensorView randval;  ///< uint8, (b, h, row, key); present when random bytes are to be stored
+    TensorView lse;     ///< fp32, (b, h, row, 0)
+    TensorView bias;    ///< (b, h, row, key); present exactly when bias_type is elementwise
+    TensorView randval; ///< uint8, (b, h, row, key); present when random bytes are to be stored
     LengthArrays lengths;
     MaskArgs mask;
 
     BiasType bias_type = BiasType::no_bias;
-    const float* alibi_slopes = nullptr;  ///< [nhead_q] or [batch, nhead_q] (A-1)
+    const float* alibi_slopes = nullptr; ///< [nhead_q] or [batch, nhead_q] (A-1)
     std::int64_t alibi_stride = 0;
 
-    float scale_s = 0.0F;  ///< resolved value (H-3), never 0 unless 0 is meant
+    float scale_s = 0.0F; ///< resolved value (H-3), never 0 unless 0 is meant
     float scale_o = 1.0F;
-    float logits_soft_cap = 0.0F;  ///< 0 = off, otherwise > 0 (C-1)
-    const float* sink_logit = nullptr;  ///< [nhead_q], −∞ = absent for that head (K-4, K-5)
+    float logits_soft_cap = 0.0F;      ///< 0 = off, otherwise > 0 (C-1)
+    const float* sink_logit = nullptr; ///< [nhead_q], −∞ = absent for that head (K-4, K-5)
 
-    float p_drop = 0.0F;  ///< 0 = off (D-1)
+    float p_drop = 0.0F; ///< 0 = off (D-1)
     std::uint64_t seed = 0, offset = 0;
 
     QScale qscale = QScale::no_scale;

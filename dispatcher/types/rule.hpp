@@ -14,22 +14,22 @@ enum class Severity : std::uint8_t { error, warning };
 
 /// A rule that a configuration breaks (dispatcher-api 10.2).
 struct RuleFinding {
-    std::string_view id;  ///< "VR-07"
+    std::string_view id; ///< "VR-07"
     Severity severity = Severity::error;
-    std::string message;  ///< one sentence with field, value and limit
+    std::string message; ///< one sentence with field, value and limit
 };
 
 struct ValidationRule {
     std::string_view id;
-    std::string_view says;  ///< the rule in one sentence, for listings
+    std::string_view says; ///< the rule in one sentence, for listings
 };
 
 /// What the hardware part of an architecture file says, as far as rules need it. Owned by whoever loaded it.
 struct HardwareLimits {
     ArchName arch;
-    std::uint32_t data_types = 0;  ///< bit per DataType
-    std::uint32_t pipelines = 0;   ///< bit per Pipeline
-    bool is_cdna = false;          ///< VR-08 applies to CDNA only
+    std::uint32_t data_types = 0; ///< bit per DataType
+    std::uint32_t pipelines = 0;  ///< bit per Pipeline
+    bool is_cdna = false;         ///< VR-08 applies to CDNA only
     std::int64_t lds_bytes = 0;
     std::int64_t compute_units = 0;
 

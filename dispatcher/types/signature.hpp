@@ -39,8 +39,9 @@ struct Signature {
     friend bool operator==(const Signature&, const Signature&) = default;
     friend auto operator<=>(const Signature&, const Signature&) = default;
 };
-FMHA_FIELDS(Signature, family, data_type, mode, v_layout, has_logits_soft_cap, mask, bias, has_lse, has_dropout,
-            qscale, rope, use_paged_kv, do_fp8_static_quant, skip_min_seqlen_q, has_sink, has_sink_logit, has_dbias,
-            is_store_randval, is_deterministic, kv_layout, kv_lookup, page_size, hdim_q, hdim_v)
+FMHA_FIELDS(Signature, family, data_type, mode, v_layout, has_logits_soft_cap, mask, bias, has_lse,
+            has_dropout, qscale, rope, use_paged_kv, do_fp8_static_quant, skip_min_seqlen_q, has_sink,
+            has_sink_logit, has_dbias, is_store_randval, is_deterministic, kv_layout, kv_lookup, page_size,
+            hdim_q, hdim_v)
 
 } // namespace fmha

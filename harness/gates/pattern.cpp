@@ -41,7 +41,8 @@ whole_tile_height(const std::set<std::tuple<std::int64_t, std::int64_t, std::int
     // Rows of a head that is wrong as a whole say nothing about tiles.
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> missing;
     for (const auto& [b, h, i, seqlen] : rows) --missing.try_emplace({b, h}, seqlen).first->second;
-    if (std::all_of(missing.begin(), missing.end(), [](const auto& head) { return head.second == 0; })) return 0;
+    if (std::all_of(missing.begin(), missing.end(), [](const auto& head) { return head.second == 0; }))
+        return 0;
     for (const std::int64_t height : {128, 64, 32, 16}) {
         const bool whole = std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
             const auto [b, h, i, seqlen] = row;
