@@ -166,7 +166,7 @@ std::shared_ptr<const fmha::KernelEntry> planned(const fmha_context& context, co
                                                  fmha_run_info* info) {
     const fmha::ExecutionPlan plan = context.dispatcher->plan(problem);
     if (!plan.valid()) throw fmha::NoKernelFound(to_text(explain(*context.dispatcher, problem)));
-    const auto kernel = plan.stages().front().kernel;
+    auto kernel = plan.stages().front().kernel;
     if (info != nullptr) {
         info->workspace_bytes = plan.workspace_bytes();
         info->milliseconds = 0.0;

@@ -284,14 +284,14 @@ KernelSet& KernelSet::add(SignatureDecl signature, AlgorithmDecl algorithm, Axis
     if (!arch.is_any() && arch.value().empty())
         throw DeclarationError(
             fmt::format("set {}: a declaration names no architecture; write one, or ANY", name_));
-    Declaration declaration{std::move(signature), std::move(algorithm), arch};
+    Declaration declaration{signature, algorithm, arch};
     auto_fill(declaration);
-    declarations_.push_back(std::move(declaration));
+    declarations_.push_back(declaration);
     return *this;
 }
 
 KernelSet& KernelSet::add(SignatureDecl signature, AlgorithmDecl algorithm, const char* arch) {
-    return add(std::move(signature), std::move(algorithm), Axis<ArchName>(ArchName(arch)));
+    return add(signature, algorithm, Axis<ArchName>(ArchName(arch)));
 }
 
 KernelSet& KernelSet::merge(const KernelSet& other) {

@@ -40,6 +40,7 @@ using KernelNamer = std::function<std::string(const KernelConfig&)>;
 class Registry {
   public:
     explicit Registry(std::string name = "default", KernelNamer namer = {});
+    ~Registry() = default;
     Registry(const Registry&) = delete;
     Registry& operator=(const Registry&) = delete;
 

@@ -64,7 +64,8 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
             if (found) continue;
             std::string allowed;
             each_field(value, [&](std::string_view name, const auto&) {
-                allowed += (allowed.empty() ? "" : ", ") + std::string(name);
+                allowed += allowed.empty() ? "" : ", ";
+                allowed += name;
             });
             throw InputError(where + ": unknown key \"" + item.key() + "\"; allowed: " + allowed);
         }

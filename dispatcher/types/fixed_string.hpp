@@ -19,8 +19,8 @@ class FixedString {
         if (text.size() > Capacity) throw std::length_error("name is too long: " + std::string(text));
         for (std::size_t i = 0; i < text.size(); ++i) chars_[i] = text[i];
     }
-    constexpr FixedString(const char* text)
-        : FixedString(std::string_view(text)) {} // NOLINT(google-explicit-constructor)
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    constexpr FixedString(const char* text) : FixedString(std::string_view(text)) {}
 
     constexpr std::string_view view() const {
         std::size_t n = 0;

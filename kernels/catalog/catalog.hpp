@@ -55,7 +55,8 @@ class Sink {
   public:
     template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Sink> && std::is_invocable_v<F&, const KernelConfig&>)
-        Sink(F&& callable) // NOLINT(google-explicit-constructor): a parameter type, meant to be implicit
+        // A parameter type, meant to be implicit. NOLINTNEXTLINE(google-*, bugprone-forwarding-reference-overload)
+        Sink(F&& callable)
         : object_(const_cast<void*>(static_cast<const void*>(&callable))),
           call_([](void* object, const KernelConfig& config) {
               (*static_cast<std::remove_reference_t<F>*>(object))(config);
@@ -79,8 +80,8 @@ std::vector<KernelConfig> list(const arch::ArchSet& archs, const Request& reques
 struct Naming {
     RuleSet rules = RuleSet::ck;
     MaskVocabulary masks = MaskVocabulary::simplified;
-    Naming(RuleSet set,
-           MaskVocabulary vocabulary = MaskVocabulary::simplified) // NOLINT(google-explicit-constructor)
+    // NOLINTNEXTLINE(google-explicit-constructor): a rule set is a naming
+    Naming(RuleSet set, MaskVocabulary vocabulary = MaskVocabulary::simplified)
         : rules(set), masks(vocabulary) {}
 };
 
