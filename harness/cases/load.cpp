@@ -143,7 +143,7 @@ std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const
     std::vector<FwdCase> cases;
     const auto everything = std::vector<std::string>{options.root.string()};
     for (const auto& argument : arguments.empty() ? everything : arguments) {
-        if (split_name(argument) && !fs::exists(argument)) {
+        if (!fs::exists(argument) && split_name(argument)) {
             cases.push_back(load_case(argument, options.root));
             continue;
         }
