@@ -64,9 +64,9 @@ constexpr std::array<EqualField, 18> equal_fields{{
     // In forward a kernel that can store random bytes decides at run time whether it does.
     {Reason::store_randval_differs, bit(bwd_dq_dk_dv), 1, member<&Signature::is_store_randval>},
     {Reason::kv_layout_differs, bit(batch_prefill), 2,
-     [](const Signature& s) { return static_cast<std::uint64_t>(static_cast<int>(s.kv_layout) + 1); }},
+     [](const Signature& s) { return static_cast<std::uint64_t>(s.kv_layout) + 1; }},
     {Reason::kv_lookup_differs, bit(batch_prefill), 2,
-     [](const Signature& s) { return static_cast<std::uint64_t>(static_cast<int>(s.kv_lookup) + 1); }},
+     [](const Signature& s) { return static_cast<std::uint64_t>(s.kv_lookup) + 1; }},
     // Batch prefill compiles the page size in, so 1 means 1; elsewhere 1 means "any" (StageQuery::page_size).
     {Reason::page_size_differs, bit(batch_prefill), 32,
      [](const Signature& s) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(s.page_size)); }},
