@@ -54,8 +54,7 @@ std::vector<RowId> sampled_rows(const FwdArgs& args, std::uint64_t seed, std::in
                 rows.push_back(static_cast<std::int64_t>(next_random(state) %
                                                          static_cast<std::uint64_t>(lengths.seqlen_q)));
             std::ranges::sort(rows);
-            const auto repeated = std::ranges::unique(rows);
-            rows.erase(repeated.begin(), repeated.end());
+            rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
             for (const std::int64_t i : rows) sample.push_back({b, h, i});
         }
     }
