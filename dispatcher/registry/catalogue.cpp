@@ -1,5 +1,7 @@
 #include "dispatcher/registry/catalogue.hpp"
 
+#include "dispatcher/declarations/expand.hpp"
+
 #include <map>
 
 namespace fmha {
@@ -13,6 +15,21 @@ catalog::Request request_for(catalog::RuleSet rules, std::string_view arch) {
     return request;
 }
 
+/// Calls `visit(config, group)` for every kernel of the request and each of its targets: the record carries the
+/// target, `group` is what the rule set calls it.
+template <class Visit>
+void each_kernel(const arch::ArchSet& archs, const catalog::Request& request, Visit&& visit) {
+    catalog::Request single = request;
+    for (const ArchName& target : request.targets) {
+        single.targets = {target};
+        catalog::enumerate(archs, single, [&](const KernelConfig& listed) {
+            KernelConfig config = listed;
+            config.arch = target;
+            visit(config, listed.arch);
+        });
+    }
+}
+
 } // namespace
 
 std::vector<KernelConfig> catalogue_of(const arch::ArchSet& archs, catalog::RuleSet rules,
@@ -23,16 +40,19 @@ std::vector<KernelConfig> catalogue_of(const arch::ArchSet& archs, catalog::Rule
 }
 
 std::unique_ptr<Registry> catalogue_registry(const arch::ArchSet& archs, catalog::RuleSet rules,
-                                             std::span<const ArchName> names) {
+                                             std::span<const ArchName> names,
+                                             const std::optional<catalog::SweepConfig>& sweep) {
+    catalog::Request request;
+    request.rules = rules;
+    request.targets.assign(names.begin(), names.end());
+    request.sweep = sweep;
     // Names of rule set ck end in the architecture group, which depends on the family.
     std::map<std::pair<ArchName, KernelFamily>, ArchName> groups;
     std::vector<KernelEntry> entries;
-    for (const ArchName& name : names)
-        catalog::enumerate(archs, request_for(rules, name), [&](const KernelConfig& config) {
-            groups.try_emplace({name, config.signature.family}, config.arch);
-            entries.push_back({config, nullptr, Priority::normal});
-            entries.back().config.arch = name;
-        });
+    each_kernel(archs, request, [&](const KernelConfig& config, const ArchName& group) {
+        groups.try_emplace({config.arch, config.signature.family}, group);
+        entries.push_back({config, nullptr, Priority::normal});
+    });
     auto registry = std::make_unique<Registry>(
         std::string(to_string(rules)), [rules, groups = std::move(groups)](const KernelConfig& config) {
             KernelConfig listed = config;
@@ -42,6 +62,24 @@ std::unique_ptr<Registry> catalogue_registry(const arch::ArchSet& archs, catalog
         });
     registry->add(std::move(entries));
     return registry;
+}
+
+std::size_t add_catalogue(Registry& registry, const arch::ArchSet& archs, const catalog::Request& request,
+                          Priority priority) {
+    std::vector<KernelEntry> entries;
+    each_kernel(archs, request, [&](const KernelConfig& config, const ArchName&) {
+        entries.push_back({config, nullptr, priority});
+    });
+    const std::size_t listed = entries.size();
+    registry.add(std::move(entries));
+    return listed;
+}
+
+std::size_t add_declared(Registry& registry, const arch::ArchSet& archs, const KernelSet& set,
+                         Priority priority) {
+    const std::vector<KernelConfig> kernels = expand(set, archs).kernels;
+    registry.add(kernels, priority);
+    return kernels.size();
 }
 
 std::vector<Device> devices_of(const arch::ArchSet& archs) {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fmha::cli {
@@ -38,8 +39,10 @@ class PlanCommand final : public Command {
         options.choice("--policy", policy_, {"seqtune", "ck"},
                        "how one of several fitting kernels is chosen");
         options.choice(
-            "--rules", rules_, {"", "house", "ck", "claim", "stored"},
+            "--rules", rules_, {"", "house", "ck", "claim", "stored", "sweep"},
             "rule set that supplies the kernels; the default is ck with --policy ck, house otherwise");
+        options.option("--config", config_,
+                       "claim, stored, sweep: configuration file that says which of its kernels");
         options.flag("--explain", explain_,
                      "add the runner-up and the nearest kernels that were refused, and why");
         options.option(
@@ -65,6 +68,8 @@ class PlanCommand final : public Command {
         if (policy_ == "ck" && !rules_.empty() && rules_ != "ck")
             throw InputError(
                 "--policy ck walks upstream's chain, which names kernels of --rules ck only, got " + rules_);
+        if (!config_.empty() && !upstream_.empty())
+            throw InputError("--config reads --problem, not --upstream-problems");
         if (upstream_.empty()) return plan_problems(streams);
         if (policy_ != "ck") throw InputError("--upstream-problems needs --policy ck, got " + policy_);
         if (explain_) throw InputError("--explain reads --problem, not --upstream-problems");
@@ -85,8 +90,12 @@ class PlanCommand final : public Command {
             if (std::find(names.begin(), names.end(), problem.arch) == names.end())
                 names.push_back(archs.at(problem.arch).name());
         }
-        const std::string rules = !rules_.empty() ? rules_ : policy_ == "ck" ? "ck" : "house";
-        const auto registry = catalogue_registry(archs, *parse_enum<catalog::RuleSet>(rules), names);
+        const auto rules = *parse_enum<catalog::RuleSet>(!rules_.empty()   ? rules_
+                                                         : policy_ == "ck" ? "ck"
+                                                                           : "house");
+        std::optional<catalog::SweepConfig> sweep;
+        if (!config_.empty()) sweep = catalog::read_sweep_config(config_, catalog::sweep_use(rules, false));
+        const auto registry = catalogue_registry(archs, rules, names, sweep);
         Dispatcher dispatcher(*registry, devices_of(archs));
         if (policy_ == "ck") dispatcher.set_policy(std::make_shared<const upstream::CkPolicy>(archs, names));
         bool complete = true;
@@ -113,8 +122,8 @@ class PlanCommand final : public Command {
     }
 
     static constexpr const char* default_arch = "gfx950";
-    std::string problem_file_, arch_, policy_ = "seqtune", rules_, upstream_, format_ = "text", snapshots_,
-                                      reason_;
+    std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, format_ = "text",
+                                      snapshots_, reason_;
     bool explain_ = false, accept_ = false;
 };
 
