@@ -33,6 +33,7 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets"}},
         {"kernels/programs", {"dispatcher/types"}},
         {"kernels/targets", {"dispatcher/types", "kernels/arch", "kernels/programs"}},
+        {"kernels/generator", {"dispatcher/types", "kernels/arch", "kernels/catalog", "kernels/targets"}},
         {"reference", {"dispatcher/types"}},
         {"harness/results", {"dispatcher/types"}},
         {"harness/cases", {"dispatcher/types"}},
@@ -44,8 +45,8 @@ const std::vector<Room>& rooms() {
           "harness/cases"}},
         {"reports", {"dispatcher/types", "harness/results"}},
         {"harness/cli",
-         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets", "reference",
-          "harness/results", "harness/cases", "harness", "parity", "reports"}},
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/generator", "kernels/targets",
+          "reference", "harness/results", "harness/cases", "harness", "parity", "reports"}},
     };
     return table;
 }

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace fmha::generator {
+
+/// The whole file. Throws InputError with the path and the system's reason.
+std::string read_file(const std::filesystem::path& path);
+
+/// Writes a file through a neighbour that is renamed, so that nobody ever sees half of it. Throws InputError.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// `write_file`, unless the file has this content already: its time stamp, by which Ninja goes, then stays. Returns
+/// whether it wrote.
+bool update_file(const std::filesystem::path& path, std::string_view text);
+
+} // namespace fmha::generator
