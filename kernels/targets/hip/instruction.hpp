@@ -1,0 +1,298 @@
+#pragma once
+
+#include "dispatcher/types/element.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+#include "kernels/programs/device.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+/// The matrix-instruction table: what each instruction multiplies, and which lane and register hold which
+/// element. Everything that lays out fragments, reads operands or models an instruction reads it from here.
+/// Sources: AMD's instruction set manuals of CDNA 2, 3, 4 and RDNA 3, 4; NVIDIA's PTX manual (mma.sync).
+namespace fmha::hip_target {
+
+/// What an architecture's matrix unit is. Generations that differ in shapes or types are different entries.
+enum class MatrixUnit : std::uint8_t { none, cdna2, cdna3, cdna4, rdna3, rdna4, nvidia };
+
+/// The matrix unit of an architecture by its name (`gfx942`, `gfx1151`, `sm_90`).
+FMHA_DEVICE constexpr MatrixUnit matrix_unit(std::string_view arch) {
+    if (arch == "gfx90a") return MatrixUnit::cdna2;
+    if (arch == "gfx942") return MatrixUnit::cdna3;
+    if (arch == "gfx950") return MatrixUnit::cdna4;
+    if (arch.substr(0, 5) == "gfx11") return MatrixUnit::rdna3;
+    if (arch.substr(0, 5) == "gfx12") return MatrixUnit::rdna4;
+    if (arch.substr(0, 3) == "sm_") return MatrixUnit::nvidia;
+    return MatrixUnit::none;
+}
+
+enum class MatrixInstruction : std::uint8_t {
+    none,
+    mfma_32x32x8_f16,
+    mfma_16x16x16_f16,
+    mfma_32x32x8_bf16,
+    mfma_16x16x16_bf16,
+    mfma_32x32x16_f16,
+    mfma_16x16x32_f16,
+    mfma_32x32x16_bf16,
+    mfma_16x16x32_bf16,
+    mfma_32x32x16_fp8,
+    mfma_16x16x32_fp8,
+    mfma_32x32x16_bf8,
+    mfma_16x16x32_bf8,
+    mfma_32x32x2_f32,
+    mfma_16x16x4_f32,
+    wmma_gfx11_16x16x16_f16,
+    wmma_gfx11_16x16x16_bf16,
+    wmma_gfx12_16x16x16_f16,
+    wmma_gfx12_16x16x16_bf16,
+    wmma_gfx12_16x16x16_fp8,
+    wmma_gfx12_16x16x16_bf8,
+    mma_16x8x16_f16,
+    mma_16x8x16_bf16,
+    mma_16x8x8_f16,
+    mma_16x8x8_bf16,
+    mma_16x8x8_tf32,
+};
+inline constexpr int matrix_instructions = 26;
+
+/// One coordinate of an element as a sum over the bits of its lane and of its register: all layouts of all
+/// instructions are of this kind. An operand's "register" counts packed elements, not 32-bit words.
+struct Axis {
+    std::int8_t lane[6] = {}, reg[5] = {};
+
+    FMHA_DEVICE constexpr int of_lane(int number) const {
+        int sum = 0;
+        for (int bit = 0; bit < 6; ++bit) sum += (number >> bit & 1) * lane[bit];
+        return sum;
+    }
+    FMHA_DEVICE constexpr int of_reg(int number) const {
+        int sum = 0;
+        for (int bit = 0; bit < 5; ++bit) sum += (number >> bit & 1) * reg[bit];
+        return sum;
+    }
+    FMHA_DEVICE constexpr int at(int lane_number, int reg_number) const {
+        return of_lane(lane_number) + of_reg(reg_number);
+    }
+};
+
+/// C[m × n] += A[m × k] · B[k × n], by one wave.
+struct InstructionInfo {
+    MatrixInstruction instruction = MatrixInstruction::none;
+    std::int16_t m = 0, n = 0, k = 0;
+    std::int16_t wave_size = 0;
+    ElementType operand =
+        ElementType::fp32; ///< of A and B; 8-bit types in the OCP or FNUZ flavour of the unit
+    std::int16_t a_elements = 0, b_elements = 0, c_elements = 0; ///< per lane
+    /// How many lanes hold each element of A and B. 2 on RDNA 3, where both half-waves hold all of them.
+    std::int16_t copies = 1;
+    Axis a_row, a_k, b_col, b_k, c_row, c_col;
+};
+
+namespace layouts {
+
+/// MFMA of side 32 (lane bits 0–4 are the row of A and the column of B) with `per_lane` consecutive k a lane.
+FMHA_DEVICE constexpr InstructionInfo mfma32(MatrixInstruction name, ElementType type, int per_lane) {
+    const auto p = static_cast<std::int8_t>(per_lane);
+    const Axis side{{1, 2, 4, 8, 16, 0}, {}};
+    const Axis depth{{0, 0, 0, 0, 0, p}, {1, 2, 4, 8, 16}};
+    const Axis c_row{{0, 0, 0, 0, 0, 4}, {1, 2, 8, 16}};
+    const auto count = static_cast<std::int16_t>(per_lane);
+    return {name, 32,    32,    static_cast<std::int16_t>(2 * per_lane),
+            64,   type,  count, count,
+            16,   1,     side,  depth,
+            side, depth, c_row, side};
+}
+
+/// MFMA of side 16: four groups of lanes share a row.
+FMHA_DEVICE constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType type, int per_lane) {
+    const auto p = static_cast<std::int8_t>(per_lane);
+    const auto p2 = static_cast<std::int8_t>(2 * per_lane);
+    const Axis side{{1, 2, 4, 8, 0, 0}, {}};
+    const Axis depth{{0, 0, 0, 0, p, p2}, {1, 2, 4, 8, 16}};
+    const Axis c_row{{0, 0, 0, 0, 4, 8}, {1, 2}};
+    const auto count = static_cast<std::int16_t>(per_lane);
+    return {name, 16,    16,    static_cast<std::int16_t>(4 * per_lane),
+            64,   type,  count, count,
+            4,    1,     side,  depth,
+            side, depth, c_row, side};
+}
+
+/// WMMA of RDNA 3 in wave32: both half-waves hold all of A and B; C alternates rows between them.
+FMHA_DEVICE constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, ElementType type) {
+    const Axis side{{1, 2, 4, 8}, {}};
+    const Axis depth{{}, {1, 2, 4, 8}};
+    const Axis c_row{{0, 0, 0, 0, 1}, {2, 4, 8}};
+    return {name, 16, 16, 16, 32, type, 16, 16, 8, 2, side, depth, side, depth, c_row, side};
+}
+
+/// WMMA of RDNA 4 in wave32: the half-waves hold the halves of k, and of C's rows.
+FMHA_DEVICE constexpr InstructionInfo wmma_gfx12(MatrixInstruction name, ElementType type) {
+    const Axis side{{1, 2, 4, 8}, {}};
+    const Axis depth{{0, 0, 0, 0, 8}, {1, 2, 4}};
+    return {name, 16, 16, 16, 32, type, 8, 8, 8, 1, side, depth, side, depth, depth, side};
+}
+
+/// mma.sync m16n8k16 and m16n8k8 with 16-bit operands: quads of lanes share a row.
+FMHA_DEVICE constexpr InstructionInfo mma_16bit(MatrixInstruction name, ElementType type, int k) {
+    const bool deep = k == 16;
+    const auto last = static_cast<std::int8_t>(deep ? 8 : 0);
+    const auto a = static_cast<std::int16_t>(deep ? 8 : 4), b = static_cast<std::int16_t>(deep ? 4 : 2);
+    const Axis a_row{{0, 0, 1, 2, 4}, {0, 8}}, a_k{{2, 4}, {1, 0, last}};
+    const Axis b_col{{0, 0, 1, 2, 4}, {}}, b_k{{2, 4}, {1, last}};
+    const Axis c_row{{0, 0, 1, 2, 4}, {0, 8}}, c_col{{2, 4}, {1}};
+    return {name, 16,    8,    static_cast<std::int16_t>(k), 32, type, a, b, 4, 1, a_row, a_k, b_col,
+            b_k,  c_row, c_col};
+}
+
+/// mma.sync m16n8k8 with TF32 operands, one element a register.
+FMHA_DEVICE constexpr InstructionInfo mma_tf32(MatrixInstruction name) {
+    const Axis a_row{{0, 0, 1, 2, 4}, {8}}, a_k{{1, 2}, {0, 4}};
+    const Axis b_col{{0, 0, 1, 2, 4}, {}}, b_k{{1, 2}, {4}};
+    const Axis c_row{{0, 0, 1, 2, 4}, {0, 8}}, c_col{{2, 4}, {1}};
+    return {name, 16, 8, 8, 32, ElementType::fp32, 4, 2, 4, 1, a_row, a_k, b_col, b_k, c_row, c_col};
+}
+
+} // namespace layouts
+
+/// The table. 8-bit operands are given in their OCP flavour; on CDNA 3 the same instruction reads FNUZ codes.
+FMHA_DEVICE constexpr InstructionInfo instruction_info(MatrixInstruction name) {
+    using enum MatrixInstruction;
+    using enum ElementType;
+    switch (name) {
+    case none:
+        break;
+    case mfma_32x32x8_f16:
+        return layouts::mfma32(name, fp16, 4);
+    case mfma_16x16x16_f16:
+        return layouts::mfma16(name, fp16, 4);
+    case mfma_32x32x8_bf16:
+        return layouts::mfma32(name, bf16, 4);
+    case mfma_16x16x16_bf16:
+        return layouts::mfma16(name, bf16, 4);
+    case mfma_32x32x16_f16:
+        return layouts::mfma32(name, fp16, 8);
+    case mfma_16x16x32_f16:
+        return layouts::mfma16(name, fp16, 8);
+    case mfma_32x32x16_bf16:
+        return layouts::mfma32(name, bf16, 8);
+    case mfma_16x16x32_bf16:
+        return layouts::mfma16(name, bf16, 8);
+    case mfma_32x32x16_fp8:
+        return layouts::mfma32(name, fp8_ocp, 8);
+    case mfma_16x16x32_fp8:
+        return layouts::mfma16(name, fp8_ocp, 8);
+    case mfma_32x32x16_bf8:
+        return layouts::mfma32(name, bf8_ocp, 8);
+    case mfma_16x16x32_bf8:
+        return layouts::mfma16(name, bf8_ocp, 8);
+    case mfma_32x32x2_f32:
+        return layouts::mfma32(name, fp32, 1);
+    case mfma_16x16x4_f32:
+        return layouts::mfma16(name, fp32, 1);
+    case wmma_gfx11_16x16x16_f16:
+        return layouts::wmma_gfx11(name, fp16);
+    case wmma_gfx11_16x16x16_bf16:
+        return layouts::wmma_gfx11(name, bf16);
+    case wmma_gfx12_16x16x16_f16:
+        return layouts::wmma_gfx12(name, fp16);
+    case wmma_gfx12_16x16x16_bf16:
+        return layouts::wmma_gfx12(name, bf16);
+    case wmma_gfx12_16x16x16_fp8:
+        return layouts::wmma_gfx12(name, fp8_ocp);
+    case wmma_gfx12_16x16x16_bf8:
+        return layouts::wmma_gfx12(name, bf8_ocp);
+    case mma_16x8x16_f16:
+        return layouts::mma_16bit(name, fp16, 16);
+    case mma_16x8x16_bf16:
+        return layouts::mma_16bit(name, bf16, 16);
+    case mma_16x8x8_f16:
+        return layouts::mma_16bit(name, fp16, 8);
+    case mma_16x8x8_bf16:
+        return layouts::mma_16bit(name, bf16, 8);
+    case mma_16x8x8_tf32:
+        return layouts::mma_tf32(name);
+    }
+    return {};
+}
+
+/// Whether `unit` executes the instruction.
+FMHA_DEVICE constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
+    using enum MatrixInstruction;
+    switch (unit) {
+    case MatrixUnit::none:
+        return false;
+    case MatrixUnit::cdna2:
+        return (name >= mfma_32x32x8_f16 && name <= mfma_16x16x16_bf16) || name == mfma_32x32x2_f32 ||
+               name == mfma_16x16x4_f32;
+    case MatrixUnit::cdna3:
+        return has_instruction(MatrixUnit::cdna2, name) ||
+               (name >= mfma_32x32x16_fp8 && name <= mfma_16x16x32_bf8);
+    case MatrixUnit::cdna4:
+        return name >= mfma_32x32x8_f16 && name <= mfma_16x16x4_f32;
+    case MatrixUnit::rdna3:
+        return name == wmma_gfx11_16x16x16_f16 || name == wmma_gfx11_16x16x16_bf16;
+    case MatrixUnit::rdna4:
+        return name >= wmma_gfx12_16x16x16_f16 && name <= wmma_gfx12_16x16x16_bf8;
+    case MatrixUnit::nvidia:
+        return name >= mma_16x8x16_f16 && name <= mma_16x8x8_tf32;
+    }
+    return false;
+}
+
+/// The instruction behind a configuration's triple (m, n, k) for operands of `type`: the deepest one of the
+/// unit whose k divides the triple's, so that a triple deeper than the hardware is several instructions on
+/// consecutive registers. `none` when there is no such instruction.
+FMHA_DEVICE constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n,
+                                                        int k) {
+    const auto base = type == ElementType::fp8_fnuz   ? ElementType::fp8_ocp
+                      : type == ElementType::bf8_fnuz ? ElementType::bf8_ocp
+                                                      : type;
+    MatrixInstruction best = MatrixInstruction::none;
+    int depth = 0;
+    for (int i = 1; i < matrix_instructions; ++i) {
+        const auto name = static_cast<MatrixInstruction>(i);
+        const InstructionInfo info = instruction_info(name);
+        if (!has_instruction(unit, name) || info.operand != base || info.m != m || info.n != n) continue;
+        if (info.k > depth && k % info.k == 0) {
+            best = name;
+            depth = info.k;
+        }
+    }
+    return best;
+}
+
+} // namespace fmha::hip_target
+
+template <>
+struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
+    using enum hip_target::MatrixInstruction;
+    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 26> names{
+        {{none, "none"},
+         {mfma_32x32x8_f16, "mfma_32x32x8_f16"},
+         {mfma_16x16x16_f16, "mfma_16x16x16_f16"},
+         {mfma_32x32x8_bf16, "mfma_32x32x8_bf16"},
+         {mfma_16x16x16_bf16, "mfma_16x16x16_bf16"},
+         {mfma_32x32x16_f16, "mfma_32x32x16_f16"},
+         {mfma_16x16x32_f16, "mfma_16x16x32_f16"},
+         {mfma_32x32x16_bf16, "mfma_32x32x16_bf16"},
+         {mfma_16x16x32_bf16, "mfma_16x16x32_bf16"},
+         {mfma_32x32x16_fp8, "mfma_32x32x16_fp8"},
+         {mfma_16x16x32_fp8, "mfma_16x16x32_fp8"},
+         {mfma_32x32x16_bf8, "mfma_32x32x16_bf8"},
+         {mfma_16x16x32_bf8, "mfma_16x16x32_bf8"},
+         {mfma_32x32x2_f32, "mfma_32x32x2_f32"},
+         {mfma_16x16x4_f32, "mfma_16x16x4_f32"},
+         {wmma_gfx11_16x16x16_f16, "wmma_gfx11_16x16x16_f16"},
+         {wmma_gfx11_16x16x16_bf16, "wmma_gfx11_16x16x16_bf16"},
+         {wmma_gfx12_16x16x16_f16, "wmma_gfx12_16x16x16_f16"},
+         {wmma_gfx12_16x16x16_bf16, "wmma_gfx12_16x16x16_bf16"},
+         {wmma_gfx12_16x16x16_fp8, "wmma_gfx12_16x16x16_fp8"},
+         {wmma_gfx12_16x16x16_bf8, "wmma_gfx12_16x16x16_bf8"},
+         {mma_16x8x16_f16, "mma_16x8x16_f16"},
+         {mma_16x8x16_bf16, "mma_16x8x16_bf16"},
+         {mma_16x8x8_f16, "mma_16x8x8_f16"},
+         {mma_16x8x8_bf16, "mma_16x8x8_bf16"},
+         {mma_16x8x8_tf32, "mma_16x8x8_tf32"}}};
+    static constexpr auto& aliases = no_aliases<hip_target::MatrixInstruction>;
+};
