@@ -57,6 +57,11 @@ void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& t
         names, [&target, names](const std::string& text) { target = unsigned_from(names, text); }, help);
 }
 
+void OptionSet::option(const std::string& names, std::optional<std::int64_t>& target,
+                       const std::string& help) {
+    app_.add_option(names, target, help)->check(refuse_empty);
+}
+
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {
     app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty);
 }

@@ -29,6 +29,7 @@ class OptionSet {
     void option(const std::string& names, double& target, const std::string& help);
     /// Stays empty when it is not given.
     void option(const std::string& names, std::optional<std::uint64_t>& target, const std::string& help);
+    void option(const std::string& names, std::optional<std::int64_t>& target, const std::string& help);
     /// May be given several times, and takes several values separated by commas.
     void list(const std::string& names, std::vector<std::string>& target, const std::string& help);
     /// Exactly two values, one after the other: `--between ck claim`.

@@ -93,8 +93,11 @@ class VerifyCommand final : public Command {
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--family", family_, "Only cases of this kernel family");
-        options.choice("--target", target_, {"host"}, "Where kernels run");
-        options.option("--arch", arch_, "Architecture whose catalogue is planned on");
+        options.choice("--target", target_, harness::target_names(), "Where kernels run");
+        options.option("--arch", arch_,
+                       "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+        options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
+        options.option("--device", device_, "With --target hip: number of the device (default: 0)");
         options.choice("--kernels", kernels_, {"planned", "all"},
                        "The planned kernel, or every kernel that accepts the problem");
         options.option("--kernel", kernel_filter_,
@@ -106,7 +109,10 @@ class VerifyCommand final : public Command {
         options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
         options.option("--repeats", repeats_,
                        "Launches of every kernel that must agree bit for bit; 0: what the case says");
-        options.option("--jobs", jobs_, "Processes at a time; 0 runs everything in this process");
+        options.option(
+            "--jobs", jobs_,
+            "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
+            "one a device)");
         options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
         options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
         options.option("--memory-limit", memory_gib_,
@@ -133,11 +139,13 @@ class VerifyCommand final : public Command {
             if (!file.empty()) reports::check_writable(file);
         reports::Report report;
         if (!section_.empty()) report.sections.push_back(input_text(section_));
-        const auto source = kernel_factory_(arch_, where_);
+        const auto target = harness::make_target(target_, target_options());
+        const auto source = kernel_factory_(target, where_);
+        const int jobs = jobs_ ? static_cast<int>(*jobs_) : target->default_jobs();
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
-        report.info = run_info(streams.invocation);
-        report.results = results_of(cases, *source, interrupt, streams);
+        report.info = run_info(streams.invocation, *target, jobs);
+        report.results = results_of(cases, *source, *target, jobs, interrupt, streams);
         report.ledger = harness::Ledger(not_run_budget_);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -148,7 +156,8 @@ class VerifyCommand final : public Command {
   private:
     void check_options() const {
         for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
-                                          {"--jobs", jobs_},
+                                          {"--jobs", jobs_.value_or(1)},
+                                          {"--device", device_.value_or(0)},
                                           {"--timeout", timeout_},
                                           {"--not-run-budget", not_run_budget_},
                                           {"--memory-limit", memory_gib_}})
@@ -160,6 +169,12 @@ class VerifyCommand final : public Command {
                 fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
+    }
+
+    harness::TargetOptions target_options() const {
+        harness::TargetOptions options{arch_, kernels_dir_};
+        if (device_) options.device = static_cast<int>(*device_);
+        return options;
     }
 
     int print_names(const std::vector<FwdCase>& cases, const Streams& streams) const {
@@ -199,27 +214,33 @@ class VerifyCommand final : public Command {
         return cases;
     }
 
-    harness::RunInfo run_info(const std::string& invocation) const {
+    harness::RunInfo run_info(const std::string& invocation, const harness::Target& target, int jobs) const {
         harness::RunInfo info;
         info.version = FMHA_VERSION;
         info.command = invocation;
         info.target = target_;
-        info.arch = arch_;
+        info.arch = target.arch();
         info.kernels = kernels_;
         info.started = now_utc();
         info.machine = machine_description();
+        if (!target.description().empty()) info.machine = target.description() + "; " + info.machine;
         info.compiler = __VERSION__;
         info.seed_given = seed_.has_value();
         info.seed = seed_.value_or(0);
-        info.jobs = jobs_;
+        info.jobs = jobs;
         return info;
     }
 
     std::vector<CaseResult> results_of(const std::vector<FwdCase>& cases, const harness::KernelSource& source,
+                                       const harness::Target& target, int jobs,
                                        const harness::InterruptWatch& interrupt,
                                        const Streams& streams) const {
         harness::FwdRunOptions options;
-        options.arch = arch_;
+        options.arch = target.arch();
+        options.target_flags = target.flags();
+        // What the worker processes leave free of the processor helps each of them with the reference.
+        const auto threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        options.reference_threads = std::max(1, threads / std::max(1, jobs));
         options.all_kernels = kernels_ == "all";
         options.kernel_filter = kernel_filter_;
         options.where = where_;
@@ -228,14 +249,15 @@ class VerifyCommand final : public Command {
         options.memory_limit = memory_gib_ << 30;
         Progress progress(streams.err, streams.progress, cases.size());
         std::vector<std::vector<CaseResult>> by_case(cases.size());
-        if (jobs_ == 0) {
+        if (jobs == 0) {
             for (std::size_t i = 0; i < cases.size() && !interrupt.requested(); ++i) {
                 progress.step(cases[i].id);
                 by_case[i] = harness::run_fwd_case(cases[i], source, options);
             }
         } else {
-            const harness::PoolOptions pool{static_cast<int>(jobs_), std::chrono::seconds(timeout_),
-                                            [&] { return interrupt.requested(); }};
+            const harness::PoolOptions pool{jobs, std::chrono::seconds(timeout_),
+                                            [&] { return interrupt.requested(); },
+                                            [&] { return target.spent(); }};
             harness::run_isolated(
                 cases.size(), pool,
                 [&](std::size_t i) {
@@ -300,17 +322,18 @@ class VerifyCommand final : public Command {
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", reports::failure_text(result));
         fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
-                   target_, arch_, kernels_);
+                   target_, report.info.arch, kernels_);
         fmt::print(streams.out, "{}", report.ledger.text());
     }
 
     KernelSourceFactory kernel_factory_;
     std::vector<std::string> cases_;
-    std::string root_, tier_ = "smoke", family_, target_ = "host", arch_ = "gfx950", kernels_ = "planned";
+    std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,
+                       kernels_dir_, kernels_ = "planned";
     std::string where_, kernel_filter_, shard_, json_, junit_, html_, section_, format_ = "text";
     std::optional<std::uint64_t> seed_;
-    std::int64_t repeats_ = 0, jobs_ = std::max(1U, std::thread::hardware_concurrency()), timeout_ = 600,
-                 not_run_budget_ = 0, memory_gib_ = 8;
+    std::optional<std::int64_t> device_, jobs_;
+    std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8;
     bool list_ = false, pairs_ = false;
 };
 
@@ -321,7 +344,7 @@ std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels) {
 }
 
 std::unique_ptr<Command> make_verify_command() {
-    return make_verify_command(harness::house_kernels_on_host);
+    return make_verify_command(harness::house_kernels);
 }
 
 } // namespace fmha::cli

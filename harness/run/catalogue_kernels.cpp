@@ -2,25 +2,23 @@
 
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/types/error.hpp"
-#include "harness/run/host_numerics.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
-#include "kernels/targets/host/host_target.hpp"
 
 #include <fmt/format.h>
 
 namespace fmha::harness {
 
 CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                                   MakeCandidate make, std::uint32_t types)
-    : registry_("catalogue", std::move(namer)), dispatcher_(registry_), make_(std::move(make)),
+                                   std::shared_ptr<const Target> target, std::uint32_t types)
+    : registry_("catalogue", std::move(namer)), dispatcher_(registry_), target_(std::move(target)),
       types_(types) {
     registry_.add(std::span(configs));
 }
 
 Candidate CatalogueKernels::candidate(const KernelEntry& entry) const {
-    Candidate made = make_(entry.config);
+    Candidate made = target_->make(entry.config);
     made.name = registry_.name_of(entry);
     return made;
 }
@@ -40,8 +38,7 @@ std::vector<Candidate> CatalogueKernels::accepting(const Problem& problem) const
     const StageQuery query = make_query(dispatcher_.resolved(problem), problem.signature.family);
     std::vector<Candidate> candidates;
     for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query))
-        if (!host_target::cannot_execute(ranked.entry->config))
-            candidates.push_back(candidate(*ranked.entry));
+        if (!target_->cannot_execute(ranked.entry->config)) candidates.push_back(candidate(*ranked.entry));
     if (candidates.empty()) throw NoKernelFound(refusal(problem));
     return candidates;
 }
@@ -52,7 +49,9 @@ std::string CatalogueKernels::refusal(const Problem& problem) const {
     return text;
 }
 
-std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, const std::string& where) {
+std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
+                                            const std::string& where) {
+    const std::string& arch = target->arch();
     const auto archs = arch::ArchSet::built_in();
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
@@ -72,10 +71,8 @@ std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, con
     const auto namer = [](const KernelConfig& config) {
         return catalog::name_of(catalog::RuleSet::house, config);
     };
-    const auto make = [](const KernelConfig& config) {
-        return Candidate{{}, host_target::make_instance(config), host_numerics(config)};
-    };
-    return std::make_unique<CatalogueKernels>(kept, namer, make, archs.at(arch).hardware().limits.data_types);
+    return std::make_unique<CatalogueKernels>(kept, namer, target,
+                                              archs.at(arch).hardware().limits.data_types);
 }
 
 } // namespace fmha::harness

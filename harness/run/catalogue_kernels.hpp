@@ -2,23 +2,17 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/registry.hpp"
-#include "harness/run/kernel_source.hpp"
-
-#include <functional>
+#include "harness/run/targets.hpp"
 
 namespace fmha::harness {
-
-/// How a target turns a configuration into something that can be launched. Throws UnsupportedInvocation when
-/// it cannot.
-using MakeCandidate = std::function<Candidate(const KernelConfig&)>;
 
 /// The kernels of a catalogue through the dispatcher: the plan for a problem, or all that accept it.
 class CatalogueKernels final : public KernelSource {
   public:
     /// `namer` gives kernels the names under which reports show them.
     /// `types` has a bit for every DataType that the architecture's hardware has.
-    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer, MakeCandidate make,
-                     std::uint32_t types);
+    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
+                     std::shared_ptr<const Target> target, std::uint32_t types);
 
     Candidate planned(const Problem& problem) const override;
     std::vector<Candidate> accepting(const Problem& problem) const override;
@@ -33,13 +27,14 @@ class CatalogueKernels final : public KernelSource {
 
     Registry registry_;
     Dispatcher dispatcher_;
-    MakeCandidate make_;
+    std::shared_ptr<const Target> target_;
     std::uint32_t types_;
 };
 
-/// The house catalogue of forward for one architecture, executed on the host target; `where` is an SQL expression over
-/// the catalogue that kernels must satisfy, empty for all. Throws InputError for an unknown architecture, a bad
+/// The house catalogue of forward for the target's architecture, executed on that target; `where` is an SQL expression
+/// over the catalogue that kernels must satisfy, empty for all. Throws InputError for an unknown architecture, a bad
 /// expression or one that leaves no kernel.
-std::unique_ptr<KernelSource> house_kernels_on_host(const std::string& arch, const std::string& where = {});
+std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
+                                            const std::string& where = {});
 
 } // namespace fmha::harness

@@ -286,6 +286,7 @@ CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options) {
 
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel) {
     std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
+    command += options.target_flags;
     if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
     if (options.all_kernels && !kernel.empty()) command += " --kernels all --kernel " + shell_word(kernel);
     if (!options.where.empty()) command += " --where " + shell_word(options.where);

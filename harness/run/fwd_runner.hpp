@@ -13,6 +13,7 @@ namespace fmha::harness {
 
 struct FwdRunOptions {
     std::string arch = "gfx950";
+    std::string target_flags;  ///< what chooses the target, for the command that reproduces a result
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
     std::string where; ///< what the kernel source was filtered by, for the command that reproduces a result

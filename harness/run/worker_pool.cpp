@@ -46,14 +46,21 @@ bool read_all(int fd, void* data, std::size_t bytes) {
     return true;
 }
 
+/// What goes before an answer through the pipe.
+struct AnswerHeader {
+    std::uint64_t bytes = 0;
+    std::uint64_t last = 0; ///< 1: this process takes no further task
+};
+
 /// The child's side: takes indices until the pipe ends.
-[[noreturn]] void serve(int from_parent, int to_parent, const std::function<std::string(std::size_t)>& task) {
+[[noreturn]] void serve(int from_parent, int to_parent, const std::function<std::string(std::size_t)>& task,
+                        const std::function<bool()>& spent) {
     std::uint64_t index = 0;
     while (read_all(from_parent, &index, sizeof index)) {
         const std::string answer = task(index);
-        const std::uint64_t bytes = answer.size();
-        if (!write_all(to_parent, &bytes, sizeof bytes) ||
-            !write_all(to_parent, answer.data(), answer.size()))
+        const AnswerHeader header{answer.size(), spent && spent()};
+        if (!write_all(to_parent, &header, sizeof header) ||
+            !write_all(to_parent, answer.data(), answer.size()) || header.last != 0)
             break;
     }
     // Without the parent's destructors and buffers, which are not this process's to run.
@@ -63,7 +70,7 @@ bool read_all(int fd, void* data, std::size_t bytes) {
 /// One child process and the task that it is busy with.
 class Worker {
   public:
-    explicit Worker(const std::function<std::string(std::size_t)>& task) {
+    Worker(const std::function<std::string(std::size_t)>& task, const std::function<bool()>& spent) {
         int down[2] = {-1, -1}, up[2] = {-1, -1};
         if (pipe(down) != 0 || pipe(up) != 0)
             throw Error(fmt::format("a worker process needs pipes: {}", std::strerror(errno)));
@@ -74,7 +81,7 @@ class Worker {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             close(down[1]);
             close(up[0]);
-            serve(down[0], up[1], task);
+            serve(down[0], up[1], task, spent);
         }
         close(down[0]);
         close(up[1]);
@@ -106,14 +113,18 @@ class Worker {
 
     /// The answer of the current task; nullopt when the process is gone.
     std::optional<std::string> take() {
-        std::uint64_t bytes = 0;
+        AnswerHeader header;
         std::string answer;
-        if (!read_all(from_child_, &bytes, sizeof bytes)) return std::nullopt;
-        answer.resize(bytes);
-        if (!read_all(from_child_, answer.data(), bytes)) return std::nullopt;
+        if (!read_all(from_child_, &header, sizeof header)) return std::nullopt;
+        answer.resize(header.bytes);
+        if (!read_all(from_child_, answer.data(), answer.size())) return std::nullopt;
         task_.reset();
+        last_ = header.last != 0;
         return answer;
     }
+
+    /// The last answer was the process's last.
+    bool spent() const { return last_; }
 
     /// What ended a process that is gone, in words.
     std::string obituary() {
@@ -129,6 +140,7 @@ class Worker {
     pid_t child_ = 0;
     int to_child_ = -1, from_child_ = -1;
     std::optional<std::size_t> task_;
+    bool last_ = false;
     Clock::time_point started_;
 };
 
@@ -157,7 +169,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
         if (options.stop && options.stop()) return;
         for (auto& worker : workers) {
             if (next == count || (worker && worker->task())) continue;
-            if (!worker) worker = std::make_unique<Worker>(task);
+            if (!worker) worker = std::make_unique<Worker>(task, options.spent);
             worker->give(next++);
         }
         std::vector<pollfd> waits;
@@ -172,6 +184,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
             if ((waits[w].revents & (POLLIN | POLLHUP)) != 0) {
                 if (auto answer = worker->take()) {
                     end.answer = std::move(*answer);
+                    if (worker->spent()) worker.reset();
                 } else {
                     end = {TaskEnd::Kind::crashed, worker->obituary()};
                     worker.reset();

@@ -17,6 +17,7 @@ struct PoolOptions {
     int jobs = 1;                              ///< processes at a time
     std::chrono::milliseconds task_timeout{0}; ///< of one task; 0 = none
     std::function<bool()> stop{};              ///< asked several times a second; true ends the run early
+    std::function<bool()> spent{}; ///< asked in the worker after each task; true: it takes no other
 };
 
 /// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands

@@ -153,6 +153,20 @@ TEST(Isolation, ACrashCostsItself) {
     EXPECT_EQ(result.name, "test/small@1");
 }
 
+TEST(Isolation, ASpentProcessTakesNoOtherTask) {
+    std::vector<std::string> answers(4);
+    int tasks_here = 0; // of this process and, after the fork, of one worker
+    run_isolated(
+        4, {.jobs = 1, .spent = [&] { return tasks_here == 2; }},
+        [&](std::size_t) { return std::to_string(++tasks_here); },
+        [&](std::size_t i, const TaskEnd& end) {
+            EXPECT_EQ(end.kind, TaskEnd::Kind::done);
+            answers[i] = end.answer;
+            return true;
+        });
+    EXPECT_THAT(answers, testing::ElementsAre("1", "2", "1", "2"));
+}
+
 TEST(Isolation, AHangCostsItself) {
     const auto ends = ends_of(
         3,

@@ -1,0 +1,50 @@
+#include "harness/run/host_target.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/run/host_numerics.hpp"
+#include "kernels/targets/host/host_target.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <thread>
+
+namespace fmha::harness {
+namespace {
+
+class HostTarget final : public Target {
+  public:
+    explicit HostTarget(std::string arch) : arch_(std::move(arch)) {}
+    std::string_view name() const override { return "host"; }
+    const std::string& arch() const override { return arch_; }
+    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
+        return host_target::cannot_execute(config);
+    }
+    Candidate make(const KernelConfig& config) const override {
+        return {{}, host_target::make_instance(config), host_numerics(config)};
+    }
+    int default_jobs() const override {
+        return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    }
+
+  private:
+    std::string arch_;
+};
+
+} // namespace
+
+std::shared_ptr<const Target> make_host_target(const TargetOptions& options) {
+    refuse_device_options(options, "host");
+    return std::make_shared<HostTarget>(options.arch.empty() ? "gfx950" : options.arch);
+}
+
+void refuse_device_options(const TargetOptions& options, std::string_view target) {
+    if (!options.kernels_dir.empty())
+        throw InputError(
+            fmt::format("--kernels-dir {}: target {} builds no kernels; it goes with --target hip",
+                        options.kernels_dir, target));
+    if (options.device)
+        throw InputError(fmt::format("--device {}: target {} has no devices; it goes with --target hip",
+                                     *options.device, target));
+}
+
+} // namespace fmha::harness

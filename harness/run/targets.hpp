@@ -1,0 +1,50 @@
+#pragma once
+
+#include "harness/run/kernel_source.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What a command line says about a target. Each target reads what concerns it and refuses the rest.
+struct TargetOptions {
+    std::string arch;            ///< architecture whose catalogue is planned on; empty: the target's own
+    std::string kernels_dir;     ///< folder of built kernels; empty: the target's usual one
+    std::optional<int> device{}; ///< number of the device; absent: the first
+};
+
+/// Where kernels run: makes launchable kernels from configurations. Nothing that a device or a thread must do happens
+/// before the first `make`, so that worker processes can be forked from a process that holds a target.
+class Target {
+  public:
+    virtual ~Target() = default;
+    virtual std::string_view name() const = 0;
+    /// Architecture whose catalogue is planned on.
+    virtual const std::string& arch() const = 0;
+    /// Where kernels run, in words, for the head of a report: "" when it is the machine itself.
+    virtual std::string description() const { return {}; }
+    /// Options, each after a blank, that choose the same target again; "" when it is the default.
+    virtual std::string flags() const { return {}; }
+    /// nullopt when this target has a way to execute `config`; otherwise the reason, one sentence.
+    virtual std::optional<std::string> cannot_execute(const KernelConfig& config) const = 0;
+    /// `config` as a kernel that takes pointers to host memory, with the arithmetic that it declares; the caller names
+    /// it. Throws UnsupportedInvocation with the sentence of cannot_execute.
+    virtual Candidate make(const KernelConfig& config) const = 0;
+    /// Worker processes when the user does not say.
+    virtual int default_jobs() const = 0;
+    /// True when this process can launch nothing more, because a kernel took the device's context with it.
+    virtual bool spent() const { return false; }
+};
+
+/// Names of the targets, the default one first.
+std::vector<std::string> target_names();
+
+/// Throws InputError for an unknown name, for options that the target does not take, and for what the target
+/// lacks (a device, built kernels), in a sentence.
+std::shared_ptr<const Target> make_target(const std::string& name, const TargetOptions& options);
+
+} // namespace fmha::harness
