@@ -19,7 +19,8 @@ namespace fmha::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> snapshot_archs{"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"};
+constexpr std::array<std::string_view, 6> snapshot_archs{"gfx90a",  "gfx942",  "gfx950",
+                                                         "gfx1100", "gfx1201", "sm_90"};
 
 struct Shape {
     std::string name, place;

@@ -61,7 +61,7 @@ constexpr std::array extensions{
     Extension{"HX-05", "fwd", "transposed-load kernels mask ragged sequences themselves"},
     Extension{"HX-06", "fwd", "block-scaled types with every feature"},
     Extension{"HX-07", "fwd",
-              "group-mode kernels can skip short entries (N-5); a first table for NVIDIA Hopper"},
+              "group-mode kernels can skip short entries (N-5); a table for NVIDIA Hopper"},
     Extension{"HX-08", "bwd", "fp32 at head dimension 256"},
     Extension{"HX-09", "fwd_pagedkv", "paged kernels with LSE, with head padding and at head dimension 256"},
     Extension{"HX-10", "fwd_splitkv_combine", "one combine kernel takes up to 128 splits"},

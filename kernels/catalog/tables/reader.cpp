@@ -69,6 +69,7 @@ TileEntry tile_of(const json& object, std::string source) {
         entry.warp = {w0[0], w0[1], w0[2], w1[0], w1[1], w1[2], 16, 16, 16};
     }
     entry.block_per_cu = object.value("block_per_cu", -1);
+    entry.max_seq_q = object.value("max_seq_q", 0);
     entry.constraint = Tag(object.value("constraint", std::string()));
     entry.only_custom_factory = object.value("only_custom_factory", false);
     entry.source = std::move(source);
@@ -83,6 +84,7 @@ PipelineEntry entry_of(const json& object, const std::string& where, std::string
     entry.trload = object.value("trload", false);
     entry.static_quant = object.value("static_quant", false);
     entry.only_extended = object.value("only_extended", false);
+    entry.rank = object.value("rank", 0);
     if (object.contains("lse")) entry.lse = object.at("lse").get<bool>();
     if (object.contains("rope")) entry.rope = enum_of<Rope>(object.at("rope"), where);
     if (object.contains("bias")) {

@@ -28,6 +28,7 @@ struct TileEntry {
     Tile block;
     GemmTriples wave, warp;
     std::int32_t block_per_cu = -1;
+    std::int64_t max_seq_q = 0; ///< longest query that the tile serves, 0 = any
     Tag constraint;
     bool only_custom_factory = false;
     std::string source; ///< table path and JSON pointer
@@ -48,6 +49,7 @@ struct PipelineEntry {
     bool trload = false, static_quant = false, only_extended = false;
     std::optional<bool> lse;
     Rope rope = Rope::none;
+    std::int32_t rank = 0; ///< selection rank: of kernels that differ only in the entry, the lowest serves
     std::uint8_t biases = 0x7; ///< bit per BiasType: at which points of the product this entry stands
     std::string source;
     std::string id; ///< of the row, where it has one ("HX-03")

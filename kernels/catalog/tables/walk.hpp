@@ -50,6 +50,7 @@ void walk_forward(const ForwardGroup& group, KernelFamily family, const Request&
                         candidate.algorithm.wave = tile.wave;
                         candidate.algorithm.warp = tile.warp;
                         candidate.algorithm.block_per_cu = tile.block_per_cu;
+                        candidate.algorithm.max_seq_len_q = tile.max_seq_q;
                         candidate.algorithm.constraint = tile.constraint;
                         for (const std::int32_t page : tables.page_sizes) {
                             candidate.signature.page_size = page;
