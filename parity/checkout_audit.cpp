@@ -4,7 +4,7 @@
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
 #include "parity/parallel.hpp"
-#include "parity/process.hpp"
+#include "system/process.hpp"
 
 #include <fmt/format.h>
 
@@ -104,7 +104,8 @@ Check audit_job(const arch::ArchSet& archs, const CheckoutScope& scope, const Ge
                                 catalog::profile_name(job.profile), to_string(job.masks));
     check.unit = "names";
     const auto command = command_of(scope, generator, job, list);
-    const auto ran = run_process(command, generator.script.parent_path(), scope.time_per_list);
+    const auto ran = system::run_process(
+        command, {.directory = generator.script.parent_path(), .time = scope.time_per_list});
     const auto theirs = ran.exit_code == 0 ? read_list(list) : std::nullopt;
     if (!theirs) {
         std::string how = ran.timed_out ? fmt::format("was stopped after {} s", scope.time_per_list.count())
@@ -152,8 +153,9 @@ Generator find_generator(const CheckoutScope& scope) {
     if (generator.script.empty())
         throw InputError(
             fmt::format("--ck-root {}: has no example/ck_tile/01_fmha/generate.py", scope.root.string()));
-    const auto help = run_process({scope.python, generator.script.string(), "--help"},
-                                  generator.script.parent_path(), std::chrono::seconds(60));
+    const auto help =
+        system::run_process({scope.python, generator.script.string(), "--help"},
+                            {.directory = generator.script.parent_path(), .time = std::chrono::seconds(60)});
     if (help.exit_code != 0)
         throw InputError(
             fmt::format("{} --help: exit code {}\n{}", generator.script.string(), help.exit_code, help.err));
@@ -167,7 +169,7 @@ AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scop
     report.title = "comparison with " + scope.root.string();
     const auto generator = find_generator(scope);
     const auto jobs = jobs_of(archs, scope);
-    const TemporaryDirectory lists;
+    const system::TemporaryDirectory lists;
     report.checks.resize(jobs.size());
     parallel_for(jobs.size(), [&](std::size_t i) {
         report.checks[i] =

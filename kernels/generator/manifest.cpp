@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/strict_json.hpp"
-#include "kernels/generator/files.hpp"
+#include "system/files.hpp"
 
 #include <fmt/format.h>
 
@@ -248,11 +248,11 @@ Manifest manifest_from_json(std::string_view text, const std::string& where) {
 
 Manifest read_manifest(const std::filesystem::path& folder) {
     const auto path = folder / manifest_file;
-    return manifest_from_json(read_file(path), path.string());
+    return manifest_from_json(system::read_file(path), path.string());
 }
 
 void write_manifest(const Manifest& manifest, const std::filesystem::path& folder) {
-    write_file(folder / manifest_file, to_json(manifest));
+    system::write_file(folder / manifest_file, to_json(manifest));
 }
 
 } // namespace fmha::generator

@@ -26,6 +26,7 @@ struct Room {
 const std::vector<Room>& rooms() {
     static const std::vector<Room> table{
         {"dispatcher/types", {}},
+        {"system", {"dispatcher/types"}},
         {"kernels/arch", {"dispatcher/types"}},
         {"kernels/catalog", {"dispatcher/types", "kernels/arch"}},
         {"dispatcher", {"dispatcher/types", "kernels/arch", "kernels/catalog"}},
@@ -33,7 +34,8 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets"}},
         {"kernels/programs", {"dispatcher/types"}},
         {"kernels/targets", {"dispatcher/types", "kernels/arch", "kernels/programs"}},
-        {"kernels/generator", {"dispatcher/types", "kernels/arch", "kernels/catalog", "kernels/targets"}},
+        {"kernels/generator",
+         {"dispatcher/types", "system", "kernels/arch", "kernels/catalog", "kernels/targets"}},
         {"reference", {"dispatcher/types"}},
         {"harness/results", {"dispatcher/types"}},
         {"harness/cases", {"dispatcher/types"}},
@@ -41,12 +43,13 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets", "reference",
           "harness/results", "harness/cases"}},
         {"parity",
-         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "harness/results",
+         {"dispatcher/types", "system", "dispatcher", "kernels/arch", "kernels/catalog", "harness/results",
           "harness/cases"}},
         {"reports", {"dispatcher/types", "harness/results"}},
         {"harness/cli",
-         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/generator", "kernels/targets",
-          "reference", "harness/results", "harness/cases", "harness", "parity", "reports"}},
+         {"dispatcher/types", "system", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/generator",
+          "kernels/targets", "reference", "harness/results", "harness/cases", "harness", "parity",
+          "reports"}},
     };
     return table;
 }

@@ -1,7 +1,7 @@
 // The manifest says exactly what was built, and a damaged one is refused with its place.
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/generator/files.hpp"
+#include "system/files.hpp"
 #include "kernels/generator/manifest.hpp"
 
 #include <gmock/gmock.h>

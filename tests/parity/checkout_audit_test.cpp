@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "parity/facts.hpp"
-#include "parity/process.hpp"
+#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ class FakeCheckout : public testing::Test {
 
     AuditReport audit() const { return audit_checkout(archs_, scope_); }
 
-    TemporaryDirectory root_;
+    system::TemporaryDirectory root_;
     arch::ArchSet archs_ = arch::ArchSet::built_in();
     CheckoutScope scope_{.root = root_.path(),
                          .apis = {ApiFamily::fwd_appendkv},
@@ -164,12 +164,6 @@ TEST_F(FakeCheckout, RefusesProfilesWithoutNumber) {
     write("generate.py", generator_text);
     scope_.profiles = {catalog::parse_profile("flash")};
     EXPECT_THAT([&] { audit(); }, testing::ThrowsMessage<InputError>(HasSubstr("\"flash\" has no number")));
-}
-
-TEST(RunProcess, KillsWhatTakesTooLong) {
-    const auto ran = run_process({"sleep", "30"}, "/", std::chrono::seconds(1));
-    EXPECT_TRUE(ran.timed_out);
-    EXPECT_THROW(run_process({"no-such-program-here"}, "/", std::chrono::seconds(1)), InputError);
 }
 
 } // namespace

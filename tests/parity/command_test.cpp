@@ -1,5 +1,5 @@
 #include "harness/cli/command.hpp"
-#include "parity/process.hpp"
+#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ TEST(Enumerate, FiltersBySqlAsWrittenUpstream) {
 }
 
 TEST(Enumerate, FiltersByFile) {
-    const parity::TemporaryDirectory folder;
+    const system::TemporaryDirectory folder;
     const auto file = (folder.path() / "filter.sql").string();
     std::ofstream(file) << "-- only small tiles\nc.tile_m0 <= 16\n";
     const auto ran = fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file});
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{{"parity", "--api", "sideways", "--ck-root", "/"}, "sideways"}));
 
 TEST(Parity, PassesForOneSubjectAndWritesItsReport) {
-    const parity::TemporaryDirectory folder;
+    const system::TemporaryDirectory folder;
     const auto ran =
         fmha({"parity", "--arch", "gfx1151", "--rules", "ck", "--report", folder.path().string()});
     EXPECT_EQ(ran.code, all_well) << ran.out;

@@ -1,6 +1,6 @@
 #include "parity/between_audit.hpp"
 #include "parity/consistency_audit.hpp"
-#include "parity/process.hpp"
+#include "system/process.hpp"
 
 #include "dispatcher/types/error.hpp"
 
@@ -96,7 +96,7 @@ TEST_F(Consistency, KnowsWhatIsExpectedAndMissesItWhenItIsGone) {
 }
 
 TEST(Witnesses, AreReadStrictly) {
-    const TemporaryDirectory folder;
+    const system::TemporaryDirectory folder;
     const auto file = folder.path() / "witnesses.json";
     EXPECT_THROW(read_lattice(file), InputError);
     std::ofstream(file) << R"({"hdim_offsets": [0]})";

@@ -1,7 +1,7 @@
 #include "parity/golden_audit.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "parity/process.hpp"
+#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -221,7 +221,7 @@ class Acceptance : public testing::Test {
   protected:
     GoldenScope scope_{{RuleSet::ck}, {ArchName("gfx1151")}, true};
     arch::ArchSet archs_ = arch::ArchSet::built_in();
-    TemporaryDirectory folder_;
+    system::TemporaryDirectory folder_;
 
     std::string text_of(const char* name) const {
         std::ifstream in(folder_.path() / name);

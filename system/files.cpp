@@ -1,4 +1,4 @@
-#include "kernels/generator/files.hpp"
+#include "system/files.hpp"
 
 #include "dispatcher/types/error.hpp"
 
@@ -10,7 +10,7 @@
 #include <iterator>
 #include <unistd.h>
 
-namespace fmha::generator {
+namespace fmha::system {
 
 namespace fs = std::filesystem;
 
@@ -50,4 +50,4 @@ bool update_file(const fs::path& path, std::string_view text) {
     return true;
 }
 
-} // namespace fmha::generator
+} // namespace fmha::system

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace fmha::generator {
+namespace fmha::system {
 
 /// The whole file. Throws InputError with the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
@@ -16,4 +16,4 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 /// whether it wrote.
 bool update_file(const std::filesystem::path& path, std::string_view text);
 
-} // namespace fmha::generator
+} // namespace fmha::system
