@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+/// Moving a register across the lanes of a wave.
+namespace fmha::hip_target::amd {
+
+#if defined(__GFX9__)
+inline constexpr int lanes = 64;
+#else
+inline constexpr int lanes = 32;
+#endif
+
+__attribute__((device, always_inline)) inline int lane() {
+    return static_cast<int>(__builtin_amdgcn_workitem_id_x()) & (lanes - 1);
+}
+
+/// The word of lane ^ mask, by any mask: through the LDS unit's crossbar, which stores nothing.
+__attribute__((device, always_inline)) inline std::uint32_t permuted(std::uint32_t word, int mask) {
+    return static_cast<std::uint32_t>(
+        __builtin_amdgcn_ds_bpermute((lane() ^ mask) * 4, static_cast<int>(word)));
+}
+
+#if defined(__GFX11__) || defined(__GFX12__)
+/// Rows of 16 lanes exchanged by one vector instruction.
+__attribute__((device, always_inline)) inline std::uint32_t other_row(std::uint32_t word) {
+    return __builtin_amdgcn_permlanex16(word, word, 0x76543210U, 0xFEDCBA98U, true, false);
+}
+#elif defined(__gfx950__)
+// A swap of v0 and v1 leaves the even (lower) halves of both in v0 and the odd (upper) ones in v1. With the same word
+// in both, each lane finds its partner's in one of them.
+__attribute__((device, always_inline)) inline std::uint32_t other_row(std::uint32_t word) {
+    const auto swapped = __builtin_amdgcn_permlane16_swap(word, word, false, false);
+    return (lane() & 16) == 0 ? swapped[1] : swapped[0];
+}
+__attribute__((device, always_inline)) inline std::uint32_t other_half(std::uint32_t word) {
+    const auto swapped = __builtin_amdgcn_permlane32_swap(word, word, false, false);
+    return (lane() & 32) == 0 ? swapped[1] : swapped[0];
+}
+#else
+__attribute__((device, always_inline)) inline std::uint32_t other_row(std::uint32_t word) {
+    constexpr int swap_16 = 16 << 10 | 0x1F;
+    return static_cast<std::uint32_t>(__builtin_amdgcn_ds_swizzle(static_cast<int>(word), swap_16));
+}
+#endif
+#if !defined(__gfx950__)
+__attribute__((device, always_inline)) inline std::uint32_t other_half(std::uint32_t word) {
+    return permuted(word, 32);
+}
+#endif
+
+/// The word of lane ^ mask. Row sums and maxima of the fragments here need masks 16 and 32.
+__attribute__((device, always_inline)) inline std::uint32_t exchanged(std::uint32_t word, int mask) {
+    if (mask == 16) return other_row(word);
+    if (mask == 32) return other_half(word);
+    return permuted(word, mask);
+}
+
+} // namespace fmha::hip_target::amd

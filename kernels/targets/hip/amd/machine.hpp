@@ -1,0 +1,110 @@
+#pragma once
+
+#include "kernels/targets/hip/amd/exchange.hpp"
+#include "kernels/targets/hip/amd/matrix.hpp"
+#include "kernels/targets/hip/amd/pack.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target::amd {
+
+/// One thread of a block of `block_threads`, whose LDS image has `lds_bytes`: the machine of gfx90a, gfx942, gfx950,
+/// gfx11 and gfx12 (see the README of the HIP target for the members' contracts). No HIP header is needed.
+template <int block_threads, int lds_bytes>
+class Machine {
+  public:
+    static constexpr bool has_async_copy = false, has_load_matrix = false;
+
+    template <class T, int n>
+    struct Registers {
+        T values[n > 0 ? n : 1];
+
+        __attribute__((device, always_inline)) T& at(int, int r) { return values[r]; }
+        __attribute__((device, always_inline)) const T& at(int, int r) const { return values[r]; }
+    };
+
+    static constexpr int threads() { return block_threads; }
+    static constexpr int wave_size() { return lanes; }
+
+    template <class F>
+    __attribute__((device, always_inline)) void each(F f) const {
+        f(static_cast<int>(__builtin_amdgcn_workitem_id_x()));
+    }
+
+    template <int nc, int na, int nb>
+    __attribute__((device, always_inline)) void mma(MatrixInstruction instruction, Registers<float, nc>& c,
+                                                    int c0, const Registers<std::uint32_t, na>& a, int a0,
+                                                    const Registers<std::uint32_t, nb>& b, int b0) const {
+        multiply(instruction, c, c0, a, a0, b, b0);
+    }
+
+    template <class T, int n>
+    __attribute__((device, always_inline)) void exchange(Registers<T, n>& out, const Registers<T, n>& in,
+                                                         int lane_mask) const {
+#pragma unroll
+        for (int r = 0; r < n; ++r)
+            out.values[r] =
+                __builtin_bit_cast(T, exchanged(__builtin_bit_cast(std::uint32_t, in.values[r]), lane_mask));
+    }
+
+    template <int n>
+    __attribute__((device, always_inline)) void lds_write(int, std::uint32_t address,
+                                                          const std::uint32_t* words) const {
+        Vector<std::uint32_t, n> value;
+#pragma unroll
+        for (int i = 0; i < n; ++i) value[i] = words[i];
+        *reinterpret_cast<Lds<Vector<std::uint32_t, n>>>(image() + address) = value;
+    }
+
+    template <int n>
+    __attribute__((device, always_inline)) void lds_read(int, std::uint32_t address,
+                                                         std::uint32_t* words) const {
+        const auto value = *reinterpret_cast<Lds<const Vector<std::uint32_t, n>>>(image() + address);
+#pragma unroll
+        for (int i = 0; i < n; ++i) words[i] = value[i];
+    }
+
+    __attribute__((device, always_inline)) std::uint32_t lds_read_byte(int, std::uint32_t address) const {
+        return image()[address];
+    }
+
+    /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
+    __attribute__((device, always_inline)) void barrier() const {
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
+        __builtin_amdgcn_s_barrier();
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
+    }
+
+    /// A wave's LDS accesses execute in order; only the compiler has to keep them.
+    __attribute__((device, always_inline)) void wave_barrier() const {
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront", "local");
+        __builtin_amdgcn_wave_barrier();
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront", "local");
+    }
+
+    __attribute__((device, always_inline)) static float exp2(float x) {
+        return __builtin_amdgcn_exp2f(x);
+    }
+    __attribute__((device, always_inline)) static float log(float x) {
+        constexpr float ln2 = 0x1.62E43p-1F;
+        return __builtin_amdgcn_logf(x) * ln2;
+    }
+
+    __attribute__((device, always_inline)) static std::uint32_t pack(const float* x, ElementType type) {
+        return amd::pack(x, type);
+    }
+    __attribute__((device, always_inline)) static std::uint32_t round_operand(std::uint32_t word) {
+        return word;
+    }
+
+  private:
+    template <class T>
+    using Lds = __attribute__((address_space(3))) T*;
+
+    __attribute__((device, always_inline)) static Lds<unsigned char> image() {
+        alignas(16) static __attribute__((shared)) unsigned char bytes[lds_bytes > 0 ? lds_bytes : 16];
+        return (Lds<unsigned char>)bytes;
+    }
+};
+
+} // namespace fmha::hip_target::amd

@@ -1,0 +1,102 @@
+#pragma once
+
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <cstdint>
+
+/// AMD's matrix instructions on fragments. The only place besides `exchange.hpp` where the architecture is asked
+/// for at compile time: a builtin of another one must not be seen by the compiler, not even in dead code.
+namespace fmha::hip_target::amd {
+
+template <class T, int n>
+using Vector __attribute__((ext_vector_type(n))) = T;
+
+using Half4 = Vector<_Float16, 4>;
+using Half8 = Vector<_Float16, 8>;
+using Half16 = Vector<_Float16, 16>;
+using Bits4 = Vector<short, 4>;
+using Bits8 = Vector<short, 8>;
+using Bits16 = Vector<short, 16>;
+using Bfloat8 = Vector<__bf16, 8>;
+using Words2 = Vector<int, 2>;
+
+/// Consecutive registers as one value of type V.
+template <class V, class Fragment>
+__attribute__((device, always_inline)) inline V gather(const Fragment& x, int first) {
+    constexpr int count = sizeof(V) / sizeof(std::uint32_t);
+    Vector<std::uint32_t, count> words;
+#pragma unroll
+    for (int i = 0; i < count; ++i) words[i] = __builtin_bit_cast(std::uint32_t, x.at(0, first + i));
+    return __builtin_bit_cast(V, words);
+}
+
+/// C += A·B on the fragments that start at registers c0, a0 and b0, by `multiply(a, b, c)`.
+template <class Operand, int outputs, class C, class AB, class AB2, class F>
+__attribute__((device, always_inline)) inline void accumulate(C& c, int c0, const AB& a, int a0, const AB2& b,
+                                                              int b0, F multiply) {
+    const auto sum =
+        multiply(gather<Operand>(a, a0), gather<Operand>(b, b0), gather<Vector<float, outputs>>(c, c0));
+#pragma unroll
+    for (int i = 0; i < outputs; ++i) c.at(0, c0 + i) = sum[i];
+}
+
+// `builtin` is a name, which no template can take.
+#define FMHA_MFMA(name, operand, outputs, builtin)                                                           \
+    case MatrixInstruction::name:                                                                            \
+        accumulate<operand, outputs>(c, c0, a, a0, b, b0,                                                    \
+                                     [](operand x, operand y, Vector<float, outputs> z) {                    \
+                                         return __builtin_amdgcn_##builtin(x, y, z, 0, 0, 0);                \
+                                     });                                                                     \
+        break;
+#define FMHA_WMMA(name, operand, builtin)                                                                    \
+    case MatrixInstruction::name:                                                                            \
+        accumulate<operand, 8>(c, c0, a, a0, b, b0, [](operand x, operand y, Vector<float, 8> z) {           \
+            return __builtin_amdgcn_##builtin(x, y, z);                                                      \
+        });                                                                                                  \
+        break;
+
+/// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be one that
+/// this architecture has.
+template <class C, class A, class B>
+__attribute__((device, always_inline)) inline void multiply(MatrixInstruction instruction, C& c, int c0,
+                                                            const A& a, int a0, const B& b, int b0) {
+    switch (instruction) {
+#if defined(__GFX9__)
+        FMHA_MFMA(mfma_32x32x8_f16, Half4, 16, mfma_f32_32x32x8f16)
+        FMHA_MFMA(mfma_16x16x16_f16, Half4, 4, mfma_f32_16x16x16f16)
+        FMHA_MFMA(mfma_32x32x8_bf16, Bits4, 16, mfma_f32_32x32x8bf16_1k)
+        FMHA_MFMA(mfma_16x16x16_bf16, Bits4, 4, mfma_f32_16x16x16bf16_1k)
+        FMHA_MFMA(mfma_32x32x2_f32, float, 16, mfma_f32_32x32x2f32)
+        FMHA_MFMA(mfma_16x16x4_f32, float, 4, mfma_f32_16x16x4f32)
+#endif
+#if defined(__gfx942__) || defined(__gfx950__)
+        FMHA_MFMA(mfma_32x32x16_fp8, long, 16, mfma_f32_32x32x16_fp8_fp8)
+        FMHA_MFMA(mfma_16x16x32_fp8, long, 4, mfma_f32_16x16x32_fp8_fp8)
+        FMHA_MFMA(mfma_32x32x16_bf8, long, 16, mfma_f32_32x32x16_bf8_bf8)
+        FMHA_MFMA(mfma_16x16x32_bf8, long, 4, mfma_f32_16x16x32_bf8_bf8)
+#endif
+#if defined(__gfx950__)
+        FMHA_MFMA(mfma_32x32x16_f16, Half8, 16, mfma_f32_32x32x16_f16)
+        FMHA_MFMA(mfma_16x16x32_f16, Half8, 4, mfma_f32_16x16x32_f16)
+        FMHA_MFMA(mfma_32x32x16_bf16, Bfloat8, 16, mfma_f32_32x32x16_bf16)
+        FMHA_MFMA(mfma_16x16x32_bf16, Bfloat8, 4, mfma_f32_16x16x32_bf16)
+#endif
+#if defined(__GFX11__)
+        FMHA_WMMA(wmma_gfx11_16x16x16_f16, Half16, wmma_f32_16x16x16_f16_w32)
+        FMHA_WMMA(wmma_gfx11_16x16x16_bf16, Bits16, wmma_f32_16x16x16_bf16_w32)
+#endif
+#if defined(__GFX12__)
+        FMHA_WMMA(wmma_gfx12_16x16x16_f16, Half8, wmma_f32_16x16x16_f16_w32_gfx12)
+        FMHA_WMMA(wmma_gfx12_16x16x16_bf16, Bits8, wmma_f32_16x16x16_bf16_w32_gfx12)
+        FMHA_WMMA(wmma_gfx12_16x16x16_fp8, Words2, wmma_f32_16x16x16_fp8_fp8_w32_gfx12)
+        FMHA_WMMA(wmma_gfx12_16x16x16_bf8, Words2, wmma_f32_16x16x16_bf8_bf8_w32_gfx12)
+#endif
+    default:
+        __builtin_trap();
+    }
+}
+
+#undef FMHA_MFMA
+#undef FMHA_WMMA
+
+} // namespace fmha::hip_target::amd

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "dispatcher/types/element.hpp"
+#include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/amd/matrix.hpp"
+
+#include <cstdint>
+
+/// fp32 values to packed storage words, rounded to nearest-even (T-5): by the hardware's conversions where the
+/// architecture has them for the type.
+namespace fmha::hip_target::amd {
+
+#if defined(__gfx942__) || defined(__gfx950__) || defined(__GFX12__)
+/// The flavour of 8-bit codes that v_cvt_pk_fp8_f32 and v_cvt_pk_bf8_f32 produce.
+#if defined(__gfx942__)
+inline constexpr ElementType fp8 = ElementType::fp8_fnuz, bf8 = ElementType::bf8_fnuz;
+#else
+inline constexpr ElementType fp8 = ElementType::fp8_ocp, bf8 = ElementType::bf8_ocp;
+#endif
+
+/// The conversions turn what overflows into NaN or infinity unless a mode bit is set; T-5 saturates. NaN passes.
+__attribute__((device, always_inline)) inline float saturate(float x, float largest) {
+    return x != x ? x : __builtin_amdgcn_fmed3f(x, -largest, largest);
+}
+
+__attribute__((device, always_inline)) inline std::uint32_t pack_8bit(const float* x, ElementType type) {
+    const float largest = kernels::format_of(type).largest;
+    const float x0 = saturate(x[0], largest), x1 = saturate(x[1], largest);
+    const float x2 = saturate(x[2], largest), x3 = saturate(x[3], largest);
+    int word = 0;
+    if (type == fp8) {
+        word = __builtin_amdgcn_cvt_pk_fp8_f32(x0, x1, word, false);
+        word = __builtin_amdgcn_cvt_pk_fp8_f32(x2, x3, word, true);
+    } else {
+        word = __builtin_amdgcn_cvt_pk_bf8_f32(x0, x1, word, false);
+        word = __builtin_amdgcn_cvt_pk_bf8_f32(x2, x3, word, true);
+    }
+    return static_cast<std::uint32_t>(word);
+}
+#endif
+
+/// One word from the 32 / bits values at x, the first in the lowest bits.
+__attribute__((device, always_inline)) inline std::uint32_t pack(const float* x, ElementType type) {
+    if (type == ElementType::fp16)
+        return __builtin_bit_cast(
+            std::uint32_t, __builtin_convertvector((Vector<float, 2>{x[0], x[1]}), Vector<_Float16, 2>));
+    if (type == ElementType::bf16)
+        return __builtin_bit_cast(std::uint32_t,
+                                  __builtin_convertvector((Vector<float, 2>{x[0], x[1]}), Vector<__bf16, 2>));
+#if defined(__gfx942__) || defined(__gfx950__) || defined(__GFX12__)
+    if (type == fp8 || type == bf8) return pack_8bit(x, type);
+#endif
+    const int bits = element_bits(type);
+    std::uint32_t word = 0;
+#pragma unroll
+    for (int i = 0; i < 32 / bits; ++i)
+        word |= kernels::encode(x[i], type) << static_cast<unsigned>(i * bits);
+    return word;
+}
+
+} // namespace fmha::hip_target::amd
