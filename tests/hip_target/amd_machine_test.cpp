@@ -1,0 +1,177 @@
+// The machine of AMD's architectures through the eyes of a compiler: every operation is compiled for every
+// architecture, and the instructions that come out are read. Nothing is executed.
+
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace fmha::hip_target {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+using enum MatrixInstruction;
+
+namespace fs = std::filesystem;
+
+/// What the assembler calls an instruction: a pattern, because gfx90a joins the last two parts of a name.
+const std::map<MatrixInstruction, std::string>& mnemonics() {
+    static const std::map<MatrixInstruction, std::string> table{
+        {mfma_32x32x8_f16, "v_mfma_f32_32x32x8_?f16"},
+        {mfma_16x16x16_f16, "v_mfma_f32_16x16x16_?f16"},
+        {mfma_32x32x8_bf16, "v_mfma_f32_32x32x8_?bf16"},
+        {mfma_16x16x16_bf16, "v_mfma_f32_16x16x16_?bf16"},
+        {mfma_32x32x16_f16, "v_mfma_f32_32x32x16_f16"},
+        {mfma_16x16x32_f16, "v_mfma_f32_16x16x32_f16"},
+        {mfma_32x32x16_bf16, "v_mfma_f32_32x32x16_bf16"},
+        {mfma_16x16x32_bf16, "v_mfma_f32_16x16x32_bf16"},
+        {mfma_32x32x16_fp8, "v_mfma_f32_32x32x16_fp8_fp8"},
+        {mfma_16x16x32_fp8, "v_mfma_f32_16x16x32_fp8_fp8"},
+        {mfma_32x32x16_bf8, "v_mfma_f32_32x32x16_bf8_bf8"},
+        {mfma_16x16x32_bf8, "v_mfma_f32_16x16x32_bf8_bf8"},
+        {mfma_32x32x2_f32, "v_mfma_f32_32x32x2_?f32"},
+        {mfma_16x16x4_f32, "v_mfma_f32_16x16x4_?f32"},
+        {wmma_gfx11_16x16x16_f16, "v_wmma_f32_16x16x16_f16"},
+        {wmma_gfx11_16x16x16_bf16, "v_wmma_f32_16x16x16_bf16"},
+        {wmma_gfx12_16x16x16_f16, "v_wmma_f32_16x16x16_f16"},
+        {wmma_gfx12_16x16x16_bf16, "v_wmma_f32_16x16x16_bf16"},
+        {wmma_gfx12_16x16x16_fp8, "v_wmma_f32_16x16x16_fp8_fp8"},
+        {wmma_gfx12_16x16x16_bf8, "v_wmma_f32_16x16x16_bf8_bf8"}};
+    return table;
+}
+
+std::string read(const fs::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+/// The assembly of tests/hip_target/amd_probe.hip, with a probe for each of `instructions`.
+class Assembly {
+  public:
+    Assembly(const std::string& arch, const std::vector<MatrixInstruction>& instructions) {
+        const fs::path folder =
+            fs::temp_directory_path() /
+            fmt::format("fmha_amd_probe_{}_{}", arch, reinterpret_cast<std::uintptr_t>(this));
+        fs::create_directories(folder);
+        std::ofstream probes(folder / "probes.h");
+        for (const MatrixInstruction name : instructions) probes << "PROBE(" << to_string(name) << ")\n";
+        probes.close();
+        const std::string command = fmt::format(
+            "'{}' -x hip -std=c++20 -O3 -Wall -Wextra -Werror -nogpuinc -nogpulib --offload-arch={} "
+            "--cuda-device-only --no-gpu-bundle-output -I'{}' -I'{}' -S '{}/tests/hip_target/amd_probe.hip' "
+            "-o '{}/probe.s' 2>'{}/errors'",
+            FMHA_AMD_CLANG, arch, FMHA_SOURCE_DIR, folder.string(), FMHA_SOURCE_DIR, folder.string(),
+            folder.string());
+        const int status = std::system(command.c_str());
+        m_errors = read(folder / "errors");
+        m_text = read(folder / "probe.s");
+        fs::remove_all(folder);
+        EXPECT_EQ(status, 0) << command << "\n" << m_errors;
+    }
+
+    /// From the kernel's label to the end of its code.
+    std::string kernel(std::string_view name) const {
+        const auto start = m_text.find(fmt::format("\n{}:", name));
+        if (start == std::string::npos) return fmt::format("there is no kernel {}", name);
+        return m_text.substr(start, m_text.find(".Lfunc_end", start) - start);
+    }
+
+    const std::string& text() const { return m_text; }
+
+  private:
+    std::string m_text, m_errors;
+};
+
+int count(const std::string& text, const std::string& pattern) {
+    const std::regex regex(pattern);
+    return static_cast<int>(
+        std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
+}
+
+class AmdMachine : public testing::TestWithParam<const char*> {
+  protected:
+    void SetUp() override {
+        if (std::string_view(FMHA_AMD_CLANG).ends_with("NOTFOUND"))
+            GTEST_SKIP() << "no clang++ that compiles for AMD's architectures was found (clang-22, lld-22)";
+    }
+};
+
+TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
+    const std::string arch = GetParam();
+    const MatrixUnit unit = matrix_unit(arch);
+    std::vector<MatrixInstruction> instructions;
+    for (int i = 1; i < matrix_instructions; ++i)
+        if (const auto name = static_cast<MatrixInstruction>(i); has_instruction(unit, name))
+            instructions.push_back(name);
+    ASSERT_FALSE(instructions.empty());
+    const Assembly assembly(arch, instructions);
+
+    for (const MatrixInstruction name : instructions) {
+        const std::string kernel = assembly.kernel(fmt::format("probe_{}", to_string(name)));
+        EXPECT_EQ(count(kernel, mnemonics().at(name) + "(_1k)?(_e64)? "), 2) << kernel;
+        EXPECT_EQ(count(kernel, "v_(mfma|wmma)_"), 2) << kernel;
+        EXPECT_THAT(kernel, Not(HasSubstr("s_trap"))) << to_string(name);
+    }
+    EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
+    EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);
+
+    const std::string lds = assembly.kernel("lds");
+    EXPECT_THAT(lds, ContainsRegex("ds_(write|store)_b128 "));
+    EXPECT_THAT(lds, ContainsRegex("ds_(write|store)_b64 "));
+    EXPECT_THAT(lds, ContainsRegex("ds_(read|load)_b128 "));
+    EXPECT_THAT(lds, ContainsRegex("ds_(read|load)_b64 "));
+    EXPECT_THAT(lds, ContainsRegex("s_barrier"));
+    EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_exp_f32"));
+    EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_log_f32"));
+
+    EXPECT_THAT(assembly.kernel("exchange_16"),
+                ContainsRegex(arch == "gfx950" ? "v_permlane16_swap_b32"
+                              : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? "v_permlanex16_b32"
+                                                                                       : "ds_swizzle_b32"));
+    EXPECT_THAT(assembly.kernel("exchange_3"), ContainsRegex("ds_bpermute_b32"));
+    EXPECT_EQ(count(assembly.kernel("exchange_half"), "v_permlane32_swap_b32"), arch == "gfx950" ? 2 : 0);
+
+    const bool fnuz = arch == "gfx942", ocp = arch == "gfx950" || unit == MatrixUnit::rdna4;
+    const auto converts = [&](const char* kernel, const char* mnemonic) {
+        return count(assembly.kernel(kernel), mnemonic) == 2;
+    };
+    EXPECT_EQ(converts("pack_fp8_fnuz", "v_cvt_pk_fp8_f32"), fnuz);
+    EXPECT_EQ(converts("pack_bf8_fnuz", "v_cvt_pk_bf8_f32"), fnuz);
+    EXPECT_EQ(converts("pack_fp8_ocp", "v_cvt_pk_fp8_f32"), ocp);
+    EXPECT_EQ(converts("pack_bf8_ocp", "v_cvt_pk_bf8_f32"), ocp);
+    // Rounding to nearest: the packed conversion of two halves rounds towards zero.
+    EXPECT_EQ(count(assembly.kernel("pack_fp16"), "cvt_pkrtz"), 0);
+    EXPECT_GE(count(assembly.kernel("pack_fp16"), "v_cvt_(pk_)?f16_f32"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, AmdMachine,
+                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"),
+                         [](const auto& arch) { return std::string(arch.param); });
+
+class ForeignInstruction : public AmdMachine {};
+
+// What makes the check above able to fail: an instruction that the architecture lacks becomes a trap.
+TEST_P(ForeignInstruction, TrapsInsteadOfMultiplying) {
+    const Assembly assembly(GetParam(), {mfma_16x16x32_f16});
+    const std::string kernel = assembly.kernel("probe_mfma_16x16x32_f16");
+    EXPECT_THAT(kernel, HasSubstr("s_trap"));
+    EXPECT_EQ(count(kernel, "v_(mfma|wmma)_"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, ForeignInstruction, testing::Values("gfx942"),
+                         [](const auto& arch) { return std::string(arch.param); });
+
+} // namespace
+} // namespace fmha::hip_target

@@ -1,0 +1,97 @@
+// Every operation of AMD's machine, one kernel each. `probes.h` comes from the test: a PROBE line per instruction.
+#include "kernels/targets/hip/amd/machine.hpp"
+
+#define FMHA_KERNEL extern "C" __attribute__((global)) void
+
+namespace {
+
+using namespace fmha;
+using namespace fmha::hip_target;
+using Machine = amd::Machine<128, 8192>;
+
+/// Two products on neighbouring fragments, so that offsets are exercised.
+template <MatrixInstruction name>
+__attribute__((device)) inline void probe(std::uint32_t* p) {
+    constexpr InstructionInfo info = instruction_info(name);
+    constexpr int packed = 32 / element_bits(info.operand);
+    constexpr int a_words = info.a_elements / packed, b_words = info.b_elements / packed;
+    constexpr int c_words = info.c_elements;
+    Machine machine;
+    Machine::Registers<std::uint32_t, 2 * a_words> a;
+    Machine::Registers<std::uint32_t, 2 * b_words> b;
+    Machine::Registers<float, 2 * c_words> c;
+    machine.each([&](int t) {
+        for (int i = 0; i < 2 * a_words; ++i) a.at(t, i) = p[t * 64 + i];
+        for (int i = 0; i < 2 * b_words; ++i) b.at(t, i) = p[t * 64 + i + 128 * 64];
+        for (int i = 0; i < 2 * c_words; ++i)
+            c.at(t, i) = __builtin_bit_cast(float, p[t * 64 + i + 256 * 64]);
+    });
+#pragma unroll
+    for (int i = 0; i < 2; ++i) machine.mma(name, c, i * c_words, a, i * a_words, b, i * b_words);
+    machine.each([&](int t) {
+        for (int i = 0; i < 2 * c_words; ++i)
+            p[t * 64 + i] = __builtin_bit_cast(std::uint32_t, c.at(t, i));
+    });
+}
+
+template <int mask>
+__attribute__((device)) inline void exchange(float* p) {
+    Machine machine;
+    Machine::Registers<float, 2> in, out;
+    machine.each([&](int t) {
+        for (int r = 0; r < 2; ++r) in.at(t, r) = p[2 * t + r];
+    });
+    machine.exchange(out, in, mask);
+    machine.each([&](int t) {
+        for (int r = 0; r < 2; ++r) p[2 * t + r] = out.at(t, r);
+    });
+}
+
+template <ElementType type>
+__attribute__((device)) inline void pack(float* p) {
+    Machine().each([&](int t) {
+        reinterpret_cast<std::uint32_t*>(p)[t] = Machine::pack(p + 1024 + t * 4, type);
+    });
+}
+
+} // namespace
+
+#define PROBE(name)                                                                                          \
+    FMHA_KERNEL probe_##name(std::uint32_t* p) { probe<MatrixInstruction::name>(p); }
+#include "probes.h"
+
+FMHA_KERNEL exchange_16(float* p) { exchange<16>(p); }
+FMHA_KERNEL exchange_half(float* p) { exchange<Machine::wave_size() / 2>(p); }
+FMHA_KERNEL exchange_3(float* p) { exchange<3>(p); }
+
+FMHA_KERNEL pack_fp16(float* p) { pack<ElementType::fp16>(p); }
+FMHA_KERNEL pack_bf16(float* p) { pack<ElementType::bf16>(p); }
+FMHA_KERNEL pack_fp8_ocp(float* p) { pack<ElementType::fp8_ocp>(p); }
+FMHA_KERNEL pack_fp8_fnuz(float* p) { pack<ElementType::fp8_fnuz>(p); }
+FMHA_KERNEL pack_bf8_ocp(float* p) { pack<ElementType::bf8_ocp>(p); }
+FMHA_KERNEL pack_bf8_fnuz(float* p) { pack<ElementType::bf8_fnuz>(p); }
+
+FMHA_KERNEL math(float* p) {
+    Machine().each([&](int t) { p[t] = Machine::exp2(p[t]) + Machine::log(p[t + 128]); });
+}
+
+FMHA_KERNEL lds(std::uint32_t* p) {
+    Machine machine;
+    machine.each([&](int t) {
+        const auto at = static_cast<std::uint32_t>(t);
+        machine.lds_write<4>(t, at * 16, p + t * 4);
+        machine.lds_write<2>(t, 2048 + at * 8, p + 1024 + t * 2);
+        machine.lds_write<1>(t, 3072 + at * 4, p + 2048 + t);
+    });
+    machine.barrier();
+    machine.each([&](int t) {
+        const auto at = static_cast<std::uint32_t>(t ^ 127);
+        std::uint32_t words[4];
+        machine.lds_read<4>(t, at * 16, words);
+        for (int i = 0; i < 4; ++i) p[t * 4 + i] = words[i];
+        machine.lds_read<2>(t, 2048 + at * 8, words);
+        for (int i = 0; i < 2; ++i) p[1024 + t * 2 + i] = words[i];
+        machine.lds_read<1>(t, 3072 + at * 4, words);
+        p[2048 + t] = words[0] + machine.lds_read_byte(t, at * 3);
+    });
+}
