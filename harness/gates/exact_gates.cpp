@@ -33,10 +33,12 @@ bool is_power_of_two(double value) {
 
 /// Units in the last place by which a row that is a copy of one V row may differ from it (B.6.3). Every
 /// factor that is not a power of two is one more fp32 rounding before the last one: P's pre-scale, scale_o,
-/// and V's descale, which shows in values that are not on V's own grid.
+/// and V's descale, which shows in values that are not on V's own grid. A kernel that rounds its operands (u_m)
+/// copies the rounded value: a relative error of u_m is at most u_m·2^24 units of fp32.
 std::int64_t copied_row_ulps(const FwdJudgeContext& context, bool v_on_grid) {
-    if (context.outputs.o_type() == ElementType::fp32) return 2;
     const auto& kernel = context.expected.numerics;
+    if (context.outputs.o_type() == ElementType::fp32)
+        return 2 + static_cast<std::int64_t>(std::ceil(kernel.u_m * 0x1p24));
     const bool exact_prescale =
         kernel.f_p == 0.0 || is_power_of_two(reference::rounding_floor(context.p_type) / kernel.f_p);
     return exact_prescale && v_on_grid && is_power_of_two(context.expected.scale_o) ? 0 : 1;

@@ -1,8 +1,9 @@
 #include "harness/run/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/host_numerics.hpp"
+#include "harness/run/declared_numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "kernels/targets/host/numerics.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ class HostTarget final : public Target {
         return host_target::cannot_execute(config);
     }
     Candidate make(const KernelConfig& config) const override {
-        return {{}, host_target::make_instance(config), host_numerics(config)};
+        return {{}, host_target::make_instance(config), in_reference_terms(host_target::numerics_of(config))};
     }
     int default_jobs() const override {
         return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -1,24 +1,14 @@
 #pragma once
 
-#include "dispatcher/types/element.hpp"
-#include "dispatcher/types/kernel_config.hpp"
+#include "kernels/targets/numerics.hpp"
 
 namespace fmha::host_target {
 
-/// What the gates need to know about the arithmetic of a kernel (tolerances B.1), as this target executes it.
-struct Numerics {
-    ElementType o_type = ElementType::fp32;
-    double u_o = 0.0, f_o = 0.0; ///< roundoff and floor of O's storage type
-    double u_p = 0.0, f_p = 0.0; ///< of P's, after its pre-scale; at least 2^-126, where exp2 flushes
-    int p_shift = 0;             ///< P is multiplied by 2^p_shift before its cast (T-6)
-    double u_m = 0.0;       ///< extra rounding of product operands: none, decoded operands are exact in fp32
-    double u_a = 0x1p-24;   ///< accumulator: IEEE fp32
-    double eps_e = 0x1p-22; ///< relative error of the exponential
-    double eps_t = 0x1p-20; ///< absolute error of tanh
-    bool normalised_p = false; ///< P is cast before division by the row total
-};
+using targets::Numerics;
 
-/// Declared arithmetic of `config` on the host target; the 8-bit flavour follows from its architecture (T-1).
-Numerics numerics_of(const KernelConfig& config);
+/// Declared arithmetic of `config` on the host target: decoded operands are exact in fp32, sums are IEEE fp32.
+inline Numerics numerics_of(const KernelConfig& config) {
+    return targets::storage_numerics(config);
+}
 
 } // namespace fmha::host_target

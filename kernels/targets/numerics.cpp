@@ -1,9 +1,9 @@
-#include "kernels/targets/host/numerics.hpp"
+#include "kernels/targets/numerics.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace fmha::host_target {
+namespace fmha::targets {
 namespace {
 
 struct Roundoff {
@@ -38,7 +38,7 @@ Roundoff roundoff_of(ElementType type) {
 
 } // namespace
 
-Numerics numerics_of(const KernelConfig& config) {
+Numerics storage_numerics(const KernelConfig& config) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     Numerics out;
     out.o_type = types.o;
@@ -59,4 +59,4 @@ Numerics numerics_of(const KernelConfig& config) {
     return out;
 }
 
-} // namespace fmha::host_target
+} // namespace fmha::targets

@@ -1,0 +1,22 @@
+#include "kernels/targets/hip/numerics.hpp"
+
+#include "kernels/targets/hip/instruction.hpp"
+
+namespace fmha::hip_target {
+
+targets::Numerics numerics_of(const KernelConfig& config) {
+    targets::Numerics out = targets::storage_numerics(config);
+    const MatrixUnit unit = matrix_unit(config.arch);
+    const DataType type = config.signature.data_type;
+    const bool amd_fp32 = type == DataType::fp32 && unit != MatrixUnit::nvidia;
+    if (!amd_fp32 && unit != MatrixUnit::cdna2) {
+        out.u_a = 0x1p-23;
+        out.truncating = true;
+    }
+    if (type == DataType::fp32 && unit == MatrixUnit::nvidia) out.u_m = out.u_p = 0x1p-11;
+    // bf16's smallest normal number is where the exponential ends anyway.
+    if (type == DataType::fp16 && unit == MatrixUnit::cdna2) out.f_p = 0x1p-14;
+    return out;
+}
+
+} // namespace fmha::hip_target

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "kernels/targets/numerics.hpp"
+
+namespace fmha::hip_target {
+
+/// Declared arithmetic of `config` on its own hardware (tolerances B.1).
+///
+/// - fp32 on NVIDIA goes through TF32: the operands of both products, P among them, are rounded to 11 significant
+///   bits, so u_m = u_p = 2^-11 (PTX manual, `cvt.rna.tf32.f32`; the exponent range is that of fp32).
+/// - NVIDIA's matrix units multiply exactly and keep subnormals. A sum of products is aligned to its largest term and
+///   truncated (Fasi, Higham, Mikaitis, Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7, 2021, for
+///   V100 to A100; Li et al., "FTTN", CCGrid 2024, and Xie et al., "MMA-Sim", 2025, for H100, which keeps at least two
+///   bits more). Without those bits an instruction of depth k truncates k + 1 terms and the result, each by less than
+///   one fp32 ulp of the largest: (k + 2) · 2^-23 for k products. The strict growth of 2^-23 a product is within a
+///   quarter of that for k = 8 and within an eighth for k = 16, and above what units with two extra bits can do.
+/// - AMD's fp32 MFMA is a chain of fused multiply-adds, and CDNA 2 rounds its 16-bit sums to nearest (FTTN, MMA-Sim):
+///   2^-24. CDNA 3 rounds them in one direction (MMA-Sim). Nothing is published on CDNA 4 and RDNA, which are taken to be
+///   no better: 2^-23, truncating.
+/// - CDNA 2 flushes subnormal 16-bit operands (MIOpen, "MI200 MFMA behavior specifics"), so that weights below the
+///   smallest normal number of P's type are lost: it is f_p there. The same happens to subnormal Q, K and V, which no
+///   declared number covers; the fills avoid such values except where a case asks for them.
+/// - The exponential is `ex2.approx.ftz` (relative error 2^-22, PTX manual) or `v_exp_f32` (1 ulp, AMD's instruction set
+///   manuals); both flush results below 2^-126. tanh is made of it, with an absolute error below 2^-20.
+targets::Numerics numerics_of(const KernelConfig& config);
+
+} // namespace fmha::hip_target
