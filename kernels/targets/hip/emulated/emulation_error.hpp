@@ -1,0 +1,58 @@
+#pragma once
+
+#include "dispatcher/types/enums.hpp"
+#include "dispatcher/types/error.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace fmha::hip_target {
+
+/// What a kernel did that the emulated machine does not let pass. On a device most of these are silent.
+enum class Hazard : std::uint8_t {
+    unwritten_read,    ///< LDS that nothing was written to since the block began
+    read_after_write,  ///< another wave wrote it and no barrier lies between
+    write_after_read,  ///< another wave read it and no barrier lies between
+    write_after_write, ///< another wave wrote it and no barrier lies between
+    wave_order,        ///< any of the three between lanes of one wave without a wave barrier
+    copy_not_awaited,  ///< the destination of an asynchronous copy, before the copy was waited for
+    copy_not_visible,  ///< the same, waited for by the copying thread but without a barrier for this one
+    copy_overwritten,  ///< a write to the destination of a copy that is under way
+    out_of_range,
+    misaligned,
+    copies_differ,     ///< lanes that must hold the same operand element hold different ones
+    unknown_operation, ///< the machine has no such instruction, or its operands cannot be those of one
+};
+
+/// The launch stopped because of a hazard. `what()` names the operation, the address, the threads, their waves
+/// and the epochs.
+class EmulationError : public DeviceError {
+  public:
+    EmulationError(Hazard hazard, const std::string& sentence) : DeviceError(sentence), hazard_(hazard) {}
+    Hazard hazard() const { return hazard_; }
+
+  private:
+    Hazard hazard_;
+};
+
+} // namespace fmha::hip_target
+
+template <>
+struct fmha::EnumTable<fmha::hip_target::Hazard> {
+    using enum hip_target::Hazard;
+    static constexpr std::array<EnumName<hip_target::Hazard>, 12> names{
+        {{unwritten_read, "unwritten_read"},
+         {read_after_write, "read_after_write"},
+         {write_after_read, "write_after_read"},
+         {write_after_write, "write_after_write"},
+         {wave_order, "wave_order"},
+         {copy_not_awaited, "copy_not_awaited"},
+         {copy_not_visible, "copy_not_visible"},
+         {copy_overwritten, "copy_overwritten"},
+         {out_of_range, "out_of_range"},
+         {misaligned, "misaligned"},
+         {copies_differ, "copies_differ"},
+         {unknown_operation, "unknown_operation"}}};
+    static constexpr auto& aliases = no_aliases<hip_target::Hazard>;
+};

@@ -1,0 +1,174 @@
+#include "kernels/targets/hip/emulated/lds.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace fmha::hip_target {
+namespace {
+
+/// What memory holds that must not be relied upon: NaN in most storage types.
+constexpr std::byte poison{0xFF};
+
+/// Asynchronous copies move this many bytes.
+constexpr int copy_bytes = 16;
+
+} // namespace
+
+Lds::Lds(int bytes, int threads, int wave_size)
+    : threads_(threads), wave_size_(wave_size), memory_(static_cast<std::size_t>(bytes), poison),
+      stamps_(static_cast<std::size_t>(bytes)) {}
+
+void Lds::begin() {
+    epoch_ = 0;
+    step_ = 0;
+    std::fill(memory_.begin(), memory_.end(), poison);
+    std::fill(stamps_.begin(), stamps_.end(), Stamp{});
+    open_.clear();
+    groups_.clear();
+}
+
+void Lds::barrier() {
+    ++epoch_;
+    ++step_;
+}
+
+void Lds::write(int thread, std::int64_t address, const void* from, int bytes, std::string_view operation) {
+    check_place(thread, address, bytes, operation);
+    stamp_write(thread, address, bytes, State::written, operation);
+    std::memcpy(memory_.data() + address, from, static_cast<std::size_t>(bytes));
+}
+
+void Lds::read(int thread, std::int64_t address, void* to, int bytes, std::string_view operation) {
+    check_place(thread, address, bytes, operation);
+    stamp_read(thread, address, bytes, false, operation);
+    std::memcpy(to, memory_.data() + address, static_cast<std::size_t>(bytes));
+}
+
+void Lds::read_for_wave(int thread, std::int64_t address, void* to, int bytes, std::string_view operation) {
+    check_place(thread, address, bytes, operation);
+    stamp_read(thread, address, bytes, true, operation);
+    std::memcpy(to, memory_.data() + address, static_cast<std::size_t>(bytes));
+}
+
+void Lds::copy_async(int thread, std::int64_t address, const void* from, int valid) {
+    constexpr std::string_view operation = "copy_async";
+    check_place(thread, address, copy_bytes, operation);
+    if (valid < 0 || valid > copy_bytes)
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("copy_async by thread {} copies {} bytes; allowed: 0 to {}", thread,
+                                         valid, copy_bytes));
+    if (valid > 0 && reinterpret_cast<std::uintptr_t>(from) % copy_bytes != 0)
+        throw EmulationError(Hazard::misaligned,
+                             fmt::format("copy_async by thread {} reads global memory at {}, which is not a "
+                                         "multiple of {} bytes",
+                                         thread, from, copy_bytes));
+    stamp_write(thread, address, copy_bytes, State::in_flight, operation);
+    Copy copy{thread, address, {}};
+    if (valid > 0) std::memcpy(copy.data.data(), from, static_cast<std::size_t>(valid));
+    std::memset(memory_.data() + address, std::to_integer<int>(poison), copy_bytes);
+    open_.push_back(copy);
+}
+
+void Lds::commit_copies() {
+    groups_.push_back(std::move(open_));
+    open_.clear();
+}
+
+void Lds::wait_copies(int n) {
+    while (static_cast<int>(groups_.size()) > n) {
+        for (const Copy& copy : groups_.front()) {
+            std::memcpy(memory_.data() + copy.address, copy.data.data(), copy_bytes);
+            for (int i = 0; i < copy_bytes; ++i) {
+                Stamp& stamp = stamps_[static_cast<std::size_t>(copy.address + i)];
+                stamp.state = State::copied;
+                stamp.written = now(copy.thread);
+            }
+        }
+        groups_.pop_front();
+    }
+}
+
+bool Lds::ordered(const Access& before, int thread) const {
+    if (before.thread < 0 || before.thread == thread || before.epoch != epoch_) return true;
+    return wave(before.thread) == wave(thread) && before.step != step_;
+}
+
+void Lds::check_place(int thread, std::int64_t address, int bytes, std::string_view operation) const {
+    const auto size = static_cast<std::int64_t>(memory_.size());
+    if (thread < 0 || thread >= threads_)
+        throw EmulationError(Hazard::out_of_range, fmt::format("{} by thread {} of a block of {} threads",
+                                                               operation, thread, threads_));
+    if (address < 0 || address + bytes > size)
+        throw EmulationError(Hazard::out_of_range,
+                             fmt::format("{} by thread {} at LDS bytes {} to {}, the block has {}", operation,
+                                         thread, address, address + bytes - 1, size));
+    if (address % bytes != 0)
+        throw EmulationError(Hazard::misaligned,
+                             fmt::format("{} by thread {} at LDS byte {}, which is not a multiple of {}",
+                                         operation, thread, address, bytes));
+}
+
+void Lds::stamp_read(int thread, std::int64_t address, int bytes, bool for_wave, std::string_view operation) {
+    for (std::int64_t at = address; at < address + bytes; ++at) {
+        Stamp& stamp = stamps_[static_cast<std::size_t>(at)];
+        const Access& written = stamp.written;
+        if (stamp.state == State::unwritten)
+            fail(Hazard::unwritten_read, thread, at, operation, "which was never written", {});
+        if (stamp.state == State::in_flight)
+            fail(Hazard::copy_not_awaited, thread, at, operation, "to which a copy is under way", written);
+        const bool own_but_for_wave = for_wave && written.thread == thread && written.step == step_;
+        if (!ordered(written, thread) || own_but_for_wave) {
+            if (stamp.state == State::copied)
+                fail(Hazard::copy_not_visible, thread, at, operation,
+                     "which was copied without a barrier since", written);
+            fail(wave(written.thread) == wave(thread) ? Hazard::wave_order : Hazard::read_after_write, thread,
+                 at, operation, "which was written without a barrier since", written);
+        }
+        Access& last = stamp.last_read;
+        if (last.thread < 0 || last.epoch != epoch_) {
+            last = now(thread);
+            stamp.several_lanes_read = for_wave;
+            stamp.several_waves_read = false;
+        } else if (wave(last.thread) != wave(thread)) {
+            stamp.several_waves_read = true;
+        } else if (last.step != step_) {
+            last = now(thread);
+            stamp.several_lanes_read = for_wave;
+        } else if (last.thread != thread || for_wave) {
+            stamp.several_lanes_read = true;
+        }
+    }
+}
+
+void Lds::stamp_write(int thread, std::int64_t address, int bytes, State state, std::string_view operation) {
+    for (std::int64_t at = address; at < address + bytes; ++at) {
+        Stamp& stamp = stamps_[static_cast<std::size_t>(at)];
+        const Access &written = stamp.written, &last = stamp.last_read;
+        if (stamp.state == State::in_flight)
+            fail(Hazard::copy_overwritten, thread, at, operation, "to which a copy is under way", written);
+        if (!ordered(written, thread))
+            fail(wave(written.thread) == wave(thread) ? Hazard::wave_order : Hazard::write_after_write,
+                 thread, at, operation, "which was written without a barrier since", written);
+        const bool read_now = last.thread >= 0 && last.epoch == epoch_;
+        if (read_now && (stamp.several_waves_read || wave(last.thread) != wave(thread)))
+            fail(Hazard::write_after_read, thread, at, operation, "which was read without a barrier since",
+                 last);
+        if (read_now && last.step == step_ && (last.thread != thread || stamp.several_lanes_read))
+            fail(Hazard::wave_order, thread, at, operation, "which was read without a barrier since", last);
+        stamp.state = state;
+        stamp.written = now(thread);
+    }
+}
+
+void Lds::fail(Hazard hazard, int thread, std::int64_t address, std::string_view operation,
+               std::string_view what, const Access& other) const {
+    std::string sentence = fmt::format("{} by thread {} (wave {}) in epoch {} meets LDS byte {}, {}",
+                                       operation, thread, wave(thread), epoch_, address, what);
+    if (other.thread >= 0)
+        sentence += fmt::format(", by thread {} (wave {}) in epoch {}", other.thread, wave(other.thread),
+                                other.epoch);
+    throw EmulationError(hazard, fmt::format("{}: {}", to_string(hazard), sentence));
+}
+
+} // namespace fmha::hip_target

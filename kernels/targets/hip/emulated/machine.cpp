@@ -1,0 +1,118 @@
+#include "kernels/targets/hip/emulated/machine.hpp"
+
+#include "kernels/programs/formats.hpp"
+
+#include <bit>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace fmha::hip_target {
+namespace {
+
+int words_of(int elements, ElementType type) {
+    return elements * element_bits(type) / 32;
+}
+
+/// Registers [first, first + count) of the wave that begins at `thread`, all of which exist.
+template <class T, class Source>
+WaveRegisters<T> wave_registers(Source& registers, int thread, int first, int count, int lanes) {
+    static_cast<void>(registers.at(thread + lanes - 1, first + count - 1));
+    return {&registers.at(thread, first), registers.count()};
+}
+
+} // namespace
+
+EmulatedMachine::EmulatedMachine(const MachineShape& shape)
+    : shape_(shape), lds_(shape.lds_bytes, shape.threads, shape.wave_size) {
+    if (shape.wave_size < 1 || shape.threads < 1 || shape.threads % shape.wave_size != 0)
+        throw EmulationError(Hazard::unknown_operation, fmt::format("a block of {} threads in waves of {}",
+                                                                    shape.threads, shape.wave_size));
+}
+
+const MatrixModel& EmulatedMachine::model(MatrixInstruction instruction) {
+    auto& slot = models_[static_cast<std::size_t>(instruction)];
+    if (slot != nullptr) return *slot;
+    const InstructionInfo row = instruction_info(instruction);
+    if (!has_instruction(shape_.unit, instruction) || row.wave_size != shape_.wave_size)
+        throw EmulationError(Hazard::unknown_operation,
+                             fmt::format("unknown_operation: this machine has no {} in waves of {}",
+                                         to_string(instruction), shape_.wave_size));
+    slot = std::make_unique<const MatrixModel>(row, shape_.unit);
+    return *slot;
+}
+
+void EmulatedMachine::multiply(const MatrixModel& model, EmulatedRegisters<float>& c, int c0,
+                               const EmulatedRegisters<std::uint32_t>& a, int a0,
+                               const EmulatedRegisters<std::uint32_t>& b, int b0) const {
+    const InstructionInfo& row = model.row();
+    const int lanes = shape_.wave_size;
+    for (int thread = 0; thread < shape_.threads; thread += lanes)
+        model.multiply(
+            wave_registers<float>(c, thread, c0, row.c_elements, lanes),
+            wave_registers<const std::uint32_t>(a, thread, a0, words_of(row.a_elements, row.operand), lanes),
+            wave_registers<const std::uint32_t>(b, thread, b0, words_of(row.b_elements, row.operand), lanes));
+}
+
+void EmulatedMachine::check_exchange(int lane_mask, int out_count, int in_count) const {
+    if (lane_mask < 0 || lane_mask >= shape_.wave_size)
+        throw EmulationError(Hazard::unknown_operation,
+                             fmt::format("unknown_operation: exchange with lane mask {}; allowed: 0 to {}",
+                                         lane_mask, shape_.wave_size - 1));
+    if (out_count < in_count)
+        throw EmulationError(
+            Hazard::out_of_range,
+            fmt::format("out_of_range: exchange of {} registers into {}", in_count, out_count));
+}
+
+void EmulatedMachine::check_load_matrix() const {
+    if (shape_.unit != MatrixUnit::nvidia || shape_.wave_size != load_matrix_lanes)
+        throw EmulationError(Hazard::unknown_operation,
+                             "unknown_operation: load_matrix exists on NVIDIA only, in waves of 32");
+}
+
+void EmulatedMachine::load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
+                                    const std::array<std::int64_t, load_matrix_lanes>& rows,
+                                    bool transposed) {
+    constexpr int side = 8;
+    using Line = std::array<std::uint16_t, side>;
+    std::array<Line, load_matrix_lanes> lines{};
+    for (int lane = 0; lane < load_matrix_lanes; ++lane) {
+        const auto i = static_cast<std::size_t>(lane);
+        lds_.read_for_wave(first + lane, rows[i], lines[i].data(), sizeof(Line), "load_matrix");
+    }
+    const auto element = [&](int matrix, int row, int col) {
+        if (transposed) std::swap(row, col);
+        return std::uint32_t{
+            lines[static_cast<std::size_t>(matrix * side + row)][static_cast<std::size_t>(col)]};
+    };
+    for (int lane = 0; lane < load_matrix_lanes; ++lane)
+        for (int j = 0; j < load_matrix_lanes / side; ++j) {
+            const int row = lane / 4, col = 2 * (lane % 4);
+            out.at(first + lane, r0 + j) = element(j, row, col) | element(j, row, col + 1) << 16U;
+        }
+}
+
+float EmulatedMachine::exp2(float x) {
+    const float y = std::exp2(x);
+    return y < 0x1p-126F ? 0.0F : y;
+}
+
+float EmulatedMachine::log(float x) {
+    return std::log(x);
+}
+
+std::uint32_t EmulatedMachine::pack(const float* x, ElementType type) {
+    const int bits = element_bits(type);
+    std::uint32_t word = 0;
+    for (int i = 0; i < 32 / bits; ++i)
+        word |= kernels::encode(x[i], type) << static_cast<unsigned>(i * bits);
+    return word;
+}
+
+std::uint32_t EmulatedMachine::round_operand(std::uint32_t word) const {
+    if (shape_.unit != MatrixUnit::nvidia) return word;
+    const bool finite = (word & 0x7F800000U) != 0x7F800000U;
+    return finite ? (word + 0x1000U) & ~0x1FFFU : word;
+}
+
+} // namespace fmha::hip_target

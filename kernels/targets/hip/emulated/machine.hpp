@@ -1,0 +1,120 @@
+#pragma once
+
+#include "kernels/targets/hip/emulated/lds.hpp"
+#include "kernels/targets/hip/emulated/matrix_model.hpp"
+#include "kernels/targets/hip/emulated/registers.hpp"
+
+#include <array>
+#include <memory>
+
+namespace fmha::hip_target {
+
+/// What a block of an emulated machine has.
+struct MachineShape {
+    MatrixUnit unit = MatrixUnit::none;
+    int threads = 0, wave_size = 0;
+    int lds_bytes = 0;
+};
+
+/// A whole block of threads on the host, which advance together from one collective operation to the next. The
+/// contracts are those of kernels/targets/hip/README.md; what breaks one throws EmulationError.
+class EmulatedMachine {
+  public:
+    template <class T, int = 0>
+    using Registers = EmulatedRegisters<T>;
+
+    /// Throws EmulationError when the threads are not whole waves.
+    explicit EmulatedMachine(const MachineShape& shape);
+
+    int threads() const { return shape_.threads; }
+    int wave_size() const { return shape_.wave_size; }
+    const Lds& lds() const { return lds_; }
+
+    /// Makes the machine ready for the next block.
+    void begin() { lds_.begin(); }
+
+    template <class F>
+    void each(F&& f) const {
+        for (int thread = 0; thread < shape_.threads; ++thread) f(thread);
+    }
+
+    void mma(MatrixInstruction instruction, EmulatedRegisters<float>& c, int c0,
+             const EmulatedRegisters<std::uint32_t>& a, int a0, const EmulatedRegisters<std::uint32_t>& b,
+             int b0) {
+        multiply(model(instruction), c, c0, a, a0, b, b0);
+    }
+
+    /// `out` and `in` may be the same registers.
+    template <class T>
+    void exchange(EmulatedRegisters<T>& out, const EmulatedRegisters<T>& in, int lane_mask) const {
+        check_exchange(lane_mask, out.count(), in.count());
+        const EmulatedRegisters<T> before = in;
+        for (int thread = 0; thread < shape_.threads; ++thread)
+            for (int r = 0; r < in.count(); ++r) out.at(thread, r) = before.at(thread ^ lane_mask, r);
+    }
+
+    template <int N>
+    void lds_write(int thread, std::int64_t address, const std::uint32_t* words) {
+        static_assert(N == 1 || N == 2 || N == 4);
+        lds_.write(thread, address, words, 4 * N, "lds_write");
+    }
+    template <int N>
+    void lds_read(int thread, std::int64_t address, std::uint32_t* words) {
+        static_assert(N == 1 || N == 2 || N == 4);
+        lds_.read(thread, address, words, 4 * N, "lds_read");
+    }
+    std::uint32_t lds_read_byte(int thread, std::int64_t address) {
+        std::uint8_t byte = 0;
+        lds_.read(thread, address, &byte, 1, "lds_read_byte");
+        return byte;
+    }
+
+    template <class Address>
+    void load_matrix(EmulatedRegisters<std::uint32_t>& out, int r0, Address address, bool transposed) {
+        check_load_matrix();
+        std::array<std::int64_t, load_matrix_lanes> rows{};
+        for (int first = 0; first < shape_.threads; first += shape_.wave_size) {
+            for (int lane = 0; lane < load_matrix_lanes; ++lane)
+                rows[static_cast<std::size_t>(lane)] = address(first + lane);
+            load_matrices(out, r0, first, rows, transposed);
+        }
+    }
+
+    void barrier() { lds_.barrier(); }
+    void wave_barrier() { lds_.wave_barrier(); }
+
+    void copy_async(int thread, std::int64_t address, const void* from, int bytes) {
+        lds_.copy_async(thread, address, from, bytes);
+    }
+    void commit_copies() { lds_.commit_copies(); }
+    void wait_copies(int n) { lds_.wait_copies(n); }
+
+    /// Subnormal results are 0, as they are on hardware that flushes them.
+    static float exp2(float x);
+    static float log(float x);
+    static std::uint32_t pack(const float* x, ElementType type);
+    /// To TF32, nearest with ties away from zero, on NVIDIA; unchanged elsewhere.
+    std::uint32_t round_operand(std::uint32_t word) const;
+
+  protected:
+    const MachineShape& shape() const { return shape_; }
+    Lds& memory() { return lds_; }
+    void multiply(const MatrixModel& model, EmulatedRegisters<float>& c, int c0,
+                  const EmulatedRegisters<std::uint32_t>& a, int a0,
+                  const EmulatedRegisters<std::uint32_t>& b, int b0) const;
+
+  private:
+    static constexpr int load_matrix_lanes = 32;
+
+    const MatrixModel& model(MatrixInstruction instruction);
+    void check_exchange(int lane_mask, int out_count, int in_count) const;
+    void check_load_matrix() const;
+    void load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
+                       const std::array<std::int64_t, load_matrix_lanes>& rows, bool transposed);
+
+    MachineShape shape_;
+    Lds lds_;
+    std::array<std::unique_ptr<const MatrixModel>, matrix_instructions> models_;
+};
+
+} // namespace fmha::hip_target

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace fmha::hip_target {
+
+/// Where the registers of one wave lie: register r of lane l at base[l · stride + r].
+template <class T>
+struct WaveRegisters {
+    T* base = nullptr;
+    std::ptrdiff_t stride = 0;
+
+    T& at(int lane, int r) const { return base[lane * stride + r]; }
+};
+
+/// One matrix instruction, from its row of the table and nothing else: operands are gathered from the lanes by
+/// the lane maps and decoded, C is gathered, and every element of the product is rounded once.
+class MatrixModel {
+  public:
+    /// `unit` decides the flavour of 8-bit codes (FNUZ on CDNA 3) and whether fp32 operands are TF32.
+    MatrixModel(const InstructionInfo& row, MatrixUnit unit);
+
+    const InstructionInfo& row() const { return row_; }
+
+    /// C += A·B for one wave. Products are exact, their sum and C are added in binary64 and rounded to fp32.
+    /// Throws EmulationError when lanes that hold copies of an operand element disagree.
+    void multiply(WaveRegisters<float> c, WaveRegisters<const std::uint32_t> a,
+                  WaveRegisters<const std::uint32_t> b) const;
+
+  private:
+    /// Which element of a matrix every (lane, element number) holds.
+    using Places = std::vector<std::int32_t>;
+
+    Places places(const Axis& major, const Axis& minor, int elements, int majors, int minors) const;
+    /// matrix[place] = decoded element, for every element of every lane.
+    void gather(std::vector<double>& matrix, WaveRegisters<const std::uint32_t> registers,
+                const Places& places, int elements, char operand) const;
+    std::uint32_t code_at(WaveRegisters<const std::uint32_t> registers, int lane, int element) const;
+    double decode(std::uint32_t code) const;
+
+    InstructionInfo row_;
+    MatrixUnit unit_;
+    ElementType operand_;
+    Places a_, b_, c_;
+    std::vector<float> values_; ///< of every code of an operand of at most 16 bits
+};
+
+} // namespace fmha::hip_target

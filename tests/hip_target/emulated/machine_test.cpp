@@ -1,0 +1,142 @@
+// The collective operations of the emulated machine that are not matrix products.
+
+#include "kernels/targets/hip/emulated/machine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace fmha::hip_target {
+namespace {
+
+EmulatedMachine nvidia(int waves = 2) {
+    return EmulatedMachine({MatrixUnit::nvidia, 32 * waves, 32, 1024});
+}
+
+TEST(Exchange, MovesEveryRegisterAcrossTheMask) {
+    const EmulatedMachine machine = nvidia();
+    EmulatedRegisters<float> in(64, 2), out(64, 2);
+    machine.each([&](int t) {
+        in.at(t, 0) = static_cast<float>(t);
+        in.at(t, 1) = static_cast<float>(1000 + t);
+    });
+    machine.exchange(out, in, 5);
+    EXPECT_EQ(out.at(0, 0), 5.0F);
+    EXPECT_EQ(out.at(6, 1), 1003.0F);
+    EXPECT_EQ(out.at(63, 0), 58.0F) << "the second wave exchanges within itself";
+    machine.exchange(in, in, 16);
+    EXPECT_EQ(in.at(0, 0), 16.0F);
+    EXPECT_EQ(in.at(16, 0), 0.0F);
+}
+
+TEST(Exchange, StaysInTheWave) {
+    const EmulatedMachine machine = nvidia();
+    EmulatedRegisters<std::uint32_t> x(64, 1), small(64, 0);
+    EXPECT_THROW(machine.exchange(x, x, 32), EmulationError);
+    EXPECT_THROW(machine.exchange(small, x, 1), EmulationError);
+}
+
+/// LDS holds 32 lines of eight 16-bit elements: element c of line r is 100·r + c.
+void write_lines(EmulatedMachine& machine) {
+    machine.each([&](int t) {
+        if (t >= 32) return;
+        std::uint32_t words[4];
+        for (std::uint32_t w = 0; w < 4; ++w) {
+            const std::uint32_t low = static_cast<std::uint32_t>(100 * t) + 2 * w;
+            words[w] = low | (low + 1) << 16U;
+        }
+        machine.lds_write<4>(t, 16 * t, words);
+    });
+    machine.barrier();
+}
+
+TEST(LoadMatrix, DealsOutFourMatrices) {
+    EmulatedMachine machine = nvidia();
+    write_lines(machine);
+    EmulatedRegisters<std::uint32_t> out(64, 6);
+    machine.load_matrix(
+        out, 1, [](int t) { return 16 * (t % 32); }, false);
+    // Lane 13 receives row 3, elements 2 and 3 of every matrix; matrix j is lines 8·j to 8·j + 7.
+    EXPECT_EQ(out.at(13, 1), 302U | 303U << 16U);
+    EXPECT_EQ(out.at(13, 2), 1102U | 1103U << 16U);
+    EXPECT_EQ(out.at(32 + 31, 4), 3106U | 3107U << 16U);
+    EXPECT_EQ(out.at(13, 0), 0xFFFFFFFFU) << "other registers stay as they were";
+    EXPECT_EQ(out.at(13, 5), 0xFFFFFFFFU);
+}
+
+TEST(LoadMatrix, Transposes) {
+    EmulatedMachine machine = nvidia();
+    write_lines(machine);
+    EmulatedRegisters<std::uint32_t> out(64, 4);
+    machine.load_matrix(
+        out, 0, [](int t) { return 16 * (t % 32); }, true);
+    // Lane 13 receives column 3, rows 2 and 3.
+    EXPECT_EQ(out.at(13, 0), 203U | 303U << 16U);
+    EXPECT_EQ(out.at(13, 3), 2603U | 2703U << 16U);
+}
+
+TEST(LoadMatrix, TakesTheAddressOfEveryLane) {
+    EmulatedMachine machine = nvidia(1);
+    write_lines(machine);
+    EmulatedRegisters<std::uint32_t> out(32, 4);
+    machine.load_matrix(
+        out, 0, [](int t) { return 16 * (31 - t); }, false);
+    EXPECT_EQ(out.at(0, 0), 3100U | 3101U << 16U);
+    EXPECT_EQ(out.at(4, 3), 600U | 601U << 16U);
+    EXPECT_THROW(machine.load_matrix(
+                     out, 0, [](int t) { return 8 * t; }, false),
+                 EmulationError)
+        << "misaligned";
+    EXPECT_THROW(machine.load_matrix(
+                     out, 1, [](int t) { return 16 * t; }, false),
+                 EmulationError)
+        << "five registers";
+    EmulatedMachine other({MatrixUnit::rdna4, 32, 32, 1024});
+    EXPECT_THROW(other.load_matrix(
+                     out, 0, [](int) { return 0; }, false),
+                 EmulationError);
+}
+
+TEST(LdsWords, AreWrittenAndReadInOrder) {
+    EmulatedMachine machine = nvidia(1);
+    const std::uint32_t words[4] = {0x03020100U, 0x07060504U, 2, 3};
+    std::uint32_t back[4] = {};
+    machine.lds_write<4>(0, 16, words);
+    machine.lds_read<2>(0, 16, back);
+    EXPECT_EQ(back[1], 0x07060504U);
+    EXPECT_EQ(machine.lds_read_byte(0, 21), 5U);
+    machine.lds_write<1>(0, 4, words);
+    machine.lds_read<1>(0, 4, back);
+    EXPECT_EQ(back[0], 0x03020100U);
+    EXPECT_THROW(machine.lds_read<4>(0, 8, back), EmulationError);
+}
+
+TEST(MachineShape, IsWholeWaves) {
+    EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 48, 32, 16}), EmulationError);
+    EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 0, 32, 16}), EmulationError);
+}
+
+TEST(Scalars, FollowTheContracts) {
+    const EmulatedMachine machine = nvidia(1);
+    EXPECT_EQ(machine.exp2(-std::numeric_limits<float>::infinity()), 0.0F);
+    EXPECT_EQ(machine.exp2(-1.0F), 0.5F);
+    EXPECT_EQ(machine.exp2(-127.0F), 0.0F) << "subnormal results are flushed";
+    EXPECT_NEAR(machine.log(10.0F), 2.302585F, 1e-6F);
+    const float values[4] = {1.0F, -2.0F, 448.0F, 1000.0F};
+    EXPECT_EQ(machine.pack(values, ElementType::fp16), 0xC0003C00U);
+    EXPECT_EQ(machine.pack(values, ElementType::bf16), 0xC0003F80U);
+    EXPECT_EQ(machine.pack(values, ElementType::fp8_ocp), 0x7E7EC038U);
+    EXPECT_EQ(machine.pack(values, ElementType::fp32), 0x3F800000U);
+}
+
+TEST(UnwrittenRegisters, AreNotNumbers) {
+    const EmulatedRegisters<float> x(1, 2);
+    EXPECT_TRUE(std::isnan(x.at(0, 1)));
+    EXPECT_THROW(static_cast<void>(x.at(0, 2)), EmulationError);
+    EXPECT_THROW(static_cast<void>(x.at(1, 0)), EmulationError);
+}
+
+} // namespace
+} // namespace fmha::hip_target
