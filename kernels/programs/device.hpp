@@ -1,9 +1,13 @@
 #pragma once
 
 /// The one place that knows which compiler reads the kernels: what a function needs in front of it so that
-/// device code may call it.
+/// device code may call it, and how a loop is told to disappear (registers can only be indexed by constants).
 #if defined(__HIP__) || defined(__CUDACC__)
-#define FMHA_DEVICE __attribute__((host)) __attribute__((device)) inline
+#define FMHA_DEVICE __attribute__((host)) __attribute__((device)) __attribute__((always_inline)) inline
+#define FMHA_UNROLL _Pragma("unroll")
+#define FMHA_NO_UNROLL _Pragma("unroll 1")
 #else
 #define FMHA_DEVICE inline
+#define FMHA_UNROLL
+#define FMHA_NO_UNROLL
 #endif

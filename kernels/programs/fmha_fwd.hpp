@@ -63,22 +63,23 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     ctx.fill(out, 0.0F);
     ctx.fill(top, sink_top);
     ctx.fill(total, ctx.sink_mass(sink));
-    ctx.prefetch(in.k, tiles.first());
+    ctx.prefetch(key, in.k, tiles.first() * tile.n0, 0);
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
         const std::int64_t key0 = t * tile.n0;
         ctx.visit(item, t);
-        ctx.prefetch(in.v, t);
+        ctx.prefetch(value, in.v, key0, channel0);
         ctx.commit();
 
         ctx.wait(1);            // the keys are there, the values may still be on their way
         ctx.fill(scores, 0.0F); // F-1
+        FMHA_UNROLL
         for (int step = 0; step < ctx.steps(tile.k0max, in.q.cols.read, tile.k0); ++step) {
             ctx.load_transposed(key, in.k, key0, step * tile.k0);
             ctx.product(scores, query, step * tile.k0, key);
         }
-        if (tiles.next(t) < tiles.end) ctx.prefetch(in.k, tiles.next(t));
+        if (tiles.next(t) < tiles.end) ctx.prefetch(key, in.k, tiles.next(t) * tile.n0, 0);
         ctx.commit();
 
         // F-2, F-3: descales are constant within a tile.
@@ -118,6 +119,7 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
 
         auto weights = ctx.narrow(scores); // F-10
         ctx.wait(1);                       // the values are there
+        FMHA_UNROLL
         for (int step = 0; step < ctx.steps(tile.n0, in.v.rows.read - key0, tile.k1); ++step) {
             ctx.load(value, in.v, key0 + step * tile.k1, channel0);
             ctx.product(out, weights, step * tile.k1, value, descale.v_at(args, key0));

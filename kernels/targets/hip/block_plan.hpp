@@ -76,7 +76,7 @@ struct BlockPlan {
     bool value_by_channel = false;
     QueryPlace query_place = QueryPlace::registers;
     ElementType type_q = ElementType::fp16, type_k = ElementType::fp16, type_v = ElementType::fp16,
-                type_p = ElementType::fp16;
+                type_p = ElementType::fp16, type_o = ElementType::fp16, type_bias = ElementType::fp16;
 
     ProductPlan first, second;
     std::int16_t row_tiles = 0, key_tiles = 0, channel_tiles = 0;
@@ -114,7 +114,7 @@ struct BlockPlan {
 };
 
 /// LDS that one block may use.
-FMHA_DEVICE constexpr int lds_limit(MatrixUnit unit) {
+constexpr int lds_limit(MatrixUnit unit) {
     return unit == MatrixUnit::nvidia ? 232448 : unit == MatrixUnit::cdna4 ? 163840 : 65536;
 }
 
@@ -122,7 +122,7 @@ namespace planning {
 
 /// `parts` instructions deep. Where a lane's elements are consecutive in depth they stay so over all parts, which
 /// permutes depth equally on both sides; otherwise the parts follow one another.
-FMHA_DEVICE constexpr Axis deepen(Axis axis, int elements, int depth, int parts, bool consecutive) {
+constexpr Axis deepen(Axis axis, int elements, int depth, int parts, bool consecutive) {
     if (parts == 1) return axis;
     int bit = 0;
     while ((1 << bit) < elements) ++bit;
@@ -134,7 +134,7 @@ FMHA_DEVICE constexpr Axis deepen(Axis axis, int elements, int depth, int parts,
     return axis;
 }
 
-FMHA_DEVICE constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool transposed) {
+constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool transposed) {
     ProductPlan p;
     if (info.k == 0 || k % info.k != 0) return p;
     const int parts = k / info.k;
@@ -162,7 +162,7 @@ FMHA_DEVICE constexpr ProductPlan product_plan(const InstructionInfo& info, int 
 }
 
 /// Fills in how the second product's operands follow from the first product's accumulators.
-FMHA_DEVICE constexpr void plan_weights(BlockPlan& plan) {
+constexpr void plan_weights(BlockPlan& plan) {
     const ProductPlan& scores = plan.first;
     const ProductPlan& second = plan.second;
     const auto column = [&](int x) {
@@ -212,7 +212,7 @@ FMHA_DEVICE constexpr void plan_weights(BlockPlan& plan) {
 }
 
 /// Lays out LDS. Returns false when it does not fit.
-FMHA_DEVICE constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
+constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int limit = lds_limit(matrix_unit(cfg.arch));
     const Tile& tile = cfg.algorithm.tile;
     const int keys = plan.async ? tile.n0 : tile.k1;
@@ -243,7 +243,7 @@ FMHA_DEVICE constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
 }
 
 /// Registers that a wave may keep the query tile in. Beyond that it is read again for every product.
-FMHA_DEVICE constexpr int query_register_limit(MatrixUnit unit) {
+constexpr int query_register_limit(MatrixUnit unit) {
     return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 64 : 128;
 }
 
@@ -251,7 +251,7 @@ FMHA_DEVICE constexpr int query_register_limit(MatrixUnit unit) {
 
 /// The plan of a configuration, with `unit` none when this target cannot lay it out; `cannot_execute` says why
 /// in words.
-FMHA_DEVICE constexpr BlockPlan plan_of(const KernelConfig& cfg) {
+constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
     const GemmTriples& warp = cfg.algorithm.warp;
     const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
@@ -264,6 +264,8 @@ FMHA_DEVICE constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.type_k = types.k;
     plan.type_v = types.v;
     plan.type_p = types.p;
+    plan.type_o = types.o;
+    plan.type_bias = types.bias;
     const InstructionInfo first = instruction_info(instruction_for(unit, types.k, warp.m0, warp.n0, warp.k0));
     const InstructionInfo second =
         instruction_info(instruction_for(unit, types.v, warp.m1, warp.n1, warp.k1));

@@ -16,13 +16,19 @@ namespace fmha::hip_target {
 enum class MatrixUnit : std::uint8_t { none, cdna2, cdna3, cdna4, rdna3, rdna4, nvidia };
 
 /// The matrix unit of an architecture by its name (`gfx942`, `gfx1151`, `sm_90`).
-FMHA_DEVICE constexpr MatrixUnit matrix_unit(std::string_view arch) {
+constexpr MatrixUnit matrix_unit(std::string_view arch) {
     if (arch == "gfx90a") return MatrixUnit::cdna2;
     if (arch == "gfx942") return MatrixUnit::cdna3;
     if (arch == "gfx950") return MatrixUnit::cdna4;
-    if (arch.substr(0, 5) == "gfx11") return MatrixUnit::rdna3;
-    if (arch.substr(0, 5) == "gfx12") return MatrixUnit::rdna4;
-    if (arch.substr(0, 3) == "sm_") return MatrixUnit::nvidia;
+    // Written out, because the library's prefix functions can throw, which device code may not.
+    const auto begins = [&](std::string_view prefix) {
+        for (std::size_t i = 0; i < prefix.size(); ++i)
+            if (i >= arch.size() || arch[i] != prefix[i]) return false;
+        return true;
+    };
+    if (begins("gfx11")) return MatrixUnit::rdna3;
+    if (begins("gfx12")) return MatrixUnit::rdna4;
+    if (begins("sm_")) return MatrixUnit::nvidia;
     return MatrixUnit::none;
 }
 
@@ -92,7 +98,7 @@ struct InstructionInfo {
 namespace layouts {
 
 /// MFMA of side 32 (lane bits 0–4 are the row of A and the column of B) with `per_lane` consecutive k a lane.
-FMHA_DEVICE constexpr InstructionInfo mfma32(MatrixInstruction name, ElementType type, int per_lane) {
+constexpr InstructionInfo mfma32(MatrixInstruction name, ElementType type, int per_lane) {
     const auto p = static_cast<std::int8_t>(per_lane);
     const Axis side{{1, 2, 4, 8, 16, 0}, {}};
     const Axis depth{{0, 0, 0, 0, 0, p}, {1, 2, 4, 8, 16}};
@@ -105,7 +111,7 @@ FMHA_DEVICE constexpr InstructionInfo mfma32(MatrixInstruction name, ElementType
 }
 
 /// MFMA of side 16: four groups of lanes share a row.
-FMHA_DEVICE constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType type, int per_lane) {
+constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType type, int per_lane) {
     const auto p = static_cast<std::int8_t>(per_lane);
     const auto p2 = static_cast<std::int8_t>(2 * per_lane);
     const Axis side{{1, 2, 4, 8, 0, 0}, {}};
@@ -119,7 +125,7 @@ FMHA_DEVICE constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType
 }
 
 /// WMMA of RDNA 3 in wave32: both half-waves hold all of A and B; C alternates rows between them.
-FMHA_DEVICE constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, ElementType type) {
+constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, ElementType type) {
     const Axis side{{1, 2, 4, 8}, {}};
     const Axis depth{{}, {1, 2, 4, 8}};
     const Axis c_row{{0, 0, 0, 0, 1}, {2, 4, 8}};
@@ -127,14 +133,14 @@ FMHA_DEVICE constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, Element
 }
 
 /// WMMA of RDNA 4 in wave32: the half-waves hold the halves of k, and of C's rows.
-FMHA_DEVICE constexpr InstructionInfo wmma_gfx12(MatrixInstruction name, ElementType type) {
+constexpr InstructionInfo wmma_gfx12(MatrixInstruction name, ElementType type) {
     const Axis side{{1, 2, 4, 8}, {}};
     const Axis depth{{0, 0, 0, 0, 8}, {1, 2, 4}};
     return {name, 16, 16, 16, 32, type, 8, 8, 8, 1, side, depth, side, depth, depth, side};
 }
 
 /// mma.sync m16n8k16 and m16n8k8 with 16-bit operands: quads of lanes share a row.
-FMHA_DEVICE constexpr InstructionInfo mma_16bit(MatrixInstruction name, ElementType type, int k) {
+constexpr InstructionInfo mma_16bit(MatrixInstruction name, ElementType type, int k) {
     const bool deep = k == 16;
     const auto last = static_cast<std::int8_t>(deep ? 8 : 0);
     const auto a = static_cast<std::int16_t>(deep ? 8 : 4), b = static_cast<std::int16_t>(deep ? 4 : 2);
@@ -146,7 +152,7 @@ FMHA_DEVICE constexpr InstructionInfo mma_16bit(MatrixInstruction name, ElementT
 }
 
 /// mma.sync m16n8k8 with TF32 operands, one element a register.
-FMHA_DEVICE constexpr InstructionInfo mma_tf32(MatrixInstruction name) {
+constexpr InstructionInfo mma_tf32(MatrixInstruction name) {
     const Axis a_row{{0, 0, 1, 2, 4}, {8}}, a_k{{1, 2}, {0, 4}};
     const Axis b_col{{0, 0, 1, 2, 4}, {}}, b_k{{1, 2}, {4}};
     const Axis c_row{{0, 0, 1, 2, 4}, {0, 8}}, c_col{{2, 4}, {1}};
@@ -156,7 +162,7 @@ FMHA_DEVICE constexpr InstructionInfo mma_tf32(MatrixInstruction name) {
 } // namespace layouts
 
 /// The table. 8-bit operands are given in their OCP flavour; on CDNA 3 the same instruction reads FNUZ codes.
-FMHA_DEVICE constexpr InstructionInfo instruction_info(MatrixInstruction name) {
+constexpr InstructionInfo instruction_info(MatrixInstruction name) {
     using enum MatrixInstruction;
     using enum ElementType;
     switch (name) {
@@ -217,7 +223,7 @@ FMHA_DEVICE constexpr InstructionInfo instruction_info(MatrixInstruction name) {
 }
 
 /// Whether `unit` executes the instruction.
-FMHA_DEVICE constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
+constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
     using enum MatrixInstruction;
     switch (unit) {
     case MatrixUnit::none:
@@ -243,8 +249,7 @@ FMHA_DEVICE constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction na
 /// The instruction behind a configuration's triple (m, n, k) for operands of `type`: the deepest one of the
 /// unit whose k divides the triple's, so that a triple deeper than the hardware is several instructions on
 /// consecutive registers. `none` when there is no such instruction.
-FMHA_DEVICE constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n,
-                                                        int k) {
+constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n, int k) {
     const auto base = type == ElementType::fp8_fnuz   ? ElementType::fp8_ocp
                       : type == ElementType::bf8_fnuz ? ElementType::bf8_ocp
                                                       : type;

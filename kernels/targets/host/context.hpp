@@ -37,7 +37,7 @@ class HostContext : public kernels::Decisions {
     int steps(std::int64_t capacity, std::int64_t extent, std::int64_t step) const {
         return static_cast<int>(((extent < capacity ? extent : capacity) + step - 1) / step);
     }
-    void prefetch(const kernels::Matrix&, std::int64_t) const {}
+    void prefetch(const Panels&, const kernels::Matrix&, std::int64_t, std::int64_t) const {}
     void commit() const {}
     void wait(int) const {}
 

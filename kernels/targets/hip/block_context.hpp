@@ -1,0 +1,409 @@
+#pragma once
+
+#include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/fragments.hpp"
+
+#include <bit>
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// One fp32 value for every row that a lane holds; lanes that share a row hold the same.
+template <class Registers>
+struct RowValues {
+    Registers x;
+};
+
+/// The random bytes of a score tile, in LDS: a line is a key with its rows.
+struct RandomTile {};
+
+/// The block context of kernels/programs/README.md on fragments: one source for every architecture and for the
+/// emulated machine. A wave owns whole rows; what differs comes from the plan and the machine.
+template <class Machine, class Setup>
+class BlockContext : public Products<Machine, Setup> {
+    using Base = Products<Machine, Setup>;
+    using Base::lane;
+    using Base::machine_;
+    using Base::wave_row;
+    using Rows = RowValues<RegistersOf<Machine, Setup, float, &BlockPlan::row_registers>>;
+
+    static constexpr float infinity = __builtin_inff();
+
+  public:
+    using Base::Base;
+    using Base::cfg;
+    using Base::plan;
+
+    FMHA_DEVICE auto scores() const {
+        auto x = this->template registers<float, &BlockPlan::score_registers>();
+        return ScoreTile<decltype(x)>{x};
+    }
+    FMHA_DEVICE auto output() const {
+        auto x = this->template registers<float, &BlockPlan::output_registers>();
+        return OutputTile<decltype(x)>{x};
+    }
+    FMHA_DEVICE Rows rows() const { return {this->template registers<float, &BlockPlan::row_registers>()}; }
+    FMHA_DEVICE RandomTile random_bytes() const { return {}; }
+
+    FMHA_DEVICE void fill(Rows& rows, float value) {
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s) rows.x.at(thread, s) = value;
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void fill(Tile& tile, float value) {
+        each_register(tile, [&](float, int, int) { return value; });
+    }
+
+    template <class Tile, class F>
+    FMHA_DEVICE void map(Tile& tile, F f) {
+        const ProductPlan& p = tile.product(plan());
+        machine_.each([&](int thread) {
+            const int row0 = wave_row(thread) + p.acc_row.of_lane(lane(thread));
+            const int col0 = p.acc_col.of_lane(lane(thread));
+            each_place(tile, [&](int at, int, int row, int col) {
+                tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
+            });
+        });
+    }
+    template <class F>
+    FMHA_DEVICE void map_rows(Rows& to, const Rows& a, const Rows& b, F f) {
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s)
+                to.x.at(thread, s) = f(a.x.at(thread, s), b.x.at(thread, s));
+        });
+    }
+
+    /// tanh(x) = 1 − 2 / (1 + exp(2x)): absolute error of a few 2^-24, and exact limits.
+    template <class Tile>
+    FMHA_DEVICE void soft_cap(Tile& scores, float inner, float outer) {
+        constexpr float two_log2_e = 2.88539008177792681F;
+        each_register(scores, [&](float x, int, int) {
+            return outer * (1.0F - 2.0F / (1.0F + machine_.exp2(x * inner * two_log2_e)));
+        });
+    }
+
+    template <class Tile>
+    FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
+                              std::int64_t key0) {
+        const ElementType type = plan().type_bias;
+        const LineView from = LineView::of(bias, type);
+        map(scores, [&](float x, int row, int col) {
+            if (from.existing(row0 + row, key0 + col, 1) == 0) return x;
+            return x + this->to_base2(load_element(from.at(row0 + row, key0 + col), type));
+        });
+    }
+
+    template <class Tile>
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores) {
+        Rows largest = rows();
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s) largest.x.at(thread, s) = top.x.at(thread, s);
+            each_place(scores, [&](int at, int slot, int, int) {
+                largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
+            });
+        });
+        combine(largest, [](float a, float b) { return maximum(a, b); });
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s) {
+                const float before = top.x.at(thread, s), now = largest.x.at(thread, s);
+                shrink.x.at(thread, s) = now == before ? 1.0F : machine_.exp2(before - now);
+                top.x.at(thread, s) = now;
+            }
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
+        machine_.each([&](int thread) {
+            each_place(scores, [&](int at, int slot, int, int) {
+                const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
+                scores.x.at(thread, at) = machine_.exp2(scores.x.at(thread, at) - reference);
+            });
+        });
+    }
+    FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
+        map_rows(rows, rows, factor, [](float a, float b) { return a * b; });
+    }
+    template <class Tile>
+    FMHA_DEVICE void scale_rows(Tile& tile, const Rows& factor) {
+        machine_.each([&](int thread) {
+            each_place(tile, [&](int at, int slot, int, int) {
+                tile.x.at(thread, at) *= factor.x.at(thread, slot);
+            });
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_row_sums(Rows& total, Tile& scores) {
+        Rows sum = rows();
+        fill(sum, 0.0F);
+        machine_.each([&](int thread) {
+            each_place(scores, [&](int at, int slot, int, int) {
+                sum.x.at(thread, slot) += scores.x.at(thread, at);
+            });
+        });
+        combine(sum, [](float a, float b) { return a + b; });
+        map_rows(total, total, sum, [](float a, float b) { return a + b; });
+    }
+    FMHA_DEVICE float log(float x) const { return machine_.log(x); }
+
+    /// The bytes of a wave's own rows, so that no other wave has to be waited for. A lane's 16 bytes are two runs
+    /// of eight rows of one key (D-5).
+    FMHA_DEVICE void generate(const RandomTile&, const kernels::RandomSquares& squares, std::int64_t row0,
+                              std::int64_t key0) {
+        constexpr int half = 16; // rows between the two runs of a lane
+        const int keys = cfg().algorithm.tile.n0, wave = plan().wave_size;
+        const bool whole = plan().wave_rows % kernels::RandomSquares::side == 0;
+        const int rows = whole ? kernels::RandomSquares::side : half;
+        const int tasks = plan().wave_rows / rows * 2 * keys;
+        machine_.wave_barrier(); // the last tile's bytes have been used
+        machine_.each([&](int thread) {
+            FMHA_NO_UNROLL
+            for (int task = lane(thread); task < tasks; task += wave) {
+                const int key = task % keys, upper = task / keys % 2, group = task / keys / 2;
+                const int row = wave_row(thread) + group * rows;
+                const std::int64_t global = row0 + row;
+                const kernels::PhiloxWords words = squares.lane_bytes(
+                    global / 32, (key0 + key) / 32, 32 * upper + static_cast<int>((key0 + key) % 32));
+                const int to = plan().random.offset + key * plan().random.line_bytes + row + 8 * upper;
+                const bool second = !whole && global % 32 == half;
+                const std::uint32_t low[2] = {second ? words.word[2] : words.word[0],
+                                              second ? words.word[3] : words.word[1]};
+                machine_.template lds_write<2>(thread, to, low);
+                if (whole) machine_.template lds_write<2>(thread, to + half, words.word + 2);
+            }
+        });
+        machine_.wave_barrier();
+    }
+    template <class Tile>
+    FMHA_DEVICE void drop(Tile& scores, const RandomTile&, std::uint8_t threshold) {
+        each_random(scores, [&](int thread, int at, int, int, std::uint32_t byte) {
+            if (byte > threshold) scores.x.at(thread, at) = 0.0F;
+        });
+    }
+
+    template <class Tile>
+    FMHA_DEVICE auto narrow(Tile& scores) {
+        const ProductPlan& p = plan().second;
+        auto weights = this->template registers<std::uint32_t, &BlockPlan::weight_words>();
+        const int own = p.left_elements / p.copies; // of a fragment, before lanes exchange theirs
+        const int fragments = cfg().algorithm.tile.n0 / p.depth, per_word = 32 / element_bits(plan().type_p);
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int row = 0; row < plan().row_tiles; ++row) {
+                FMHA_UNROLL
+                for (int fragment = 0; fragment < fragments; ++fragment) {
+                    const int from = row * plan().key_tiles * plan().first.acc_registers + fragment * own;
+                    const int to = (row * fragments + fragment) * p.left_words;
+                    FMHA_UNROLL
+                    for (int e = 0; e < own; e += per_word) {
+                        float x[8];
+                        FMHA_UNROLL
+                        for (int i = 0; i < per_word; ++i)
+                            x[i] = scores.x.at(thread, from + plan().weight_source[e + i]) * weight_scale();
+                        weights.at(thread, to + e / per_word) =
+                            element_bits(plan().type_p) == 32
+                                ? machine_.round_operand(std::bit_cast<std::uint32_t>(x[0]))
+                                : machine_.pack(x, plan().type_p);
+                    }
+                }
+            }
+        });
+        if (p.copies == 2) share_halves(weights);
+        return WeightTile<decltype(weights)>{weights};
+    }
+    FMHA_DEVICE float weight_unit() const { return 1.0F / weight_scale(); }
+
+    template <class Registers>
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, OutputTile<Registers>& tile, std::int64_t row0,
+                           std::int64_t col0) {
+        const ProductPlan& p = plan().second;
+        const ElementType type = plan().type_o;
+        const LineView to = LineView::of(matrix, type);
+        const int run = p.acc_run(), per_word = 32 / element_bits(type), words = run / per_word;
+        machine_.each([&](int thread) {
+            const std::int64_t first_row = row0 + wave_row(thread) + p.acc_row.of_lane(lane(thread));
+            const std::int64_t first_col = col0 + p.acc_col.of_lane(lane(thread));
+            each_place(tile, [&](int at, int, int row, int col) {
+                if (at % run != 0) return;
+                const std::int64_t r = first_row + row, c = first_col + col;
+                if (r >= matrix.rows.written) return;
+                char* const place =
+                    const_cast<char*>(to.at(r, c)); // NOLINT(*-const-cast): a view of an output
+                if (words > 0 && to.aligned && c + run <= matrix.cols.written) {
+                    std::uint32_t packed[8];
+                    FMHA_UNROLL
+                    for (int w = 0; w < words; ++w) {
+                        float x[4];
+                        FMHA_UNROLL
+                        for (int i = 0; i < per_word; ++i) x[i] = tile.x.at(thread, at + w * per_word + i);
+                        packed[w] = machine_.pack(x, type);
+                    }
+                    write_words(place, packed, words);
+                    return;
+                }
+                FMHA_UNROLL
+                for (int i = 0; i < run; ++i) {
+                    const float x[4] = {tile.x.at(thread, at + i), 0.0F, 0.0F, 0.0F};
+                    if (c + i < matrix.cols.written)
+                        store_element(place + i * to.element_distance, machine_.pack(x, type), type);
+                }
+            });
+        });
+    }
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, const RandomTile&, std::int64_t row0,
+                           std::int64_t key0) {
+        const LineView to = LineView::of(matrix, ElementType::uint8);
+        auto places = scores();
+        each_random(places, [&](int, int, int row, int col, std::uint32_t byte) {
+            if (row0 + row < matrix.rows.written && key0 + col < matrix.cols.written)
+                *const_cast<char*>(
+                    to.at(row0 + row, key0 + col)) = // NOLINT(*-const-cast): a view of an output
+                    static_cast<char>(byte);
+        });
+    }
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Rows& rows, std::int64_t row0) {
+        const LineView to = LineView::of(matrix, ElementType::fp32);
+        machine_.each([&](int thread) {
+            if ((lane(thread) & sharing_lanes()) != 0) return;
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s) {
+                const std::int64_t row =
+                    row0 + wave_row(thread) + plan().first.acc_row.of_lane(lane(thread)) +
+                    s / plan().row_slots * plan().first.rows + row_of_slot(s % plan().row_slots);
+                if (row < matrix.rows.written)
+                    *reinterpret_cast<float*>(const_cast<char*>(to.at(row, 0))) = // NOLINT(*-const-cast)
+                        rows.x.at(thread, s);
+            }
+        });
+    }
+
+  private:
+    FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+
+    /// e4m3 has too few binades for weights in [0, 1]; moving them up costs nothing (T-6).
+    FMHA_DEVICE float weight_scale() const {
+        return plan().type_p == ElementType::fp8_ocp    ? 256.0F
+               : plan().type_p == ElementType::fp8_fnuz ? 128.0F
+                                                        : 1.0F;
+    }
+
+    /// Lane bits in which the lanes that share a row differ.
+    FMHA_DEVICE int sharing_lanes() const {
+        int mask = 0;
+        for (int bit = 0; (1 << bit) < plan().wave_size; ++bit)
+            if (plan().first.acc_row.lane[bit] == 0) mask |= 1 << bit;
+        return mask;
+    }
+    FMHA_DEVICE int row_of_slot(int slot) const {
+        int row = 0;
+        for (int bit = 0; bit < 5; ++bit)
+            if (plan().acc_slot.reg[bit] != 0 && (slot & plan().acc_slot.reg[bit]) != 0)
+                row += plan().first.acc_row.reg[bit];
+        return row;
+    }
+
+    /// f(register, row slot, row, column) for every accumulator of a thread; row and column without the lane's part.
+    template <class Tile, class F>
+    FMHA_DEVICE void each_place(const Tile& tile, F f) const {
+        const ProductPlan& p = tile.product(plan());
+        const int columns = tile.column_tiles(plan());
+        FMHA_UNROLL
+        for (int row = 0; row < plan().row_tiles; ++row) {
+            FMHA_UNROLL
+            for (int col = 0; col < columns; ++col) {
+                FMHA_UNROLL
+                for (int r = 0; r < p.acc_registers; ++r)
+                    f((row * columns + col) * p.acc_registers + r,
+                      row * plan().row_slots + plan().acc_slot.of_reg(r), row * p.rows + p.acc_row.of_reg(r),
+                      col * p.cols + p.acc_col.of_reg(r));
+            }
+        }
+    }
+    template <class Tile, class F>
+    FMHA_DEVICE void each_register(Tile& tile, F f) {
+        map(tile, f);
+    }
+    template <class Tile, class F>
+    FMHA_DEVICE void each_random(Tile& scores, F f) {
+        const ProductPlan& p = plan().first;
+        machine_.each([&](int thread) {
+            const int row0 = wave_row(thread) + p.acc_row.of_lane(lane(thread));
+            const int col0 = p.acc_col.of_lane(lane(thread));
+            each_place(scores, [&](int at, int, int row, int col) {
+                const int from = plan().random.offset + (col0 + col) * plan().random.line_bytes + row0 + row;
+                f(thread, at, row0 + row, col0 + col, machine_.lds_read_byte(thread, from));
+            });
+        });
+    }
+
+    /// Combines the values that the lanes of a row have of it.
+    template <class F>
+    FMHA_DEVICE void combine(Rows& rows, F f) {
+        const int mask = sharing_lanes();
+        FMHA_UNROLL
+        for (int bit = 1; bit < 64; bit *= 2) {
+            if ((mask & bit) == 0) continue;
+            Rows other = this->rows();
+            machine_.exchange(other.x, rows.x, bit);
+            map_rows(rows, rows, other, f);
+        }
+    }
+
+    /// RDNA 3: the half-waves hold even and odd keys; an operand needs all of them, in pairs of neighbours, in both.
+    template <class Registers>
+    FMHA_DEVICE void share_halves(Registers& weights) {
+        constexpr int other_half = 16;
+        const ProductPlan& p = plan().second;
+        const int fragments = plan().weight_words / p.left_words, own = p.left_words / 2;
+        auto others = this->template registers<std::uint32_t, &BlockPlan::weight_words>();
+        machine_.exchange(others, weights, other_half);
+        machine_.each([&](int thread) {
+            const bool upper = (lane(thread) & other_half) != 0;
+            FMHA_UNROLL
+            for (int fragment = 0; fragment < fragments; ++fragment) {
+                const int at = fragment * p.left_words;
+                FMHA_UNROLL
+                for (int w = own - 1; w >= 0; --w) {
+                    const std::uint32_t mine = weights.at(thread, at + w), theirs = others.at(thread, at + w);
+                    const std::uint32_t even = upper ? theirs : mine, odd = upper ? mine : theirs;
+                    weights.at(thread, at + 2 * w + 1) = even >> 16U | (odd & 0xFFFF0000U);
+                    weights.at(thread, at + 2 * w) = (even & 0xFFFFU) | odd << 16U;
+                }
+            }
+        });
+    }
+
+    FMHA_DEVICE static float load_element(const char* from, ElementType type) {
+        if (type == ElementType::fp32) return *reinterpret_cast<const float*>(from);
+        if (type == ElementType::bf16)
+            return std::bit_cast<float>(
+                static_cast<std::uint32_t>(*reinterpret_cast<const std::uint16_t*>(from)) << 16U);
+        return kernels::decode(*reinterpret_cast<const std::uint16_t*>(from), kernels::format_of(type));
+    }
+    FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
+        if (element_bits(type) == 32)
+            *reinterpret_cast<std::uint32_t*>(to) = bits;
+        else if (element_bits(type) == 16)
+            *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits);
+        else
+            *reinterpret_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(bits);
+    }
+    FMHA_DEVICE static void write_words(char* to, const std::uint32_t* words, int count) {
+        if (count >= 4) {
+            FMHA_UNROLL
+            for (int w = 0; w < count; w += 4)
+                *reinterpret_cast<Words<4>*>(to + 4 * w) = {words[w], words[w + 1], words[w + 2],
+                                                            words[w + 3]};
+        } else if (count == 2) {
+            *reinterpret_cast<Words<2>*>(to) = {words[0], words[1]};
+        } else {
+            *reinterpret_cast<Words<1>*>(to) = {words[0]};
+        }
+    }
+};
+
+} // namespace fmha::hip_target

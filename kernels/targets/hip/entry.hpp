@@ -1,0 +1,50 @@
+#pragma once
+
+#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/fwd_grid.hpp"
+#include "kernels/targets/hip/block_context.hpp"
+
+#if defined(__HIP__)
+#include "kernels/targets/hip/amd/machine.hpp"
+#elif defined(__CUDACC__)
+#include "kernels/targets/hip/nvidia/machine.hpp"
+#endif
+
+/// What a generated source includes: one exported kernel per configuration.
+namespace fmha::hip_target {
+
+template <class Kernel>
+struct Launch {
+    static constexpr BlockPlan plan = plan_of(Kernel::config());
+    static_assert(plan.unit != MatrixUnit::none, "this target has no plan for the configuration");
+    static constexpr int threads = plan.threads;
+    static constexpr int lds_bytes = plan.lds_bytes;
+#if defined(__HIP__)
+    using Machine = amd::Machine<threads, lds_bytes>;
+#else
+    using Machine = nvidia::Machine<threads>;
+#endif
+
+    __attribute__((device)) static void run(const FwdArgs& args, std::int64_t block) {
+        Machine machine;
+        BlockContext<Machine, Constant<Kernel>> context(machine, {});
+        kernels::fmha_fwd(context, args, kernels::FwdGrid(Constant<Kernel>::cfg(), args)[block]);
+    }
+};
+
+} // namespace fmha::hip_target
+
+#if defined(__HIP__)
+#define FMHA_FWD_KERNEL(symbol, Kernel)                                                                      \
+    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(                           \
+        fmha::hip_target::Launch<Kernel>::threads, fmha::hip_target::Launch<Kernel>::threads))) void         \
+    symbol(const fmha::FwdArgs args) {                                                                       \
+        fmha::hip_target::Launch<Kernel>::run(args, __builtin_amdgcn_workgroup_id_x());                      \
+    }
+#else
+#define FMHA_FWD_KERNEL(symbol, Kernel)                                                                      \
+    extern "C" __global__ void __launch_bounds__(fmha::hip_target::Launch<Kernel>::threads)                  \
+        symbol(const __grid_constant__ fmha::FwdArgs args) {                                                 \
+        fmha::hip_target::Launch<Kernel>::run(args, blockIdx.x);                                             \
+    }
+#endif

@@ -1,0 +1,329 @@
+#pragma once
+
+#include "kernels/targets/hip/staging.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// Accumulators of the first product, m0 × n0, and of the second, m0 × n1; weights as operand fragments.
+template <class Registers>
+struct ScoreTile {
+    Registers x;
+    FMHA_DEVICE static const ProductPlan& product(const BlockPlan& plan) { return plan.first; }
+    FMHA_DEVICE static int column_tiles(const BlockPlan& plan) { return plan.key_tiles; }
+};
+template <class Registers>
+struct OutputTile {
+    Registers x;
+    FMHA_DEVICE static const ProductPlan& product(const BlockPlan& plan) { return plan.second; }
+    FMHA_DEVICE static int column_tiles(const BlockPlan& plan) { return plan.channel_tiles; }
+};
+template <class Registers>
+struct WeightTile {
+    Registers x;
+};
+
+/// Operand fragments from LDS or registers, and the two products.
+template <class Machine, class Setup>
+class Products : public Staging<Machine, Setup> {
+  protected:
+    using Base = Staging<Machine, Setup>;
+    using Base::machine_;
+    using QueryWords = RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::query_words>;
+
+  public:
+    using Base::Base;
+    using Base::cfg;
+    using Base::load;
+    using Base::plan;
+
+    FMHA_DEVICE auto query() const {
+        return QueryTile<QueryWords>{
+            this->template registers<std::uint32_t, &BlockPlan::query_words>(), {}, 0};
+    }
+
+    /// A GPU works on the whole capacity, because registers need constant numbers; what does not exist is 0.
+    FMHA_DEVICE int steps(std::int64_t capacity, std::int64_t, std::int64_t step) const {
+        return static_cast<int>(capacity / step);
+    }
+
+    FMHA_DEVICE void load(QueryTile<QueryWords>& query, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t col0) {
+        const Tile& tile = cfg().algorithm.tile;
+        query.memory = LineView::of(matrix, plan().type_q);
+        query.row0 = row0;
+        if (plan().query_place == QueryPlace::lds)
+            this->copy_lines(plan().query, plan().query.offset, query.memory, row0, col0, tile.m0, tile.k0max,
+                             plan().type_q);
+        if (plan().query_place != QueryPlace::registers) return;
+        const int fragments = tile.k0max / plan().first.depth;
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int tile_row = 0; tile_row < plan().row_tiles; ++tile_row) {
+                FMHA_UNROLL
+                for (int fragment = 0; fragment < fragments; ++fragment)
+                    read_query(thread, query, tile_row, fragment, query.fragments,
+                               (tile_row * fragments + fragment) * plan().first.left_words);
+            }
+        });
+    }
+
+    template <class Scores>
+    FMHA_DEVICE void product(ScoreTile<Scores>& acc, QueryTile<QueryWords>& query, int first,
+                             const KeyStep& key) {
+        const ProductPlan& p = plan().first;
+        const Tile& tile = cfg().algorithm.tile;
+        const int pair = plan().load_matrix ? 32 / p.depth : 1; // column tiles that one read delivers
+        const bool in_registers = plan().query_place == QueryPlace::registers;
+        auto left = this->template registers<std::uint32_t, &BlockPlan::left_words>();
+        auto right = this->template registers<std::uint32_t, &BlockPlan::right_words>();
+        FMHA_UNROLL
+        for (int step = 0; step < tile.k0 / p.depth; ++step) {
+            const int fragment = first / p.depth + step;
+            if (!in_registers) {
+                FMHA_UNROLL
+                for (int row = 0; row < plan().row_tiles; ++row) load_query(query, row, fragment, left);
+            }
+            FMHA_UNROLL
+            for (int col = 0; col < plan().key_tiles; col += pair) {
+                load_key(key, col, step, right);
+                FMHA_UNROLL
+                for (int half = 0; half < pair; ++half) {
+                    FMHA_UNROLL
+                    for (int row = 0; row < plan().row_tiles; ++row) {
+                        const int to = (row * plan().key_tiles + col + half) * p.acc_registers;
+                        if (in_registers)
+                            multiply(p, acc.x, to, query.fragments,
+                                     (row * (tile.k0max / p.depth) + fragment) * p.left_words, right,
+                                     half * p.right_words);
+                        else
+                            multiply(p, acc.x, to, left, row * p.left_words, right, half * p.right_words);
+                    }
+                }
+            }
+        }
+    }
+
+    template <class Output, class Weights>
+    FMHA_DEVICE void product(OutputTile<Output>& acc, WeightTile<Weights>& weights, int first,
+                             const ValueStep& value, float factor) {
+        const ProductPlan& p = plan().second;
+        const int pair = plan().load_matrix ? 32 / p.depth : 1;
+        const int steps = cfg().algorithm.tile.k1 / p.depth, fragments = cfg().algorithm.tile.n0 / p.depth;
+        const auto left = [&](int row, int step) {
+            return (row * fragments + first / p.depth + step) * p.left_words;
+        };
+        auto right = this->template registers<std::uint32_t, &BlockPlan::right_words>();
+        if (cfg().signature.qscale == QScale::blockscale) {
+            auto part = this->template registers<float, &BlockPlan::part_registers>();
+            FMHA_UNROLL
+            for (int col = 0; col < plan().channel_tiles; ++col) {
+                FMHA_UNROLL
+                for (int row = 0; row < plan().row_tiles; ++row) {
+                    const int to = (row * plan().channel_tiles + col) * p.acc_registers;
+                    machine_.each([&](int thread) {
+                        FMHA_UNROLL
+                        for (int r = 0; r < p.acc_registers; ++r) part.at(thread, r) = 0.0F;
+                    });
+                    FMHA_UNROLL
+                    for (int step = 0; step < steps; ++step) {
+                        load_value(value, col, step, right);
+                        multiply(p, part, 0, weights.x, left(row, step), right, 0);
+                    }
+                    machine_.each([&](int thread) {
+                        FMHA_UNROLL
+                        for (int r = 0; r < p.acc_registers; ++r)
+                            acc.x.at(thread, to + r) += factor * part.at(thread, r);
+                    });
+                }
+            }
+            return;
+        }
+        FMHA_UNROLL
+        for (int step = 0; step < steps; ++step) {
+            FMHA_UNROLL
+            for (int col = 0; col < plan().channel_tiles; col += pair) {
+                load_value(value, col, step, right);
+                FMHA_UNROLL
+                for (int half = 0; half < pair; ++half) {
+                    FMHA_UNROLL
+                    for (int row = 0; row < plan().row_tiles; ++row)
+                        multiply(p, acc.x, (row * plan().channel_tiles + col + half) * p.acc_registers,
+                                 weights.x, left(row, step), right, half * p.right_words);
+                }
+            }
+        }
+    }
+
+  protected:
+    FMHA_DEVICE int lane(int thread) const { return thread % plan().wave_size; }
+    FMHA_DEVICE int wave_row(int thread) const { return thread / plan().wave_size * plan().wave_rows; }
+
+  private:
+    template <class Acc, class Left, class Right>
+    FMHA_DEVICE void multiply(const ProductPlan& p, Acc& acc, int c0, Left& left, int l0, Right& right,
+                              int r0) {
+        FMHA_UNROLL
+        for (int part = 0; part < p.parts; ++part) {
+            const int l = l0 + part * (p.left_words / p.parts), r = r0 + part * (p.right_words / p.parts);
+            if (plan().transposed)
+                machine_.mma(p.instruction, acc, c0, right, r, left, l);
+            else
+                machine_.mma(p.instruction, acc, c0, left, l, right, r);
+        }
+    }
+
+    /// `words` words from LDS in the widest reads that their number allows.
+    template <class Registers>
+    FMHA_DEVICE void read_words(int thread, int address, int words, Registers& out, int r0) {
+        if (words % 4 == 0) {
+            FMHA_UNROLL
+            for (int w = 0; w < words; w += 4) read_some<4>(thread, address + 4 * w, out, r0 + w);
+        } else if (words % 2 == 0) {
+            FMHA_UNROLL
+            for (int w = 0; w < words; w += 2) read_some<2>(thread, address + 4 * w, out, r0 + w);
+        } else {
+            FMHA_UNROLL
+            for (int w = 0; w < words; ++w) read_some<1>(thread, address + 4 * w, out, r0 + w);
+        }
+    }
+    template <int count, class Registers>
+    FMHA_DEVICE void read_some(int thread, int address, Registers& out, int r0) {
+        std::uint32_t words[count];
+        machine_.template lds_read<count>(thread, address, words);
+        FMHA_UNROLL
+        for (int w = 0; w < count; ++w) out.at(thread, r0 + w) = operand(words[w]);
+    }
+    /// fp32 operands may need a rounding of their own.
+    FMHA_DEVICE std::uint32_t operand(std::uint32_t word) const {
+        return element_bits(plan().type_k) == 32 ? machine_.round_operand(word) : word;
+    }
+
+    /// Left fragment `fragment` of row tile `row` from global memory.
+    template <class Registers>
+    FMHA_DEVICE void read_query(int thread, const QueryTile<QueryWords>& query, int row, int fragment,
+                                Registers& out, int r0) {
+        const ProductPlan& p = plan().first;
+        const std::int64_t line =
+            query.row0 + wave_row(thread) + row * p.rows + p.left_outer.of_lane(lane(thread));
+        const int element = fragment * p.depth + p.left_k.of_lane(lane(thread));
+        const auto read = [&]<int count>(Words<count>, int w) {
+            const auto words =
+                query.memory.template read<count>(line, element + w * 4 / query.memory.element_size);
+            FMHA_UNROLL
+            for (int i = 0; i < count; ++i) out.at(thread, r0 + w + i) = operand(words.word[i]);
+        };
+        FMHA_UNROLL
+        for (int w = 0; w < p.left_words; w += p.left_words % 4 == 0 ? 4 : p.left_words) {
+            if (p.left_words % 4 == 0)
+                read(Words<4>{}, w);
+            else if (p.left_words == 2)
+                read(Words<2>{}, w);
+            else
+                read(Words<1>{}, w);
+        }
+    }
+
+    FMHA_DEVICE void load_query(const QueryTile<QueryWords>& query, int row, int fragment, auto& out) {
+        const ProductPlan& p = plan().first;
+        const Image& image = plan().query;
+        const int r0 = row * p.left_words;
+        if (plan().query_place == QueryPlace::memory) {
+            machine_.each([&](int thread) { read_query(thread, query, row, fragment, out, r0); });
+            return;
+        }
+        if constexpr (Machine::has_load_matrix)
+            if (plan().load_matrix && p.depth == 16) {
+                const auto address = [&](int thread) {
+                    const int l = lane(thread);
+                    return image.offset + (wave_row(thread) + row * p.rows + l % 16) * image.line_bytes +
+                           (fragment * 16 + l / 16 * 8) * 2;
+                };
+                machine_.load_matrix(out, r0, address, false);
+                return;
+            }
+        const int run = p.left_run() * element_bits(plan().type_q) / 32;
+        const int size = element_bits(plan().type_q) / 8;
+        machine_.each([&](int thread) {
+            const int l = lane(thread);
+            FMHA_UNROLL
+            for (int w = 0; w < p.left_words; w += run) {
+                const int e = w * 4 / size;
+                const int line = wave_row(thread) + row * p.rows + p.left_outer.at(l, e);
+                read_words(thread,
+                           image.offset + line * image.line_bytes +
+                               (fragment * p.depth + p.left_k.at(l, e)) * size,
+                           run, out, r0 + w);
+            }
+        });
+    }
+
+    /// Right fragments of the first product, column tile `col` (and those that come with it).
+    FMHA_DEVICE void load_key(const KeyStep& key, int col, int step, auto& out) {
+        const ProductPlan& p = plan().first;
+        const Image& image = plan().key;
+        const int column = key.column0 + step * p.depth;
+        if constexpr (Machine::has_load_matrix)
+            if (plan().load_matrix) {
+                load_matrices(key.address, image, col, column, p.depth, false, out);
+                return;
+            }
+        const int size = element_bits(plan().type_k) / 8, run = p.right_run() * size / 4;
+        machine_.each([&](int thread) {
+            const int l = lane(thread);
+            const int line = key.address + (col * p.cols + p.right_outer.of_lane(l)) * image.line_bytes;
+            FMHA_UNROLL
+            for (int w = 0; w < p.right_words; w += run)
+                read_words(thread, line + (column + p.right_k.at(l, w * 4 / size)) * size, run, out, w);
+        });
+    }
+
+    FMHA_DEVICE void load_value(const ValueStep& value, int col, int step, auto& out) {
+        const ProductPlan& p = plan().second;
+        const Image& image = plan().value;
+        const int key = value.key0 + step * p.depth;
+        if constexpr (Machine::has_load_matrix)
+            if (plan().load_matrix) {
+                load_matrices(value.address, image, col, key, p.depth, !plan().value_by_channel, out);
+                return;
+            }
+        const int size = element_bits(plan().type_v) / 8;
+        machine_.each([&](int thread) {
+            const int l = lane(thread);
+            const int channel = col * p.cols + p.right_outer.of_lane(l);
+            if (plan().value_by_channel) {
+                const int place = plan().place_of_key(key + plan().value_key_lane.of_lane(l));
+                read_words(thread, value.address + channel * image.line_bytes + place * size, p.right_words,
+                           out, 0);
+                return;
+            }
+            FMHA_UNROLL
+            for (int e = 0; e < p.right_elements; ++e) // fp32: an element is a word
+                read_some<1>(thread,
+                             value.address +
+                                 (key + plan().value_key[e] + plan().value_key_lane.of_lane(l)) *
+                                     image.line_bytes +
+                                 channel * size,
+                             out, e);
+        });
+    }
+
+    /// Four 8 × 8 matrices of 16-bit elements: as many column tiles as they hold of depth `depth`. A line of the
+    /// image is a column of the product, or, `across`, an element of its depth.
+    FMHA_DEVICE void load_matrices(int base, const Image& image, int col, int k0, int depth, bool across,
+                                   auto& out) {
+        const int halves = depth / 8;
+        machine_.load_matrix(
+            out, 0,
+            [&](int thread) {
+                const int l = lane(thread), matrix = l / 8;
+                const int column = (col + matrix / halves) * 8, k = k0 + matrix % halves * 8;
+                return across ? base + (k + l % 8) * image.line_bytes + column * 2
+                              : base + (column + l % 8) * image.line_bytes + k * 2;
+            },
+            across);
+    }
+};
+
+} // namespace fmha::hip_target

@@ -1,0 +1,180 @@
+#pragma once
+
+#include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <bit>
+#include <cstdint>
+
+/// The device machine of NVIDIA GPUs from sm_80 on; kernels/targets/hip/README.md is its contract.
+namespace fmha::hip_target::nvidia {
+
+extern __shared__ __align__(16) char lds[]; // NOLINT: dynamic shared memory has no other spelling
+
+template <class T, int count>
+struct RegisterArray {
+    T value[count];
+    FMHA_DEVICE T& at(int, int r) { return value[r]; }
+    FMHA_DEVICE const T& at(int, int r) const { return value[r]; }
+};
+
+template <int block_threads>
+class Machine {
+  public:
+    template <class T, int count>
+    using Registers = RegisterArray<T, count>;
+    static constexpr bool has_async_copy = true, has_load_matrix = true;
+
+    FMHA_DEVICE static constexpr int threads() { return block_threads; }
+    FMHA_DEVICE static constexpr int wave_size() { return 32; }
+
+    template <class F>
+    FMHA_DEVICE void each(F f) const {
+        f(static_cast<int>(threadIdx.x));
+    }
+
+    template <class Acc, class A, class B>
+    FMHA_DEVICE void mma(MatrixInstruction name, Acc& c, int c0, const A& a, int a0, const B& b,
+                         int b0) const {
+        float &d0 = c.value[c0], &d1 = c.value[c0 + 1], &d2 = c.value[c0 + 2], &d3 = c.value[c0 + 3];
+        const std::uint32_t* const x = a.value + a0;
+        const std::uint32_t* const y = b.value + b0;
+        switch (name) {
+        case MatrixInstruction::mma_16x8x16_f16:
+            asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+            break;
+        case MatrixInstruction::mma_16x8x16_bf16:
+            asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+            break;
+        case MatrixInstruction::mma_16x8x8_f16:
+            asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(y[0]));
+            break;
+        case MatrixInstruction::mma_16x8x8_bf16:
+            asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(y[0]));
+            break;
+        case MatrixInstruction::mma_16x8x8_tf32:
+            asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+            break;
+        default:
+            __trap(); // the plan gives this unit its own instructions only
+        }
+    }
+
+    template <class T, int count>
+    FMHA_DEVICE void exchange(RegisterArray<T, count>& out, const RegisterArray<T, count>& in,
+                              int lane_mask) const {
+        FMHA_UNROLL
+        for (int r = 0; r < count; ++r) out.value[r] = __shfl_xor_sync(0xFFFFFFFFU, in.value[r], lane_mask);
+    }
+
+    template <int count>
+    FMHA_DEVICE void lds_write(int, int address, const std::uint32_t* words) const {
+        if constexpr (count == 4)
+            *reinterpret_cast<uint4*>(lds + address) = make_uint4(words[0], words[1], words[2], words[3]);
+        else if constexpr (count == 2)
+            *reinterpret_cast<uint2*>(lds + address) = make_uint2(words[0], words[1]);
+        else
+            *reinterpret_cast<std::uint32_t*>(lds + address) = words[0];
+    }
+    template <int count>
+    FMHA_DEVICE void lds_read(int, int address, std::uint32_t* words) const {
+        if constexpr (count == 4) {
+            const uint4 read = *reinterpret_cast<const uint4*>(lds + address);
+            words[0] = read.x;
+            words[1] = read.y;
+            words[2] = read.z;
+            words[3] = read.w;
+        } else if constexpr (count == 2) {
+            const uint2 read = *reinterpret_cast<const uint2*>(lds + address);
+            words[0] = read.x;
+            words[1] = read.y;
+        } else {
+            words[0] = *reinterpret_cast<const std::uint32_t*>(lds + address);
+        }
+    }
+    FMHA_DEVICE std::uint32_t lds_read_byte(int, int address) const {
+        return *reinterpret_cast<const std::uint8_t*>(lds + address);
+    }
+
+    template <int count, class Address>
+    FMHA_DEVICE void load_matrix(RegisterArray<std::uint32_t, count>& out, int r0, Address address,
+                                 bool transposed) const {
+        const std::uint32_t from = shared(address(static_cast<int>(threadIdx.x)));
+        std::uint32_t* const to = out.value + r0;
+        if (transposed)
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(from)
+                         : "memory");
+        else
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(from)
+                         : "memory");
+    }
+
+    FMHA_DEVICE void barrier() const { __syncthreads(); }
+    FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
+
+    FMHA_DEVICE void copy_async(int, int address, const void* from, int bytes) const {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(address)), "l"(from),
+                     "r"(bytes)
+                     : "memory");
+    }
+    FMHA_DEVICE void commit_copies() const { asm volatile("cp.async.commit_group;" ::: "memory"); }
+    FMHA_DEVICE void wait_copies(int groups) const {
+        if (groups == 0)
+            asm volatile("cp.async.wait_group 0;" ::: "memory");
+        else
+            asm volatile("cp.async.wait_group 1;" ::: "memory");
+    }
+
+    FMHA_DEVICE float exp2(float x) const {
+        float y;
+        asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+        return y;
+    }
+    FMHA_DEVICE float log(float x) const { return __log2f(x) * 0.693147180559945309F; }
+
+    FMHA_DEVICE std::uint32_t pack(const float* x, ElementType type) const {
+        std::uint32_t word;
+        if (type == ElementType::fp16)
+            asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(x[1]), "f"(x[0]));
+        else if (type == ElementType::bf16)
+            asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(x[1]), "f"(x[0]));
+        else if (type == ElementType::fp32)
+            word = std::bit_cast<std::uint32_t>(x[0]);
+        else
+            word = kernels::encode(x[0], type) | kernels::encode(x[1], type) << 8U |
+                   kernels::encode(x[2], type) << 16U | kernels::encode(x[3], type) << 24U;
+        return word;
+    }
+    FMHA_DEVICE std::uint32_t round_operand(std::uint32_t word) const {
+        std::uint32_t out;
+        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(std::bit_cast<float>(word)));
+        return out;
+    }
+
+  private:
+    FMHA_DEVICE static std::uint32_t shared(int address) {
+        return static_cast<std::uint32_t>(__cvta_generic_to_shared(lds)) +
+               static_cast<std::uint32_t>(address);
+    }
+};
+
+} // namespace fmha::hip_target::nvidia

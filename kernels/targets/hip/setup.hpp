@@ -1,0 +1,51 @@
+#pragma once
+
+#include "kernels/targets/hip/block_plan.hpp"
+
+#include <utility>
+
+namespace fmha::hip_target {
+
+#if defined(__HIP__) || defined(__CUDACC__)
+// Constants in device memory, because a reference to a host constant means nothing there. Loads from them fold away.
+template <class Kernel>
+__attribute__((device)) constexpr KernelConfig config_constant = Kernel::config();
+template <class Kernel>
+__attribute__((device)) constexpr BlockPlan plan_constant = plan_of(Kernel::config());
+
+/// The configuration of a block as a constant. `Kernel::config()` is a constant expression.
+template <class Kernel>
+struct Constant {
+    FMHA_DEVICE static const KernelConfig& cfg() { return config_constant<Kernel>; }
+    FMHA_DEVICE static const BlockPlan& plan() { return plan_constant<Kernel>; }
+    template <class Machine, class T, auto Count>
+    FMHA_DEVICE static auto registers(const Machine&) {
+        constexpr int count = plan_of(Kernel::config()).*Count;
+        return typename Machine::template Registers<T, count>{};
+    }
+};
+#endif
+
+/// The same as values, for a machine that learns them at run time.
+class RunTime {
+  public:
+    explicit RunTime(const KernelConfig& config) : config_(config), plan_(plan_of(config)) {}
+
+    const KernelConfig& cfg() const { return config_; }
+    const BlockPlan& plan() const { return plan_; }
+    template <class Machine, class T, auto Count>
+    auto registers(const Machine& machine) const {
+        return typename Machine::template Registers<T>(machine.threads(), plan_.*Count);
+    }
+
+  private:
+    KernelConfig config_;
+    BlockPlan plan_;
+};
+
+/// The type of `Count` registers of T a thread.
+template <class Machine, class Setup, class T, auto Count>
+using RegistersOf = decltype(std::declval<const Setup&>().template registers<Machine, T, Count>(
+    std::declval<const Machine&>()));
+
+} // namespace fmha::hip_target

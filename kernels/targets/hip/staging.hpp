@@ -1,0 +1,233 @@
+#pragma once
+
+#include "kernels/programs/decisions.hpp"
+#include "kernels/targets/hip/line_view.hpp"
+#include "kernels/targets/hip/setup.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// The query tile of a block.
+template <class Fragments>
+struct QueryTile {
+    Fragments fragments; ///< QueryPlace::registers
+    LineView memory;     ///< QueryPlace::memory
+    std::int64_t row0 = 0;
+};
+
+/// What `load_transposed` and `load` deliver for the second operand: a place in LDS.
+struct KeyStep {
+    std::int32_t address = 0; ///< of the stage
+    std::int32_t column0 = 0; ///< first element of the step in a line
+};
+struct ValueStep {
+    std::int32_t address = 0;
+    std::int32_t key0 = 0; ///< first key of the step in the stage
+};
+
+/// The block context's way from global memory to LDS. Tiles are copied line by line in units of 16 bytes, a
+/// unit a thread.
+template <class Machine, class Setup>
+class Staging : public kernels::Decisions {
+  public:
+    FMHA_DEVICE Staging(Machine& machine, const Setup& setup) : machine_(machine), setup_(setup) {}
+
+    FMHA_DEVICE decltype(auto) cfg() const { return setup_.cfg(); }
+    FMHA_DEVICE decltype(auto) plan() const { return setup_.plan(); }
+
+    FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) { stage_ ^= 1; }
+
+    FMHA_DEVICE KeyStep key() const { return {}; }
+    FMHA_DEVICE ValueStep value() const { return {}; }
+
+    FMHA_DEVICE void prefetch(const KeyStep&, const kernels::Matrix& matrix, std::int64_t key0,
+                              std::int64_t col0) {
+        if (!plan().async) return;
+        copy_lines(plan().key, key_stage(stage_ ^ 1), LineView::of(matrix, plan().type_k), key0, col0,
+                   cfg().algorithm.tile.n0, cfg().algorithm.tile.k0max, plan().type_k);
+    }
+    FMHA_DEVICE void prefetch(const ValueStep&, const kernels::Matrix& matrix, std::int64_t key0,
+                              std::int64_t channel0) {
+        if (!plan().async) return;
+        copy_values(matrix, value_stage(stage_), key0, channel0, cfg().algorithm.tile.n0);
+    }
+    FMHA_DEVICE void commit() {
+        if constexpr (Machine::has_async_copy)
+            if (plan().async) machine_.commit_copies();
+    }
+    FMHA_DEVICE void wait(int groups) {
+        if constexpr (Machine::has_async_copy)
+            if (plan().async) {
+                machine_.wait_copies(groups);
+                machine_.barrier();
+            }
+    }
+
+    FMHA_DEVICE void load_transposed(KeyStep& key, const kernels::Matrix& matrix, std::int64_t key0,
+                                     std::int64_t col0) {
+        const Tile& tile = cfg().algorithm.tile;
+        if (plan().async) {
+            key = {key_stage(stage_), static_cast<std::int32_t>(col0)};
+            return;
+        }
+        key = {key_stage(next_buffer()), 0};
+        copy_lines(plan().key, key.address, LineView::of(matrix, plan().type_k), key0, col0, tile.n0, tile.k0,
+                   plan().type_k);
+        machine_.barrier();
+    }
+    FMHA_DEVICE void load(ValueStep& value, const kernels::Matrix& matrix, std::int64_t key0,
+                          std::int64_t channel0) {
+        const Tile& tile = cfg().algorithm.tile;
+        if (plan().async) {
+            value = {value_stage(stage_), static_cast<std::int32_t>(key0 % tile.n0)};
+            return;
+        }
+        value = {value_stage(next_buffer()), 0};
+        copy_values(matrix, value.address, key0, channel0, tile.k1);
+        machine_.barrier();
+    }
+
+  protected:
+    Machine& machine_; // NOLINT(*-non-private-member-variables-in-classes,*-avoid-const-or-ref-data-members)
+    Setup setup_;      // NOLINT(*-non-private-member-variables-in-classes)
+
+    template <class T, auto Count>
+    FMHA_DEVICE auto registers() const {
+        return setup_.template registers<Machine, T, Count>(machine_);
+    }
+
+    /// Copies `lines` lines of `elements` elements each to `address`; through registers where the tile cannot be
+    /// copied in units of 16 bytes.
+    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, std::int64_t line0,
+                                std::int64_t element0, int lines, int elements, ElementType type) {
+        const int unit = 128 / element_bits(type), per_line = elements / unit, total = lines * per_line;
+        const bool in_flight = plan().async && from.aligned;
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
+                const int index = thread + i * plan().threads;
+                if (total % plan().threads != 0 && index >= total) continue;
+                const int line = index / per_line, element = index % per_line * unit;
+                const int to = address + line * image.line_bytes + index % per_line * 16;
+                if (in_flight) {
+                    if constexpr (Machine::has_async_copy) {
+                        const int present = from.existing(line0 + line, element0 + element, unit);
+                        machine_.copy_async(
+                            thread, to, present > 0 ? from.at(line0 + line, element0 + element) : from.data,
+                            present * from.element_size);
+                    }
+                } else {
+                    const auto words = from.template read<4>(line0 + line, element0 + element);
+                    machine_.template lds_write<4>(thread, to, words.word);
+                }
+            }
+        });
+    }
+
+    /// Copies `keys` keys of V with all channels of the block into the layout that the plan asks for.
+    FMHA_DEVICE void copy_values(const kernels::Matrix& matrix, int address, std::int64_t key0,
+                                 std::int64_t channel0, int keys) {
+        const ElementType type = plan().type_v;
+        const int channels = cfg().algorithm.tile.n1;
+        if (cfg().signature.v_layout == VLayout::column) {
+            const LineView from = LineView::of(matrix, type, true);
+            if (plan().place_run() * from.element_size >= 16)
+                copy_lines(plan().value, address, from, channel0, key0, channels, keys, type);
+            else
+                scatter_lines(address, from, channel0, key0, channels, keys);
+            return;
+        }
+        const LineView from = LineView::of(matrix, type);
+        if (plan().value_by_channel)
+            transpose_lines(address, from, key0, channel0, keys, channels);
+        else
+            copy_lines(plan().value, address, from, key0, channel0, keys, channels, type);
+    }
+
+  private:
+    int stage_ = 1; ///< of the key tile that is being worked on; `visit` turns to the next
+    int buffer_ = 0;
+
+    FMHA_DEVICE int key_stage(int stage) const { return plan().key.offset + stage * plan().key_stage; }
+    FMHA_DEVICE int value_stage(int stage) const { return plan().value.offset + stage * plan().value_stage; }
+
+    /// The buffer for the next step. With two, the barrier after the copy into the other one has already seen
+    /// every wave leave this one; with one, that takes a barrier of its own.
+    FMHA_DEVICE int next_buffer() {
+        if (plan().key_stage == 0) {
+            machine_.barrier();
+            return 0;
+        }
+        return buffer_ ^= 1;
+    }
+
+    /// V stored by channel: a unit of consecutive keys goes to several places in its line.
+    FMHA_DEVICE void scatter_lines(int address, const LineView& from, std::int64_t line0,
+                                   std::int64_t element0, int lines, int elements) {
+        const int unit = 16 / from.element_size, per_line = elements / unit, total = lines * per_line;
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
+                const int index = thread + i * plan().threads;
+                if (total % plan().threads != 0 && index >= total) continue;
+                const int line = index / per_line, key = index % per_line * unit;
+                const auto words = from.template read<4>(line0 + line, element0 + key);
+                const int to = address + line * plan().value.line_bytes;
+                FMHA_UNROLL
+                for (int w = 0; w < 4; w += patch_words())
+                    write_patch(thread,
+                                to + plan().place_of_key(key + w * 4 / from.element_size) * from.element_size,
+                                words.word + w);
+            }
+        });
+    }
+
+    /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers.
+    FMHA_DEVICE void transpose_lines(int address, const LineView& from, std::int64_t key0,
+                                     std::int64_t channel0, int keys, int channels) {
+        const int unit = 16 / from.element_size, per_line = channels / unit, total = keys / 4 * per_line;
+        const unsigned bits = 8U * static_cast<unsigned>(from.element_size), mask = (1U << (bits % 32U)) - 1U;
+        machine_.each([&](int thread) {
+            FMHA_UNROLL
+            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
+                const int index = thread + i * plan().threads;
+                if (total % plan().threads != 0 && index >= total) continue;
+                const int key = index / per_line * 4, channel = index % per_line * unit;
+                Words<4> line[4];
+                FMHA_UNROLL
+                for (int k = 0; k < 4; ++k)
+                    line[k] = from.template read<4>(key0 + key + k, channel0 + channel);
+                const int to = address + channel * plan().value.line_bytes +
+                               plan().place_of_key(key) * from.element_size;
+                FMHA_UNROLL
+                for (int c = 0; c < unit; ++c) {
+                    const unsigned shift = static_cast<unsigned>(c) * bits % 32U;
+                    const int word = c * from.element_size / 4;
+                    const auto element = [&](int k) { return line[k].word[word] >> shift & mask; };
+                    std::uint32_t patch[2] = {};
+                    if (from.element_size == 1) {
+                        patch[0] = element(0) | element(1) << 8U | element(2) << 16U | element(3) << 24U;
+                    } else {
+                        patch[0] = element(0) | element(1) << 16U;
+                        patch[1] = element(2) | element(3) << 16U;
+                    }
+                    write_patch(thread, to + c * plan().value.line_bytes, patch);
+                }
+            }
+        });
+    }
+
+    /// Words of four elements of V.
+    FMHA_DEVICE int patch_words() const { return element_bits(plan().type_v) / 8; }
+    FMHA_DEVICE void write_patch(int thread, int address, const std::uint32_t* words) {
+        if (patch_words() == 1)
+            machine_.template lds_write<1>(thread, address, words);
+        else if (patch_words() == 2)
+            machine_.template lds_write<2>(thread, address, words);
+        else
+            machine_.template lds_write<4>(thread, address, words);
+    }
+};
+
+} // namespace fmha::hip_target
