@@ -11,5 +11,6 @@ std::unique_ptr<Command> make_plan_command();
 std::unique_ptr<Command> make_verify_command();
 std::unique_ptr<Command> make_reference_command();
 std::unique_ptr<Command> make_check_command();
+std::unique_ptr<Command> make_generate_command();
 
 } // namespace fmha::cli

@@ -1,0 +1,79 @@
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/kernel_request.hpp"
+#include "kernels/generator/source.hpp"
+#include "kernels/generator/write.hpp"
+
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha::cli {
+namespace {
+
+class GenerateCommand final : public Command {
+  public:
+    std::string_view name() const override { return "generate"; }
+    std::string_view summary() const override {
+        return "Write the HIP sources of kernels and a build for Ninja";
+    }
+    std::string_view example() const override {
+        return "fmha generate --arch gfx942 --tier smoke --out kernels-gfx942\n"
+               "  fmha generate --arch gfx950 --where \"c.hdim_q == 128 and c.data_type == 'bf16'\"";
+    }
+
+    void declare(OptionSet& options) override {
+        request_.declare(options);
+        options.option("--out", out_, "Folder that receives src/ and build.ninja");
+        options.option("--per-file", per_file_, "Kernels a translation unit");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+
+    int run(const Streams& streams) override {
+        if (per_file_ < 1 || per_file_ > 1000)
+            throw InputError(fmt::format("--per-file {}: allowed: 1 to 1000", per_file_));
+        const auto archs = arch::ArchSet::built_in();
+        const generator::Selection selection = request_.select(archs);
+        const auto units = generator::units_of(selection.kernels, static_cast<std::size_t>(per_file_));
+        generator::claim_folder(out_);
+        generator::write_sources(units, out_);
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", to_json(units, selection).dump(1));
+        else
+            print(units, selection, streams);
+        return selection.kernels.empty() ? check_failed : all_well;
+    }
+
+  private:
+    static nlohmann::ordered_json to_json(const std::vector<generator::Unit>& units,
+                                          const generator::Selection& selection) {
+        auto sources = nlohmann::ordered_json::array(), declined = nlohmann::ordered_json::array();
+        for (const generator::Unit& unit : units) {
+            auto names = nlohmann::ordered_json::array();
+            for (const auto& kernel : unit.kernels) names.push_back(kernel.name);
+            sources.push_back({{"file", generator::source_file(unit)}, {"kernels", std::move(names)}});
+        }
+        for (const auto& kernel : selection.declined)
+            declined.push_back({{"name", kernel.kernel.name}, {"reason", kernel.reason}});
+        return {{"sources", std::move(sources)}, {"declined", std::move(declined)}};
+    }
+
+    void print(const std::vector<generator::Unit>& units, const generator::Selection& selection,
+               const Streams& streams) const {
+        for (const auto& kernel : selection.declined)
+            fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
+        fmt::print(streams.out, "{} kernels in {} sources under {}, {} declined\n", selection.kernels.size(),
+                   units.size(), out_, selection.declined.size());
+    }
+
+    KernelRequest request_;
+    std::string out_ = "fmha-kernels", format_ = "text";
+    std::int64_t per_file_ = 1;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_generate_command() {
+    return std::make_unique<GenerateCommand>();
+}
+
+} // namespace fmha::cli

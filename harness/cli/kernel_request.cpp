@@ -1,0 +1,144 @@
+#include "harness/cli/kernel_request.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/strict_json.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cli/cases_root.hpp"
+#include "harness/cli/catalog_options.hpp"
+#include "harness/run/planned_kernels.hpp"
+#include "kernels/catalog/catalog.hpp"
+#include "kernels/catalog/glob.hpp"
+#include "kernels/catalog/query/row_filter.hpp"
+#include "kernels/generator/sample.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::cli {
+namespace {
+
+std::string house_name(const KernelConfig& config) {
+    return catalog::name_of(catalog::RuleSet::house, config);
+}
+
+void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view option,
+                     std::string_view value) {
+    if (kernels.empty()) throw InputError(fmt::format("{} {}: no kernel is left", option, value));
+}
+
+} // namespace
+
+void KernelRequest::declare(OptionSet& options) {
+    options.list("--arch", archs_, "Architectures (default gfx950)");
+    options.list("--family", families_,
+                 "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd)");
+    options.option("--where", where_,
+                   "Only kernels for which this SQL expression over the catalogue, aliased c, holds");
+    options.option("--kernel", glob_, "Only kernels whose name matches this glob");
+    options.option("--tier", tier_,
+                   "Only kernels that are planned for a case of this tier: smoke, full or nightly");
+    options.option("--cases-root", cases_root_,
+                   "Folder of the case files for --tier (default: cases here, else the source tree's)");
+    options.list("--config", configs_,
+                 "JSON files with one kernel configuration each, instead of a selection of the catalogue");
+    options.flag("--covering", covering_,
+                 "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
+                 "of features");
+    options.option("--sample", sample_, "The first so many kernels of that sample, those that cover most");
+}
+
+generator::Selection KernelRequest::select(const arch::ArchSet& archs) const {
+    if (configs_.empty()) return generator::select(sampled(from_catalogue(archs)));
+    for (const auto& [given, option] : {std::pair{!archs_.empty(), "--arch"},
+                                        {!families_.empty(), "--family"},
+                                        {!where_.empty(), "--where"},
+                                        {!glob_.empty(), "--kernel"},
+                                        {!tier_.empty(), "--tier"},
+                                        {covering_, "--covering"},
+                                        {sample_.has_value(), "--sample"}})
+        if (given) throw InputError(fmt::format("--config and {} exclude one another", option));
+    return generator::select(from_files(archs));
+}
+
+std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) const {
+    std::vector<KernelConfig> kernels;
+    for (const std::string& file : configs_) {
+        const auto config =
+            fields_from_json<KernelConfig>(parse_strict_json(read_file("--config", file), file), file);
+        if (const auto rule = generator::forbidden(archs, config))
+            throw InputError(fmt::format("{}: refused by {}: {}", file, rule->id, rule->message));
+        kernels.push_back(config);
+    }
+    return kernels;
+}
+
+std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) const {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.families =
+        families_.empty() ? catalog::FamilySet::of(KernelFamily::fwd) : parse_families(families_);
+    std::vector<KernelConfig> kernels;
+    for (const ArchName& arch :
+         parse_archs(archs, archs_.empty() ? std::vector<std::string>{"gfx950"} : archs_)) {
+        request.targets = {arch};
+        const auto of_arch = catalog::list(archs, request);
+        kernels.insert(kernels.end(), of_arch.begin(), of_arch.end());
+    }
+    if (!where_.empty()) keep_where(kernels);
+    if (!glob_.empty()) keep_named(kernels);
+    if (!tier_.empty()) keep_planned(kernels);
+    return kernels;
+}
+
+void KernelRequest::keep_where(std::vector<KernelConfig>& kernels) const {
+    catalog::RowFilter filter(where_, [](const KernelConfig& config, std::string& name) {
+        catalog::append_name(catalog::RuleSet::house, config, name);
+    });
+    std::vector<KernelConfig> kept;
+    filter.select(kernels, [&](std::size_t hit) { kept.push_back(kernels[hit]); });
+    refuse_if_empty(kept, "--where", where_);
+    kernels = std::move(kept);
+}
+
+void KernelRequest::keep_named(std::vector<KernelConfig>& kernels) const {
+    std::erase_if(
+        kernels, [&](const KernelConfig& config) { return !catalog::glob_match(glob_, house_name(config)); });
+    refuse_if_empty(kernels, "--kernel", glob_);
+}
+
+void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
+    harness::LoadOptions load{.root = cases_root(cases_root_)};
+    const auto tier = parse_enum<harness::Tier>(tier_);
+    if (!tier)
+        throw InputError(
+            fmt::format("--tier {}: not known; allowed: {}", tier_, allowed_names<harness::Tier>()));
+    load.tier = *tier;
+    const auto cases = harness::load_cases({}, load);
+    std::vector<KernelConfig> kept;
+    for (auto begin = kernels.begin(); begin != kernels.end();) {
+        const auto end = std::find_if(begin, kernels.end(),
+                                      [&](const KernelConfig& c) { return !(c.arch == begin->arch); });
+        const auto planned =
+            harness::planned_kernels({begin, end}, cases, begin->arch.str(), generator::declined);
+        kept.insert(kept.end(), planned.begin(), planned.end());
+        begin = end;
+    }
+    refuse_if_empty(kept, "--tier", tier_);
+    kernels = std::move(kept);
+}
+
+std::vector<KernelConfig> KernelRequest::sampled(std::vector<KernelConfig> kernels) const {
+    if (!covering_ && !sample_) return kernels;
+    if (sample_ && *sample_ == 0) throw InputError("--sample 0: allowed: 1 or more");
+    std::vector<KernelConfig> kept;
+    // Kernels that are declined cover nothing.
+    std::erase_if(kernels,
+                  [](const KernelConfig& config) { return generator::declined(config).has_value(); });
+    std::optional<std::size_t> limit;
+    if (sample_) limit = *sample_;
+    for (const std::size_t index : generator::covering_sample(kernels, limit)) kept.push_back(kernels[index]);
+    return kept;
+}
+
+} // namespace fmha::cli

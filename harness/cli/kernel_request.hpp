@@ -1,0 +1,38 @@
+#pragma once
+
+#include "harness/cli/options.hpp"
+#include "kernels/arch/arch.hpp"
+#include "kernels/generator/selection.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::cli {
+
+/// The kernels that a command is asked to generate, as its options say.
+class KernelRequest {
+  public:
+    void declare(OptionSet& options);
+
+    /// The kernels of the working list that the options leave, or that of --config. Throws InputError for options that
+    /// contradict one another, for a list that becomes empty, and for a configuration that a rule forbids, with the id
+    /// of the rule.
+    generator::Selection select(const arch::ArchSet& archs) const;
+
+  private:
+    std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
+    std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs) const;
+    void keep_where(std::vector<KernelConfig>& kernels) const;
+    void keep_named(std::vector<KernelConfig>& kernels) const;
+    void keep_planned(std::vector<KernelConfig>& kernels) const;
+    std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
+
+    std::vector<std::string> archs_, families_, configs_;
+    std::string where_, glob_, tier_, cases_root_;
+    std::optional<std::uint64_t> sample_;
+    bool covering_ = false;
+};
+
+} // namespace fmha::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "dispatcher/types/kernel_config.hpp"
+#include "harness/cases/case.hpp"
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// Those of `kernels`, in their order, that the dispatcher plans for one of `cases` on `arch`. A case whose kernel
+/// `declined` turns away is planned once more without the kernels that it turns away. Cases that the specification
+/// rejects and cases that no kernel takes ask for none.
+std::vector<KernelConfig>
+planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> cases,
+                const std::string& arch,
+                const std::function<std::optional<std::string>(const KernelConfig&)>& declined);
+
+} // namespace fmha::harness
