@@ -78,14 +78,13 @@ FMHA_KERNEL math(float* p) {
 FMHA_KERNEL lds(std::uint32_t* p) {
     Machine machine;
     machine.each([&](int t) {
-        const auto at = static_cast<std::uint32_t>(t);
-        machine.lds_write<4>(t, at * 16, p + t * 4);
-        machine.lds_write<2>(t, 2048 + at * 8, p + 1024 + t * 2);
-        machine.lds_write<1>(t, 3072 + at * 4, p + 2048 + t);
+        machine.lds_write<4>(t, t * 16, p + t * 4);
+        machine.lds_write<2>(t, 2048 + t * 8, p + 1024 + t * 2);
+        machine.lds_write<1>(t, 3072 + t * 4, p + 2048 + t);
     });
     machine.barrier();
     machine.each([&](int t) {
-        const auto at = static_cast<std::uint32_t>(t ^ 127);
+        const int at = t ^ 127;
         std::uint32_t words[4];
         machine.lds_read<4>(t, at * 16, words);
         for (int i = 0; i < 4; ++i) p[t * 4 + i] = words[i];

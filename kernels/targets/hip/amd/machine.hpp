@@ -48,7 +48,7 @@ class Machine {
     }
 
     template <int n>
-    __attribute__((device, always_inline)) void lds_write(int, std::uint32_t address,
+    __attribute__((device, always_inline)) void lds_write(int, int address,
                                                           const std::uint32_t* words) const {
         Vector<std::uint32_t, n> value;
 #pragma unroll
@@ -57,14 +57,13 @@ class Machine {
     }
 
     template <int n>
-    __attribute__((device, always_inline)) void lds_read(int, std::uint32_t address,
-                                                         std::uint32_t* words) const {
+    __attribute__((device, always_inline)) void lds_read(int, int address, std::uint32_t* words) const {
         const auto value = *reinterpret_cast<Lds<const Vector<std::uint32_t, n>>>(image() + address);
 #pragma unroll
         for (int i = 0; i < n; ++i) words[i] = value[i];
     }
 
-    __attribute__((device, always_inline)) std::uint32_t lds_read_byte(int, std::uint32_t address) const {
+    __attribute__((device, always_inline)) std::uint32_t lds_read_byte(int, int address) const {
         return image()[address];
     }
 
