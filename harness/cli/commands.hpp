@@ -12,5 +12,6 @@ std::unique_ptr<Command> make_verify_command();
 std::unique_ptr<Command> make_reference_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_generate_command();
+std::unique_ptr<Command> make_build_command();
 
 } // namespace fmha::cli

@@ -1,7 +1,7 @@
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
-#include "kernels/generator/source.hpp"
 #include "kernels/generator/write.hpp"
 
 #include <fmt/ostream.h>
@@ -23,19 +23,23 @@ class GenerateCommand final : public Command {
 
     void declare(OptionSet& options) override {
         request_.declare(options);
-        options.option("--out", out_, "Folder that receives src/ and build.ninja");
-        options.option("--per-file", per_file_, "Kernels a translation unit");
+        compile_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 
     int run(const Streams& streams) override {
-        if (per_file_ < 1 || per_file_ > 1000)
-            throw InputError(fmt::format("--per-file {}: allowed: 1 to 1000", per_file_));
         const auto archs = arch::ArchSet::built_in();
         const generator::Selection selection = request_.select(archs);
-        const auto units = generator::units_of(selection.kernels, static_cast<std::size_t>(per_file_));
-        generator::claim_folder(out_);
-        generator::write_sources(units, out_);
+        const auto build = compile_.build();
+        const auto units = generator::units_for_build(selection.kernels, build.per_file);
+        generator::claim_folder(build.folder);
+        generator::write_sources(units, build.folder);
+        try {
+            generator::write_build(units, compile_.tools(archs, selection), build.folder);
+        } catch (const InputError& error) {
+            // Sources can be read without a compiler.
+            fmt::print(streams.err, "fmha generate: no build.ninja: {}\n", error.what());
+        }
         if (format_ == "json")
             fmt::print(streams.out, "{}\n", to_json(units, selection).dump(1));
         else
@@ -62,12 +66,12 @@ class GenerateCommand final : public Command {
         for (const auto& kernel : selection.declined)
             fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
         fmt::print(streams.out, "{} kernels in {} sources under {}, {} declined\n", selection.kernels.size(),
-                   units.size(), out_, selection.declined.size());
+                   units.size(), compile_.out(), selection.declined.size());
     }
 
     KernelRequest request_;
-    std::string out_ = "fmha-kernels", format_ = "text";
-    std::int64_t per_file_ = 1;
+    CompileOptions compile_;
+    std::string format_ = "text";
 };
 
 } // namespace

@@ -1,0 +1,129 @@
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/build_options.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/kernel_request.hpp"
+#include "harness/run/interrupt.hpp"
+#include "kernels/generator/cache.hpp"
+
+#include <fmt/ostream.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha::cli {
+namespace {
+
+class BuildCommand final : public Command {
+  public:
+    std::string_view name() const override { return "build"; }
+    std::string_view summary() const override { return "Compile kernels for GPUs, and audit what they use"; }
+    std::string_view example() const override {
+        return "fmha build --arch gfx942 --tier smoke --out kernels-gfx942\n"
+               "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1201 --covering --audit";
+    }
+
+    void declare(OptionSet& options) override {
+        request_.declare(options);
+        compile_.declare(options);
+        options.option("--jobs", jobs_, "Compilers at a time; 0: one for each hardware thread");
+        options.option(
+            "--cache", cache_,
+            "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
+        options.flag("--no-cache", no_cache_, "Neither read nor write that folder");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+
+    int run(const Streams& streams) override {
+        const auto archs = arch::ArchSet::built_in();
+        const generator::Selection selection = request_.select(archs);
+        const auto tools = compile_.tools(archs, selection);
+        const harness::InterruptWatch interrupt;
+        const auto result = generator::build(selection, tools, options(streams, interrupt));
+        if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
+        for (const std::string& warning : result.warnings)
+            fmt::print(streams.err, "fmha build: {}\n", warning);
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", to_json(selection, result).dump(1));
+        else
+            print(selection, result, streams);
+        return result.failed.empty() && !result.interrupted && built(result) > 0 ? all_well : check_failed;
+    }
+
+  private:
+    generator::BuildOptions options(const Streams& streams, const harness::InterruptWatch& interrupt) const {
+        if (jobs_ < 0 || jobs_ > 4096) throw InputError(fmt::format("--jobs {}: allowed: 0 to 4096", jobs_));
+        if (no_cache_ && !cache_.empty()) throw InputError("--cache and --no-cache exclude one another");
+        generator::BuildOptions options = compile_.build();
+        options.jobs = static_cast<int>(jobs_);
+        if (!no_cache_)
+            options.cache =
+                cache_.empty() ? generator::KernelCache::usual_folder() : std::filesystem::path(cache_);
+        options.stop = [&interrupt] { return interrupt.requested(); };
+        if (streams.progress)
+            options.progress = [&streams](std::size_t done, std::size_t all, std::string_view what) {
+                constexpr std::size_t widest = 70;
+                fmt::print(streams.err, "\r\x1b[K[{}/{}] {}", done, all, what.substr(0, widest));
+                streams.err.flush();
+            };
+        return options;
+    }
+
+    static std::size_t built(const generator::BuildResult& result) {
+        return result.compiled + result.cached + result.present;
+    }
+
+    static double per_minute(const generator::BuildResult& result) {
+        constexpr double minute = 60.0;
+        return result.compile_seconds > 0.0
+                   ? minute * static_cast<double>(result.compiled) / result.compile_seconds
+                   : 0.0;
+    }
+
+    static nlohmann::ordered_json to_json(const generator::Selection& selection,
+                                          const generator::BuildResult& result) {
+        auto failed = nlohmann::ordered_json::array(), declined = nlohmann::ordered_json::array();
+        for (const auto& kernel : result.failed)
+            failed.push_back(
+                {{"name", kernel.kernel.name}, {"command", kernel.command}, {"errors", kernel.errors}});
+        for (const auto& kernel : selection.declined)
+            declined.push_back({{"name", kernel.kernel.name}, {"reason", kernel.reason}});
+        return {{"kernels", selection.kernels.size()},
+                {"compiled", result.compiled},
+                {"from_cache", result.cached},
+                {"up_to_date", result.present},
+                {"compile_seconds", result.compile_seconds},
+                {"kernels_per_minute", per_minute(result)},
+                {"interrupted", result.interrupted},
+                {"failed", std::move(failed)},
+                {"declined", std::move(declined)}};
+    }
+
+    void print(const generator::Selection& selection, const generator::BuildResult& result,
+               const Streams& streams) const {
+        for (const auto& kernel : selection.declined)
+            fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
+        for (const auto& kernel : result.failed)
+            fmt::print(streams.out, "FAILED {}\n  in {}: {}\n{}\n", kernel.kernel.name, compile_.out(),
+                       kernel.command, kernel.errors);
+        fmt::print(streams.out, "{} of {} kernels built: {} compiled", built(result),
+                   selection.kernels.size(), result.compiled);
+        if (result.compiled > 0)
+            fmt::print(streams.out, " in {:.1f} s ({:.0f} a minute)", result.compile_seconds,
+                       per_minute(result));
+        fmt::print(streams.out, ", {} from the cache, {} up to date; {} failed, {} declined\n", result.cached,
+                   result.present, result.failed.size(), selection.declined.size());
+        if (result.interrupted) fmt::print(streams.out, "interrupted; the same command continues\n");
+    }
+
+    KernelRequest request_;
+    CompileOptions compile_;
+    std::int64_t jobs_ = 0;
+    std::string cache_, format_ = "text";
+    bool no_cache_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_build_command() {
+    return std::make_unique<BuildCommand>();
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,40 @@
+#include "harness/cli/build_options.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/headers.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace fmha::cli {
+
+void CompileOptions::declare(OptionSet& options) {
+    options.option("--out", out_, "Folder for sources, code objects and manifest.json");
+    options.option("--root", root_,
+                   "Folder of the kernels' headers (default: FMHA_KERNEL_ROOT, else those of this program)");
+    options.option("--compiler", compiler_,
+                   "Compiler (default: the newest of the machine's that knows the architecture)");
+    options.option("--launcher", launcher_,
+                   "Put before the compiler, ccache or distcc (default: FMHA_COMPILER_LAUNCHER)");
+    options.option("--per-file", per_file_,
+                   "Kernels a translation unit; 0: what is quickest for the architecture's compiler");
+}
+
+generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs,
+                                            const generator::Selection& selection) const {
+    const char* launcher = std::getenv("FMHA_COMPILER_LAUNCHER");
+    return generator::find_tools(
+        archs, selection.kernels, generator::CompilerPlaces::of_environment(compiler_),
+        generator::kernel_root(root_), !launcher_.empty() || launcher == nullptr ? launcher_ : launcher);
+}
+
+generator::BuildOptions CompileOptions::build() const {
+    if (per_file_ < 0 || per_file_ > 1000)
+        throw InputError(fmt::format("--per-file {}: allowed: 0 to 1000", per_file_));
+    generator::BuildOptions options{.folder = out_};
+    if (per_file_ > 0) options.per_file = static_cast<std::size_t>(per_file_);
+    return options;
+}
+
+} // namespace fmha::cli

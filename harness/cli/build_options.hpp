@@ -1,0 +1,27 @@
+#pragma once
+
+#include "harness/cli/options.hpp"
+#include "kernels/generator/build.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace fmha::cli {
+
+/// The options by which `generate` and `build` say how kernels are compiled.
+class CompileOptions {
+  public:
+    void declare(OptionSet& options);
+
+    /// Compilers and headers for the kernels. Throws InputError when one is missing.
+    generator::BuildTools tools(const arch::ArchSet& archs, const generator::Selection& selection) const;
+    /// --out and --per-file.
+    generator::BuildOptions build() const;
+    const std::string& out() const { return out_; }
+
+  private:
+    std::string out_ = "fmha-kernels", root_, compiler_, launcher_;
+    std::int64_t per_file_ = 0;
+};
+
+} // namespace fmha::cli

@@ -1,0 +1,201 @@
+#include "kernels/generator/build.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/cache.hpp"
+#include "kernels/generator/headers.hpp"
+#include "kernels/generator/ninja.hpp"
+#include "kernels/generator/write.hpp"
+#include "system/files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace fmha::generator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+enum class State : std::uint8_t { wanted, built, failed };
+
+struct Progress {
+    PlannedUnit unit;
+    State state = State::wanted;
+    std::int64_t compile_ms = 0;
+};
+
+class Build {
+  public:
+    Build(const Selection& selection, const BuildTools& tools, const BuildOptions& options)
+        : selection_(selection), tools_(tools), options_(options) {
+        if (options.cache) cache_.emplace(*options.cache);
+    }
+
+    BuildResult run() {
+        claim_folder(options_.folder);
+        check_symbols(selection_.kernels);
+        std::vector<Unit> units = units_for_build(selection_.kernels, options_.per_file);
+        round(units);
+        // A kernel that does not compile must not take its neighbours with it.
+        if (!result_.interrupted && std::ranges::any_of(units_, [](const Progress& p) {
+                return p.state == State::failed && p.unit.unit.kernels.size() > 1;
+            })) {
+            units.clear();
+            for (const Progress& p : units_) {
+                const bool split = p.state == State::failed;
+                auto parts = units_of(p.unit.unit.kernels, split ? 1 : p.unit.unit.kernels.size());
+                std::ranges::move(parts, std::back_inserter(units));
+            }
+            round(units);
+        }
+        finish();
+        return std::move(result_);
+    }
+
+  private:
+    /// Brings `units` into the folder as far as possible.
+    void round(const std::vector<Unit>& units) {
+        write_sources(units, options_.folder);
+        const auto planned = write_build(units, tools_, options_.folder);
+        units_.clear();
+        for (const PlannedUnit& unit : planned) units_.push_back({unit});
+        const auto log = read_ninja_log(options_.folder);
+        std::vector<const PlannedUnit*> wanted;
+        for (Progress& p : units_) {
+            take_from_folder(p, log);
+            if (p.state != State::built) take_from_cache(p);
+            if (p.state != State::built) wanted.push_back(&p.unit);
+        }
+        if (!wanted.empty()) compile(wanted);
+    }
+
+    fs::path file(const std::string& name) const { return options_.folder / name; }
+    CompiledUnit files(const Progress& p) const {
+        return {file(p.unit.object), file(p.unit.log()), p.compile_ms};
+    }
+
+    /// Names carry the beginning of the key, and Ninja's log only knows what was finished.
+    void take_from_folder(Progress& p, const NinjaLog& log) {
+        const auto done = log.find(p.unit.object);
+        if (done == log.end() || !fs::exists(file(p.unit.object)) || !fs::exists(file(p.unit.log()))) return;
+        p.state = State::built;
+        p.compile_ms = done->second;
+        if (!counted_.contains(p.unit.object)) result_.present += p.unit.unit.kernels.size();
+        counted_.insert(p.unit.object);
+    }
+
+    void take_from_cache(Progress& p) {
+        if (!cache_) return;
+        const auto took = cache_->fetch(p.unit.key, files(p));
+        if (!took) return;
+        p.state = State::built;
+        p.compile_ms = *took;
+        if (!counted_.contains(p.unit.object)) result_.cached += p.unit.unit.kernels.size();
+        counted_.insert(p.unit.object);
+    }
+
+    void compile(const std::vector<const PlannedUnit*>& wanted) {
+        system::write_file(file("wanted.ninja"), ninja_selection(wanted));
+        const NinjaRun ran = run_ninja(options_.folder, "wanted.ninja", "wanted", options_.jobs,
+                                       options_.progress, options_.stop);
+        result_.compile_seconds += ran.seconds;
+        result_.interrupted = ran.interrupted;
+        // What is stored is found by the headers that were read before the compilers ran.
+        const bool same_headers = headers_digest(tools_.root) == tools_.headers;
+        if (!same_headers)
+            throw BuildError(fmt::format(
+                "the headers under {} changed while kernels were compiled; run again", tools_.root.string()));
+        const auto log = read_ninja_log(options_.folder);
+        std::size_t failures = 0;
+        for (Progress& p : units_) {
+            if (p.state == State::built) continue;
+            if (ran.failed.contains(p.unit.object)) {
+                p.state = State::failed;
+                ++failures;
+            } else if (const auto done = log.find(p.unit.object);
+                       done != log.end() && fs::exists(file(p.unit.object))) {
+                p.state = State::built;
+                p.compile_ms = done->second;
+                result_.compiled += p.unit.unit.kernels.size();
+                counted_.insert(p.unit.object);
+                keep(p);
+            }
+        }
+        if (ran.exit_code != 0 && failures == 0 && !ran.interrupted)
+            throw BuildError(fmt::format("ninja in {} ended with exit code {}:\n{}", options_.folder.string(),
+                                         ran.exit_code, ran.output));
+    }
+
+    void keep(const Progress& p) {
+        if (!cache_) return;
+        try {
+            cache_->store(p.unit.key, files(p));
+        } catch (const InputError& error) {
+            result_.warnings.push_back(
+                fmt::format("{}; compiled kernels are not kept for other builds", error.what()));
+            cache_.reset(); // said once
+        }
+    }
+
+    void finish() {
+        std::vector<std::string> kept;
+        Manifest& manifest = result_.manifest;
+        for (const Progress& p : units_) {
+            if (p.state != State::built) {
+                report(p);
+                continue;
+            }
+            const Compiler& compiler = tools_.compiler_of(p.unit.unit);
+            CodeObject object{
+                p.unit.object, p.unit.unit.kernels.front().config.arch, compiler.version, p.unit.key, {}};
+            for (const NamedKernel& kernel : p.unit.unit.kernels)
+                object.kernels.push_back({kernel.name, kernel.config, symbol_of(kernel.name), std::nullopt});
+            manifest.objects.push_back(std::move(object));
+            result_.units.push_back(p.unit);
+            result_.compile_ms.push_back(p.compile_ms);
+            for (const std::string& name : {p.unit.object, p.unit.log()})
+                kept.push_back(fs::path(name).filename().string());
+        }
+        for (const DeclinedKernel& declined : selection_.declined)
+            manifest.missing.push_back({declined.kernel.name, declined.kernel.config, declined.reason});
+        remove_others(options_.folder / "obj", kept);
+        write_manifest(manifest, options_.folder);
+    }
+
+    void report(const Progress& p) {
+        for (const NamedKernel& kernel : p.unit.unit.kernels)
+            result_.manifest.missing.push_back(
+                {kernel.name, kernel.config,
+                 p.state == State::failed ? "it did not compile" : "the build was interrupted before it"});
+        if (p.state != State::failed) return;
+        const std::string errors = system::read_file(file(p.unit.log()));
+        for (const NamedKernel& kernel : p.unit.unit.kernels)
+            result_.failed.push_back({kernel, command_line(p.unit, tools_), errors});
+    }
+
+    const Selection& selection_;
+    const BuildTools& tools_;
+    const BuildOptions& options_;
+    std::optional<KernelCache> cache_;
+    std::vector<Progress> units_;
+    std::unordered_set<std::string> counted_; ///< objects whose kernels are in one of the result's counts
+    BuildResult result_;
+};
+
+} // namespace
+
+BuildResult build(const Selection& selection, const BuildTools& tools, const BuildOptions& options) {
+    return Build(selection, tools, options).run();
+}
+
+std::vector<PlannedUnit> write_build(std::span<const Unit> units, const BuildTools& tools,
+                                     const fs::path& folder) {
+    auto planned = plan_units(units, tools);
+    system::update_file(folder / "build.ninja", ninja_file(planned, tools));
+    fs::create_directories(folder / "obj");
+    return planned;
+}
+
+} // namespace fmha::generator

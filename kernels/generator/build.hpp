@@ -1,0 +1,53 @@
+#pragma once
+
+#include "kernels/generator/build_plan.hpp"
+#include "kernels/generator/manifest.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::generator {
+
+struct BuildOptions {
+    std::filesystem::path folder; ///< claimed, see write.hpp
+    std::optional<std::filesystem::path> cache{};
+    int jobs = 0; ///< compilers at a time; 0: one for each hardware thread
+    std::optional<std::size_t> per_file{};
+    /// Told after each unit: how many units are done, of how many, and the last one's name.
+    std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
+    /// Asked now and then; true ends the build early. What is done by then is kept.
+    std::function<bool()> stop{};
+};
+
+struct FailedKernel {
+    NamedKernel kernel;
+    std::string command; ///< to be repeated in the output folder
+    std::string errors;  ///< everything that the compiler said
+};
+
+struct BuildResult {
+    Manifest manifest;                    ///< without resources
+    std::vector<PlannedUnit> units;       ///< those that are there, in the order of the manifest's objects
+    std::vector<std::int64_t> compile_ms; ///< of each of them
+    std::vector<FailedKernel> failed;
+    std::size_t compiled = 0, cached = 0,
+                present = 0;      ///< kernels: compiled now, from the cache, there already
+    double compile_seconds = 0.0; ///< wall time of the compilers
+    bool interrupted = false;
+    std::vector<std::string> warnings; ///< sentences about what did not matter enough to stop
+};
+
+/// Writes the sources and build.ninja of `selection` and runs Ninja on what neither the folder nor the cache has. A unit
+/// of several kernels that fails is compiled again kernel by kernel, so that only the broken ones are missing. Writes the
+/// manifest. Throws InputError (no Ninja, files) and BuildError when Ninja itself fails.
+BuildResult build(const Selection& selection, const BuildTools& tools, const BuildOptions& options);
+
+/// Writes build.ninja for units whose sources are in a claimed folder.
+std::vector<PlannedUnit> write_build(std::span<const Unit> units, const BuildTools& tools,
+                                     const std::filesystem::path& folder);
+
+} // namespace fmha::generator

@@ -1,0 +1,129 @@
+#include "kernels/generator/build_plan.hpp"
+
+#include "kernels/generator/headers.hpp"
+#include "kernels/generator/write.hpp"
+#include "system/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fmha::generator {
+namespace {
+
+/// For a shell, only where it needs quotes.
+std::string shell_word(std::string_view word) {
+    constexpr std::string_view plain =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+    std::string text(1, '\'');
+    for (const char c : word) {
+        if (c == '\'') text.append("'\\'");
+        text.push_back(c);
+        if (c == '\'') text.push_back('\'');
+    }
+    text.push_back('\'');
+    return text;
+}
+
+std::string without_dollars(std::string_view text) {
+    std::string escaped;
+    for (const char c : text) escaped.append(c == '$' ? 2 : 1, c);
+    return escaped;
+}
+
+/// Compiler, flags and include path, ready for a shell.
+std::string compile_prefix(const Compiler& compiler, std::string_view arch, const BuildTools& tools) {
+    const auto flags = compile_flags(compiler, arch);
+    std::vector<std::string> words;
+    if (!tools.launcher.empty()) words.push_back(tools.launcher);
+    words.push_back(shell_word(compiler.path.string()));
+    for (const std::string& flag : flags) words.push_back(shell_word(flag));
+    words.push_back("-I" + shell_word(tools.root.string()));
+    return fmt::format("{}", fmt::join(words, " "));
+}
+
+} // namespace
+
+const Compiler& BuildTools::compiler_of(const Unit& unit) const {
+    return compilers.at(unit.kernels.front().config.arch.str());
+}
+
+BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> kernels,
+                      const CompilerPlaces& places, const std::filesystem::path& root, std::string launcher) {
+    BuildTools tools{{}, root, headers_digest(root), std::move(launcher)};
+    for (const NamedKernel& kernel : kernels) {
+        const std::string arch = kernel.config.arch.str();
+        if (!tools.compilers.contains(arch))
+            tools.compilers.emplace(arch, find_compiler(archs.at(arch).hardware(), places));
+    }
+    return tools;
+}
+
+std::size_t default_per_file(const ArchName& arch) {
+    return arch.view().starts_with("sm_") ? 4 : 1;
+}
+
+std::vector<Unit> units_for_build(std::span<const NamedKernel> kernels, std::optional<std::size_t> per_file) {
+    std::vector<Unit> units;
+    for (auto begin = kernels.begin(); begin != kernels.end();) {
+        const ArchName arch = begin->config.arch;
+        const auto end = std::find_if(begin, kernels.end(),
+                                      [&](const NamedKernel& k) { return !(k.config.arch == arch); });
+        auto more = units_of({begin, end}, per_file.value_or(default_per_file(arch)));
+        std::ranges::move(more, std::back_inserter(units));
+        begin = end;
+    }
+    return units;
+}
+
+std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTools& tools) {
+    std::vector<PlannedUnit> planned;
+    planned.reserve(units.size());
+    for (const Unit& unit : units) {
+        const Compiler& compiler = tools.compiler_of(unit);
+        const std::string flags =
+            fmt::format("{}", fmt::join(compile_flags(compiler, unit.kernels.front().config.arch), " "));
+        PlannedUnit plan;
+        plan.unit = unit;
+        plan.source = source_file(unit);
+        plan.key = system::sha256(fmt::format("fmha kernel 1\n{}\n{}\n{}\n{}", compiler.identity, flags,
+                                              tools.headers, source_of(unit)));
+        constexpr std::size_t shown = 12;
+        plan.object =
+            fmt::format("obj/{}.{}.{}", unit.stem, plan.key.substr(0, shown), object_extension(compiler));
+        planned.push_back(std::move(plan));
+    }
+    return planned;
+}
+
+std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& tools) {
+    std::string text = "# Compiles the kernels under src/ into code objects under obj/.\n"
+                       "ninja_required_version = 1.8\n";
+    for (const auto& [arch, compiler] : tools.compilers)
+        // What the compiler says is kept beside the object, and shown when it fails.
+        text += fmt::format("\nrule {}\n"
+                            "  command = {} $in -o $out 2> $out.log || {{ cat $out.log >&2; false; }}\n"
+                            "  description = $out\n",
+                            arch, without_dollars(compile_prefix(compiler, arch, tools)));
+    text += "\n";
+    for (const PlannedUnit& unit : units)
+        text += fmt::format("build {}: {} {}\n", unit.object, unit.unit.kernels.front().config.arch.view(),
+                            unit.source);
+    return text;
+}
+
+std::string ninja_selection(std::span<const PlannedUnit* const> units) {
+    std::string text = "include build.ninja\nbuild wanted: phony";
+    for (const PlannedUnit* unit : units) text += " $\n  " + unit->object;
+    return text + "\n";
+}
+
+std::string command_line(const PlannedUnit& unit, const BuildTools& tools) {
+    return fmt::format(
+        "{} {} -o {}",
+        compile_prefix(tools.compiler_of(unit.unit), unit.unit.kernels.front().config.arch, tools),
+        shell_word(unit.source), shell_word(unit.object));
+}
+
+} // namespace fmha::generator

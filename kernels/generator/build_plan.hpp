@@ -1,0 +1,55 @@
+#pragma once
+
+#include "kernels/generator/compiler.hpp"
+#include "kernels/generator/source.hpp"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// What will be compiled, how, and under which name it is kept.
+namespace fmha::generator {
+
+/// How all sources of a build are compiled.
+struct BuildTools {
+    std::map<std::string, Compiler> compilers; ///< by architecture
+    std::filesystem::path root;                ///< of the kernels' headers
+    std::string headers;                       ///< their digest
+    std::string launcher;                      ///< put before the compiler, ccache for example; empty: none
+
+    const Compiler& compiler_of(const Unit& unit) const;
+};
+
+struct PlannedUnit {
+    Unit unit;
+    std::string key;    ///< SHA-256 of compiler, flags, architecture, headers and source
+    std::string object; ///< "obj/<stem>.<beginning of key>.hsaco"; inside the output folder, like the next
+    std::string source;
+    std::string log() const { return object + ".log"; }
+};
+
+/// Compilers for the architectures of `units`, newest first. Throws InputError when one has none.
+BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> kernels,
+                      const CompilerPlaces& places, const std::filesystem::path& root, std::string launcher);
+
+/// How many kernels of `arch` share a translation unit when nobody says: measured, see the README.
+std::size_t default_per_file(const ArchName& arch);
+
+/// `units_of` with `per_file`, or with each architecture's default.
+std::vector<Unit> units_for_build(std::span<const NamedKernel> kernels, std::optional<std::size_t> per_file);
+
+std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTools& tools);
+
+/// build.ninja: a rule for every architecture, an edge for every unit. A function of its arguments alone.
+std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& tools);
+
+/// A second Ninja file: build.ninja, and a target `wanted` for some of its units.
+std::string ninja_selection(std::span<const PlannedUnit* const> units);
+
+/// The command line that compiles a unit, for people to repeat in the output folder.
+std::string command_line(const PlannedUnit& unit, const BuildTools& tools);
+
+} // namespace fmha::generator

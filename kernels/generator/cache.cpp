@@ -1,0 +1,97 @@
+#include "kernels/generator/cache.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/strict_json.hpp"
+#include "system/files.hpp"
+#include "system/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <unistd.h>
+
+namespace fmha::generator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The same file under another name where the file system allows it, else a copy. Replaces `to`.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+    const fs::path draft = to.string() + fmt::format(".{}.draft", getpid());
+    std::error_code error;
+    fs::remove(draft, error);
+    fs::create_hard_link(from, draft, error);
+    if (error) fs::copy_file(from, draft);
+    fs::rename(draft, to);
+    // A rename between two names of one file does nothing and leaves both.
+    fs::remove(draft, error);
+}
+
+} // namespace
+
+KernelCache::KernelCache(fs::path folder) : folder_(std::move(folder)) {}
+
+fs::path KernelCache::usual_folder() {
+    const auto set = [](const char* name) -> const char* {
+        const char* value = std::getenv(name);
+        return value == nullptr || *value == '\0' ? nullptr : value;
+    };
+    if (const char* own = set("FMHA_CACHE_DIR")) return own;
+    if (const char* shared = set("XDG_CACHE_HOME")) return fs::path(shared) / "fmha/kernels";
+    if (const char* home = set("HOME")) return fs::path(home) / ".cache/fmha/kernels";
+    throw InputError(
+        "no folder for the cache of kernels: neither FMHA_CACHE_DIR nor HOME is set; give --cache DIR or "
+        "--no-cache");
+}
+
+fs::path KernelCache::place(const std::string& key) const {
+    return folder_ / key.substr(0, 2) / key;
+}
+
+std::optional<std::int64_t> KernelCache::fetch(const std::string& key, const CompiledUnit& to) const {
+    const fs::path entry = place(key);
+    std::error_code ignored;
+    if (!fs::exists(entry / "entry.json", ignored)) return std::nullopt;
+    try {
+        const auto about = parse_strict_json(system::read_file(entry / "entry.json"), entry.string());
+        if (about.at("sha256") != system::sha256(system::read_file(entry / "object")))
+            throw InputError("damaged");
+        const auto took = about.at("compile_ms").get<std::int64_t>();
+        link_or_copy(entry / "log", to.log);
+        link_or_copy(entry / "object", to.object);
+        return took;
+    } catch (const InputError&) {
+        fs::remove_all(entry, ignored);
+    } catch (const nlohmann::json::exception&) {
+        fs::remove_all(entry, ignored);
+    } catch (const fs::filesystem_error&) {
+        // Somebody empties the cache while it is read, or the output folder is full: compile, and be told by that.
+    }
+    return std::nullopt;
+}
+
+void KernelCache::store(const std::string& key, const CompiledUnit& from) const {
+    const fs::path entry = place(key);
+    std::string draft = (folder_ / "draft-XXXXXX").string();
+    try {
+        if (fs::exists(entry)) return;
+        fs::create_directories(entry.parent_path());
+        if (mkdtemp(draft.data()) == nullptr) throw InputError(fmt::format("{}: cannot be created", draft));
+        link_or_copy(from.object, fs::path(draft) / "object");
+        link_or_copy(from.log, fs::path(draft) / "log");
+        const nlohmann::ordered_json about{{"sha256", system::sha256(system::read_file(from.object))},
+                                           {"compile_ms", from.compile_ms}};
+        system::write_file(fs::path(draft) / "entry.json", about.dump() + "\n");
+        std::error_code error;
+        fs::rename(draft, entry, error);
+        // Another process was quicker; its entry is the same.
+        if (error) fs::remove_all(draft);
+    } catch (const fs::filesystem_error& error) {
+        std::error_code ignored;
+        fs::remove_all(draft, ignored);
+        throw InputError(fmt::format("cache {}: {}", folder_.string(), error.code().message()));
+    }
+}
+
+} // namespace fmha::generator

@@ -1,0 +1,71 @@
+#include "kernels/generator/headers.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "system/files.hpp"
+#include "system/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+namespace fmha::generator {
+
+namespace fs = std::filesystem;
+
+fs::path kernel_root(const std::string& given) {
+    const auto holds = [](const fs::path& root) {
+        std::error_code ignored;
+        return fs::is_regular_file(root / entry_header, ignored);
+    };
+    if (!given.empty()) {
+        if (holds(given)) return fs::absolute(given);
+        throw InputError(fmt::format("--root {}: holds no {}", given, entry_header));
+    }
+    if (const char* set = std::getenv("FMHA_KERNEL_ROOT"); set != nullptr && *set != '\0') {
+        if (holds(set)) return fs::absolute(set);
+        throw InputError(fmt::format("FMHA_KERNEL_ROOT={}: holds no {}", set, entry_header));
+    }
+    std::error_code ignored;
+    const fs::path installed =
+        fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path() / FMHA_INSTALLED_HEADERS;
+    for (const fs::path& root : {installed, fs::path(FMHA_SOURCE_DIR)})
+        if (holds(root)) return root;
+    throw InputError(
+        fmt::format("the headers of the kernels ({}) are neither under {} nor under {}; give --root or set "
+                    "FMHA_KERNEL_ROOT",
+                    entry_header, installed.string(), FMHA_SOURCE_DIR));
+}
+
+std::vector<std::string> headers_of(const fs::path& root) {
+    static const std::regex line(R"re((?:^|\n)[ \t]*#[ \t]*include[ \t]*"([^"\n]+)")re");
+    std::vector<std::string> found{std::string(entry_header)};
+    std::set<std::string> seen(found.begin(), found.end());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const fs::path header = found[i];
+        const std::string text = system::read_file(root / header);
+        for (std::sregex_iterator match(text.begin(), text.end(), line), end; match != end; ++match) {
+            const std::string name = (*match)[1];
+            // As the compiler looks: beside the file, then from the root.
+            for (const fs::path& place : {(header.parent_path() / name).lexically_normal(), fs::path(name)})
+                if (fs::is_regular_file(root / place)) {
+                    if (seen.insert(place.generic_string()).second) found.push_back(place.generic_string());
+                    break;
+                }
+        }
+    }
+    return found;
+}
+
+std::string headers_digest(const fs::path& root) {
+    auto headers = headers_of(root);
+    std::ranges::sort(headers);
+    std::string all;
+    for (const std::string& header : headers)
+        all += fmt::format("{} {}\n", header, system::sha256(system::read_file(root / header)));
+    return system::sha256(all);
+}
+
+} // namespace fmha::generator
