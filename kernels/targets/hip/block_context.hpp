@@ -273,7 +273,7 @@ class BlockContext : public Products<Machine, Setup> {
             for (int s = 0; s < plan().row_registers; ++s) {
                 const std::int64_t row =
                     row0 + wave_row(thread) + plan().first.acc_row.of_lane(lane(thread)) +
-                    s / plan().row_slots * plan().first.rows + row_of_slot(s % plan().row_slots);
+                    s / plan().row_slots * plan().first.rows + plan().row_of_slot[s % plan().row_slots];
                 if (row < matrix.rows.written)
                     *reinterpret_cast<float*>(const_cast<char*>(to.at(row, 0))) = // NOLINT(*-const-cast)
                         rows.x.at(thread, s);
@@ -298,14 +298,6 @@ class BlockContext : public Products<Machine, Setup> {
             if (plan().first.acc_row.lane[bit] == 0) mask |= 1 << bit;
         return mask;
     }
-    FMHA_DEVICE int row_of_slot(int slot) const {
-        int row = 0;
-        for (int bit = 0; bit < 5; ++bit)
-            if (plan().acc_slot.reg[bit] != 0 && (slot & plan().acc_slot.reg[bit]) != 0)
-                row += plan().first.acc_row.reg[bit];
-        return row;
-    }
-
     /// f(register, row slot, row, column) for every accumulator of a thread; row and column without the lane's part.
     template <class Tile, class F>
     FMHA_DEVICE void each_place(const Tile& tile, F f) const {
@@ -318,8 +310,8 @@ class BlockContext : public Products<Machine, Setup> {
                 FMHA_UNROLL
                 for (int r = 0; r < p.acc_registers; ++r)
                     f((row * columns + col) * p.acc_registers + r,
-                      row * plan().row_slots + plan().acc_slot.of_reg(r), row * p.rows + p.acc_row.of_reg(r),
-                      col * p.cols + p.acc_col.of_reg(r));
+                      row * plan().row_slots + plan().slot_of_register[r],
+                      row * p.rows + p.row_of_register[r], col * p.cols + p.col_of_register[r]);
             }
         }
     }

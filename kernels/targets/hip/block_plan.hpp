@@ -21,6 +21,8 @@ struct ProductPlan {
     std::int16_t left_words = 0, right_words = 0;
     Axis left_outer, left_k, right_outer, right_k; ///< row (or column) and depth of an operand's element
     Axis acc_row, acc_col;
+    /// Their register parts, looked up because a compiler folds that at once.
+    std::int8_t row_of_register[16] = {}, col_of_register[16] = {};
 
     /// Consecutive elements of the right operand, in registers and in depth, from an even start.
     FMHA_DEVICE constexpr int right_run() const { return run(right_k, right_elements); }
@@ -80,8 +82,9 @@ struct BlockPlan {
 
     ProductPlan first, second;
     std::int16_t row_tiles = 0, key_tiles = 0, channel_tiles = 0;
-    std::int16_t row_slots = 0; ///< rows of one row tile that a lane holds
-    Axis acc_slot;              ///< which of them an accumulator register belongs to
+    std::int16_t row_slots = 0;            ///< rows of one row tile that a lane holds
+    std::int8_t slot_of_register[16] = {}; ///< which of them an accumulator register belongs to
+    std::int8_t row_of_slot[4] = {};
 
     /// Registers a thread.
     std::int16_t score_registers = 0, output_registers = 0, part_registers = 0, row_registers = 0;
@@ -156,6 +159,10 @@ constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool tran
     p.right_outer = transposed ? info.a_row : info.b_col;
     p.acc_row = transposed ? info.c_col : info.c_row;
     p.acc_col = transposed ? info.c_row : info.c_col;
+    for (int r = 0; r < p.acc_registers; ++r) {
+        p.row_of_register[r] = static_cast<std::int8_t>(p.acc_row.of_reg(r));
+        p.col_of_register[r] = static_cast<std::int8_t>(p.acc_col.of_reg(r));
+    }
     p.left_k = deepen(transposed ? info.b_k : info.a_k, left, info.k, parts, transposed);
     p.right_k = deepen(transposed ? info.a_k : info.b_k, right, info.k, parts, transposed);
     return p;
@@ -290,11 +297,17 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
 
     // An accumulator register's row offset, counted in rows that the lane holds.
     plan.row_slots = 1;
-    for (int bit = 0; (1 << bit) < plan.first.acc_registers; ++bit)
-        if (plan.first.acc_row.reg[bit] != 0) {
-            plan.acc_slot.reg[bit] = static_cast<std::int8_t>(plan.row_slots);
-            plan.row_slots = narrow(2 * plan.row_slots);
-        }
+    for (int bit = 0; (1 << bit) < plan.first.acc_registers; ++bit) {
+        const int rows = plan.first.acc_row.reg[bit];
+        if (rows == 0) continue;
+        for (int r = 0; r < plan.first.acc_registers; ++r)
+            if ((r >> bit & 1) != 0)
+                plan.slot_of_register[r] =
+                    static_cast<std::int8_t>(plan.slot_of_register[r] + plan.row_slots);
+        for (int slot = 0; slot < plan.row_slots; ++slot)
+            plan.row_of_slot[slot + plan.row_slots] = static_cast<std::int8_t>(plan.row_of_slot[slot] + rows);
+        plan.row_slots = narrow(2 * plan.row_slots);
+    }
 
     const bool wide = element_bits(types.v) == 32;
     plan.load_matrix = unit == MatrixUnit::nvidia && element_bits(types.v) == 16;

@@ -190,7 +190,7 @@ class Products : public Staging<Machine, Setup> {
     }
     template <int count, class Registers>
     FMHA_DEVICE void read_some(int thread, int address, Registers& out, int r0) {
-        std::uint32_t words[count];
+        std::uint32_t words[static_cast<unsigned>(count)];
         machine_.template lds_read<count>(thread, address, words);
         FMHA_UNROLL
         for (int w = 0; w < count; ++w) out.at(thread, r0 + w) = operand(words[w]);

@@ -9,7 +9,7 @@ namespace fmha::hip_target {
 /// Words as the widest memory instruction takes them.
 template <int count>
 struct alignas(4 * count) Words {
-    std::uint32_t word[count];
+    std::uint32_t word[static_cast<unsigned>(count)];
 };
 
 /// A matrix in global memory as lines of consecutive elements: rows of a matrix, or columns of one that is

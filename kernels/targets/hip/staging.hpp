@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/programs/decisions.hpp"
+#include "kernels/programs/fmha_fwd.hpp"
 #include "kernels/targets/hip/line_view.hpp"
 #include "kernels/targets/hip/setup.hpp"
 
@@ -101,26 +101,19 @@ class Staging : public kernels::Decisions {
     /// copied in units of 16 bytes.
     FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, std::int64_t line0,
                                 std::int64_t element0, int lines, int elements, ElementType type) {
-        const int unit = 128 / element_bits(type), per_line = elements / unit, total = lines * per_line;
-        const bool in_flight = plan().async && from.aligned;
+        const int unit = 128 / element_bits(type), per_line = elements / unit, threads = plan().threads;
+        if constexpr (Machine::has_async_copy)
+            if (plan().async && from.aligned && threads % per_line == 0) {
+                copy_lines_async(image, address, from, line0, element0, lines, per_line, unit);
+                return;
+            }
         machine_.each([&](int thread) {
-            FMHA_UNROLL
-            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
-                const int index = thread + i * plan().threads;
-                if (total % plan().threads != 0 && index >= total) continue;
-                const int line = index / per_line, element = index % per_line * unit;
-                const int to = address + line * image.line_bytes + index % per_line * 16;
-                if (in_flight) {
-                    if constexpr (Machine::has_async_copy) {
-                        const int present = from.existing(line0 + line, element0 + element, unit);
-                        machine_.copy_async(
-                            thread, to, present > 0 ? from.at(line0 + line, element0 + element) : from.data,
-                            present * from.element_size);
-                    }
-                } else {
-                    const auto words = from.template read<4>(line0 + line, element0 + element);
-                    machine_.template lds_write<4>(thread, to, words.word);
-                }
+            FMHA_PIPELINED
+            for (int index = thread; index < lines * per_line; index += threads) {
+                const int line = index / per_line, column = index % per_line;
+                const auto words = from.template read<4>(line0 + line, element0 + column * unit);
+                machine_.template lds_write<4>(thread, address + line * image.line_bytes + column * 16,
+                                               words.word);
             }
         });
     }
@@ -162,15 +155,39 @@ class Staging : public kernels::Decisions {
         return buffer_ ^= 1;
     }
 
+    /// A thread keeps its column and goes down the lines, so that it needs one address for all of its units.
+    FMHA_DEVICE void copy_lines_async(const Image& image, int address, const LineView& from,
+                                      std::int64_t line0, std::int64_t element0, int lines, int per_line,
+                                      int unit) {
+        const int step = plan().threads / per_line; // lines from one unit of a thread to its next
+        machine_.each([&](int thread) {
+            const int line = thread / per_line, column = thread % per_line;
+            const std::int64_t element = element0 + column * unit;
+            const int bytes = from.existing(0, element, unit) * from.element_size;
+            const std::int64_t below = from.lines - line0 - line;
+            const int existing = bytes == 0 || below < 0 ? 0
+                                 : below < lines         ? static_cast<int>(below)
+                                                         : lines;
+            const char* source = from.at(line0 + line, element);
+            int to = address + line * image.line_bytes + column * 16;
+            FMHA_UNROLL
+            for (int down = 0; down < lines; down += step) {
+                if (lines % step != 0 && line + down >= lines) continue;
+                machine_.copy_async(thread, to, down < existing ? source : from.data,
+                                    down < existing ? bytes : 0);
+                source += step * from.line_bytes;
+                to += step * image.line_bytes;
+            }
+        });
+    }
+
     /// V stored by channel: a unit of consecutive keys goes to several places in its line.
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, std::int64_t line0,
                                    std::int64_t element0, int lines, int elements) {
         const int unit = 16 / from.element_size, per_line = elements / unit, total = lines * per_line;
         machine_.each([&](int thread) {
-            FMHA_UNROLL
-            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
-                const int index = thread + i * plan().threads;
-                if (total % plan().threads != 0 && index >= total) continue;
+            FMHA_PIPELINED
+            for (int index = thread; index < total; index += plan().threads) {
                 const int line = index / per_line, key = index % per_line * unit;
                 const auto words = from.template read<4>(line0 + line, element0 + key);
                 const int to = address + line * plan().value.line_bytes;
@@ -189,10 +206,8 @@ class Staging : public kernels::Decisions {
         const int unit = 16 / from.element_size, per_line = channels / unit, total = keys / 4 * per_line;
         const unsigned bits = 8U * static_cast<unsigned>(from.element_size), mask = (1U << (bits % 32U)) - 1U;
         machine_.each([&](int thread) {
-            FMHA_UNROLL
-            for (int i = 0; i < (total + plan().threads - 1) / plan().threads; ++i) {
-                const int index = thread + i * plan().threads;
-                if (total % plan().threads != 0 && index >= total) continue;
+            FMHA_PIPELINED
+            for (int index = thread; index < total; index += plan().threads) {
                 const int key = index / per_line * 4, channel = index % per_line * unit;
                 Words<4> line[4];
                 FMHA_UNROLL
