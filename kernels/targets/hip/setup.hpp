@@ -6,12 +6,18 @@
 
 namespace fmha::hip_target {
 
+/// The plan of a kernel whose configuration is a constant expression, computed once.
+template <class Kernel>
+struct Planned {
+    static constexpr BlockPlan plan = plan_of(Kernel::config());
+};
+
 #if defined(__HIP__) || defined(__CUDACC__)
 // Constants in device memory, because a reference to a host constant means nothing there. Loads from them fold away.
 template <class Kernel>
 __attribute__((device)) constexpr KernelConfig config_constant = Kernel::config();
 template <class Kernel>
-__attribute__((device)) constexpr BlockPlan plan_constant = plan_of(Kernel::config());
+__attribute__((device)) constexpr BlockPlan plan_constant = Planned<Kernel>::plan;
 
 /// The configuration of a block as a constant. `Kernel::config()` is a constant expression.
 template <class Kernel>
@@ -20,7 +26,7 @@ struct Constant {
     FMHA_DEVICE static const BlockPlan& plan() { return plan_constant<Kernel>; }
     template <class Machine, class T, auto Count>
     FMHA_DEVICE static auto registers(const Machine&) {
-        constexpr int count = plan_of(Kernel::config()).*Count;
+        constexpr int count = Planned<Kernel>::plan.*Count;
         return typename Machine::template Registers<T, count>{};
     }
 };
