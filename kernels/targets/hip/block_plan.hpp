@@ -64,7 +64,24 @@ enum class QueryPlace : std::uint8_t {
     memory,    ///< the same, when neither has room
 };
 
+/// Why a configuration has no plan; `cannot_execute` says it in words.
+enum class PlanProblem : std::uint8_t {
+    none,
+    unknown_unit,
+    no_instruction,
+    different_shapes,
+    mixed_operands,
+    waves_along_keys,
+    row_tiles,
+    key_tiles,
+    first_depth,
+    second_depth,
+    channel_tiles,
+    lds,
+};
+
 struct BlockPlan {
+    PlanProblem problem = PlanProblem::none; ///< anything else: nothing below may be used but lds_bytes
     MatrixUnit unit = MatrixUnit::none;
     std::int16_t wave_size = 0, waves = 0, threads = 0, wave_rows = 0;
     /// S^T = K·Q^T and O^T = V^T·P^T, so that the query is the column of every instruction.
@@ -256,16 +273,23 @@ constexpr int query_register_limit(MatrixUnit unit) {
 
 } // namespace planning
 
-/// The plan of a configuration, with `unit` none when this target cannot lay it out; `cannot_execute` says why
-/// in words.
+/// The plan of a configuration, or the problem with it.
 constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
     const GemmTriples& warp = cfg.algorithm.warp;
     const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
     const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
 
+    const auto refused = [](PlanProblem problem) {
+        BlockPlan none;
+        none.problem = problem;
+        return none;
+    };
+
     BlockPlan plan;
     const MatrixUnit unit = matrix_unit(cfg.arch);
+    if (unit == MatrixUnit::none) return refused(PlanProblem::unknown_unit);
+    plan.unit = unit;
     plan.transposed = unit != MatrixUnit::nvidia;
     plan.type_q = types.q;
     plan.type_k = types.k;
@@ -276,20 +300,27 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     const InstructionInfo first = instruction_info(instruction_for(unit, types.k, warp.m0, warp.n0, warp.k0));
     const InstructionInfo second =
         instruction_info(instruction_for(unit, types.v, warp.m1, warp.n1, warp.k1));
-    if (first.k == 0 || second.k == 0 || first.m != second.m || first.n != second.n) return {};
-    if (types.q != types.k || types.p != types.v) return {};
+    if (first.k == 0 || second.k == 0) return refused(PlanProblem::no_instruction);
+    if (first.m != second.m || first.n != second.n) return refused(PlanProblem::different_shapes);
+    if (types.q != types.k || types.p != types.v) return refused(PlanProblem::mixed_operands);
     plan.first = planning::product_plan(first, warp.k0, plan.transposed);
     plan.second = planning::product_plan(second, warp.k1, plan.transposed);
-    if (plan.first.left_elements > 32 || plan.second.left_elements > 32) return {};
+    if (plan.first.left_elements > 32 || plan.second.left_elements > 32)
+        return refused(PlanProblem::no_instruction);
 
     plan.wave_size = first.wave_size;
     plan.waves = cfg.algorithm.wave.m0;
     plan.threads = narrow(plan.waves * plan.wave_size);
-    if (cfg.algorithm.wave.n0 != 1 || cfg.algorithm.wave.n1 != 1 || plan.waves < 1) return {};
-    if (tile.m0 % (plan.waves * plan.first.rows) != 0 || tile.n0 % plan.first.cols != 0) return {};
-    if (tile.k0 % plan.first.depth != 0 || tile.k0max % tile.k0 != 0) return {};
-    if (tile.k1 % plan.second.depth != 0 || tile.n0 % tile.k1 != 0 || tile.n1 % plan.second.cols != 0)
-        return {};
+    const auto whole = [](int extent, int part) { return part > 0 && extent > 0 && extent % part == 0; };
+    if (cfg.algorithm.wave.n0 != 1 || cfg.algorithm.wave.n1 != 1)
+        return refused(PlanProblem::waves_along_keys);
+    if (!whole(tile.m0, plan.waves * plan.first.rows)) return refused(PlanProblem::row_tiles);
+    if (!whole(tile.n0, plan.first.cols)) return refused(PlanProblem::key_tiles);
+    if (!whole(tile.k0, plan.first.depth) || !whole(tile.k0max, tile.k0))
+        return refused(PlanProblem::first_depth);
+    if (!whole(tile.k1, plan.second.depth) || !whole(tile.n0, tile.k1))
+        return refused(PlanProblem::second_depth);
+    if (!whole(tile.n1, plan.second.cols)) return refused(PlanProblem::channel_tiles);
     plan.wave_rows = narrow(tile.m0 / plan.waves);
     plan.row_tiles = narrow(plan.wave_rows / plan.first.rows);
     plan.key_tiles = narrow(tile.n0 / plan.first.cols);
@@ -329,8 +360,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
                        : query_words <= planning::query_register_limit(unit) ? QueryPlace::registers
                                                                              : QueryPlace::memory;
     plan.query_words = narrow(plan.query_place == QueryPlace::registers ? query_words : 1);
-    if (!planning::plan_lds(plan, cfg)) return {};
-    plan.unit = unit;
+    if (!planning::plan_lds(plan, cfg)) plan.problem = PlanProblem::lds;
     return plan;
 }
 

@@ -16,7 +16,7 @@ namespace fmha::hip_target {
 template <class Kernel>
 struct Launch {
     static constexpr BlockPlan plan = Planned<Kernel>::plan;
-    static_assert(plan.unit != MatrixUnit::none, "this target has no plan for the configuration");
+    static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
 #if defined(__HIP__)

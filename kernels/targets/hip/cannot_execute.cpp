@@ -1,0 +1,72 @@
+#include "kernels/targets/hip/cannot_execute.hpp"
+
+#include "kernels/targets/hip/block_plan.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::hip_target {
+namespace {
+
+std::string describe(const KernelConfig& config, const BlockPlan& plan) {
+    const Tile& tile = config.algorithm.tile;
+    const GemmTriples& warp = config.algorithm.warp;
+    switch (plan.problem) {
+    case PlanProblem::none:
+        break;
+    case PlanProblem::unknown_unit:
+        return fmt::format("the matrix instructions of {} are not in the table", config.arch.view());
+    case PlanProblem::no_instruction:
+        return fmt::format("{} has no matrix instruction {}x{}x{} or {}x{}x{} for {}", config.arch.view(),
+                           warp.m0, warp.n0, warp.k0, warp.m1, warp.n1, warp.k1,
+                           to_string(config.signature.data_type));
+    case PlanProblem::different_shapes:
+        return fmt::format("the two products have instructions of different shapes, {}x{} and {}x{}", warp.m0,
+                           warp.n0, warp.m1, warp.n1);
+    case PlanProblem::mixed_operands:
+        return fmt::format("{} multiplies operands of two types", to_string(config.signature.data_type));
+    case PlanProblem::waves_along_keys:
+        return fmt::format("waves lie along keys or channels ({} and {}), a wave must own whole rows",
+                           config.algorithm.wave.n0, config.algorithm.wave.n1);
+    case PlanProblem::row_tiles:
+        return fmt::format("{} rows do not divide into {} waves of whole instructions", tile.m0,
+                           config.algorithm.wave.m0);
+    case PlanProblem::key_tiles:
+        return fmt::format("{} keys are not a multiple of the instruction's columns", tile.n0);
+    case PlanProblem::first_depth:
+        return fmt::format("k0max={} is not a multiple of k0={}, or k0 of the instruction's depth",
+                           tile.k0max, tile.k0);
+    case PlanProblem::second_depth:
+        return fmt::format("n0={} is not a multiple of k1={}, or k1 of the instruction's depth", tile.n0,
+                           tile.k1);
+    case PlanProblem::channel_tiles:
+        return fmt::format("n1={} is not a multiple of the instruction's columns", tile.n1);
+    case PlanProblem::lds:
+        return fmt::format("a block needs {} bytes of LDS, {} has {}", plan.lds_bytes, config.arch.view(),
+                           lds_limit(plan.unit));
+    }
+    return {};
+}
+
+} // namespace
+
+std::optional<std::string> cannot_execute(const KernelConfig& config) {
+    const Signature& s = config.signature;
+    if (s.family != KernelFamily::fwd)
+        return fmt::format("the HIP target has no program for family {}, only for fwd", to_string(s.family));
+    if (s.use_paged_kv || s.rope != Rope::none)
+        return "family fwd has neither paged keys nor rotary embedding";
+    if (s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4 || s.qscale == QScale::mx)
+        return "micro-scaled operands need the scaled matrix instructions, which are not in the table";
+    if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
+        return fmt::format(
+            "qscale {} belongs to batch_prefill, family fwd takes none, pertensor or blockscale",
+            to_string(s.qscale));
+    if (s.hdim_q > config.algorithm.tile.k0max)
+        return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q,
+                           config.algorithm.tile.k0max);
+    const BlockPlan plan = plan_of(config);
+    if (plan.problem != PlanProblem::none) return describe(config, plan);
+    return std::nullopt;
+}
+
+} // namespace fmha::hip_target
