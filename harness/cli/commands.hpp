@@ -13,5 +13,6 @@ std::unique_ptr<Command> make_reference_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_build_command();
+std::unique_ptr<Command> make_bench_command();
 
 } // namespace fmha::cli

@@ -66,6 +66,10 @@ void OptionSet::list(const std::string& names, std::vector<std::string>& target,
     app_.add_option(names, target, help)->delimiter(',')->expected(1)->take_all()->check(refuse_empty);
 }
 
+void OptionSet::each(const std::string& names, std::vector<std::string>& target, const std::string& help) {
+    app_.add_option(names, target, help)->expected(1)->take_all()->check(refuse_empty);
+}
+
 void OptionSet::pair(const std::string& names, std::vector<std::string>& target, const std::string& help) {
     app_.add_option(names, target, help)->expected(2)->check(refuse_empty);
 }

@@ -32,6 +32,8 @@ class OptionSet {
     void option(const std::string& names, std::optional<std::int64_t>& target, const std::string& help);
     /// May be given several times, and takes several values separated by commas.
     void list(const std::string& names, std::vector<std::string>& target, const std::string& help);
+    /// May be given several times; a comma belongs to its value.
+    void each(const std::string& names, std::vector<std::string>& target, const std::string& help);
     /// Exactly two values, one after the other: `--between ck claim`.
     void pair(const std::string& names, std::vector<std::string>& target, const std::string& help);
     /// One of `allowed`; anything else is a usage error that lists them.

@@ -1,0 +1,151 @@
+#include "harness/bench/bench.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/gates/fwd_outputs.hpp"
+#include "harness/run/fwd_runner.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha::harness {
+namespace {
+
+constexpr std::int64_t fewest_launches = 5, most_launches = 10'000;
+
+/// Launches until the clocks are up and code and tables are where they stay.
+void warm_up(TimedKernel& kernel, double budget) {
+    double spent = 0.0;
+    for (int n = 0; n < 3 || (spent < 0.1 * budget && n < 100); ++n) spent += kernel.time(1).front();
+}
+
+std::vector<double> times_within(TimedKernel& kernel, double budget) {
+    std::vector<double> times = kernel.time(fewest_launches);
+    const double one = std::max(spread_of(times).median, 1e-9);
+    const auto more = static_cast<std::int64_t>(std::min(budget / one, static_cast<double>(most_launches)));
+    if (more > fewest_launches) {
+        const auto rest = kernel.time(more - fewest_launches);
+        times.insert(times.end(), rest.begin(), rest.end());
+    }
+    return times;
+}
+
+/// Judges, times and judges again. Leaves why the kernel is wrong in the row's message.
+void measure(BenchRow& row, const Candidate& candidate, FwdTensors& tensors, TimingTarget& timing,
+             double budget) {
+    tensors.refill(Poison::nan);
+    const auto kernel = timing.prepare(candidate, tensors);
+    row.places = kernel->places();
+    kernel->time(1);
+    kernel->fetch();
+    const CaseResult judged = judge_given_outputs(tensors, candidate.numerics);
+    row.outcome = BenchOutcome::wrong;
+    row.message = judged.message;
+    if (judged.outcome != Outcome::passed) return;
+    const FwdOutputs first(tensors.args());
+    warm_up(*kernel, budget);
+    const auto times = times_within(*kernel, budget);
+    kernel->fetch();
+    if (const auto difference = first.first_difference(FwdOutputs(tensors.args())); !difference.empty()) {
+        row.message = "the outputs changed while it was timed: " + difference;
+        return;
+    }
+    row.outcome = BenchOutcome::measured;
+    row.time = spread_of(times);
+    row.matrix = timing.matrix_ceiling(tensors.fwd_case().data_type);
+    row.copy = timing.copy_ceiling();
+}
+
+std::string shared(double value, const Ceiling& ceiling) {
+    return ceiling.known()
+               ? fmt::format(" ({:.0f} % of {:.4g})", 100.0 * value / ceiling.value, ceiling.value)
+               : std::string();
+}
+
+} // namespace
+
+std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, TimingTarget& timing,
+                                 const BenchOptions& options) {
+    FwdCase sampled = c;
+    sampled.sampled_rows = true;
+    BenchRow blank;
+    blank.name = c.id;
+    const auto refused = [&](const Error& error) {
+        blank.message = error.what();
+        return std::vector{blank};
+    };
+    std::vector<Candidate> candidates;
+    try {
+        const Problem problem = to_problem(c, timing.target()->arch());
+        candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
+    } catch (const ProblemError& error) {
+        return refused(error);
+    } catch (const NoKernelFound& error) {
+        return refused(error);
+    } catch (const UnsupportedInvocation& error) {
+        return refused(error);
+    }
+    FwdTensors tensors(sampled, fp8_flavour(timing.target()->arch()));
+    blank.work = work_of(tensors.args());
+    std::vector<BenchRow> rows;
+    for (const Candidate& candidate : candidates) {
+        if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, candidate.name)) continue;
+        BenchRow row = blank;
+        row.kernel = candidate.name;
+        try {
+            measure(row, candidate, tensors, timing, options.seconds);
+        } catch (const Error& error) {
+            row.outcome = BenchOutcome::not_run;
+            row.message = error.what();
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+std::string to_text(const BenchRow& row) {
+    const std::string head =
+        fmt::format("{}\n    {}\n", row.name, row.kernel.empty() ? "no kernel" : row.kernel);
+    if (row.outcome != BenchOutcome::measured)
+        return fmt::format("{}    {}: {}\n", head, row.outcome == BenchOutcome::wrong ? "WRONG" : "not run",
+                           row.message);
+    constexpr double tera = 1e12, giga = 1e9, milli = 1e-3;
+    const auto in = [](const Ceiling& ceiling, double unit) {
+        return Ceiling{ceiling.value / unit, ceiling.how};
+    };
+    const double tflops = row.flops_per_second() / tera, gbytes = row.bytes_per_second() / giga;
+    return fmt::format(
+        "{}    {:.4g} ms ({:.4g} to {:.4g}, {} launches in {} places)   {:.4g} TFLOP/s{}   {:.4g} "
+        "GB/s{}\n",
+        head, row.time.median / milli, row.time.low / milli, row.time.high / milli, row.time.samples,
+        row.places, tflops, shared(tflops, in(row.matrix, tera)), gbytes, shared(gbytes, in(row.copy, giga)));
+}
+
+nlohmann::ordered_json to_json(const BenchRow& row) {
+    nlohmann::ordered_json json{{"case", row.name},
+                                {"kernel", row.kernel},
+                                {"outcome", to_string(row.outcome)},
+                                {"message", row.message}};
+    if (row.outcome != BenchOutcome::measured) return json;
+    json["seconds"] = row.time.median;
+    json["seconds_low"] = row.time.low;
+    json["seconds_high"] = row.time.high;
+    json["launches"] = row.time.samples;
+    json["places"] = row.places;
+    json["visible_pairs"] = row.work.visible_pairs;
+    json["flops"] = row.work.flops;
+    json["bytes"] = row.work.bytes;
+    json["flops_per_second"] = row.flops_per_second();
+    json["bytes_per_second"] = row.bytes_per_second();
+    const auto add_ceiling = [&](const char* name, double value, const Ceiling& ceiling) {
+        json[name] = {{"value", ceiling.value}, {"how", ceiling.how}};
+        if (ceiling.known()) json[name]["share"] = value / ceiling.value;
+    };
+    add_ceiling("matrix_ceiling", row.flops_per_second(), row.matrix);
+    add_ceiling("copy_ceiling", row.bytes_per_second(), row.copy);
+    return json;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "harness/data/fwd_tensors.hpp"
+#include "harness/run/targets.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// Median and quartiles of some times, in seconds.
+struct Spread {
+    double median = 0.0, low = 0.0, high = 0.0;
+    std::int64_t samples = 0;
+};
+
+/// Zeros for no times.
+Spread spread_of(std::vector<double> seconds);
+
+/// What a machine reached in the same run, or why that is not known.
+struct Ceiling {
+    double value = 0.0; ///< FLOP/s or bytes/s; 0 when unknown
+    std::string how;    ///< what was timed, or the reason
+    bool known() const { return value > 0.0; }
+};
+
+/// One kernel with the tensors of one case, on a device in several places, so that a launch does not find the last one's
+/// data in a cache. Outputs are those of the first place.
+class TimedKernel {
+  public:
+    virtual ~TimedKernel() = default;
+    /// Places that the launches go round.
+    virtual std::int64_t places() const = 0;
+    /// Seconds of each of `launches` launches, one place after the other, beginning with the first.
+    virtual std::vector<double> time(std::int64_t launches) = 0;
+    /// Brings the outputs, as the last launch left them, into the case's own tensors.
+    virtual void fetch() = 0;
+};
+
+/// A target on which kernels can be timed.
+class TimingTarget {
+  public:
+    virtual ~TimingTarget() = default;
+    virtual const std::shared_ptr<const Target>& target() const = 0;
+    /// The processor or device, in words.
+    virtual std::string machine() const = 0;
+    /// `tensors` must outlive the result. Throws what launching throws.
+    virtual std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) = 0;
+    /// Of products in the type that this target multiplies for `type`; measured once.
+    virtual Ceiling matrix_ceiling(DataType type) = 0;
+    /// Of copies; bytes read and bytes written both count. Measured once.
+    virtual Ceiling copy_ceiling() = 0;
+};
+
+/// How many places of `bytes` exceed twice a cache; 2 to 1024.
+std::int64_t places_beyond(std::int64_t cache_bytes, std::int64_t bytes);
+
+/// The timing side of the target `name` (`target_names`). Throws InputError like `make_target`.
+std::unique_ptr<TimingTarget> make_timing_target(const std::string& name, const TargetOptions& options);
+
+std::unique_ptr<TimingTarget> time_on_host(const TargetOptions& options);
+
+} // namespace fmha::harness

@@ -1,0 +1,59 @@
+#include "harness/bench/work.hpp"
+
+#include "reference/numerics/lengths.hpp"
+#include "reference/numerics/mask.hpp"
+
+#include <algorithm>
+
+namespace fmha::harness {
+namespace {
+
+/// Keys that row i of an entry sees: its window, and the sink tokens outside of it.
+std::int64_t keys_seen(const MaskArgs& mask, const reference::Entry& entry, std::int64_t i) {
+    const auto [y, x] = reference::window_coordinates(mask, entry.seqlen_q, entry.seqlen_k);
+    const std::int64_t first = std::clamp<std::int64_t>(i - y + 1, 0, entry.seqlen_k);
+    const std::int64_t last = std::clamp<std::int64_t>(i + x, first, entry.seqlen_k);
+    std::int64_t keys = last - first;
+    for (std::int64_t j = 0; j < std::min(mask.sink, entry.seqlen_k); ++j)
+        if ((j < first || j >= last) &&
+            reference::sees_as_sink_token(mask, entry.seqlen_q, entry.seqlen_k, i, j))
+            ++keys;
+    return keys;
+}
+
+/// Elements of a (batch, head, row, key) tensor that may be broadcast over entries and heads, in bytes.
+double bytes_of_scores(const TensorView& view, double batch, double heads, double rows_by_keys) {
+    return (view.batch_stride == 0 ? 1.0 : batch) * (view.head_stride == 0 ? 1.0 : heads) * rows_by_keys *
+           static_cast<double>(element_bits(view.type)) / 8.0;
+}
+
+} // namespace
+
+Work work_of(const FwdArgs& args) {
+    const auto bytes = [](const TensorView& view, std::int64_t elements) {
+        return static_cast<double>(element_bytes(view.type, elements));
+    };
+    Work work;
+    double scores = 0.0;
+    for (std::int64_t b = 0; b < args.batch; ++b) {
+        const reference::Entry entry = reference::entry_of(args, b);
+        if (entry.skipped) continue;
+        std::int64_t pairs = 0;
+        for (std::int64_t i = 0; i < entry.seqlen_q; ++i) pairs += keys_seen(args.mask, entry, i);
+        work.visible_pairs += static_cast<double>(pairs) * static_cast<double>(args.nhead_q);
+        scores += static_cast<double>(entry.seqlen_q) * static_cast<double>(entry.seqlen_k);
+        const std::int64_t queries = entry.seqlen_q * args.nhead_q, keys = entry.seqlen_k * args.nhead_k;
+        work.bytes += bytes(args.q, queries * args.hdim_q) + bytes(args.k, keys * args.hdim_q) +
+                      bytes(args.v, keys * args.hdim_v) + bytes(args.o, queries * args.hdim_v);
+        if (args.lse.present()) work.bytes += bytes(args.lse, queries);
+    }
+    const auto batch = static_cast<double>(args.batch), heads = static_cast<double>(args.nhead_q);
+    const double one_entry = scores / std::max(batch, 1.0);
+    if (args.bias_type == BiasType::elementwise)
+        work.bytes += bytes_of_scores(args.bias, batch, heads, one_entry);
+    if (args.randval.present()) work.bytes += bytes_of_scores(args.randval, batch, heads, one_entry);
+    work.flops = 2.0 * work.visible_pairs * static_cast<double>(args.hdim_q + args.hdim_v);
+    return work;
+}
+
+} // namespace fmha::harness
