@@ -247,6 +247,7 @@ class VerifyCommand final : public Command {
         options.cases_root = root_;
         options.repeats = static_cast<int>(repeats_);
         options.memory_limit = memory_gib_ << 30;
+        options.work_limit = target.work_limit();
         Progress progress(streams.err, streams.progress, cases.size());
         std::vector<std::vector<CaseResult>> by_case(cases.size());
         if (jobs == 0) {

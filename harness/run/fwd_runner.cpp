@@ -67,6 +67,16 @@ std::int64_t allocated_bytes(const FwdLayout& layout) {
     return total;
 }
 
+/// Floating-point operations of both products, with hidden keys.
+double work_of(const FwdCase& c) {
+    const auto of_entry = [](const std::vector<std::int64_t>& lengths, std::int64_t b) {
+        return static_cast<double>(lengths.size() == 1 ? lengths[0] : lengths[static_cast<std::size_t>(b)]);
+    };
+    double pairs = 0.0;
+    for (std::int64_t b = 0; b < c.batch; ++b) pairs += of_entry(c.seqlen_q, b) * of_entry(c.seqlen_k, b);
+    return 2.0 * pairs * static_cast<double>(c.nhead_q * (c.hdim_q + c.hdim_v));
+}
+
 /// The reference of one case: rows, agreement of the two oracles, and the expected values for one kernel's
 /// numerics.
 class FwdExpectation {
@@ -341,6 +351,12 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
         blank.not_run_reason = NotRunReason::no_memory;
         blank.message = fmt::format("its tensors need {} bytes, {} are allowed",
                                     allocated_bytes(lay_out(c, flavour)), options.memory_limit);
+        return only(blank);
+    }
+    if (options.work_limit > 0.0 && work_of(c) > options.work_limit) {
+        blank.not_run_reason = NotRunReason::too_much_work;
+        blank.message = fmt::format("it needs {:.3g} GFLOP, the target takes on {:.3g}", work_of(c) * 1e-9,
+                                    options.work_limit * 1e-9);
         return only(blank);
     }
     FwdTensors tensors(c, flavour);

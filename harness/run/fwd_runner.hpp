@@ -21,6 +21,7 @@ struct FwdRunOptions {
     int repeats = 0;        ///< 0 = the case's own number
     int reference_threads = 1;
     std::int64_t memory_limit = 0; ///< bytes of tensors above which a case is not run; 0 = none
+    double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
 
 /// Runs one case: problem, kernel, reference, gates. One result a kernel, or one that says why no kernel ran.

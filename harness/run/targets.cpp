@@ -1,6 +1,7 @@
 #include "harness/run/targets.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/run/emulated_target.hpp"
 #include "harness/run/host_target.hpp"
 
 #include <array>
@@ -15,7 +16,8 @@ struct NamedTarget {
     std::shared_ptr<const Target> (*make)(const TargetOptions&);
 };
 
-constexpr std::array<NamedTarget, 1> targets{{{"host", make_host_target}}};
+constexpr std::array<NamedTarget, 2> targets{
+    {{"host", make_host_target}, {"emulated", make_emulated_target}}};
 
 } // namespace
 

@@ -36,6 +36,8 @@ class Target {
     virtual Candidate make(const KernelConfig& config) const = 0;
     /// Worker processes when the user does not say.
     virtual int default_jobs() const = 0;
+    /// Floating-point operations of both products above which a case is too much for this target; 0 = no limit.
+    virtual double work_limit() const { return 0.0; }
     /// True when this process can launch nothing more, because a kernel took the device's context with it.
     virtual bool spent() const { return false; }
 };

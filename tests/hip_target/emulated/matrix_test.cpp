@@ -192,6 +192,28 @@ TEST(MatrixModelFlavour, Cdna3ReadsFnuzCodes) {
     EXPECT_EQ(product(MatrixUnit::cdna4, 0x80U), 0.0F);
 }
 
+TEST(MatrixModelSubnormals, AreZeroOnCdna2) {
+    const auto product = [](MatrixUnit unit, MatrixInstruction name, std::uint32_t code, std::uint32_t one) {
+        EmulatedMachine machine({unit, 64, 64, 16});
+        EmulatedRegisters<std::uint32_t> a(64, 2), b(64, 2);
+        EmulatedRegisters<float> c(64, 4);
+        machine.each([&](int t) {
+            for (int w = 0; w < 2; ++w) {
+                a.at(t, w) = code * 0x10001U;
+                b.at(t, w) = one * 0x10001U;
+            }
+            for (int r = 0; r < 4; ++r) c.at(t, r) = 0.0F;
+        });
+        machine.mma(name, c, 0, a, 0, b, 0);
+        return c.at(0, 0);
+    };
+    EXPECT_EQ(product(MatrixUnit::cdna2, mfma_16x16x16_f16, 0x0200U, 0x3C00U), 0.0F);
+    EXPECT_EQ(product(MatrixUnit::cdna3, mfma_16x16x16_f16, 0x0200U, 0x3C00U), 0x1p-11F);
+    EXPECT_EQ(product(MatrixUnit::cdna2, mfma_16x16x16_f16, 0x0400U, 0x3C00U), 0x1p-10F)
+        << "the smallest normal";
+    EXPECT_EQ(product(MatrixUnit::cdna2, mfma_16x16x16_bf16, 0x0040U, 0x3F80U), 0.0F);
+}
+
 TEST(MatrixModelTf32, DoesNotSeeTheLastThirteenBits) {
     EmulatedMachine machine({MatrixUnit::nvidia, 32, 32, 16});
     EmulatedRegisters<std::uint32_t> a(32, 4), b(32, 2);

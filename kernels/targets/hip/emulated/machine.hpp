@@ -20,6 +20,8 @@ struct MachineShape {
 /// contracts are those of kernels/targets/hip/README.md; what breaks one throws EmulationError.
 class EmulatedMachine {
   public:
+    static constexpr bool has_async_copy = true, has_load_matrix = true;
+
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
 

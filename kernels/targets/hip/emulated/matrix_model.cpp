@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace fmha::hip_target {
@@ -27,7 +28,12 @@ MatrixModel::MatrixModel(const InstructionInfo& row, MatrixUnit unit)
     if (element_bits(operand_) > 16) return;
     const kernels::Format format = kernels::format_of(operand_);
     values_.resize(std::size_t{1} << static_cast<unsigned>(element_bits(operand_)));
-    for (std::uint32_t code = 0; code < values_.size(); ++code) values_[code] = kernels::decode(code, format);
+    // CDNA 2 takes subnormal operands as zero.
+    const float smallest = unit == MatrixUnit::cdna2 ? kernels::power_of_two(1 - format.bias) : 0.0F;
+    for (std::uint32_t code = 0; code < values_.size(); ++code) {
+        const float value = kernels::decode(code, format);
+        values_[code] = std::abs(value) < smallest ? 0.0F : value;
+    }
 }
 
 MatrixModel::Places MatrixModel::places(const Axis& major, const Axis& minor, int elements, int majors,

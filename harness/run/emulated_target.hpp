@@ -1,0 +1,10 @@
+#pragma once
+
+#include "harness/run/targets.hpp"
+
+namespace fmha::harness {
+
+/// The HIP target's kernels, lane by lane on the processor; gfx942 when the options name no architecture.
+std::shared_ptr<const Target> make_emulated_target(const TargetOptions& options);
+
+} // namespace fmha::harness

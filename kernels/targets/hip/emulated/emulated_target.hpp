@@ -1,0 +1,31 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_instance.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+/// Executes the HIP target's forward kernels on the processor, lane by lane: the same tile program, block context
+/// and block plan as on a device, over an emulated machine. One compiled executor runs every configuration of every
+/// architecture; which of them it declines is what `cannot_execute` of the HIP target says.
+namespace fmha::hip_target {
+
+/// Floating-point operations of a problem above which emulating it is no longer a matter of seconds.
+inline constexpr double emulation_work_limit = 1e8;
+
+struct EmulationOptions {
+    int threads = 0; ///< 0 = as many as the machine has; the result does not depend on it
+};
+
+/// Runs the kernel `config` on `args` (host pointers) and returns when it is done. Throws UnsupportedInvocation when the
+/// target does not execute the configuration or the kernel cannot be launched with the arguments, and EmulationError,
+/// a DeviceError, when a block does what a device would let pass in silence.
+void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options = {});
+
+/// `config` as an instance that plans can execute. Throws UnsupportedInvocation when cannot_execute says so.
+std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config);
+
+} // namespace fmha::hip_target
