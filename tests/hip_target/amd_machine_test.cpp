@@ -133,6 +133,13 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_THAT(lds, ContainsRegex("ds_(read|load)_b128 "));
     EXPECT_THAT(lds, ContainsRegex("ds_(read|load)_b64 "));
     EXPECT_THAT(lds, ContainsRegex("s_barrier"));
+    const std::string global = assembly.kernel("global");
+    EXPECT_EQ(count(global, "buffer_load_(dwordx4|b128) "), 1) << global;
+    EXPECT_EQ(count(global, "buffer_load_(dwordx2|b64) "), 1) << global;
+    EXPECT_EQ(count(global, "buffer_load_(dword|b32) "), 1) << global;
+    EXPECT_THAT(global, HasSubstr("v_perm_b32"));
+    // A descriptor that is not the same in all lanes would be read lane by lane.
+    EXPECT_THAT(global, Not(HasSubstr("v_readfirstlane")));
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_exp_f32"));
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_log_f32"));
 

@@ -94,3 +94,12 @@ FMHA_KERNEL lds(std::uint32_t* p) {
         p[2048 + t] = words[0] + machine.lds_read_byte(t, at * 3);
     });
 }
+
+FMHA_KERNEL global(const char* from, std::uint32_t* p, int lines) {
+    Machine().each([&](int t) {
+        Machine::global_read<4>(t, from, t * 16, t < lines, p + t * 4);
+        Machine::global_read<2>(t, from, t * 8, t < lines, p + 1024 + t * 2);
+        Machine::global_read<1>(t, from, t * 4, t < lines, p + 2048 + t);
+        p[t] = Machine::select_bytes(p[t], p[t + 1], 0x05040100U);
+    });
+}

@@ -60,8 +60,9 @@ class BlockContext : public Products<Machine, Setup> {
     FMHA_DEVICE void map(Tile& tile, F f) {
         const ProductPlan& p = tile.product(plan());
         machine_.each([&](int thread) {
-            const int row0 = wave_row(thread) + p.acc_row.of_lane(lane(thread));
-            const int col0 = p.acc_col.of_lane(lane(thread));
+            const int here = machine_.local(thread);
+            const int row0 = wave_row(here) + p.acc_row.of_lane(lane(here));
+            const int col0 = p.acc_col.of_lane(lane(here));
             each_place(tile, [&](int at, int, int row, int col) {
                 tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
             });
@@ -89,10 +90,21 @@ class BlockContext : public Products<Machine, Setup> {
     FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
                               std::int64_t key0) {
         const ElementType type = plan().type_bias;
-        const LineView from = LineView::of(bias, type);
-        map(scores, [&](float x, int row, int col) {
-            if (from.existing(row0 + row, key0 + col, 1) == 0) return x;
-            return x + this->to_base2(load_element(from.at(row0 + row, key0 + col), type));
+        const ProductPlan& p = plan().first;
+        const TileView from = LineView::of(bias, type).window(row0, key0, cfg().algorithm.tile.m0);
+        const int run = p.acc_run();
+        machine_.each([&](int thread) {
+            const int here = machine_.local(thread);
+            const int row_of_lane = wave_row(here) + p.acc_row.of_lane(lane(here));
+            const int col_of_lane = p.acc_col.of_lane(lane(here));
+            each_place(scores, [&](int at, int, int row, int col) {
+                if (at % run != 0) return;
+                std::uint32_t bits[8];
+                from.elements_at(machine_, thread, row_of_lane + row, col_of_lane + col, run, bits);
+                FMHA_UNROLL
+                for (int i = 0; i < run; ++i)
+                    scores.x.at(thread, at + i) += this->to_base2(decode_element(bits[i], type));
+            });
         });
     }
 
@@ -223,33 +235,41 @@ class BlockContext : public Products<Machine, Setup> {
         const ProductPlan& p = plan().second;
         const ElementType type = plan().type_o;
         const LineView to = LineView::of(matrix, type);
-        const int run = p.acc_run(), per_word = 32 / element_bits(type), words = run / per_word;
+        const int run = p.acc_run(), bits = element_bits(type), per_word = 32 / bits;
+        const int words = run < per_word ? 1 : run / per_word;
+        const bool whole = to.aligned && run >= per_word && matrix.cols.written % run == 0;
         machine_.each([&](int thread) {
             const std::int64_t first_row = row0 + wave_row(thread) + p.acc_row.of_lane(lane(thread));
             const std::int64_t first_col = col0 + p.acc_col.of_lane(lane(thread));
             each_place(tile, [&](int at, int, int row, int col) {
                 if (at % run != 0) return;
                 const std::int64_t r = first_row + row, c = first_col + col;
-                if (r >= matrix.rows.written) return;
+                if (r >= matrix.rows.written || c >= matrix.cols.written) return;
                 char* const place =
                     const_cast<char*>(to.at(r, c)); // NOLINT(*-const-cast): a view of an output
-                if (words > 0 && to.aligned && c + run <= matrix.cols.written) {
-                    std::uint32_t packed[8];
+                std::uint32_t packed[8];
+                FMHA_UNROLL
+                for (int w = 0; w < words; ++w) {
+                    float x[4] = {};
                     FMHA_UNROLL
-                    for (int w = 0; w < words; ++w) {
-                        float x[4];
-                        FMHA_UNROLL
-                        for (int i = 0; i < per_word; ++i) x[i] = tile.x.at(thread, at + w * per_word + i);
-                        packed[w] = machine_.pack(x, type);
-                    }
+                    for (int i = 0; i < per_word && i < run; ++i)
+                        x[i] = tile.x.at(thread, at + w * per_word + i);
+                    packed[w] = machine_.pack(x, type);
+                }
+                if (whole) {
                     write_words(place, packed, words);
                     return;
                 }
-                FMHA_UNROLL
-                for (int i = 0; i < run; ++i) {
-                    const float x[4] = {tile.x.at(thread, at + i), 0.0F, 0.0F, 0.0F};
-                    if (c + i < matrix.cols.written)
-                        store_element(place + i * to.element_distance, machine_.pack(x, type), type);
+                // Element by element: the words are shifted along, so that the loop stays a loop.
+                const std::int64_t left = matrix.cols.written - c;
+                FMHA_NO_UNROLL
+                for (int i = 0; i < run && i < left; ++i) {
+                    store_element(place + i * to.element_distance, packed[0], type);
+                    FMHA_UNROLL
+                    for (int w = 0; w < words; ++w) {
+                        const std::uint32_t next = w + 1 < words ? packed[w + 1] : 0U;
+                        packed[w] = bits == 32 ? next : packed[w] >> bits | next << (32 - bits);
+                    }
                 }
             });
         });
@@ -323,8 +343,9 @@ class BlockContext : public Products<Machine, Setup> {
     FMHA_DEVICE void each_random(Tile& scores, F f) {
         const ProductPlan& p = plan().first;
         machine_.each([&](int thread) {
-            const int row0 = wave_row(thread) + p.acc_row.of_lane(lane(thread));
-            const int col0 = p.acc_col.of_lane(lane(thread));
+            const int here = machine_.local(thread);
+            const int row0 = wave_row(here) + p.acc_row.of_lane(lane(here));
+            const int col0 = p.acc_col.of_lane(lane(here));
             each_place(scores, [&](int at, int, int row, int col) {
                 const int from = plan().random.offset + (col0 + col) * plan().random.line_bytes + row0 + row;
                 f(thread, at, row0 + row, col0 + col, machine_.lds_read_byte(thread, from));
@@ -354,27 +375,27 @@ class BlockContext : public Products<Machine, Setup> {
         auto others = this->template registers<std::uint32_t, &BlockPlan::weight_words>();
         machine_.exchange(others, weights, other_half);
         machine_.each([&](int thread) {
+            // Lower halves of a pair of words, this lane's first or second; then the upper ones.
             const bool upper = (lane(thread) & other_half) != 0;
+            const std::uint32_t low = upper ? 0x01000504U : 0x05040100U;
             FMHA_UNROLL
             for (int fragment = 0; fragment < fragments; ++fragment) {
                 const int at = fragment * p.left_words;
                 FMHA_UNROLL
                 for (int w = own - 1; w >= 0; --w) {
                     const std::uint32_t mine = weights.at(thread, at + w), theirs = others.at(thread, at + w);
-                    const std::uint32_t even = upper ? theirs : mine, odd = upper ? mine : theirs;
-                    weights.at(thread, at + 2 * w + 1) = even >> 16U | (odd & 0xFFFF0000U);
-                    weights.at(thread, at + 2 * w) = (even & 0xFFFFU) | odd << 16U;
+                    weights.at(thread, at + 2 * w + 1) =
+                        machine_.select_bytes(theirs, mine, low + 0x02020202U);
+                    weights.at(thread, at + 2 * w) = machine_.select_bytes(theirs, mine, low);
                 }
             }
         });
     }
 
-    FMHA_DEVICE static float load_element(const char* from, ElementType type) {
-        if (type == ElementType::fp32) return *reinterpret_cast<const float*>(from);
-        if (type == ElementType::bf16)
-            return std::bit_cast<float>(
-                static_cast<std::uint32_t>(*reinterpret_cast<const std::uint16_t*>(from)) << 16U);
-        return kernels::decode(*reinterpret_cast<const std::uint16_t*>(from), kernels::format_of(type));
+    FMHA_DEVICE static float decode_element(std::uint32_t bits, ElementType type) {
+        if (type == ElementType::fp32) return std::bit_cast<float>(bits);
+        if (type == ElementType::bf16) return std::bit_cast<float>(bits << 16U);
+        return kernels::decode(bits, kernels::format_of(type));
     }
     FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
         if (element_bits(type) == 32)

@@ -268,7 +268,7 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
 
 /// Registers that a wave may keep the query tile in. Beyond that it is read again for every product.
 constexpr int query_register_limit(MatrixUnit unit) {
-    return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 64 : 128;
+    return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 32 : 128;
 }
 
 } // namespace planning
@@ -356,11 +356,17 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     // ldmatrix delivers four words at a time.
     plan.right_words = narrow(plan.load_matrix ? 4 : words_first > words_second ? words_first : words_second);
     const int query_words = plan.row_tiles * (tile.k0max / plan.first.depth) * plan.first.left_words;
-    plan.query_place = unit == MatrixUnit::nvidia                            ? QueryPlace::lds
-                       : query_words <= planning::query_register_limit(unit) ? QueryPlace::registers
-                                                                             : QueryPlace::memory;
-    plan.query_words = narrow(plan.query_place == QueryPlace::registers ? query_words : 1);
-    if (!planning::plan_lds(plan, cfg)) plan.problem = PlanProblem::lds;
+    const bool in_registers =
+        unit != MatrixUnit::nvidia && query_words <= planning::query_register_limit(unit);
+    plan.query_place = in_registers ? QueryPlace::registers : QueryPlace::lds;
+    plan.query_words = narrow(in_registers ? query_words : 1);
+    bool fits = planning::plan_lds(plan, cfg);
+    if (!fits && !in_registers && unit != MatrixUnit::nvidia) {
+        plan.query_place = QueryPlace::memory;
+        plan.query = {};
+        fits = planning::plan_lds(plan, cfg);
+    }
+    if (!fits) plan.problem = PlanProblem::lds;
     return plan;
 }
 

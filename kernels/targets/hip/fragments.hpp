@@ -39,8 +39,7 @@ class Products : public Staging<Machine, Setup> {
     using Base::plan;
 
     FMHA_DEVICE auto query() const {
-        return QueryTile<QueryWords>{
-            this->template registers<std::uint32_t, &BlockPlan::query_words>(), {}, 0};
+        return QueryTile<QueryWords>{this->template registers<std::uint32_t, &BlockPlan::query_words>(), {}};
     }
 
     /// A GPU works on the whole capacity, because registers need constant numbers; what does not exist is 0.
@@ -51,10 +50,10 @@ class Products : public Staging<Machine, Setup> {
     FMHA_DEVICE void load(QueryTile<QueryWords>& query, const kernels::Matrix& matrix, std::int64_t row0,
                           std::int64_t col0) {
         const Tile& tile = cfg().algorithm.tile;
-        query.memory = LineView::of(matrix, plan().type_q);
-        query.row0 = row0;
+        const LineView from = LineView::of(matrix, plan().type_q);
+        query.memory = from.window(row0, col0, tile.m0);
         if (plan().query_place == QueryPlace::lds)
-            this->copy_lines(plan().query, plan().query.offset, query.memory, row0, col0, tile.m0, tile.k0max,
+            this->copy_lines(plan().query, plan().query.offset, from, row0, col0, tile.m0, tile.k0max,
                              plan().type_q);
         if (plan().query_place != QueryPlace::registers) return;
         const int fragments = tile.k0max / plan().first.depth;
@@ -205,12 +204,11 @@ class Products : public Staging<Machine, Setup> {
     FMHA_DEVICE void read_query(int thread, const QueryTile<QueryWords>& query, int row, int fragment,
                                 Registers& out, int r0) {
         const ProductPlan& p = plan().first;
-        const std::int64_t line =
-            query.row0 + wave_row(thread) + row * p.rows + p.left_outer.of_lane(lane(thread));
+        const int line = wave_row(thread) + row * p.rows + p.left_outer.of_lane(lane(thread));
         const int element = fragment * p.depth + p.left_k.of_lane(lane(thread));
         const auto read = [&]<int count>(Words<count>, int w) {
-            const auto words =
-                query.memory.template read<count>(line, element + w * 4 / query.memory.element_size);
+            const auto words = query.memory.template read<count>(machine_, thread, line,
+                                                                 element + w * 4 / query.memory.element_size);
             FMHA_UNROLL
             for (int i = 0; i < count; ++i) out.at(thread, r0 + w + i) = operand(words.word[i]);
         };

@@ -12,6 +12,89 @@ struct alignas(4 * count) Words {
     std::uint32_t word[static_cast<unsigned>(count)];
 };
 
+/// The part of a matrix that one copy takes, with coordinates of its own.
+struct TileView {
+    const char* data = nullptr;
+    std::int64_t line_bytes = 0, element_distance = 0;
+    std::int32_t lines = 0, elements = 0; ///< those that exist; the others read as 0
+    std::int32_t element_size = 0;
+    /// Units of so many bytes are aligned, exist as a whole or not at all, and lie less than 2^31 bytes from `data`; 0
+    /// where elements have to be read one by one.
+    std::int32_t granule = 0;
+
+    FMHA_DEVICE const char* at(int line, int element) const {
+        return data + line * line_bytes + element * element_distance;
+    }
+
+    /// `count` words of consecutive elements; the position of the first is a multiple of their number.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read(Machine& machine, int thread, int line, int element) const {
+        Words<count> out{};
+        if (granule >= 4 * count)
+            machine.template global_read<count>(
+                thread, data, line * static_cast<std::int32_t>(line_bytes) + element * element_size,
+                line < lines && element < elements, out.word);
+        else
+            gather(machine.local(line), machine.local(element), out);
+        return out;
+    }
+
+    /// The bits of `count` consecutive elements, a power of two of at most 8, the first at a multiple of it.
+    template <class Machine>
+    FMHA_DEVICE void elements_at(Machine& machine, int thread, int line, int element, int count,
+                                 std::uint32_t* bits) const {
+        const int per_word = 4 / element_size;
+        if (count < per_word) {
+            FMHA_UNROLL
+            for (int i = 0; i < count; ++i)
+                bits[i] = line < lines && element + i < elements
+                              ? load(at(machine.local(line), machine.local(element + i)))
+                              : 0U;
+        } else if (count == per_word) {
+            split(read<1>(machine, thread, line, element), bits);
+        } else if (count == 2 * per_word) {
+            split(read<2>(machine, thread, line, element), bits);
+        } else {
+            FMHA_UNROLL
+            for (int i = 0; i < count; i += 4 * per_word)
+                split(read<4>(machine, thread, line, element + i), bits + i);
+        }
+    }
+
+  private:
+    template <int count>
+    FMHA_DEVICE void split(const Words<count>& words, std::uint32_t* bits) const {
+        const int per_word = 4 / element_size;
+        const std::uint32_t mask = 0xFFFFFFFFU >> (32 - 8 * element_size);
+        FMHA_UNROLL
+        for (int i = 0; i < count * per_word; ++i)
+            bits[i] = words.word[i / per_word] >> (i % per_word * 8 * element_size) & mask;
+    }
+
+    /// Element by element: the words are shifted along, so that the loop stays a loop.
+    template <int count>
+    FMHA_DEVICE void gather(int line, int element, Words<count>& out) const {
+        const int wanted = count * 4 / element_size;
+        FMHA_NO_UNROLL
+        for (int e = 0; e < wanted; ++e) {
+            const bool exists = line < lines && element + e < elements;
+            const std::uint32_t bits = exists ? load(at(line, element + e)) : 0U;
+            FMHA_UNROLL
+            for (int w = 0; w < count; ++w) {
+                const std::uint32_t next = w + 1 < count ? out.word[w + 1] : bits;
+                out.word[w] = element_size == 4   ? next
+                              : element_size == 2 ? out.word[w] >> 16U | next << 16U
+                                                  : out.word[w] >> 8U | next << 24U;
+            }
+        }
+    }
+    FMHA_DEVICE std::uint32_t load(const char* from) const {
+        if (element_size == 4) return *reinterpret_cast<const std::uint32_t*>(from);
+        if (element_size == 2) return *reinterpret_cast<const std::uint16_t*>(from);
+        return *reinterpret_cast<const std::uint8_t*>(from);
+    }
+};
+
 /// A matrix in global memory as lines of consecutive elements: rows of a matrix, or columns of one that is
 /// stored column by column. What lies beyond the elements that loads take for granted reads as 0.
 struct LineView {
@@ -47,27 +130,23 @@ struct LineView {
         return elements - element < count ? static_cast<int>(elements - element) : count;
     }
 
-    /// Reads `count` words of consecutive elements; the position of the first is a multiple of their number.
-    template <int count>
-    FMHA_DEVICE Words<count> read(std::int64_t line, std::int64_t element) const {
-        const int per_word = 4 / element_size;
-        const int wanted = count * per_word, present = existing(line, element, wanted);
-        if (aligned && present == wanted) return *reinterpret_cast<const Words<count>*>(at(line, element));
-        Words<count> out;
-        FMHA_UNROLL
-        for (int w = 0; w < count; ++w) {
-            std::uint32_t word = 0;
-            FMHA_NO_UNROLL
-            for (int e = 0; e < per_word && w * per_word + e < present; ++e) {
-                const char* from = at(line, element + w * per_word + e);
-                const std::uint32_t bits = element_size == 4   ? *reinterpret_cast<const std::uint32_t*>(from)
-                                           : element_size == 2 ? *reinterpret_cast<const std::uint16_t*>(from)
-                                                               : *reinterpret_cast<const std::uint8_t*>(from);
-                word |= bits << (8 * element_size * e);
-            }
-            out.word[w] = word;
-        }
-        return out;
+    /// The `count` lines from `line0` on, from element `element0` on.
+    FMHA_DEVICE TileView window(std::int64_t line0, std::int64_t element0, int count) const {
+        constexpr std::int64_t far = std::int64_t{1} << 30;
+        TileView v;
+        v.data = at(line0, element0);
+        v.line_bytes = line_bytes;
+        v.element_distance = element_distance;
+        v.element_size = element_size;
+        const std::int64_t below = lines - line0, right = elements - element0;
+        v.lines = below < 0 ? 0 : below < count ? static_cast<int>(below) : count;
+        v.elements = right < 0 ? 0 : right < far / 8 ? static_cast<int>(right) : static_cast<int>(far / 8);
+        const auto bits = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(v.data)) |
+                          static_cast<unsigned>(line_bytes) |
+                          static_cast<unsigned>(v.elements * element_size);
+        const bool near = line_bytes * count < far && element_distance == element_size;
+        v.granule = !near ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
+        return v;
     }
 };
 

@@ -12,8 +12,7 @@ namespace fmha::hip_target {
 template <class Fragments>
 struct QueryTile {
     Fragments fragments; ///< QueryPlace::registers
-    LineView memory;     ///< QueryPlace::memory
-    std::int64_t row0 = 0;
+    TileView memory;     ///< QueryPlace::memory
 };
 
 /// What `load_transposed` and `load` deliver for the second operand: a place in LDS.
@@ -107,15 +106,16 @@ class Staging : public kernels::Decisions {
                 copy_lines_async(image, address, from, line0, element0, lines, per_line, unit);
                 return;
             }
-        machine_.each([&](int thread) {
-            FMHA_PIPELINED
-            for (int index = thread; index < lines * per_line; index += threads) {
-                const int line = index / per_line, column = index % per_line;
-                const auto words = from.template read<4>(line0 + line, element0 + column * unit);
-                machine_.template lds_write<4>(thread, address + line * image.line_bytes + column * 16,
-                                               words.word);
-            }
-        });
+        const TileView tile = from.window(line0, element0, lines);
+        copy_units<4>(
+            tile, lines * per_line,
+            [&](int thread, int index) {
+                return tile.read<4>(machine_, thread, index / per_line, index % per_line * unit);
+            },
+            [&](int thread, int index, const Words<4>& words) {
+                const int to = address + index / per_line * image.line_bytes + index % per_line * 16;
+                machine_.template lds_write<4>(thread, to, words.word);
+            });
     }
 
     /// Copies `keys` keys of V with all channels of the block into the layout that the plan asks for.
@@ -181,56 +181,94 @@ class Staging : public kernels::Decisions {
         });
     }
 
+    /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
+    /// thread are under way at a time, unless elements have to be read one by one.
+    template <int together, class Read, class Write>
+    FMHA_DEVICE void copy_units(const TileView& tile, int total, Read read, Write write) {
+        const int threads = plan().threads, rounds = (total + threads - 1) / threads;
+        machine_.each([&](int thread) {
+            const int here = machine_.local(thread);
+            if (tile.granule < 16) {
+                FMHA_NO_UNROLL
+                for (int index = here; index < total; index += threads)
+                    write(thread, index, read(thread, index));
+                return;
+            }
+            FMHA_UNROLL
+            for (int first = 0; first < rounds; first += together) {
+                decltype(read(0, 0)) units[together];
+                FMHA_UNROLL
+                for (int i = 0; i < together; ++i)
+                    if (first + i < rounds) units[i] = read(thread, here + (first + i) * threads);
+                FMHA_UNROLL
+                for (int i = 0; i < together; ++i) {
+                    const int index = here + (first + i) * threads;
+                    if (first + i < rounds && (total % threads == 0 || index < total))
+                        write(thread, index, units[i]);
+                }
+            }
+        });
+    }
+
     /// V stored by channel: a unit of consecutive keys goes to several places in its line.
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, std::int64_t line0,
                                    std::int64_t element0, int lines, int elements) {
-        const int unit = 16 / from.element_size, per_line = elements / unit, total = lines * per_line;
-        machine_.each([&](int thread) {
-            FMHA_PIPELINED
-            for (int index = thread; index < total; index += plan().threads) {
-                const int line = index / per_line, key = index % per_line * unit;
-                const auto words = from.template read<4>(line0 + line, element0 + key);
-                const int to = address + line * plan().value.line_bytes;
+        const int unit = 16 / from.element_size, per_line = elements / unit;
+        const TileView tile = from.window(line0, element0, lines);
+        copy_units<4>(
+            tile, lines * per_line,
+            [&](int thread, int index) {
+                return tile.read<4>(machine_, thread, index / per_line, index % per_line * unit);
+            },
+            [&](int thread, int index, const Words<4>& words) {
+                const int key = index % per_line * unit;
+                const int to = address + index / per_line * plan().value.line_bytes;
                 FMHA_UNROLL
                 for (int w = 0; w < 4; w += patch_words())
                     write_patch(thread,
                                 to + plan().place_of_key(key + w * 4 / from.element_size) * from.element_size,
                                 words.word + w);
-            }
-        });
+            });
     }
 
-    /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers.
+    /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers. Neighbouring
+    /// threads have neighbouring keys, so that their writes fall on different banks.
     FMHA_DEVICE void transpose_lines(int address, const LineView& from, std::int64_t key0,
                                      std::int64_t channel0, int keys, int channels) {
-        const int unit = 16 / from.element_size, per_line = channels / unit, total = keys / 4 * per_line;
-        const unsigned bits = 8U * static_cast<unsigned>(from.element_size), mask = (1U << (bits % 32U)) - 1U;
-        machine_.each([&](int thread) {
-            FMHA_PIPELINED
-            for (int index = thread; index < total; index += plan().threads) {
-                const int key = index / per_line * 4, channel = index % per_line * unit;
-                Words<4> line[4];
+        struct Patch {
+            Words<4> line[4];
+        };
+        const int size = from.element_size, unit = 16 / size, patches = keys / 4;
+        const unsigned bits = 8U * static_cast<unsigned>(size), mask = (1U << (bits % 32U)) - 1U;
+        const TileView tile = from.window(key0, channel0, keys);
+        copy_units<1>(
+            tile, patches * (channels / unit),
+            [&](int thread, int index) {
+                Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    line[k] = from.template read<4>(key0 + key + k, channel0 + channel);
-                const int to = address + channel * plan().value.line_bytes +
-                               plan().place_of_key(key) * from.element_size;
+                    patch.line[k] =
+                        tile.read<4>(machine_, thread, index % patches * 4 + k, index / patches * unit);
+                return patch;
+            },
+            [&](int thread, int index, const Patch& patch) {
+                const int to = address + index / patches * unit * plan().value.line_bytes +
+                               plan().place_of_key(index % patches * 4) * size;
                 FMHA_UNROLL
                 for (int c = 0; c < unit; ++c) {
                     const unsigned shift = static_cast<unsigned>(c) * bits % 32U;
-                    const int word = c * from.element_size / 4;
-                    const auto element = [&](int k) { return line[k].word[word] >> shift & mask; };
-                    std::uint32_t patch[2] = {};
-                    if (from.element_size == 1) {
-                        patch[0] = element(0) | element(1) << 8U | element(2) << 16U | element(3) << 24U;
+                    const int word = c * size / 4;
+                    const auto element = [&](int k) { return patch.line[k].word[word] >> shift & mask; };
+                    std::uint32_t words[2] = {};
+                    if (size == 1) {
+                        words[0] = element(0) | element(1) << 8U | element(2) << 16U | element(3) << 24U;
                     } else {
-                        patch[0] = element(0) | element(1) << 16U;
-                        patch[1] = element(2) | element(3) << 16U;
+                        words[0] = element(0) | element(1) << 16U;
+                        words[1] = element(2) | element(3) << 16U;
                     }
-                    write_patch(thread, to + c * plan().value.line_bytes, patch);
+                    write_patch(thread, to + c * plan().value.line_bytes, words);
                 }
-            }
-        });
+            });
     }
 
     /// Words of four elements of V.

@@ -131,6 +131,23 @@ TEST(Scalars, FollowTheContracts) {
     EXPECT_EQ(machine.pack(values, ElementType::fp32), 0x3F800000U);
 }
 
+TEST(GlobalRead, IsZeroWhereNothingExists) {
+    const std::uint32_t from[4] = {1, 2, 3, 4};
+    const char* bytes = reinterpret_cast<const char*>(from);
+    std::uint32_t words[2] = {7, 7};
+    EmulatedMachine::global_read<2>(0, bytes, 8, true, words);
+    EXPECT_EQ(words[0], 3U);
+    EXPECT_EQ(words[1], 4U);
+    EmulatedMachine::global_read<2>(0, bytes, 1 << 30, false, words);
+    EXPECT_EQ(words[0], 0U);
+    EXPECT_EQ(words[1], 0U);
+}
+
+TEST(SelectBytes, TakesThemFromBothWords) {
+    EXPECT_EQ(EmulatedMachine::select_bytes(0x77665544U, 0x33221100U, 0x05040100U), 0x55441100U);
+    EXPECT_EQ(EmulatedMachine::select_bytes(0x77665544U, 0x33221100U, 0x03020706U), 0x33227766U);
+}
+
 TEST(UnwrittenRegisters, AreNotNumbers) {
     const EmulatedRegisters<float> x(1, 2);
     EXPECT_TRUE(std::isnan(x.at(0, 1)));

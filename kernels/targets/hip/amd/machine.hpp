@@ -47,6 +47,11 @@ class Machine {
                 __builtin_bit_cast(T, exchanged(__builtin_bit_cast(std::uint32_t, in.values[r]), lane_mask));
     }
 
+    __attribute__((device, always_inline)) static std::uint32_t
+    select_bytes(std::uint32_t high, std::uint32_t low, std::uint32_t selector) {
+        return __builtin_amdgcn_perm(high, low, selector);
+    }
+
     template <int n>
     __attribute__((device, always_inline)) void lds_write(int, int address,
                                                           const std::uint32_t* words) const {
@@ -65,6 +70,36 @@ class Machine {
 
     __attribute__((device, always_inline)) std::uint32_t lds_read_byte(int, int address) const {
         return image()[address];
+    }
+
+    /// Opaque, so that a loop which needs this seldom keeps no register of what follows from it.
+    __attribute__((device, always_inline)) static int local(int value) {
+        asm volatile("" : "+v"(value));
+        __builtin_assume(value >= 0);
+        return value;
+    }
+
+    /// Through a buffer descriptor: one 32-bit address a lane, and what does not exist lies beyond the buffer's end.
+    template <int n>
+    __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
+                                                                   bool exists, std::uint32_t* words) {
+#if defined(__GFX9__)
+        constexpr int raw_words = 0x00020000;
+#else
+        constexpr int raw_words = 0x31004000;
+#endif
+        constexpr int bytes = 0x7FFFFFFF;
+        const auto buffer = __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, raw_words);
+        const int at = exists ? offset : static_cast<int>(0x80000000U);
+        Vector<std::uint32_t, n> value;
+        if constexpr (n == 4)
+            value = __builtin_amdgcn_raw_buffer_load_b128(buffer, at, 0, 0);
+        else if constexpr (n == 2)
+            value = __builtin_amdgcn_raw_buffer_load_b64(buffer, at, 0, 0);
+        else
+            value[0] = __builtin_amdgcn_raw_buffer_load_b32(buffer, at, 0, 0);
+#pragma unroll
+        for (int i = 0; i < n; ++i) words[i] = value[i];
     }
 
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.

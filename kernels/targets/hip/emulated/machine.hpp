@@ -4,7 +4,9 @@
 #include "kernels/targets/hip/emulated/matrix_model.hpp"
 #include "kernels/targets/hip/emulated/registers.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 
 namespace fmha::hip_target {
@@ -69,6 +71,22 @@ class EmulatedMachine {
         std::uint8_t byte = 0;
         lds_.read(thread, address, &byte, 1, "lds_read_byte");
         return byte;
+    }
+
+    static std::uint32_t select_bytes(std::uint32_t high, std::uint32_t low, std::uint32_t selector) {
+        const std::uint64_t bytes = std::uint64_t{high} << 32U | low;
+        std::uint32_t word = 0;
+        for (unsigned i = 0; i < 32; i += 8)
+            word |= static_cast<std::uint32_t>(bytes >> (selector >> i & 7U) * 8U & 0xFFU) << i;
+        return word;
+    }
+    static int local(int value) { return value; }
+
+    template <int N>
+    static void global_read(int, const char* from, int offset, bool exists, std::uint32_t* words) {
+        static_assert(N == 1 || N == 2 || N == 4);
+        std::fill_n(words, N, 0U);
+        if (exists) std::memcpy(words, from + offset, 4 * N);
     }
 
     template <class Address>

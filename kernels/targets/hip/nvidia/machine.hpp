@@ -111,6 +111,25 @@ class Machine {
         return *reinterpret_cast<const std::uint8_t*>(lds + address);
     }
 
+    FMHA_DEVICE static std::uint32_t select_bytes(std::uint32_t high, std::uint32_t low,
+                                                  std::uint32_t selector) {
+        return __byte_perm(low, high,
+                           (selector & 7U) | (selector >> 4U & 0x70U) | (selector >> 8U & 0x700U) |
+                               (selector >> 12U & 0x7000U));
+    }
+    FMHA_DEVICE static int local(int value) { return value; }
+
+    template <int count>
+    FMHA_DEVICE void global_read(int, const char* from, int offset, bool exists, std::uint32_t* words) const {
+        struct alignas(4 * count) Unit {
+            std::uint32_t word[static_cast<unsigned>(count)];
+        };
+        Unit unit{};
+        if (exists) unit = *reinterpret_cast<const Unit*>(from + offset);
+        FMHA_UNROLL
+        for (int w = 0; w < count; ++w) words[w] = unit.word[w];
+    }
+
     template <int count, class Address>
     FMHA_DEVICE void load_matrix(RegisterArray<std::uint32_t, count>& out, int r0, Address address,
                                  bool transposed) const {
