@@ -3,6 +3,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
 #include "harness/run/interrupt.hpp"
+#include "kernels/generator/audit.hpp"
 #include "kernels/generator/cache.hpp"
 
 #include <fmt/ostream.h>
@@ -28,6 +29,10 @@ class BuildCommand final : public Command {
             "--cache", cache_,
             "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
         options.flag("--no-cache", no_cache_, "Neither read nor write that folder");
+        options.flag(
+            "--audit", audit_,
+            "Record what every kernel uses; fail on scratch, on LDS or registers that the architecture does "
+            "not have, and on kernels without matrix instructions");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 
@@ -36,15 +41,19 @@ class BuildCommand final : public Command {
         const generator::Selection selection = request_.select(archs);
         const auto tools = compile_.tools(archs, selection);
         const harness::InterruptWatch interrupt;
-        const auto result = generator::build(selection, tools, options(streams, interrupt));
+        auto result = generator::build(selection, tools, options(streams, interrupt));
+        std::vector<generator::AuditFinding> findings;
+        if (audit_) findings = generator::audit(result, tools, archs, compile_.out());
         if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
         if (format_ == "json")
-            fmt::print(streams.out, "{}\n", to_json(selection, result).dump(1));
+            fmt::print(streams.out, "{}\n", to_json(selection, result, findings).dump(1));
         else
-            print(selection, result, streams);
-        return result.failed.empty() && !result.interrupted && built(result) > 0 ? all_well : check_failed;
+            print(selection, result, findings, streams);
+        return result.failed.empty() && findings.empty() && !result.interrupted && built(result) > 0
+                   ? all_well
+                   : check_failed;
     }
 
   private:
@@ -77,32 +86,47 @@ class BuildCommand final : public Command {
                    : 0.0;
     }
 
-    static nlohmann::ordered_json to_json(const generator::Selection& selection,
-                                          const generator::BuildResult& result) {
+    nlohmann::ordered_json to_json(const generator::Selection& selection,
+                                   const generator::BuildResult& result,
+                                   const std::vector<generator::AuditFinding>& findings) const {
         auto failed = nlohmann::ordered_json::array(), declined = nlohmann::ordered_json::array();
         for (const auto& kernel : result.failed)
             failed.push_back(
                 {{"name", kernel.kernel.name}, {"command", kernel.command}, {"errors", kernel.errors}});
         for (const auto& kernel : selection.declined)
             declined.push_back({{"name", kernel.kernel.name}, {"reason", kernel.reason}});
-        return {{"kernels", selection.kernels.size()},
-                {"compiled", result.compiled},
-                {"from_cache", result.cached},
-                {"up_to_date", result.present},
-                {"compile_seconds", result.compile_seconds},
-                {"kernels_per_minute", per_minute(result)},
-                {"interrupted", result.interrupted},
-                {"failed", std::move(failed)},
-                {"declined", std::move(declined)}};
+        nlohmann::ordered_json document{{"kernels", selection.kernels.size()},
+                                        {"compiled", result.compiled},
+                                        {"from_cache", result.cached},
+                                        {"up_to_date", result.present},
+                                        {"compile_seconds", result.compile_seconds},
+                                        {"kernels_per_minute", per_minute(result)},
+                                        {"interrupted", result.interrupted},
+                                        {"failed", std::move(failed)},
+                                        {"declined", std::move(declined)}};
+        if (!audit_) return document;
+        auto wrong = nlohmann::ordered_json::array(), spills = nlohmann::ordered_json::array();
+        for (const auto& finding : findings)
+            wrong.push_back({{"name", finding.name}, {"sentence", finding.sentence}});
+        for (const auto& row : generator::spills(result.manifest))
+            spills.push_back({{"kernels", row.what},
+                              {"audited", row.audited},
+                              {"spilling", row.spilling},
+                              {"most_scratch_bytes", row.most_scratch}});
+        document["audit"] = {{"findings", std::move(wrong)}, {"spills", std::move(spills)}};
+        return document;
     }
 
     void print(const generator::Selection& selection, const generator::BuildResult& result,
-               const Streams& streams) const {
+               const std::vector<generator::AuditFinding>& findings, const Streams& streams) const {
         for (const auto& kernel : selection.declined)
             fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
         for (const auto& kernel : result.failed)
             fmt::print(streams.out, "FAILED {}\n  in {}: {}\n{}\n", kernel.kernel.name, compile_.out(),
                        kernel.command, kernel.errors);
+        for (const auto& finding : findings)
+            fmt::print(streams.out, "AUDIT {}: {}\n", finding.name, finding.sentence);
+        if (audit_) print_spills(result, streams);
         fmt::print(streams.out, "{} of {} kernels built: {} compiled", built(result),
                    selection.kernels.size(), result.compiled);
         if (result.compiled > 0)
@@ -113,11 +137,20 @@ class BuildCommand final : public Command {
         if (result.interrupted) fmt::print(streams.out, "interrupted; the same command continues\n");
     }
 
+    static void print_spills(const generator::BuildResult& result, const Streams& streams) {
+        const auto rows = generator::spills(result.manifest);
+        for (std::size_t i = 1; i < rows.size(); ++i)
+            fmt::print(streams.out, "{}: {} of {} spill, up to {} bytes of scratch a lane\n", rows[i].what,
+                       rows[i].spilling, rows[i].audited, rows[i].most_scratch);
+        fmt::print(streams.out, "{} of {} audited kernels spill\n", rows.front().spilling,
+                   rows.front().audited);
+    }
+
     KernelRequest request_;
     CompileOptions compile_;
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
-    bool no_cache_ = false;
+    bool no_cache_ = false, audit_ = false;
 };
 
 } // namespace

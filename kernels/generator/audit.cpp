@@ -1,0 +1,143 @@
+#include "kernels/generator/audit.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/resources.hpp"
+#include "system/files.hpp"
+#include "system/process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace fmha::generator {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Disassemblers by architecture; NVIDIA needs none.
+std::map<std::string, fs::path> disassemblers(const BuildTools& tools) {
+    std::map<std::string, fs::path> found;
+    for (const auto& [arch, compiler] : tools.compilers) {
+        if (compiler.kind != CompilerKind::clang) continue;
+        found[arch] = disassembler_of(compiler);
+        if (found[arch].empty())
+            throw InputError(
+                fmt::format("--audit: {} ({}) has no llvm-objdump beside it (Debian package llvm-{})",
+                            compiler.path.string(), compiler.version, compiler.major));
+    }
+    return found;
+}
+
+ResourcesBySymbol resources_of(const PlannedUnit& unit, const fs::path& disassembler,
+                               const fs::path& folder) {
+    const std::string object = (folder / unit.object).string();
+    const std::string log = system::read_file(folder / unit.log());
+    if (disassembler.empty()) return nvidia_resources(log, system::read_file(object), object);
+    const auto listing =
+        system::run_process({disassembler.string(), "-t", "-d", "--no-show-raw-insn", object});
+    if (listing.exit_code != 0)
+        throw InputError(fmt::format("{} {}: exit code {}: {}", disassembler.string(), object,
+                                     listing.exit_code, listing.err));
+    return amd_resources(log, listing.out, object);
+}
+
+void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, CodeObject& object,
+                const fs::path& disassembler, const fs::path& folder) {
+    const ResourcesBySymbol found = resources_of(unit, disassembler, folder);
+    for (BuiltKernel& kernel : object.kernels) {
+        const auto used = found.find(kernel.symbol);
+        if (used == found.end())
+            throw InputError(
+                fmt::format("{}: the compiler said nothing about {}", object.file, kernel.symbol));
+        kernel.resources = used->second;
+        kernel.resources->compile_ms = compile_ms / static_cast<std::int64_t>(object.kernels.size());
+        if (disassembler.empty()) add_launch(*kernel.resources, kernel.config);
+    }
+}
+
+bool spilling(const Resources& used) {
+    return used.scratch_bytes > 0 || used.vgpr_spills > 0;
+}
+
+} // namespace
+
+std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware) {
+    std::vector<std::string> sentences;
+    if (used.scratch_bytes > 0)
+        sentences.push_back(fmt::format("{} bytes of scratch a lane, allowed: 0", used.scratch_bytes));
+    if (used.lds_bytes > hardware.limits.lds_bytes)
+        sentences.push_back(fmt::format("{} bytes of LDS a block, {} has {}", used.lds_bytes,
+                                        hardware.limits.arch.view(), hardware.limits.lds_bytes));
+    if (used.vgprs + used.agprs > hardware.registers_per_lane)
+        sentences.push_back(fmt::format("{} registers a lane, {} has {}", used.vgprs + used.agprs,
+                                        hardware.limits.arch.view(), hardware.registers_per_lane));
+    if (used.matrix_instructions.empty()) sentences.emplace_back("no matrix instruction");
+    return sentences;
+}
+
+std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
+                                const fs::path& folder) {
+    const auto tool_of = disassemblers(tools);
+    auto& objects = result.manifest.objects;
+    std::atomic<std::size_t> next = 0;
+    std::mutex guard;
+    std::exception_ptr failure;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < objects.size(); i = next++) {
+            try {
+                const auto tool = tool_of.find(objects[i].arch.str());
+                audit_unit(result.units[i], result.compile_ms[i], objects[i],
+                           tool == tool_of.end() ? fs::path() : tool->second, folder);
+            } catch (...) {
+                const std::lock_guard lock(guard);
+                failure = std::current_exception();
+                next = objects.size();
+            }
+        }
+    };
+    {
+        std::vector<std::jthread> workers;
+        for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+            workers.emplace_back(work);
+    }
+    if (failure) std::rethrow_exception(failure);
+
+    std::vector<AuditFinding> findings;
+    for (const CodeObject& object : objects)
+        for (const BuiltKernel& kernel : object.kernels)
+            for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware()))
+                findings.push_back({kernel.name, std::move(sentence)});
+    write_manifest(result.manifest, folder);
+    return findings;
+}
+
+std::vector<SpillRow> spills(const Manifest& manifest) {
+    std::vector<SpillRow> rows{{"all", 0, 0, 0}};
+    std::map<std::string, SpillRow> groups;
+    for (const CodeObject& object : manifest.objects)
+        for (const BuiltKernel& kernel : object.kernels) {
+            const auto& [s, tile] = std::pair(kernel.config.signature, kernel.config.algorithm.tile);
+            const std::string what =
+                fmt::format("{} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", object.arch.view(), to_string(s.data_type),
+                            s.hdim_q, s.hdim_v, to_string(kernel.config.algorithm.pipeline), tile.m0, tile.n0,
+                            tile.k0, tile.n1, tile.k1, tile.k0max);
+            SpillRow& group = groups.try_emplace(what, SpillRow{what}).first->second;
+            for (SpillRow* row : {&rows.front(), &group}) {
+                ++row->audited;
+                if (kernel.resources && spilling(*kernel.resources)) {
+                    ++row->spilling;
+                    row->most_scratch = std::max(row->most_scratch, kernel.resources->scratch_bytes);
+                }
+            }
+        }
+    for (auto& [what, row] : groups)
+        if (row.spilling > 0) rows.push_back(std::move(row));
+    return rows;
+}
+
+} // namespace fmha::generator

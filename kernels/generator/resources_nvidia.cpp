@@ -1,0 +1,133 @@
+#include "kernels/generator/resources.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/targets/hip/block_plan.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <regex>
+#include <sstream>
+
+namespace fmha::generator {
+namespace {
+
+/// Reads a value from anywhere in a file; throws when the file is too short.
+template <class T>
+T at(std::string_view bytes, std::uint64_t offset, const std::string& where) {
+    if (offset > bytes.size() || bytes.size() - offset < sizeof(T))
+        throw InputError(fmt::format("{}: a damaged ELF file of {} bytes", where, bytes.size()));
+    T value;
+    std::memcpy(&value, bytes.data() + offset, sizeof(T));
+    return value;
+}
+
+struct Section {
+    std::string name;
+    std::string_view content;
+};
+
+std::vector<Section> code_sections(std::string_view file, const std::string& where) {
+    if (!file.starts_with(ELFMAG)) throw InputError(fmt::format("{}: is not an ELF file", where));
+    const auto header = at<Elf64_Ehdr>(file, 0, where);
+    const auto section = [&](std::uint64_t number) {
+        return at<Elf64_Shdr>(file, header.e_shoff + number * sizeof(Elf64_Shdr), where);
+    };
+    const auto names = section(header.e_shstrndx);
+    std::vector<Section> sections;
+    for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
+        const auto entry = section(i);
+        if (entry.sh_type != SHT_PROGBITS) continue;
+        (void)at<char>(file, names.sh_offset + entry.sh_name, where);
+        const std::string_view rest = file.substr(names.sh_offset + entry.sh_name);
+        const std::string name(rest.substr(0, rest.find('\0')));
+        constexpr std::string_view prefix = ".text.";
+        if (!name.starts_with(prefix)) continue;
+        if (entry.sh_size > file.size() || entry.sh_offset > file.size() - entry.sh_size)
+            throw InputError(fmt::format("{}: a damaged ELF file of {} bytes", where, file.size()));
+        sections.push_back({name.substr(prefix.size()), file.substr(entry.sh_offset, entry.sh_size)});
+    }
+    return sections;
+}
+
+/// Instructions are 16 bytes since Volta, the operation in the lowest bits: 12 of them where operands come from
+/// registers, 9 for warp-group products, whose other three tell where operands lie.
+std::string_view matrix_instruction(std::uint64_t word) {
+    switch (word & 0xFFFU) {
+    case 0x237:
+        return "IMMA";
+    case 0x23C:
+        return "HMMA";
+    case 0x23F:
+        return "DMMA";
+    case 0x27A:
+        return "QMMA";
+    default:
+        break;
+    }
+    switch (word & 0x1FFU) {
+    case 0x1F0:
+        return "HGMMA";
+    case 0x1F1:
+        return "IGMMA";
+    case 0x1F3:
+        return "QGMMA";
+    default:
+        return {};
+    }
+}
+
+} // namespace
+
+ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view cubin,
+                                   const std::string& where) {
+    static const std::regex entry(R"(Compiling entry function '([^']+)')"),
+        stack(R"((\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads)"),
+        registers(R"(Used (\d+) registers)"), shared(R"((\d+) bytes smem)");
+    ResourcesBySymbol found;
+    Resources* current = nullptr;
+    std::istringstream lines{std::string(messages)};
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch match;
+        if (std::regex_search(line, match, entry)) current = &found[match[1]];
+        if (current == nullptr) continue;
+        if (std::regex_search(line, match, stack)) {
+            current->scratch_bytes = std::stoll(match[1]);
+            current->vgpr_spills = std::stoll(match[2]);
+        }
+        if (std::regex_search(line, match, registers)) current->vgprs = std::stoll(match[1]);
+        if (std::regex_search(line, match, shared)) current->lds_bytes = std::stoll(match[1]);
+    }
+    for (const Section& section : code_sections(cubin, where)) {
+        const auto kernel = found.find(section.name);
+        if (kernel == found.end()) continue;
+        kernel->second.code_bytes = static_cast<std::int64_t>(section.content.size());
+        constexpr std::size_t instruction_bytes = 16;
+        for (std::size_t i = 0; i + instruction_bytes <= section.content.size(); i += instruction_bytes)
+            if (const auto name = matrix_instruction(at<std::uint64_t>(section.content, i, where));
+                !name.empty())
+                ++kernel->second.matrix_instructions[std::string(name)];
+    }
+    for (const auto& [name, resources] : found)
+        if (resources.vgprs == 0 || resources.code_bytes == 0)
+            throw InputError(fmt::format("{}: {} without registers or code", where, name));
+    return found;
+}
+
+void add_launch(Resources& resources, const KernelConfig& config) {
+    // Per multiprocessor, CUDA programming guide, table of compute capabilities.
+    constexpr std::int64_t registers = 65536, shared_bytes = 233472, warps = 64, blocks = 32;
+    constexpr std::int64_t lanes = 32, register_unit = 8, reserved_shared = 1024;
+    const hip_target::BlockPlan plan = hip_target::plan_of(config);
+    resources.lds_bytes += plan.lds_bytes;
+    const std::int64_t block_warps = std::max<std::int64_t>(1, (plan.threads + lanes - 1) / lanes);
+    const std::int64_t lane_registers =
+        std::max<std::int64_t>(1, (resources.vgprs + register_unit - 1) / register_unit * register_unit);
+    resources.occupancy =
+        std::min({registers / (lane_registers * lanes * block_warps),
+                  shared_bytes / (resources.lds_bytes + reserved_shared), warps / block_warps, blocks});
+}
+
+} // namespace fmha::generator
