@@ -1,6 +1,7 @@
 #include "kernels/generator/selection.hpp"
 
 #include "kernels/catalog/catalog.hpp"
+#include "kernels/targets/hip/cannot_execute.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ std::optional<RuleFinding> forbidden(const arch::ArchSet& archs, const KernelCon
 std::optional<std::string> declined(const KernelConfig& config) {
     if (config.signature.family != KernelFamily::fwd)
         return fmt::format("no tile program of family {} exists", to_string(config.signature.family));
-    return std::nullopt;
+    return hip_target::cannot_execute(config);
 }
 
 Selection select(std::span<const KernelConfig> configs) {
