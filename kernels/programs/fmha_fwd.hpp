@@ -99,7 +99,9 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         // F-5: only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
         const TileMask seen = TileMask::of(mask, row0, key0, in.k.rows.read);
         if (!seen.sees_all(tile.m0, tile.n0))
-            ctx.map(scores, [seen](float s, int r, int c) { return seen.sees(r, c) ? s : never; });
+            ctx.map(scores, [seen, kernel = has.mask](float s, int r, int c) {
+                return seen.sees(r, c, kernel) ? s : never;
+            });
 
         // F-6: shrink = exp2(old top − new top). A row that has seen nothing yet keeps top = −∞, shrink = 1
         // and weights of 0, never NaN.

@@ -96,7 +96,10 @@ struct TileMask {
                 tile_relative(key_count - key0), tile_relative(mask.sink - key0),
                 tile_relative(mask.sink_rows - row0)};
     }
-    FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column) const {
+    /// What a kernel of the class need not look at is vacuous (`Mask::of`).
+    FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
+        if (kernel == MaskClass::none) return column < columns;
+        if (kernel == MaskClass::causal) return (column < columns) & (column < row + upper);
         const bool in_window = column >= row + lower;
         const bool in_sink = (column < sink_columns) & (row < sink_rows);
         return (column < columns) & (column < row + upper) & (in_window | in_sink);
