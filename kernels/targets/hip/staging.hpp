@@ -196,7 +196,7 @@ class Staging : public kernels::Decisions {
             }
             FMHA_UNROLL
             for (int first = 0; first < rounds; first += together) {
-                decltype(read(0, 0)) units[together];
+                decltype(read(0, 0)) units[static_cast<unsigned>(together)];
                 FMHA_UNROLL
                 for (int i = 0; i < together; ++i)
                     if (first + i < rounds) units[i] = read(thread, here + (first + i) * threads);
