@@ -34,8 +34,12 @@ __attribute__((device, always_inline)) inline V gather(const Fragment& x, int fi
 template <class Operand, int outputs, class C, class AB, class AB2, class F>
 __attribute__((device, always_inline)) inline void accumulate(C& c, int c0, const AB& a, int a0, const AB2& b,
                                                               int b0, F multiply) {
-    const auto sum =
+    auto sum =
         multiply(gather<Operand>(a, a0), gather<Operand>(b, b0), gather<Vector<float, outputs>>(c, c0));
+#if defined(__GFX11__)
+    // Keeps the product where it is: the compiler delays it past barriers and branches and holds its operands.
+    asm volatile("" : "+v"(sum));
+#endif
 #pragma unroll
     for (int i = 0; i < outputs; ++i) c.at(0, c0 + i) = sum[i];
 }
