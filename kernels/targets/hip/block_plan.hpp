@@ -77,6 +77,7 @@ enum class PlanProblem : std::uint8_t {
     first_depth,
     second_depth,
     channel_tiles,
+    weight_keys,
     lds,
 };
 
@@ -235,6 +236,21 @@ constexpr void plan_weights(BlockPlan& plan) {
     }
 }
 
+/// Whether the accumulator registers that become one operand fragment of the second product hold exactly the
+/// fragment's keys, so that fragments follow one another as steps of keys do.
+constexpr bool weights_cover_fragments(const BlockPlan& plan) {
+    const ProductPlan& scores = plan.first;
+    const int own = plan.second.left_elements / plan.second.copies;
+    int last = 0;
+    for (int x = 0; x < own; ++x) {
+        const int key =
+            x / scores.acc_registers * scores.cols + scores.acc_col.of_reg(x % scores.acc_registers);
+        last = key > last ? key : last;
+    }
+    for (const std::int8_t weight : scores.acc_col.lane) last += weight;
+    return last == plan.second.depth - 1;
+}
+
 /// Lays out LDS. Returns false when it does not fit.
 constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int limit = lds_limit(matrix_unit(cfg.arch));
@@ -344,6 +360,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.load_matrix = unit == MatrixUnit::nvidia && element_bits(types.v) == 16;
     plan.async = unit == MatrixUnit::nvidia && cfg.algorithm.pipeline == Pipeline::qr_async;
     plan.value_by_channel = cfg.signature.v_layout == VLayout::column || !(wide || plan.load_matrix);
+    if (!planning::weights_cover_fragments(plan)) return refused(PlanProblem::weight_keys);
     planning::plan_weights(plan);
 
     plan.score_registers = narrow(plan.row_tiles * plan.key_tiles * plan.first.acc_registers);

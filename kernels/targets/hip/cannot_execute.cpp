@@ -40,6 +40,11 @@ std::string describe(const KernelConfig& config, const BlockPlan& plan) {
                            tile.k1);
     case PlanProblem::channel_tiles:
         return fmt::format("n1={} is not a multiple of the instruction's columns", tile.n1);
+    case PlanProblem::weight_keys:
+        return fmt::format(
+            "{} keys are too few for an operand of the second product: its lanes hold keys that "
+            "lie further apart",
+            warp.k1);
     case PlanProblem::lds:
         return fmt::format("a block needs {} bytes of LDS, {} has {}", plan.lds_bytes, config.arch.view(),
                            lds_limit(plan.unit));

@@ -52,6 +52,11 @@ TEST(CannotExecute, NamesWhatIsInTheWay) {
     EXPECT_EQ(reason([](auto& c) { c.algorithm.tile.m0 = 64; }),
               "64 rows do not divide into 4 waves of whole instructions");
     EXPECT_THAT(reason([](auto& c) { c.algorithm.tile.n1 = 48; }), HasSubstr("n1=48"));
+    EXPECT_THAT(reason([](auto& c) {
+                    c.signature.data_type = DataType::fp32;
+                    c.algorithm.warp = {32, 32, 8, 32, 32, 2, 1, 1, 1};
+                }),
+                HasSubstr("2 keys are too few"));
     EXPECT_THAT(reason([](auto& c) { c.signature.hdim_q = 256; }), HasSubstr("k0max=128"));
     EXPECT_THAT(reason([](auto& c) { c.algorithm.tile.k0 = c.algorithm.tile.k0max = 1024; }),
                 HasSubstr("bytes of LDS, gfx942 has 65536"));

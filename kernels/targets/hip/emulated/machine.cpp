@@ -53,6 +53,20 @@ void EmulatedMachine::multiply(const MatrixModel& model, EmulatedRegisters<float
             wave_registers<const std::uint32_t>(b, thread, b0, words_of(row.b_elements, row.operand), lanes));
 }
 
+void EmulatedMachine::check_global_read(int thread, const char* from, int offset, int bytes) {
+    if (offset < 0)
+        throw EmulationError(
+            Hazard::out_of_range,
+            fmt::format("out_of_range: global_read by thread {} at offset {}", thread, offset));
+    if ((reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(offset)) %
+            static_cast<std::uintptr_t>(bytes) !=
+        0)
+        throw EmulationError(Hazard::misaligned,
+                             fmt::format("misaligned: global_read of {} bytes by thread {} at {} + {}, which "
+                                         "is not a multiple of them",
+                                         bytes, thread, static_cast<const void*>(from), offset));
+}
+
 void EmulatedMachine::check_exchange(int lane_mask, int out_count, int in_count) const {
     if (lane_mask < 0 || lane_mask >= shape_.wave_size)
         throw EmulationError(Hazard::unknown_operation,

@@ -83,8 +83,9 @@ class EmulatedMachine {
     static int local(int value) { return value; }
 
     template <int N>
-    static void global_read(int, const char* from, int offset, bool exists, std::uint32_t* words) {
+    static void global_read(int thread, const char* from, int offset, bool exists, std::uint32_t* words) {
         static_assert(N == 1 || N == 2 || N == 4);
+        if (exists) check_global_read(thread, from, offset, 4 * N);
         std::fill_n(words, N, 0U);
         if (exists) std::memcpy(words, from + offset, 4 * N);
     }
@@ -127,6 +128,7 @@ class EmulatedMachine {
     static constexpr int load_matrix_lanes = 32;
 
     const MatrixModel& model(MatrixInstruction instruction);
+    static void check_global_read(int thread, const char* from, int offset, int bytes);
     void check_exchange(int lane_mask, int out_count, int in_count) const;
     void check_load_matrix() const;
     void load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,

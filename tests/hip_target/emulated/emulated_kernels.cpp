@@ -1,0 +1,161 @@
+#include "tests/hip_target/emulated/emulated_kernels.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/run/declared_numerics.hpp"
+#include "harness/run/fwd_runner.hpp"
+#include "kernels/arch/arch.hpp"
+#include "kernels/catalog/catalog.hpp"
+#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/cannot_execute.hpp"
+#include "kernels/targets/hip/emulated/emulated_target.hpp"
+#include "kernels/targets/hip/numerics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+#include <map>
+
+namespace fmha::hip_target::test {
+namespace {
+
+/// One architecture for every matrix unit.
+const std::vector<std::string>& architectures() {
+    static const std::vector<std::string> names{"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"};
+    return names;
+}
+
+std::vector<KernelConfig> house_kernels(const std::string& arch) {
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    return catalog::list(archs, request);
+}
+
+/// Emulating takes time in proportion to this.
+std::int64_t size_of(const KernelConfig& config) {
+    const Tile& tile = config.algorithm.tile;
+    return std::int64_t{tile.m0} * tile.n0 * (tile.k0max + tile.n1);
+}
+
+/// Whether `config` can run problems of hdim 64 of the catalogue's plain types.
+bool serves(const KernelConfig& config) {
+    return !cannot_execute(config) && config.algorithm.tile.k0max >= 64;
+}
+
+DataType data_type_of(ElementType operand) {
+    switch (operand) {
+    case ElementType::fp16:
+        return DataType::fp16;
+    case ElementType::bf16:
+        return DataType::bf16;
+    case ElementType::bf8_ocp:
+        return DataType::bf8;
+    case ElementType::fp8_ocp:
+        return DataType::fp8bf16;
+    default:
+        return DataType::fp32;
+    }
+}
+
+KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
+    const InstructionInfo info = instruction_info(instruction);
+    // A lane's accumulators have four neighbouring keys, which fp32 needs four instructions to consume.
+    const auto depth = static_cast<std::int16_t>(
+        info.operand == ElementType::fp32 && info.wave_size == 64 ? 4 * info.k : info.k);
+    const auto step = static_cast<std::int16_t>(std::max<int>(info.k, 32));
+    KernelConfig config;
+    config.arch = std::string_view(arch);
+    config.signature.data_type = data_type_of(info.operand);
+    config.signature.hdim_q = config.signature.hdim_v = 64;
+    config.algorithm.tile = {
+        .m0 = static_cast<std::int16_t>(2 * info.m), .n0 = 64, .k0 = step, .n1 = 64, .k1 = step, .k0max = 64};
+    config.algorithm.wave = {2, 1, 1, 2, 1, 1, 1, 1, 1};
+    config.algorithm.warp = {info.m, info.n, depth, info.m, info.n, depth, 1, 1, 1};
+    return config;
+}
+
+/// A kernel that calls a launcher.
+class LaunchedKernel final : public KernelInstance {
+  public:
+    LaunchedKernel(const KernelConfig& config, Launcher launcher)
+        : config_(config), launcher_(std::move(launcher)) {}
+    const KernelConfig& config() const override { return config_; }
+    std::string name() const override { return "test." + identifier(config_); }
+    void launch(const Invocation& invocation, Stream) const override {
+        launcher_(config_, std::get<FwdArgs>(invocation));
+    }
+
+  private:
+    KernelConfig config_;
+    Launcher launcher_;
+};
+
+} // namespace
+
+std::vector<NamedKernel> kernel_of_every_instruction() {
+    std::vector<NamedKernel> out;
+    for (const std::string& arch : architectures()) {
+        std::map<MatrixInstruction, KernelConfig> smallest;
+        for (const KernelConfig& config : house_kernels(arch)) {
+            const BlockPlan plan = plan_of(config);
+            if (!serves(config) || plan.first.instruction != plan.second.instruction) continue;
+            const auto [at, is_new] = smallest.try_emplace(plan.first.instruction, config);
+            if (!is_new && size_of(config) < size_of(at->second)) at->second = config;
+        }
+        for (int i = 1; i < matrix_instructions; ++i) {
+            const auto name = static_cast<MatrixInstruction>(i);
+            if (!has_instruction(matrix_unit(arch), name)) continue;
+            const auto found = smallest.find(name);
+            out.push_back({fmt::format("{}_{}", arch, to_string(name)),
+                           found != smallest.end() ? found->second : made_up(arch, name)});
+        }
+    }
+    return out;
+}
+
+KernelConfig smallest_house_kernel(const std::string& arch,
+                                   const std::function<bool(const KernelConfig&)>& wanted) {
+    const KernelConfig* best = nullptr;
+    const auto kernels = house_kernels(arch);
+    for (const KernelConfig& config : kernels)
+        if (serves(config) && wanted(config) && (best == nullptr || size_of(config) < size_of(*best)))
+            best = &config;
+    if (best == nullptr) throw InputError("the house catalogue of " + arch + " has no such kernel");
+    return *best;
+}
+
+FittingKernel::FittingKernel(const KernelConfig& model)
+    : FittingKernel(model,
+                    [](const KernelConfig& config, const FwdArgs& args) { emulate_fwd(config, args); }) {}
+
+harness::Candidate FittingKernel::planned(const Problem& problem) const {
+    KernelConfig config = model_;
+    config.signature = problem.signature;
+    config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
+    if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
+    return {"fitting", std::make_shared<LaunchedKernel>(config, launcher_),
+            harness::in_reference_terms(numerics_of(config))};
+}
+
+harness::FwdCase plain_case(const KernelConfig& kernel) {
+    harness::FwdCase c;
+    c.data_type = data_type_of(instruction_info(plan_of(kernel).first.instruction).operand);
+    if (c.data_type == DataType::bf8 || c.data_type == DataType::fp8bf16) c.qscale = QScale::pertensor;
+    c.nhead_q = 2;
+    c.nhead_k = 1;
+    c.hdim_q = c.hdim_v = 64;
+    c.seqlen_q = {70};
+    c.seqlen_k = {130};
+    return c;
+}
+
+harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
+                              const FittingKernel& source) {
+    harness::FwdRunOptions options;
+    options.arch = kernel.arch.view();
+    return harness::run_fwd_case(c, source, options).at(0);
+}
+
+} // namespace fmha::hip_target::test

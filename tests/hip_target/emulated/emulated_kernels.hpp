@@ -1,0 +1,56 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+#include "harness/results/result.hpp"
+#include "harness/run/kernel_source.hpp"
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Kernels of the emulated target for tests that are about an instruction or a fault, not about planning.
+namespace fmha::hip_target::test {
+
+/// A configuration that the tests name.
+struct NamedKernel {
+    std::string name;
+    KernelConfig config;
+};
+
+/// One configuration for every (matrix unit, instruction) that both products can use: the smallest one of the house
+/// catalogue, or one made up for the instructions that no house kernel uses throughout.
+std::vector<NamedKernel> kernel_of_every_instruction();
+
+/// The house kernel of `arch` with the smallest tiles for which `wanted` holds; the test fails when there is none.
+KernelConfig smallest_house_kernel(const std::string& arch,
+                                   const std::function<bool(const KernelConfig&)>& wanted);
+
+/// Launches something in place of a kernel.
+using Launcher = std::function<void(const KernelConfig&, const FwdArgs&)>;
+
+/// The algorithm of one configuration with whatever signature a problem asks for, and with padding everywhere.
+class FittingKernel final : public harness::KernelSource {
+  public:
+    explicit FittingKernel(const KernelConfig& model);
+    FittingKernel(const KernelConfig& model, Launcher launcher)
+        : model_(model), launcher_(std::move(launcher)) {}
+
+    harness::Candidate planned(const Problem& problem) const override;
+    std::vector<harness::Candidate> accepting(const Problem& problem) const override {
+        return {planned(problem)};
+    }
+
+  private:
+    KernelConfig model_;
+    Launcher launcher_;
+};
+
+/// A small problem of the operand type that `kernel` multiplies, without any feature.
+harness::FwdCase plain_case(const KernelConfig& kernel);
+
+/// The result of running `c` on the algorithm of `kernel`.
+harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
+                              const FittingKernel& source);
+
+} // namespace fmha::hip_target::test

@@ -1,0 +1,151 @@
+// Every matrix instruction, in a whole forward kernel: a covering set of small cases runs lane by lane and passes
+// the gates that a device's results have to pass.
+
+#include "kernels/targets/hip/block_plan.hpp"
+#include "tests/hip_target/emulated/emulated_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace fmha::hip_target::test {
+namespace {
+
+using harness::FwdCase;
+
+struct Variant {
+    const char* name;
+    void (*change)(FwdCase&);
+};
+
+// Each feature is in at least one variant; together they are few, because emulation is slow.
+const std::vector<Variant>& variants() {
+    static const std::vector<Variant> list{
+        {"unpadded memory, whole units of 16 bytes", [](FwdCase& c) { c.stride_padding = 0; }},
+        {"causal, elementwise bias, dropout, random bytes",
+         [](FwdCase& c) {
+             c.mask = MaskType::top_left;
+             c.window_right = 0;
+             c.bias = BiasType::elementwise;
+             c.p_drop = 0.2;
+             c.dropout_seed = 7;
+             c.dropout_offset = 1000003;
+             c.store_randval = true;
+         }},
+        {"window, soft cap, no LSE",
+         [](FwdCase& c) {
+             c.mask = MaskType::bottom_right;
+             c.window_left = 40;
+             c.window_right = 9;
+             c.logits_soft_cap = 2.0;
+             c.lse = false;
+         }},
+        {"ALiBi, sink logits, query heads in groups",
+         [](FwdCase& c) {
+             c.bias = BiasType::alibi;
+             c.bias_rank = 1;
+             c.sink_logits = harness::SinkLogits::normal;
+             c.nhead_q = 4;
+             c.nhead_k = 2;
+             c.fill = harness::Fill::indexed;
+         }},
+        {"sink tokens",
+         [](FwdCase& c) {
+             c.mask = MaskType::top_left;
+             c.window_left = 24;
+             c.window_right = 0;
+             c.sink_size = 4;
+         }},
+        {"group mode, lengths within allocations, causal from the bottom right",
+         [](FwdCase& c) {
+             c.mode = Mode::group;
+             c.seqlen_q = {33, 70};
+             c.seqlen_k = {97, 64};
+             c.physical_q = {40, 96};
+             c.physical_k = {128, 80};
+             c.length_form_q = harness::LengthForm::seqlen;
+             c.length_form_k = harness::LengthForm::cu_seqlen;
+             c.mask = MaskType::bottom_right;
+             c.window_right = 0;
+         }},
+        {"odd head dimensions, one query, sequences outermost",
+         [](FwdCase& c) {
+             c.hdim_q = 40;
+             c.hdim_v = 72;
+             c.seqlen_q = {1};
+             c.seqlen_k = {199};
+             c.iperm = c.operm = harness::Layout::bshd;
+             c.fill = harness::Fill::indexed;
+         }},
+        {"the last visible key wins, bit for bit",
+         [](FwdCase& c) {
+             c.fill = harness::Fill::edge_last;
+             c.mask = MaskType::bottom_right;
+             c.window_right = 0;
+         }},
+        {"V by column", [](FwdCase& c) { c.v_layout = VLayout::column; }},
+        {"no keys for one entry",
+         [](FwdCase& c) {
+             c.mode = Mode::group;
+             c.seqlen_q = {70, 20};
+             c.seqlen_k = {0, 130};
+         }},
+    };
+    return list;
+}
+
+const std::vector<NamedKernel>& kernels() {
+    static const std::vector<NamedKernel> chosen = kernel_of_every_instruction();
+    return chosen;
+}
+
+class EveryInstruction : public testing::TestWithParam<NamedKernel> {};
+
+TEST_P(EveryInstruction, PassesTheGatesWithEveryFeature) {
+    const KernelConfig& kernel = GetParam().config;
+    const FittingKernel source(kernel);
+    for (const Variant& variant : variants()) {
+        FwdCase c = plain_case(kernel);
+        variant.change(c);
+        const auto result = result_of(c, kernel, source);
+        EXPECT_EQ(result.outcome, harness::Outcome::passed) << variant.name << ": " << result.message;
+    }
+}
+
+class Fp8Instruction : public testing::TestWithParam<NamedKernel> {};
+
+TEST_P(Fp8Instruction, TakesScalesOfBlocks) {
+    const KernelConfig& kernel = GetParam().config;
+    FwdCase c = plain_case(kernel);
+    c.qscale = QScale::blockscale;
+    c.seqlen_k = {300};
+    const auto result = result_of(c, kernel, FittingKernel(kernel));
+    EXPECT_EQ(result.outcome, harness::Outcome::passed) << result.message;
+}
+
+/// Block scales come with fp8bf16.
+std::vector<NamedKernel> fp8_kernels() {
+    std::vector<NamedKernel> chosen = kernels();
+    std::erase_if(chosen, [](const NamedKernel& kernel) {
+        return plain_case(kernel.config).data_type != DataType::fp8bf16;
+    });
+    return chosen;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryInstruction, testing::ValuesIn(kernels()),
+                         [](const auto& kernel) { return kernel.param.name; });
+INSTANTIATE_TEST_SUITE_P(Table, Fp8Instruction, testing::ValuesIn(fp8_kernels()),
+                         [](const auto& kernel) { return kernel.param.name; });
+
+TEST(InstructionKernels, AreForEveryInstructionOfTheTable) {
+    std::set<MatrixInstruction> covered;
+    for (const NamedKernel& kernel : kernels()) {
+        const BlockPlan plan = plan_of(kernel.config);
+        EXPECT_EQ(plan.first.instruction, plan.second.instruction) << kernel.name;
+        covered.insert(plan.first.instruction);
+    }
+    EXPECT_EQ(covered.size(), static_cast<std::size_t>(matrix_instructions - 1));
+}
+
+} // namespace
+} // namespace fmha::hip_target::test
