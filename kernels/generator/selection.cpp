@@ -54,8 +54,6 @@ std::optional<RuleFinding> forbidden(const arch::ArchSet& archs, const KernelCon
 }
 
 std::optional<std::string> declined(const KernelConfig& config) {
-    if (config.signature.family != KernelFamily::fwd)
-        return fmt::format("no tile program of family {} exists", to_string(config.signature.family));
     return hip_target::cannot_execute(config);
 }
 

@@ -38,7 +38,7 @@ NamedKernel named(const KernelConfig& config);
 /// has no file.
 std::optional<RuleFinding> forbidden(const arch::ArchSet& archs, const KernelConfig& config);
 
-/// Why GPU targets do not execute `config`: its family has no program, or the target declines it.
+/// Why the HIP target does not execute `config`, one sentence.
 std::optional<std::string> declined(const KernelConfig& config);
 
 /// Splits a list. Its order stays.

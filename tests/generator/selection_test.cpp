@@ -81,7 +81,7 @@ TEST(Selection, ListsWhatHasNoProgram) {
     const Selection selection = select(list);
     EXPECT_TRUE(selection.kernels.empty());
     ASSERT_EQ(selection.declined.size(), list.size());
-    EXPECT_THAT(selection.declined.front().reason, HasSubstr("no tile program of family bwd_"));
+    EXPECT_THAT(selection.declined.front().reason, HasSubstr("no program for family bwd_"));
 }
 
 TEST(Selection, LosesNothing) {

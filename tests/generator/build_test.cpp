@@ -1,0 +1,213 @@
+// Builds: what is compiled, what is not compiled again, and what a failure or an interruption leaves behind.
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/build.hpp"
+#include "system/files.hpp"
+#include "tests/generator/catalogue.hpp"
+#include "tests/generator/fake_compiler.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace fmha::generator {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FakeCompiler;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// Eight kernels with one of head dimension 256 among them.
+Selection eight() {
+    const auto list = test::house_fwd("gfx942");
+    Selection selection;
+    const auto wide =
+        std::ranges::find_if(list, [](const KernelConfig& c) { return c.signature.hdim_q == 256; });
+    for (const KernelConfig& config : list) {
+        if (selection.kernels.size() == 3) selection.kernels.push_back(named(*wide));
+        if (selection.kernels.size() == 8) break;
+        if (config.signature.hdim_q != 256) selection.kernels.push_back(named(config));
+    }
+    return selection;
+}
+
+BuildResult build_in(const FakeCompiler& fake, std::string_view folder, const Selection& selection) {
+    return build(selection, fake.tools(selection), fake.options(folder));
+}
+
+TEST(Build, CompilesOnceAndSaysWhatIsThere) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    const auto first = build_in(fake, "out", selection);
+    EXPECT_EQ(first.compiled, 8U);
+    EXPECT_GT(first.compile_seconds, 0.0);
+    EXPECT_EQ(read_manifest(fake.folder("out")), first.manifest);
+    ASSERT_THAT(first.manifest.objects, SizeIs(8));
+    for (std::size_t i = 0; i < 8; ++i) {
+        const CodeObject& object = first.manifest.objects[i];
+        EXPECT_EQ(object.kernels.front().config, selection.kernels[i].config);
+        EXPECT_EQ(object.compiler, "clang version 99.1.0 (fake)");
+        EXPECT_THAT(system::read_file(fake.folder("out") / object.file),
+                    HasSubstr(object.kernels.front().symbol));
+    }
+    const auto second = build_in(fake, "out", selection);
+    EXPECT_EQ(second.present + second.cached, 8U);
+    EXPECT_EQ(second.manifest, first.manifest);
+    EXPECT_EQ(fake.compiled(), 8U);
+}
+
+TEST(Build, OfAnotherFolderTakesFromTheCache) {
+    const FakeCompiler fake;
+    build_in(fake, "one", eight());
+    const auto other = build_in(fake, "two", eight());
+    EXPECT_EQ(other.cached, 8U);
+    EXPECT_EQ(other.compiled, 0U);
+    EXPECT_EQ(fake.compiled(), 8U);
+    for (const CodeObject& object : other.manifest.objects) {
+        EXPECT_TRUE(fs::exists(fake.folder("two") / object.file));
+        EXPECT_THAT(system::read_file(fake.folder("two") / (object.file + ".log")), HasSubstr("remark"));
+    }
+}
+
+TEST(Build, CompilesAgainWhenAHeaderChanged) {
+    const FakeCompiler fake;
+    build_in(fake, "out", eight());
+    system::write_file(fake.root() / "kernels/other.hpp", "#define FMHA_DEVICE static\n");
+    EXPECT_EQ(build_in(fake, "out", eight()).compiled, 8U);
+    system::write_file(fake.root() / "kernels/other.hpp", "#define FMHA_DEVICE\n");
+    const auto back = build_in(fake, "out", eight());
+    EXPECT_EQ(back.compiled, 0U) << "the first content is in the cache";
+    EXPECT_EQ(std::distance(fs::directory_iterator(fake.folder("out/obj")), {}), 16)
+        << "objects and logs of now";
+}
+
+TEST(Build, WithoutCacheStillSkipsWhatNinjaFinished) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    auto options = fake.options("out");
+    options.cache.reset();
+    EXPECT_EQ(build(selection, fake.tools(selection), options).compiled, 8U);
+    EXPECT_EQ(build(selection, fake.tools(selection), options).present, 8U);
+    EXPECT_FALSE(fs::exists(fake.folder("cache")));
+    EXPECT_EQ(fake.compiled(), 8U);
+}
+
+TEST(Build, DamagedCacheEntriesAreMadeAnew) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    build_in(fake, "one", selection);
+    for (const auto& entry : fs::recursive_directory_iterator(fake.folder("cache")))
+        if (entry.path().filename() == "object") {
+            fs::remove(entry.path());
+            system::write_file(entry.path(), "damaged");
+        }
+    const auto again = build_in(fake, "two", selection);
+    EXPECT_EQ(again.compiled, 8U);
+    EXPECT_EQ(build_in(fake, "three", selection).cached, 8U);
+}
+
+TEST(Build, FailingKernelsAreNamedAndTheOthersAreThere) {
+    const FakeCompiler fake;
+    fake.refuse("hdim_q = 256");
+    const Selection selection = eight();
+    auto options = fake.options("out");
+    for (const std::size_t per_file : {std::size_t{1}, std::size_t{4}}) {
+        options.per_file = per_file;
+        const auto result = build(selection, fake.tools(selection), options);
+        ASSERT_THAT(result.failed, SizeIs(1)) << per_file;
+        const FailedKernel& failed = result.failed.front();
+        EXPECT_EQ(failed.kernel, selection.kernels[3]);
+        EXPECT_THAT(failed.command, testing::StartsWith(fake.folder("bin/clang++-99").string()));
+        EXPECT_THAT(failed.command, HasSubstr(failed.kernel.name + ".hip -o obj/" + failed.kernel.name));
+        EXPECT_THAT(failed.errors, HasSubstr("error: refused\nand a second line\n"));
+        ASSERT_THAT(result.manifest.missing, SizeIs(1));
+        EXPECT_EQ(result.manifest.missing.front().reason, "it did not compile");
+        std::size_t kernels = 0;
+        for (const CodeObject& object : result.manifest.objects) kernels += object.kernels.size();
+        EXPECT_EQ(kernels, 7U);
+        EXPECT_EQ(result.compiled + result.cached + result.present, 7U);
+    }
+    fake.refuse("nothing of the kind");
+    options.per_file = 1;
+    EXPECT_EQ(build(selection, fake.tools(selection), options).compiled, 1U) << "only what was missing";
+}
+
+TEST(Build, AnInterruptedOneIsContinued) {
+    for (const bool cached : {true, false}) {
+        const FakeCompiler fake;
+        fake.be_slow();
+        const Selection selection = eight();
+        auto options = fake.options("out");
+        if (!cached) options.cache.reset();
+        options.jobs = 1;
+        std::size_t done = 0;
+        options.progress = [&](std::size_t finished, std::size_t, std::string_view) { done = finished; };
+        options.stop = [&] { return done >= 2; };
+        const auto first = build(selection, fake.tools(selection), options);
+        EXPECT_TRUE(first.interrupted);
+        EXPECT_GE(first.compiled, 2U);
+        EXPECT_LT(first.compiled, 8U);
+        EXPECT_THAT(first.failed, IsEmpty()) << "an interrupted compiler is no broken kernel";
+        EXPECT_EQ(first.manifest.missing.size(), 8U - first.compiled);
+        EXPECT_THAT(first.manifest.missing.front().reason, HasSubstr("interrupted"));
+        options.stop = {};
+        const auto second = build(selection, fake.tools(selection), options);
+        EXPECT_FALSE(second.interrupted);
+        EXPECT_EQ(second.compiled, 8U - first.compiled);
+        EXPECT_THAT(second.manifest.objects, SizeIs(8));
+    }
+}
+
+TEST(Build, SeveralMayShareACacheAtOnce) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    const BuildTools tools = fake.tools(selection);
+    std::vector<std::size_t> built(3);
+    {
+        std::vector<std::jthread> builders;
+        for (std::size_t i = 0; i < built.size(); ++i)
+            builders.emplace_back([&, i] {
+                const auto result = build(selection, tools, fake.options("out" + std::to_string(i)));
+                built[i] = result.compiled + result.cached;
+            });
+    }
+    EXPECT_THAT(built, testing::Each(8U));
+    for (const auto& entry : fs::directory_iterator(fake.folder("cache")))
+        EXPECT_EQ(entry.path().filename().string().size(), 2U) << entry.path() << " is a draft left behind";
+}
+
+TEST(Build, ACacheThatCannotBeWrittenIsAWarning) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    auto options = fake.options("out");
+    system::write_file(fake.folder("file"), "");
+    options.cache = fake.folder("file") / "cache";
+    const auto result = build(selection, fake.tools(selection), options);
+    EXPECT_EQ(result.compiled, 8U);
+    ASSERT_THAT(result.warnings, SizeIs(1));
+    EXPECT_THAT(result.warnings.front(), HasSubstr("compiled kernels are not kept"));
+}
+
+TEST(Build, HeadersThatChangeMeanwhileAreNotKept) {
+    const FakeCompiler fake;
+    fake.touch_headers();
+    EXPECT_THAT([&] { build_in(fake, "out", eight()); },
+                testing::ThrowsMessage<BuildError>(HasSubstr("changed while kernels were compiled")));
+    EXPECT_FALSE(fs::exists(fake.folder("cache")));
+}
+
+TEST(Build, DeclinedKernelsAreInTheManifest) {
+    const FakeCompiler fake;
+    Selection selection = eight();
+    selection.declined.push_back({selection.kernels.back(), "no instruction"});
+    selection.kernels.pop_back();
+    const auto result = build_in(fake, "out", selection);
+    ASSERT_THAT(result.manifest.missing, SizeIs(1));
+    EXPECT_EQ(result.manifest.missing.front().reason, "no instruction");
+}
+
+} // namespace
+} // namespace fmha::generator

@@ -1,0 +1,148 @@
+// Compilers are found, asked and described; what a kernel is built from decides its key, where it lies does not.
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/headers.hpp"
+#include "system/files.hpp"
+#include "tests/generator/catalogue.hpp"
+#include "tests/generator/fake_compiler.hpp"
+
+#include <gmock/gmock.h>
+
+namespace fmha::generator {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FakeCompiler;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const arch::Hardware& hardware(std::string_view name) {
+    static const arch::ArchSet archs = arch::ArchSet::built_in();
+    return archs.at(name).hardware();
+}
+
+std::string no_compiler(std::string_view arch, const CompilerPlaces& places) {
+    try {
+        return "found " + find_compiler(hardware(arch), places).path.string();
+    } catch (const InputError& error) {
+        return error.what();
+    }
+}
+
+TEST(FindCompiler, SaysWhatWasLookedForAndWhatToInstall) {
+    EXPECT_THAT(no_compiler("gfx950", {}), AllOf(HasSubstr("no compiler for gfx950: looked for amdclang++"),
+                                                 HasSubstr("install ROCm, or clang-22 and lld-22")));
+    EXPECT_THAT(no_compiler("sm_90", {}), AllOf(HasSubstr("no compiler for sm_90: looked for nvcc"),
+                                                HasSubstr("install the CUDA toolkit")));
+}
+
+TEST(FindCompiler, SaysWhatTheOnesThatAreThereLack) {
+    const FakeCompiler fake;
+    EXPECT_THAT(no_compiler("gfx1201", fake.places()),
+                HasSubstr("clang++-99 (clang version 99.1.0 (fake)) does not know gfx1201"));
+    CompilerPlaces given{.given = "/bin/cat", .path = {}, .rocm = {}, .cuda = {}};
+    EXPECT_EQ(no_compiler("gfx950", given), "--compiler /bin/cat: does not run or is neither clang nor nvcc");
+    given.given = fake.folder("bin/clang++-99");
+    EXPECT_THAT(no_compiler("sm_90", given), HasSubstr("does not compile for NVIDIA"));
+}
+
+TEST(FindCompiler, TakesTheNewestThatKnowsTheArchitecture) {
+    const FakeCompiler fake;
+    // Newer, and without gfx942.
+    std::string newer = system::read_file(fake.folder("bin/clang++-99"));
+    newer.replace(newer.find("99.1.0"), 6, "100.0.");
+    newer.replace(newer.find("gfx942 "), 7, "");
+    system::write_file(fake.folder("bin/clang++-100"), newer);
+    fs::permissions(fake.folder("bin/clang++-100"), fs::perms::owner_all);
+    EXPECT_EQ(find_compiler(hardware("gfx950"), fake.places()).path.filename(), "clang++-100");
+    EXPECT_EQ(find_compiler(hardware("gfx942"), fake.places()).path.filename(), "clang++-99");
+}
+
+TEST(Flags, AreThoseOfTheArchitecture) {
+    Compiler compiler;
+    EXPECT_THAT(compile_flags(compiler, "gfx90a"), testing::Contains("--offload-arch=gfx90a"));
+    compiler.kind = CompilerKind::nvcc;
+    EXPECT_THAT(compile_flags(compiler, "sm_90"), testing::Contains("-gencode=arch=compute_90a,code=sm_90a"));
+    EXPECT_THAT(compile_flags(compiler, "sm_80"), testing::Contains("-gencode=arch=compute_80,code=sm_80"));
+}
+
+TEST(Headers, AreFoundThroughTheirIncludes) {
+    const FakeCompiler fake;
+    EXPECT_THAT(headers_of(fake.root()),
+                testing::ElementsAre(std::string(entry_header), "kernels/other.hpp"));
+    const std::string before = headers_digest(fake.root());
+    system::write_file(fake.root() / "kernels/unrelated.hpp", "");
+    EXPECT_EQ(headers_digest(fake.root()), before);
+    system::write_file(fake.root() / "kernels/other.hpp", "// other\n");
+    EXPECT_NE(headers_digest(fake.root()), before);
+    EXPECT_THAT([&] { kernel_root(fake.folder("bin").string()); },
+                testing::ThrowsMessage<InputError>(HasSubstr("holds no kernels/targets/hip/entry.hpp")));
+}
+
+TEST(Headers, OfTheProjectReachTheTypes) {
+    const auto headers = headers_of(FMHA_SOURCE_DIR);
+    for (const char* header : {"kernels/programs/fmha_fwd.hpp", "dispatcher/types/kernel_config.hpp"})
+        EXPECT_THAT(headers, testing::Contains(header));
+}
+
+struct Keys {
+    FakeCompiler fake;
+    std::vector<Unit> units = units_of(test::with_names(test::house_fwd("gfx942")), 3);
+    BuildTools tools = fake.tools({{units.front().kernels}, {}});
+    std::string key(const BuildTools& with) const {
+        return plan_units(std::span(units).first(1), with).front().key;
+    }
+};
+
+TEST(Key, FollowsFromContentAndNotFromPlaces) {
+    const Keys one, two;
+    ASSERT_NE(one.tools.root, two.tools.root);
+    EXPECT_EQ(one.key(one.tools), two.key(two.tools));
+    BuildTools launched = one.tools;
+    launched.launcher = "ccache";
+    EXPECT_EQ(one.key(launched), one.key(one.tools));
+}
+
+TEST(Key, ChangesWithHeadersCompilerAndSource) {
+    const Keys keys;
+    const std::string before = keys.key(keys.tools);
+    BuildTools other = keys.tools;
+    other.headers = "other";
+    EXPECT_NE(keys.key(other), before);
+    other = keys.tools;
+    other.compilers.at("gfx942").identity += ".1";
+    EXPECT_NE(keys.key(other), before);
+    const auto planned = plan_units(std::span(keys.units).first(2), keys.tools);
+    EXPECT_NE(planned[0].key, planned[1].key);
+}
+
+TEST(NinjaFile, IsTheGoldenOne) {
+    BuildTools tools;
+    tools.root = "/the root";
+    tools.launcher = "ccache";
+    tools.compilers["gfx942"] = {CompilerKind::clang, "/opt/$rocm/clang++", 99, "v", "v"};
+    KernelConfig config;
+    config.arch = "gfx942";
+    PlannedUnit unit{{"fwd_k", {{"fwd_k", config}}}, "abc", "obj/fwd_k.abc.hsaco", "src/fwd_k.hip"};
+    const std::string command =
+        "ccache '/opt/$rocm/clang++' -x hip -std=c++20 -O3 -nogpuinc -nogpulib --offload-arch=gfx942 "
+        "--cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -Rpass-analysis=kernel-resource-usage -c "
+        "-I'/the root'";
+    std::string in_file = command;
+    in_file.insert(in_file.find('$'), "$");
+    EXPECT_EQ(ninja_file(std::span(&unit, 1), tools),
+              "# Compiles the kernels under src/ into code objects under obj/.\n"
+              "ninja_required_version = 1.8\n"
+              "\n"
+              "rule gfx942\n"
+              "  command = " +
+                  in_file +
+                  " $in -o $out 2> $out.log || { cat $out.log >&2; false; }\n"
+                  "  description = $out\n"
+                  "\n"
+                  "build obj/fwd_k.abc.hsaco: gfx942 src/fwd_k.hip\n");
+    EXPECT_EQ(command_line(unit, tools), command + " src/fwd_k.hip -o obj/fwd_k.abc.hsaco");
+}
+
+} // namespace
+} // namespace fmha::generator
