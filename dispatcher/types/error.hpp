@@ -69,6 +69,12 @@ class ArgumentTypeError : public Error {
     using Error::Error;
 };
 
+/// A kernel that a target could execute has not been built.
+class KernelNotBuilt : public Error {
+  public:
+    using Error::Error;
+};
+
 /// A workspace that is too small or misaligned.
 class WorkspaceError : public Error {
   public:
@@ -79,6 +85,18 @@ class WorkspaceError : public Error {
 class DeviceError : public Error {
   public:
     using Error::Error;
+};
+
+/// A kernel faulted and took the context of this process with it: nothing more can be launched from here.
+class DeviceLost : public DeviceError {
+  public:
+    using DeviceError::DeviceError;
+};
+
+/// The device has not enough memory left.
+class DeviceOutOfMemory : public DeviceError {
+  public:
+    using DeviceError::DeviceError;
 };
 
 /// Code generation, compilation or linking failed; carries the tool's whole stderr.

@@ -60,24 +60,50 @@ FwdTensors::FwdTensors(const FwdCase& c, Fp8Flavour flavour)
     refill(Poison::nan);
 }
 
+std::array<FwdTensors::NamedTensor, 10> FwdTensors::tensors() {
+    return {{{"q", &q_},
+             {"k", &k_},
+             {"v", &v_},
+             {"o", &o_},
+             {"lse", &lse_},
+             {"bias", &bias_},
+             {"randval", &randval_},
+             {"q_descale", &q_descale_},
+             {"k_descale", &k_descale_},
+             {"v_descale", &v_descale_}}};
+}
+
 GuardedTensor& FwdTensors::tensor(const std::string& name) {
-    if (name == "q") return q_;
-    if (name == "k") return k_;
-    if (name == "v") return v_;
-    if (name == "o") return o_;
-    if (name == "lse") return lse_;
-    if (name == "bias") return bias_;
-    if (name == "randval") return randval_;
-    if (name == "q_descale") return q_descale_;
-    if (name == "k_descale") return k_descale_;
-    if (name == "v_descale") return v_descale_;
+    for (const NamedTensor& named : tensors())
+        if (named.name == name) return *named.tensor;
     throw Error("there is no tensor " + name);
 }
 
+std::vector<MemoryBlock> FwdTensors::memory() {
+    std::vector<MemoryBlock> blocks;
+    for (const NamedTensor& named : tensors())
+        if (named.tensor->present()) blocks.push_back({named.name, named.tensor->memory()});
+    const auto add = [&](std::string_view name, auto& array) {
+        if (array.empty()) return;
+        auto* bytes = reinterpret_cast<unsigned char*>(array.data());
+        blocks.push_back({name, {{bytes, array.size() * sizeof(array[0])}}, false});
+    };
+    add("seqstart_q", seqstart_q_);
+    add("seqstart_k", seqstart_k_);
+    add("seqlen_q", seqlen_q_);
+    add("seqlen_k", seqlen_k_);
+    add("cu_seqlen_q", cu_seqlen_q_);
+    add("cu_seqlen_k", cu_seqlen_k_);
+    add("block_scale_seqstart_q", block_start_q_);
+    add("block_scale_seqstart_k", block_start_k_);
+    add("alibi_slopes", alibi_slopes_);
+    add("sink_logit", sink_logits_);
+    return blocks;
+}
+
 void FwdTensors::refill(Poison poison) {
-    for (GuardedTensor* tensor :
-         {&q_, &k_, &v_, &o_, &lse_, &bias_, &randval_, &q_descale_, &k_descale_, &v_descale_})
-        if (tensor->present()) tensor->poison(poison);
+    for (const NamedTensor& named : tensors())
+        if (named.tensor->present()) named.tensor->poison(poison);
     fill_descales();
     fill_inputs();
 }

@@ -5,12 +5,25 @@
 #include "harness/data/fwd_layout.hpp"
 #include "harness/data/guarded_tensor.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fmha::harness {
+
+/// Memory that a kernel may reach through one pointer: stretches in ascending order, with nothing in between.
+struct MemoryBlock {
+    std::string_view name;
+    std::vector<std::span<unsigned char>> stretches;
+    bool tensor = true; ///< false: a small array that kernels only read
+
+    const unsigned char* begin() const { return stretches.front().data(); }
+    const unsigned char* end() const { return stretches.back().data() + stretches.back().size(); }
+};
 
 /// All memory of one forward case in host memory: tensors with guards, length arrays, small parameters.
 class FwdTensors {
@@ -25,6 +38,10 @@ class FwdTensors {
 
     /// Valid until this is moved or destroyed.
     FwdArgs args() const;
+
+    /// Every present tensor and array, whole: what another memory must hold for a kernel to run there. Valid as long as
+    /// `args`.
+    std::vector<MemoryBlock> memory();
 
     const FwdCase& fwd_case() const { return *case_; }
     const FwdLayout& layout() const { return layout_; }
@@ -51,6 +68,12 @@ class FwdTensors {
     void fill_inputs();
     void fill_descales();
     void fill_arrays();
+
+    struct NamedTensor {
+        std::string_view name;
+        GuardedTensor* tensor;
+    };
+    std::array<NamedTensor, 10> tensors();
 
     const FwdCase* case_;
     FwdLayout layout_;

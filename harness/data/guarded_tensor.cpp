@@ -86,6 +86,12 @@ void GuardedTensor::poison(Poison poison) {
             std::memcpy(at, &word, sizeof word);
 }
 
+std::vector<std::span<unsigned char>> GuardedTensor::memory() const {
+    std::vector<std::span<unsigned char>> stretches;
+    for (const Region& region : regions_) stretches.emplace_back(region.begin, region.end);
+    return stretches;
+}
+
 std::optional<StrayByte> GuardedTensor::first_stray() const {
     const std::uint64_t word = poison_word(layout_.type, poison_);
     for (const Region& region : regions_)

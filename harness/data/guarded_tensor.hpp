@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,9 @@ class GuardedTensor {
     void set_code(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, std::uint32_t code) {
         store_code(base_, layout_.type, view_offset(b, h, row, col), code);
     }
+
+    /// All memory, guards included, in ascending order; between two stretches there is none.
+    std::vector<std::span<unsigned char>> memory() const;
 
     /// First place that no longer holds the last poison. Call it after the logical elements were given the
     /// poison back.

@@ -25,6 +25,7 @@ enum class NotRunReason : std::uint8_t {
     target_cannot, ///< the target does not execute this kernel's family
     no_memory,     ///< the tensors do not fit
     too_much_work, ///< the target is too slow for it
+    not_built,     ///< the kernel's code is not where the target loads kernels from
     interrupted,   ///< the run was stopped before it finished; never within a budget
 };
 
@@ -56,10 +57,11 @@ struct EnumTable<harness::Outcome> {
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 5> names{{{none, "none"},
+    static constexpr std::array<EnumName<harness::NotRunReason>, 6> names{{{none, "none"},
                                                                            {target_cannot, "target_cannot"},
                                                                            {no_memory, "no_memory"},
                                                                            {too_much_work, "too_much_work"},
+                                                                           {not_built, "not_built"},
                                                                            {interrupted, "interrupted"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };

@@ -126,7 +126,8 @@ class FwdExpectation {
 /// Launches a kernel over differently poisoned memory and compares what it wrote.
 class FwdExecution {
   public:
-    FwdExecution(FwdTensors& tensors, const KernelInstance& kernel) : tensors_(tensors), kernel_(kernel) {}
+    FwdExecution(FwdTensors& tensors, const Candidate& candidate)
+        : tensors_(tensors), kernel_(*candidate.instance), launcher_(candidate.launcher.get()) {}
 
     /// The first run's outputs; gates G5.5 to G5.7 go into `gates`.
     FwdOutputs run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds) {
@@ -161,9 +162,7 @@ class FwdExecution {
         tensors_.refill(poison);
         const std::uint64_t inputs = tensors_.input_checksum();
         const FwdArgs args = tensors_.args();
-        const auto start = Clock::now();
-        kernel_.launch(args, Stream{});
-        kernel_seconds = std::min(kernel_seconds, seconds_since(start));
+        kernel_seconds = std::min(kernel_seconds, launch_once(args));
         FwdOutputs outputs(args);
         auto wrong = tensors_.stray_write();
         if (!wrong && tensors_.input_checksum() != inputs) wrong = "an input was written";
@@ -175,8 +174,16 @@ class FwdExecution {
         return outputs;
     }
 
+    double launch_once(const FwdArgs& args) {
+        if (launcher_ != nullptr) return launcher_->launch(kernel_, tensors_);
+        const auto start = Clock::now();
+        kernel_.launch(args, Stream{});
+        return seconds_since(start);
+    }
+
     FwdTensors& tensors_;
     const KernelInstance& kernel_;
+    Launcher* launcher_;
 };
 
 /// Whether an O of zeros contradicts the reference: it fails G1 or, where that gate does not apply, a row in which some
@@ -245,12 +252,39 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     std::vector<GateVerdict> run_gates;
     const int repeats = options.repeats > 0 ? options.repeats : std::max(2, c.repeats);
     const FwdOutputs outputs =
-        FwdExecution(tensors, *candidate.instance).run(repeats, run_gates, result.kernel_seconds);
+        FwdExecution(tensors, candidate).run(repeats, run_gates, result.kernel_seconds);
 
     const std::string mistrust = judge_outputs(result, outputs, candidate.numerics, tensors, expectation,
                                                disagreement, tensors.fill().edge());
     result.gates.insert(result.gates.end(), run_gates.begin(), run_gates.end());
     conclude(result, mistrust);
+}
+
+/// `run_candidate`, with what a target throws turned into an outcome.
+void judge_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
+                     FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
+    try {
+        run_candidate(result, c, candidate, tensors, expectation, disagreement, options);
+    } catch (const DeviceLost& error) {
+        result.outcome = Outcome::crashed;
+        result.message = error.what();
+    } catch (const DeviceOutOfMemory& error) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = error.what();
+    } catch (const Error& error) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("the launch was refused: {}", error.what());
+    }
+}
+
+CaseResult not_built_result(const CaseResult& blank, const FwdCase& c, const Candidate& candidate,
+                            const FwdRunOptions& options) {
+    CaseResult result = blank;
+    result.kernel = candidate.name;
+    result.not_run_reason = NotRunReason::not_built;
+    result.message = candidate.not_built;
+    result.reproduce = reproducing_command(c, options, candidate.name);
+    return result;
 }
 
 } // namespace
@@ -339,12 +373,29 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
         blank.not_run_reason = NotRunReason::target_cannot;
         blank.message = error.what();
         return only(blank);
+    } catch (const DeviceLost& error) {
+        blank.outcome = Outcome::crashed;
+        blank.message = error.what();
+        return only(blank);
+    } catch (const DeviceError& error) {
+        blank.outcome = Outcome::failed;
+        blank.message = fmt::format("the kernel could not be loaded: {}", error.what());
+        return only(blank);
     }
     if (c.expect == Expectation::no_kernel) {
         blank.outcome = Outcome::failed;
         blank.message = fmt::format("a kernel was found, {}; the case expects none", candidates.front().name);
         return only(blank);
     }
+
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        return !options.kernel_filter.empty() && !glob_matches(options.kernel_filter, candidate.name);
+    });
+    std::vector<CaseResult> results;
+    for (const Candidate& candidate : candidates)
+        if (!candidate.instance) results.push_back(not_built_result(blank, c, candidate, options));
+    std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.instance; });
+    if (candidates.empty()) return results;
 
     const Fp8Flavour flavour = fp8_flavour(options.arch);
     if (options.memory_limit > 0 && allocated_bytes(lay_out(c, flavour)) > options.memory_limit) {
@@ -366,23 +417,16 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
     const double agreement_seconds = seconds_since(agreement_start);
 
-    std::vector<CaseResult> results;
     for (const Candidate& candidate : candidates) {
-        const std::string kernel = candidate.name;
-        if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, kernel)) continue;
         const auto kernel_start = Clock::now();
         CaseResult result = blank;
-        result.kernel = kernel;
-        result.reproduce = reproducing_command(c, options, kernel);
-        try {
-            run_candidate(result, c, candidate, tensors, expectation, disagreement, options);
-        } catch (const Error& error) {
-            result.outcome = Outcome::failed;
-            result.message = fmt::format("the launch was refused: {}", error.what());
-        }
+        result.kernel = candidate.name;
+        result.reproduce = reproducing_command(c, options, candidate.name);
+        judge_candidate(result, c, candidate, tensors, expectation, disagreement, options);
         result.reference_seconds += agreement_seconds;
-        result.seconds = seconds_since(kernel_start) +
-                         (results.empty() ? seconds_since(start) - seconds_since(kernel_start) : 0.0);
+        result.seconds = seconds_since(kernel_start);
+        if (&candidate == &candidates.front())
+            result.seconds += std::chrono::duration<double>(kernel_start - start).count();
         results.push_back(std::move(result));
     }
     return results;

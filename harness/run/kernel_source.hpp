@@ -10,11 +10,24 @@
 
 namespace fmha::harness {
 
+class FwdTensors;
+
+/// Launches kernels whose pointers are not the host's.
+class Launcher {
+  public:
+    virtual ~Launcher() = default;
+    /// One launch on tensors in host memory, which hold its results afterwards. Returns the seconds of the kernel alone.
+    /// Throws DeviceError.
+    virtual double launch(const KernelInstance& kernel, FwdTensors& tensors) = 0;
+};
+
 /// A kernel that can be launched, and how it declares to round.
 struct Candidate {
-    std::string name; ///< what reports and filters call it
-    std::shared_ptr<const KernelInstance> instance;
+    std::string name;                               ///< what reports and filters call it
+    std::shared_ptr<const KernelInstance> instance; ///< nullptr: `not_built` says why
     reference::KernelNumerics numerics;
+    std::shared_ptr<Launcher> launcher{}; ///< nullptr: the instance takes pointers to host memory
+    std::string not_built{};
 };
 
 /// Where the kernels under test come from: the dispatcher's plan on a catalogue, or a test's own.

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/run/emulated_target.hpp"
+#include "harness/run/hip_target.hpp"
 #include "harness/run/host_target.hpp"
 
 #include <array>
@@ -16,8 +17,8 @@ struct NamedTarget {
     std::shared_ptr<const Target> (*make)(const TargetOptions&);
 };
 
-constexpr std::array<NamedTarget, 2> targets{
-    {{"host", make_host_target}, {"emulated", make_emulated_target}}};
+constexpr std::array<NamedTarget, 3> targets{
+    {{"host", make_host_target}, {"emulated", make_emulated_target}, {"hip", make_hip_target}}};
 
 } // namespace
 

@@ -1,6 +1,7 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/host/executor.hpp"
 
 #include <fmt/format.h>
@@ -56,58 +57,9 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
     return std::nullopt;
 }
 
-std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdArgs& args) {
-    const Signature& s = config.signature;
-    const Tile& tile = config.algorithm.tile;
-    const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
-    const auto wrong_type = [](std::string_view name, const TensorView& view, ElementType type) {
-        return fmt::format("tensor {} is {}, the kernel takes {}", name, to_string(view.type),
-                           to_string(type));
-    };
-    if (args.mode != s.mode)
-        return fmt::format("mode is {}, the kernel runs {}", to_string(args.mode), to_string(s.mode));
-    if (args.q.type != types.q) return wrong_type("q", args.q, types.q);
-    if (args.k.type != types.k) return wrong_type("k", args.k, types.k);
-    if (args.v.type != types.v) return wrong_type("v", args.v, types.v);
-    if (args.o.type != types.o) return wrong_type("o", args.o, types.o);
-    if (args.hdim_q > s.hdim_q || args.hdim_v > s.hdim_v)
-        return fmt::format("head dimensions ({}, {}) exceed the kernel's ({}, {})", args.hdim_q, args.hdim_v,
-                           s.hdim_q, s.hdim_v);
-    if (args.bias_type != s.bias)
-        return fmt::format("bias is {}, the kernel has {}", to_string(args.bias_type), to_string(s.bias));
-    if (args.bias_type == BiasType::elementwise && args.bias.type != types.bias)
-        return wrong_type("bias", args.bias, types.bias);
-    if ((args.logits_soft_cap > 0.0F) != s.has_logits_soft_cap)
-        return fmt::format("logits_soft_cap is {}, the kernel was built {} it", args.logits_soft_cap,
-                           s.has_logits_soft_cap ? "with" : "without");
-    if (args.mask.type != MaskType::no_mask && s.mask == MaskClass::none)
-        return fmt::format("mask is {}, the kernel has no mask", to_string(args.mask.type));
-    const bool has_lower_bound = args.mask.type == MaskType::window_generic ||
-                                 (args.mask.type != MaskType::no_mask && args.mask.left >= 0);
-    if (has_lower_bound && s.mask == MaskClass::causal)
-        return fmt::format("window_left={} needs a kernel with mask class generic, this one is causal",
-                           args.mask.left);
-    if (args.mask.sink > 0 && !s.has_sink)
-        return fmt::format("sink_size={} needs a kernel with sink tokens", args.mask.sink);
-    if (args.sink_logit != nullptr && !s.has_sink_logit) return "sink logits need a kernel that has them";
-    if (args.lse.present() && !s.has_lse) return "an LSE buffer was given to a kernel that does not store it";
-    if (args.p_drop > 0.0F && !s.has_dropout)
-        return fmt::format("p_drop={} needs a kernel with dropout", args.p_drop);
-    if (args.min_seqlen_q > 0 && !s.skip_min_seqlen_q)
-        return fmt::format("min_seqlen_q={} needs a kernel that can skip", args.min_seqlen_q);
-    if (args.qscale != s.qscale)
-        return fmt::format("qscale is {}, the kernel has {}", to_string(args.qscale), to_string(s.qscale));
-    if (args.qscale == QScale::blockscale &&
-        (args.block_scale_size_q % tile.m0 != 0 || args.block_scale_size_k % tile.n0 != 0))
-        return fmt::format(
-            "scale blocks of {} rows and {} keys are not multiples of the tile's m0={} and n0={}",
-            args.block_scale_size_q, args.block_scale_size_k, tile.m0, tile.n0);
-    return std::nullopt;
-}
-
 void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    if (const auto reason = cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
+    if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
     run_blocks(config, args, options,
                [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
 }

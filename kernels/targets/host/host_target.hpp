@@ -29,13 +29,8 @@ struct RunOptions {
 /// nullopt when this target executes `config`; otherwise the reason, one sentence.
 std::optional<std::string> cannot_execute(const KernelConfig& config);
 
-/// nullopt when a kernel of `config` can be launched with `args`; otherwise the reason, one sentence. A
-/// feature that the arguments ask for and the kernel lacks is a reason; a ragged length without a padding
-/// flag is not, because a launch cannot see it on a GPU either.
-std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdArgs& args);
-
 /// Runs the kernel `config` on `args` (host pointers) and returns when it is done. Throws
-/// UnsupportedInvocation with the sentence of cannot_execute or cannot_launch. Without a padding flag the
+/// UnsupportedInvocation with the sentence of cannot_execute or targets::cannot_launch. Without a padding flag the
 /// kernel assumes whole tiles on that axis: loads past the end repeat the last element, and rows or channels
 /// of an incomplete tile are not stored, so a ragged extent gives wrong results but touches no memory that is
 /// not the tensor's.

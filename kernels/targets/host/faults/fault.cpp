@@ -1,6 +1,7 @@
 #include "kernels/targets/host/faults/fault.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/faults/faulty_context.hpp"
 
@@ -40,7 +41,7 @@ std::span<const FaultInfo> fault_catalogue() {
 void run_fwd_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault,
                         const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    if (const auto reason = cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
+    if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
     run_blocks(config, args, options,
                [&](std::vector<TileVisit>* trace) { return FaultyContext(config, args, fault, trace); });
 }

@@ -1,0 +1,135 @@
+#include "harness/run/hip_target.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/run/declared_numerics.hpp"
+#include "harness/run/device_stage.hpp"
+#include "harness/run/shell_word.hpp"
+#include "harness/run/worker_pool.hpp"
+#include "kernels/loader/kernel_library.hpp"
+#include "kernels/loader/plugin.hpp"
+#include "kernels/targets/hip/cannot_execute.hpp"
+#include "kernels/targets/hip/numerics.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace fmha::harness {
+namespace {
+
+/// Everything that this process has on the device.
+struct Session {
+    Session(const std::shared_ptr<const loader::KernelFolder>& folder, int index)
+        : device(loader::open_runtime(loader::plugin_folders()), index), library(folder, device),
+          stage(std::make_shared<DeviceStage>(device)) {}
+
+    loader::Device device;
+    loader::KernelLibrary library;
+    std::shared_ptr<DeviceStage> stage;
+};
+
+class HipTarget final : public Target {
+  public:
+    HipTarget(std::shared_ptr<const loader::KernelFolder> folder, std::string arch, std::string description,
+              std::string flags, int index)
+        : folder_(std::move(folder)), arch_(std::move(arch)), description_(std::move(description)),
+          flags_(std::move(flags)), index_(index) {}
+
+    std::string_view name() const override { return "hip"; }
+    const std::string& arch() const override { return arch_; }
+    std::string description() const override { return description_; }
+    std::string flags() const override { return flags_; }
+    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
+        return hip_target::cannot_execute(config);
+    }
+    Candidate make(const KernelConfig& config) const override {
+        if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
+        Candidate candidate;
+        candidate.numerics = in_reference_terms(hip_target::numerics_of(config));
+        Session& device = session();
+        try {
+            candidate.instance = device.library.load(config);
+            candidate.launcher = device.stage;
+        } catch (const KernelNotBuilt& error) {
+            candidate.not_built = error.what();
+        }
+        return candidate;
+    }
+    /// More processes would only share the device; the reference uses what is left of the processor.
+    int default_jobs() const override { return 1; }
+    bool spent() const override { return session_ && session_->stage->lost(); }
+
+  private:
+    Session& session() const {
+        const std::lock_guard lock(mutex_);
+        if (!session_) session_ = std::make_unique<Session>(folder_, index_);
+        return *session_;
+    }
+
+    std::shared_ptr<const loader::KernelFolder> folder_;
+    std::string arch_, description_, flags_;
+    int index_;
+    mutable std::mutex mutex_;
+    mutable std::unique_ptr<Session> session_;
+};
+
+/// What another process sees when it opens a device: "sm_90" and a line for reports.
+struct Sighting {
+    std::string arch, description;
+};
+
+/// A runtime that is in use does not survive a fork, and workers are forked from this process.
+Sighting look_at_device(int index) {
+    const auto look = [index](std::size_t) -> std::string {
+        try {
+            auto& runtime = loader::open_runtime(loader::plugin_folders());
+            const loader::Device device(runtime, index);
+            loader::RuntimeVersions versions;
+            loader::require(runtime, runtime.versions(versions), "asking for versions");
+            const auto& found = device.properties();
+            return fmt::format(
+                "+{}\n{} ({}{}{}, {} compute units, {:.0f} GiB), HIP on {}, runtime {}, driver {}",
+                found.arch, found.name, found.arch, found.features.empty() ? "" : ":", found.features,
+                found.compute_units, static_cast<double>(found.memory_bytes) / (1LL << 30),
+                runtime.platform(), versions.runtime, versions.driver);
+        } catch (const Error& error) {
+            return fmt::format("-{}", error.what());
+        }
+    };
+    std::string seen;
+    run_isolated(1, {}, look, [&](std::size_t, const TaskEnd& end) {
+        seen = end.kind == TaskEnd::Kind::done
+                   ? end.answer
+                   : fmt::format("-the process that looked for a device was {}", end.answer);
+        return true;
+    });
+    if (seen.front() == '-') throw InputError(fmt::format("--target hip: {}", seen.substr(1)));
+    const auto line = seen.find('\n');
+    return {seen.substr(1, line - 1), seen.substr(line + 1)};
+}
+
+} // namespace
+
+std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
+    if (options.kernels_dir.empty())
+        throw InputError("--target hip needs --kernels-dir, the folder that `fmha build` filled");
+    auto folder = std::make_shared<const loader::KernelFolder>(options.kernels_dir);
+    const int index = options.device.value_or(0);
+    const Sighting seen = look_at_device(index);
+    if (!options.arch.empty() && options.arch != seen.arch)
+        throw InputError(
+            fmt::format("--arch {}: the device is {} ({})", options.arch, seen.arch, seen.description));
+    if (const auto archs = folder->archs(); std::find(archs.begin(), archs.end(), seen.arch) == archs.end())
+        throw InputError(fmt::format(
+            "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {}`", seen.arch,
+            options.kernels_dir,
+            archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")), seen.arch));
+    std::string flags = " --target hip --kernels-dir " + shell_word(options.kernels_dir);
+    if (options.device) flags += fmt::format(" --device {}", index);
+    return std::make_shared<HipTarget>(std::move(folder), seen.arch, seen.description, std::move(flags),
+                                       index);
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "dispatcher/types/kernel_instance.hpp"
+#include "kernels/generator/manifest.hpp"
+#include "kernels/loader/device.hpp"
+
+#include <memory>
+#include <string>
+
+namespace fmha::loader {
+
+/// A kernel of a loaded code object. Its launches take arguments that point to device memory and return at once; what goes
+/// wrong while it runs shows when the stream is synchronised.
+class HipKernel final : public KernelInstance {
+  public:
+    /// Throws DeviceError when the module lacks the symbol or the device the LDS.
+    HipKernel(const generator::BuiltKernel& kernel, const Device& device,
+              std::shared_ptr<const Module> module);
+
+    const KernelConfig& config() const override { return config_; }
+    std::string name() const override { return name_; }
+    void launch(const Invocation& invocation, Stream stream) const override;
+
+  private:
+    KernelConfig config_;
+    std::string name_;
+    std::shared_ptr<const Module> module_; ///< keeps the function
+    LaunchShape shape_;                    ///< of every launch, but for the number of blocks
+    Function function_;
+};
+
+} // namespace fmha::loader

@@ -1,0 +1,35 @@
+#include "kernels/loader/kernel_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace fmha::loader {
+
+KernelFolder::KernelFolder(std::filesystem::path folder)
+    : path_(std::move(folder)), manifest_(generator::read_manifest(path_)) {
+    for (const auto& object : manifest_.objects)
+        for (const auto& kernel : object.kernels) index_[kernel.config] = {&object, &kernel};
+}
+
+KernelFolder::Found KernelFolder::find(const KernelConfig& config) const {
+    const auto found = index_.find(config);
+    return found == index_.end() ? Found{} : found->second;
+}
+
+std::string KernelFolder::why_missing(const KernelConfig& config) const {
+    for (const auto& missing : manifest_.missing)
+        if (missing.config == config)
+            return fmt::format("kernel {} was planned but could not be built into {}: {}", missing.name,
+                               path_.string(), missing.reason);
+    return fmt::format("kernel {} was planned but is not in {}: run `fmha build --arch {}` for it",
+                       identifier(config), path_.string(), config.arch.view());
+}
+
+std::vector<std::string> KernelFolder::archs() const {
+    std::set<std::string> names;
+    for (const auto& object : manifest_.objects) names.emplace(object.arch.view());
+    return {names.begin(), names.end()};
+}
+
+} // namespace fmha::loader

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "kernels/generator/manifest.hpp"
+
+#include <filesystem>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace fmha::loader {
+
+/// What a build left in a folder, indexed by configuration. Needs no device.
+class KernelFolder {
+  public:
+    /// Reads the manifest; throws InputError.
+    explicit KernelFolder(std::filesystem::path folder);
+    KernelFolder(const KernelFolder&) = delete;
+    KernelFolder& operator=(const KernelFolder&) = delete;
+
+    struct Found {
+        const generator::CodeObject* object = nullptr; ///< nullptr: there is no such kernel
+        const generator::BuiltKernel* kernel = nullptr;
+    };
+    Found find(const KernelConfig& config) const;
+
+    /// One sentence on a kernel that `find` does not find: what the build said about it, or the command that builds it.
+    std::string why_missing(const KernelConfig& config) const;
+
+    /// Architectures of its kernels, sorted.
+    std::vector<std::string> archs() const;
+    std::size_t size() const { return index_.size(); }
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+    generator::Manifest manifest_;
+    std::unordered_map<KernelConfig, Found, FieldHash> index_;
+};
+
+} // namespace fmha::loader

@@ -1,0 +1,132 @@
+#include "kernels/loader/plugin.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/loader/device.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+
+namespace fmha::loader {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of the file that this function was linked into: the program, or a library that somebody opened.
+std::optional<fs::path> own_folder() {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr)
+        return std::nullopt;
+    std::error_code error;
+    const fs::path file = fs::canonical(info.dli_fname, error);
+    if (error) return std::nullopt;
+    return file.parent_path();
+}
+
+std::optional<fs::path> program_folder() {
+    std::error_code error;
+    const fs::path file = fs::read_symlink("/proc/self/exe", error);
+    if (error) return std::nullopt;
+    return file.parent_path();
+}
+
+std::string cuda_version(int packed) {
+    return fmt::format("{}.{}", packed / 1000, packed % 1000 / 10);
+}
+
+std::string no_driver(DeviceRuntime& runtime) {
+    return runtime.platform() == "nvidia" ? "no device: there is no NVIDIA driver"
+                                          : "no device: HIP finds no AMD GPU (is the amdgpu driver loaded, "
+                                            "and is this user in the groups "
+                                            "render and video?)";
+}
+
+} // namespace
+
+std::vector<std::string> platforms() {
+    return {"amd", "nvidia"};
+}
+
+std::string plugin_file(const std::string& platform) {
+    return fmt::format("libfmha_hip_{}.so", platform);
+}
+
+std::vector<fs::path> plugin_folders() {
+    if (const char* given = std::getenv("FMHA_HIP_PLUGIN_DIR"); given != nullptr && *given != '\0')
+        return {given};
+    std::vector<fs::path> folders;
+    for (const auto& base : {program_folder(), own_folder()}) {
+        if (!base) continue;
+        for (const fs::path& folder :
+             {*base, *base / "fmha", base->parent_path() / "lib", base->parent_path() / "lib" / "fmha"})
+            if (std::find(folders.begin(), folders.end(), folder) == folders.end()) folders.push_back(folder);
+    }
+    return folders;
+}
+
+DeviceRuntime& open_plugin(const fs::path& file) {
+    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == nullptr)
+        throw DeviceError(fmt::format("{} cannot be opened: {}", file.string(), dlerror()));
+    auto* const entry = reinterpret_cast<RuntimeEntry*>(dlsym(library, runtime_entry));
+    if (entry == nullptr)
+        throw DeviceError(
+            fmt::format("{} is no device plugin: it does not export {}", file.string(), runtime_entry));
+    DeviceRuntime* const runtime = entry(runtime_abi);
+    if (runtime == nullptr)
+        throw DeviceError(fmt::format(
+            "{} was built for another version of this program (its device interface is not number {})",
+            file.string(), runtime_abi));
+    return *runtime;
+}
+
+int count_devices(DeviceRuntime& runtime) {
+    int count = 0;
+    const Status status = runtime.device_count(count);
+    if (status.fault == Fault::old_driver) {
+        RuntimeVersions versions;
+        if (const Status asked = runtime.versions(versions); !asked.ok() || versions.driver == 0)
+            throw DeviceError(no_driver(runtime));
+        throw DeviceError(
+            fmt::format("driver too old: it supports CUDA {}, this plugin was built with CUDA {}",
+                        cuda_version(versions.driver), cuda_version(versions.runtime)));
+    }
+    if (status.fault == Fault::no_device || (status.ok() && count == 0))
+        throw DeviceError(no_driver(runtime));
+    require(runtime, status, "counting devices");
+    return count;
+}
+
+DeviceRuntime& open_runtime(const std::vector<fs::path>& folders) {
+    std::vector<std::string> reasons;
+    for (const std::string& platform : platforms()) {
+        const std::string name = plugin_file(platform);
+        const auto has = [&](const fs::path& folder) { return fs::exists(folder / name); };
+        const auto folder = std::find_if(folders.begin(), folders.end(), has);
+        if (folder == folders.end()) continue;
+        try {
+            DeviceRuntime& runtime = open_plugin(*folder / name);
+            count_devices(runtime);
+            return runtime;
+        } catch (const DeviceError& error) {
+            reasons.push_back(fmt::format("{}: {}", platform, error.what()));
+        }
+    }
+    if (reasons.empty()) {
+        std::string searched;
+        for (const fs::path& folder : folders) searched += (searched.empty() ? "" : ", ") + folder.string();
+        throw DeviceError(
+            fmt::format("no plugin: neither {} nor {} is in {} (they are built where HIP's headers "
+                        "are found; FMHA_HIP_PLUGIN_DIR names another folder)",
+                        plugin_file("amd"), plugin_file("nvidia"), searched));
+    }
+    std::string all;
+    for (const std::string& reason : reasons) all += (all.empty() ? "" : "; ") + reason;
+    throw DeviceError(all);
+}
+
+} // namespace fmha::loader

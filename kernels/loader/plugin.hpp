@@ -1,0 +1,32 @@
+#pragma once
+
+#include "kernels/loader/device_runtime.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Finds and opens the runtimes, one shared library per HIP platform.
+namespace fmha::loader {
+
+/// The HIP platforms, in the order in which they are asked for a device.
+std::vector<std::string> platforms();
+
+/// "libfmha_hip_amd.so"
+std::string plugin_file(const std::string& platform);
+
+/// Where plugins are looked for: FMHA_HIP_PLUGIN_DIR alone when it is set, otherwise the folders of this program and of the
+/// library that this code is in, and of each: itself, its fmha/, ../lib and ../lib/fmha.
+std::vector<std::filesystem::path> plugin_folders();
+
+/// Opens one plugin. It stays open, because runtimes do not bear being closed. Throws DeviceError: a library of it that is
+/// missing, not a plugin, another ABI.
+DeviceRuntime& open_plugin(const std::filesystem::path& file);
+
+/// Devices of one platform; throws DeviceError in a sentence when there is none or its driver is too old.
+int count_devices(DeviceRuntime& runtime);
+
+/// The first runtime of the plugins in `folders` that has a device. Throws DeviceError with what is wrong with each platform.
+DeviceRuntime& open_runtime(const std::vector<std::filesystem::path>& folders);
+
+} // namespace fmha::loader

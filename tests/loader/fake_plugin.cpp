@@ -1,0 +1,50 @@
+// A plugin whose device is the processor, so that everything above a device plugin runs on a machine without a GPU. Kernels are
+// the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
+// "illegal_address", which takes the context of the process whenever a launch has more than 100 keys.
+
+#include "dispatcher/types/fwd_args_fields.hpp"
+#include "kernels/targets/host/faults/fault.hpp"
+#include "kernels/targets/host/host_target.hpp"
+#include "tests/loader/fake_runtime.hpp"
+
+#include <cstdlib>
+
+namespace fmha::loader::test {
+namespace {
+
+std::string setting(const char* name, const char* otherwise) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? otherwise : value;
+}
+
+FakeRuntime& process_runtime() {
+    static FakeRuntime runtime;
+    runtime.device.arch = setting("FMHA_FAKE_ARCH", "gfx950");
+    const std::string fault = setting("FMHA_FAKE_FAULT", "");
+    runtime.run = [fault](const KernelConfig& config, const FwdArgs& args) {
+        if (fault == "illegal_address" && args.seqlen_k > 100) {
+            runtime.loss = Status{700, Fault::context_lost};
+            return;
+        }
+        FwdArgs seen = args;
+        each_pointer(seen, [&](const std::string& path, auto& pointer) {
+            // A real device faults; this one says so and ends like a process that was killed.
+            if (pointer != nullptr && !runtime.holds(pointer)) {
+                std::fprintf(stderr, "the device got a pointer of the host: %s\n", path.c_str());
+                std::abort();
+            }
+        });
+        if (const auto known = parse_enum<host_target::Fault>(fault))
+            host_target::run_fwd_with_fault(config, args, *known, {.threads = 1});
+        else
+            host_target::run_fwd(config, args, {.threads = 1});
+    };
+    return runtime;
+}
+
+} // namespace
+} // namespace fmha::loader::test
+
+extern "C" fmha::loader::DeviceRuntime* fmha_device_runtime(int abi) {
+    return abi == fmha::loader::runtime_abi ? &fmha::loader::test::process_runtime() : nullptr;
+}

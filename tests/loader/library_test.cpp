@@ -1,0 +1,206 @@
+// Folders of built kernels: what is found, what is missing and why, and what is loaded when.
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/loader/kernel_library.hpp"
+#include "kernels/targets/hip/block_plan.hpp"
+#include "system/files.hpp"
+#include "system/process.hpp"
+#include "tests/loader/fake_runtime.hpp"
+
+#include <gmock/gmock.h>
+
+namespace fmha::loader::test {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Error, class Action>
+std::string sentence_of(Action&& action) {
+    try {
+        action();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+}
+
+/// A kernel of the catalogue's usual shape.
+KernelConfig kernel(DataType type, bool lse = false) {
+    KernelConfig config;
+    config.arch = "gfx950";
+    config.signature.data_type = type;
+    config.signature.has_lse = lse;
+    config.signature.hdim_q = config.signature.hdim_v = 128;
+    config.algorithm.tile = {.m0 = 128, .n0 = 128, .k0 = 32, .n1 = 128, .k1 = 32, .k0max = 128};
+    config.algorithm.wave = {.m0 = 4, .n0 = 1, .k0 = 1, .m1 = 4, .n1 = 1, .k1 = 1};
+    config.algorithm.warp = {.m0 = 32, .n0 = 32, .k0 = 16, .m1 = 32, .n1 = 32, .k1 = 16};
+    config.algorithm.pad = {.s = true, .sk = true, .d = 8, .dv = 8};
+    return config;
+}
+
+/// fp16 with and without LSE in one file, bf16 in another, fp32 that did not compile.
+class Build {
+  public:
+    Build() {
+        generator::Manifest manifest;
+        manifest.objects = {
+            {"half.hsaco",
+             "gfx950",
+             "clang",
+             "k1",
+             {{"half", kernel(DataType::fp16), "fmha_half", {}},
+              {"half_lse", kernel(DataType::fp16, true), "fmha_half_lse", {}}}},
+            {"brain.hsaco", "gfx950", "clang", "k2", {{"brain", kernel(DataType::bf16), "fmha_brain", {}}}}};
+        manifest.missing = {{"single", kernel(DataType::fp32), "it did not compile"}};
+        generator::write_manifest(manifest, folder_.path());
+        system::write_file(folder_.path() / "half.hsaco",
+                           fake_image("gfx950", {{"fmha_half", kernel(DataType::fp16)},
+                                                 {"fmha_half_lse", kernel(DataType::fp16, true)}}));
+        system::write_file(folder_.path() / "brain.hsaco",
+                           fake_image("gfx950", {{"fmha_brain", kernel(DataType::bf16)}}));
+    }
+    const std::filesystem::path& path() const { return folder_.path(); }
+    std::shared_ptr<const KernelFolder> open() const { return std::make_shared<KernelFolder>(path()); }
+
+  private:
+    system::TemporaryDirectory folder_;
+};
+
+TEST(Folder, KnowsItsKernels) {
+    const Build build;
+    const auto folder = build.open();
+    EXPECT_EQ(folder->size(), 3U);
+    EXPECT_THAT(folder->archs(), testing::ElementsAre("gfx950"));
+    EXPECT_EQ(folder->find(kernel(DataType::bf16)).kernel->symbol, "fmha_brain");
+    EXPECT_EQ(folder->find(kernel(DataType::bf16, true)).kernel, nullptr);
+}
+
+TEST(Folder, SaysWhyAKernelIsMissing) {
+    const Build build;
+    const auto folder = build.open();
+    EXPECT_THAT(folder->why_missing(kernel(DataType::fp32)),
+                HasSubstr("kernel single was planned but could not be built into " + build.path().string() +
+                          ": it did not compile"));
+    EXPECT_THAT(
+        folder->why_missing(kernel(DataType::bf16, true)),
+        HasSubstr("was planned but is not in " + build.path().string() + ": run `fmha build --arch gfx950`"));
+}
+
+TEST(Folder, WithoutAManifest) {
+    const system::TemporaryDirectory empty;
+    EXPECT_THAT(sentence_of<InputError>([&] { KernelFolder folder(empty.path()); }),
+                HasSubstr("manifest.json"));
+}
+
+TEST(Library, LoadsACodeObjectOnceAndWhenItIsNeeded) {
+    const Build build;
+    FakeRuntime runtime;
+    {
+        KernelLibrary library(build.open(), Device(runtime, 0));
+        EXPECT_EQ(runtime.loads(), 0);
+        EXPECT_EQ(library.load(kernel(DataType::fp16))->name(), "hip.half");
+        EXPECT_EQ(library.load(kernel(DataType::fp16, true))->config(), kernel(DataType::fp16, true));
+        EXPECT_EQ(runtime.loads(), 1);
+        static_cast<void>(library.load(kernel(DataType::bf16)));
+        EXPECT_EQ(runtime.loads(), 2);
+    }
+    EXPECT_EQ(runtime.alive(), 0U);
+}
+
+TEST(Library, AKernelOutlivesIt) {
+    const Build build;
+    FakeRuntime runtime;
+    auto library = std::make_unique<KernelLibrary>(build.open(), Device(runtime, 0));
+    auto instance = library->load(kernel(DataType::fp16));
+    library.reset();
+    EXPECT_EQ(runtime.alive(), 1U);
+    instance.reset();
+    EXPECT_EQ(runtime.alive(), 0U);
+}
+
+TEST(Library, RefusesAnotherArchitecture) {
+    const Build build;
+    FakeRuntime runtime;
+    runtime.device.arch = "gfx90a";
+    EXPECT_EQ(sentence_of<DeviceError>([&] { KernelLibrary(build.open(), Device(runtime, 0)); }),
+              "wrong arch: device 0 (Fake GPU, gfx90a) is gfx90a, " + build.path().string() +
+                  " holds kernels for gfx950");
+}
+
+TEST(Library, NamesWhatIsMissing) {
+    const Build build;
+    FakeRuntime runtime;
+    KernelLibrary library(build.open(), Device(runtime, 0));
+    EXPECT_THAT(sentence_of<KernelNotBuilt>([&] { static_cast<void>(library.load(kernel(DataType::fp32))); }),
+                HasSubstr("it did not compile"));
+    std::filesystem::remove(build.path() / "brain.hsaco");
+    EXPECT_THAT(sentence_of<InputError>([&] { static_cast<void>(library.load(kernel(DataType::bf16))); }),
+                HasSubstr("brain.hsaco"));
+}
+
+TEST(Library, AFileThatLacksItsSymbol) {
+    const Build build;
+    system::write_file(build.path() / "brain.hsaco", fake_image("gfx950", {}));
+    FakeRuntime runtime;
+    KernelLibrary library(build.open(), Device(runtime, 0));
+    EXPECT_THAT(sentence_of<DeviceError>([&] { static_cast<void>(library.load(kernel(DataType::bf16))); }),
+                HasSubstr("finding fmha_brain in "));
+}
+
+FwdArgs arguments(const KernelConfig& config) {
+    static float memory[4];
+    FwdArgs args;
+    args.batch = 2;
+    args.nhead_q = args.nhead_k = 3;
+    args.seqlen_q = args.max_seqlen_q = 129;
+    args.seqlen_k = 64;
+    args.hdim_q = config.signature.hdim_q;
+    args.hdim_v = config.signature.hdim_v;
+    const ElementTypes types = element_types(config.signature.data_type, Fp8Flavour::ocp);
+    args.q.type = args.k.type = args.v.type = types.q;
+    args.o.type = types.o;
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o}) view->data = memory;
+    return args;
+}
+
+TEST(Kernel, LaunchesTheGridOfTheProgramAndTheBlockOfThePlan) {
+    const Build build;
+    FakeRuntime runtime;
+    KernelLibrary library(build.open(), Device(runtime, 0));
+    const auto instance = library.load(kernel(DataType::fp16));
+    const KernelConfig* ran = nullptr;
+    runtime.run = [&](const KernelConfig& config, const FwdArgs& args) {
+        ran = &config;
+        EXPECT_EQ(args.seqlen_q, 129);
+    };
+    instance->launch(arguments(instance->config()), {});
+    ASSERT_NE(ran, nullptr);
+    EXPECT_EQ(*ran, instance->config());
+    EXPECT_EQ(runtime.last_shape().blocks, 2U * 3 * 2) << "entries, heads, tiles of 128 rows";
+    EXPECT_EQ(runtime.last_shape().threads,
+              static_cast<std::uint32_t>(hip_target::plan_of(instance->config()).threads));
+    EXPECT_EQ(runtime.last_shape().dynamic_lds, 0U) << "AMD reserves it statically";
+}
+
+TEST(Kernel, RefusesWhatItCannotCompute) {
+    const Build build;
+    FakeRuntime runtime;
+    KernelLibrary library(build.open(), Device(runtime, 0));
+    const auto instance = library.load(kernel(DataType::fp16));
+    FwdArgs args = arguments(instance->config());
+    args.q.type = ElementType::bf16;
+    EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
+                HasSubstr("tensor q is bf16, the kernel takes fp16"));
+    EXPECT_THROW(instance->launch(std::monostate{}, {}), ArgumentTypeError);
+    args = arguments(instance->config());
+    args.batch = std::int64_t{1} << 31;
+    EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
+                HasSubstr("blocks; allowed: at most 2147483647"));
+    args.batch = 0;
+    EXPECT_NO_THROW(instance->launch(args, {}));
+    EXPECT_EQ(runtime.last_shape().blocks, 0U) << "nothing to compute, nothing launched";
+}
+
+} // namespace
+} // namespace fmha::loader::test

@@ -1,0 +1,20 @@
+// open_plugin FILE: opens a device plugin and says what it sees, for a test on machines with and without a device. Exit code 0:
+// a device, 3: none, in one sentence; anything else is a crash.
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/loader/device.hpp"
+#include "kernels/loader/plugin.hpp"
+
+#include <cstdio>
+
+int main(int, char** arguments) {
+    try {
+        auto& runtime = fmha::loader::open_plugin(arguments[1]);
+        fmha::loader::count_devices(runtime);
+        std::puts(fmha::loader::Device(runtime, 0).text().c_str());
+        return 0;
+    } catch (const fmha::DeviceError& error) {
+        std::puts(error.what());
+        return 3;
+    }
+}
