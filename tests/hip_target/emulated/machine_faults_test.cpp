@@ -1,0 +1,185 @@
+// The model can fail: each mistake that a machine, a schedule or the table could make turns a forward case red, by a
+// hazard or by its numbers.
+
+#include "kernels/targets/hip/block_plan.hpp"
+#include "tests/hip_target/emulated/emulated_kernels.hpp"
+#include "tests/hip_target/emulated/faulty_machine.hpp"
+
+#include <gmock/gmock.h>
+
+namespace fmha::hip_target::test {
+namespace {
+
+using harness::CaseResult;
+using harness::FwdCase;
+using harness::Outcome;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+struct FaultyRun {
+    CaseResult result;
+    int hits = 0;
+};
+
+FaultyRun run(const FwdCase& c, const KernelConfig& kernel, const Sabotage& sabotage) {
+    std::atomic<int> hits{0};
+    const FittingKernel source(kernel, [&](const KernelConfig& config, const FwdArgs& args) {
+        emulate_on_faulty_machine(config, args, sabotage, hits);
+    });
+    FaultyRun out{result_of(c, kernel, source), 0};
+    out.hits = hits;
+    return out;
+}
+
+KernelConfig fp16_kernel(const std::string& arch) {
+    return smallest_house_kernel(arch, [](const KernelConfig& config) {
+        return config.signature.data_type == DataType::fp16 && !plan_of(config).async;
+    });
+}
+KernelConfig async_kernel() {
+    return smallest_house_kernel("sm_90", [](const KernelConfig& config) {
+        return config.signature.data_type == DataType::fp16 && plan_of(config).async;
+    });
+}
+KernelConfig kernel_with_one_buffer() {
+    return smallest_house_kernel("gfx942", [](const KernelConfig& config) {
+        return config.signature.data_type == DataType::fp32 && plan_of(config).key_stage == 0;
+    });
+}
+
+/// Several key tiles for a block of any of these kernels.
+FwdCase case_of_several_tiles(const KernelConfig& kernel) {
+    FwdCase c = plain_case(kernel);
+    c.batch = 1;
+    c.nhead_q = c.nhead_k = 1;
+    c.seqlen_q = {20};
+    c.seqlen_k = {3 * kernel.algorithm.tile.n0 - 5};
+    return c;
+}
+
+/// Leaves out one barrier after the other, from the `first` on, until a block has no more of them.
+void expect_every_barrier_is_needed(const KernelConfig& kernel, int first = 0) {
+    const FwdCase c = case_of_several_tiles(kernel);
+    for (int n = first;; ++n) {
+        const FaultyRun faulty = run(c, kernel, {MachineFault::barrier_missing, n});
+        if (faulty.hits == 0) {
+            EXPECT_EQ(faulty.result.outcome, Outcome::passed) << faulty.result.message;
+            EXPECT_GT(n, 5) << "the block has hardly any barriers";
+            return;
+        }
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed) << "barrier " << n << " is not needed";
+        EXPECT_THAT(faulty.result.message, AnyOf(HasSubstr("read_after_write"), HasSubstr("write_after_read"),
+                                                 HasSubstr("wave_order"), HasSubstr("copy_not_visible")))
+            << "barrier " << n;
+    }
+}
+
+TEST(MissingBarrier, IsNoticedWithTwoBuffers) {
+    expect_every_barrier_is_needed(fp16_kernel("gfx942"));
+}
+// The barrier before the first tile is written waits for nobody.
+TEST(MissingBarrier, IsNoticedWithOneBuffer) {
+    expect_every_barrier_is_needed(kernel_with_one_buffer(), 1);
+}
+TEST(MissingBarrier, IsNoticedOnRdna3) {
+    expect_every_barrier_is_needed(fp16_kernel("gfx1100"));
+}
+TEST(MissingBarrier, IsNoticedWithLdmatrix) {
+    expect_every_barrier_is_needed(fp16_kernel("sm_90"));
+}
+TEST(MissingBarrier, IsNoticedInTheRingOfAsynchronousCopies) {
+    expect_every_barrier_is_needed(async_kernel());
+}
+
+TEST(MissingWaveBarrier, IsNoticedBehindTheRandomBytes) {
+    const KernelConfig kernel = fp16_kernel("gfx942");
+    FwdCase c = case_of_several_tiles(kernel);
+    c.p_drop = 0.2;
+    // The first of a tile's two waits for the bytes of the tile before, which barriers of the block do as well.
+    for (const int n : {1, 3, 5}) {
+        const FaultyRun faulty = run(c, kernel, {MachineFault::wave_barrier_missing, n});
+        EXPECT_GT(faulty.hits, 0);
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+        EXPECT_THAT(faulty.result.message, HasSubstr("wave_order"));
+    }
+}
+
+TEST(CopiesNotAwaited, AreNoticed) {
+    const KernelConfig kernel = async_kernel();
+    for (int n = 0;; ++n) {
+        const FaultyRun faulty =
+            run(case_of_several_tiles(kernel), kernel, {MachineFault::copies_not_awaited, n});
+        if (faulty.hits == 0) {
+            EXPECT_GT(n, 5);
+            return;
+        }
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed) << "wait " << n << " is not needed";
+        EXPECT_THAT(faulty.result.message, HasSubstr("copy_not_awaited"));
+    }
+}
+
+class EveryArchitecture : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryArchitecture, NoticesAWrongExchange) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::exchange_mask_wrong});
+    EXPECT_GT(faulty.hits, 0);
+    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+}
+
+TEST_P(EveryArchitecture, NoticesSwappedWords) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::words_swapped});
+    EXPECT_GT(faulty.hits, 0);
+    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+}
+
+/// Exchanges the weights of the first two bits that count.
+void swap_bits(Axis& axis) {
+    std::int8_t* first = nullptr;
+    const auto visit = [&](std::int8_t& weight) {
+        if (weight == 0) return false;
+        if (first != nullptr) {
+            std::swap(*first, weight);
+            return true;
+        }
+        first = &weight;
+        return false;
+    };
+    for (std::int8_t& weight : axis.lane)
+        if (visit(weight)) return;
+    for (std::int8_t& weight : axis.reg)
+        if (visit(weight)) return;
+}
+
+TEST_P(EveryArchitecture, NoticesAWrongRowOfTheTable) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    struct Spoil {
+        const char* what;
+        void (*spoil)(InstructionInfo&);
+    };
+    for (const auto& [what, spoil] :
+         {Spoil{"rows of A", [](InstructionInfo& row) { swap_bits(row.a_row); }},
+          Spoil{"depth of A", [](InstructionInfo& row) { swap_bits(row.a_k); }},
+          Spoil{"columns of B", [](InstructionInfo& row) { swap_bits(row.b_col); }},
+          Spoil{"depth of B", [](InstructionInfo& row) { swap_bits(row.b_k); }},
+          Spoil{"rows of C", [](InstructionInfo& row) { swap_bits(row.c_row); }},
+          Spoil{"columns of C", [](InstructionInfo& row) { swap_bits(row.c_col); }}}) {
+        const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::lane_map_wrong, 0, spoil});
+        EXPECT_GT(faulty.hits, 0) << what;
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed) << what;
+    }
+}
+
+TEST_P(EveryArchitecture, IsGreenWithoutAFault) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun run_without = run(plain_case(kernel), kernel, {});
+    EXPECT_EQ(run_without.result.outcome, Outcome::passed) << run_without.result.message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Machine, EveryArchitecture,
+                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
+                         [](const auto& arch) { return std::string(arch.param); });
+
+} // namespace
+} // namespace fmha::hip_target::test
