@@ -46,8 +46,8 @@ struct EnumTable<Fp8Flavour> {
     static constexpr auto& aliases = no_aliases<Fp8Flavour>;
 };
 
-/// Bits of one element (4 for packed fp4).
-constexpr int element_bits(ElementType type) {
+/// Bits of one element (4 for packed fp4). Always inlined, because kernels number registers by it.
+[[gnu::always_inline]] constexpr int element_bits(ElementType type) {
     switch (type) {
     case ElementType::fp32:
         return 32;

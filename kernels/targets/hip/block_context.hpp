@@ -97,14 +97,14 @@ class BlockContext : public Products<Machine, Setup> {
             const int here = machine_.local(thread);
             const int row_of_lane = wave_row(here) + p.acc_row.of_lane(lane(here));
             const int col_of_lane = p.acc_col.of_lane(lane(here));
-            each_place(scores, [&](int at, int, int row, int col) {
-                if (at % run != 0) return;
+            const auto add = [&](int at, int, int row, int col) {
                 std::uint32_t bits[8];
                 from.elements_at(machine_, thread, row_of_lane + row, col_of_lane + col, run, bits);
                 FMHA_UNROLL
                 for (int i = 0; i < run; ++i)
                     scores.x.at(thread, at + i) += this->to_base2(decode_element(bits[i], type));
-            });
+            };
+            each_place(scores, add, run);
         });
     }
 
@@ -241,8 +241,7 @@ class BlockContext : public Products<Machine, Setup> {
         machine_.each([&](int thread) {
             const std::int64_t first_row = row0 + wave_row(thread) + p.acc_row.of_lane(lane(thread));
             const std::int64_t first_col = col0 + p.acc_col.of_lane(lane(thread));
-            each_place(tile, [&](int at, int, int row, int col) {
-                if (at % run != 0) return;
+            const auto store_run = [&](int at, int, int row, int col) {
                 const std::int64_t r = first_row + row, c = first_col + col;
                 if (r >= matrix.rows.written || c >= matrix.cols.written) return;
                 char* const place =
@@ -271,7 +270,8 @@ class BlockContext : public Products<Machine, Setup> {
                         packed[w] = bits == 32 ? next : packed[w] >> bits | next << (32 - bits);
                     }
                 }
-            });
+            };
+            each_place(tile, store_run, run);
         });
     }
     FMHA_DEVICE void store(const kernels::Matrix& matrix, const RandomTile&, std::int64_t row0,
@@ -318,9 +318,10 @@ class BlockContext : public Products<Machine, Setup> {
             if (plan().first.acc_row.lane[bit] == 0) mask |= 1 << bit;
         return mask;
     }
-    /// f(register, row slot, row, column) for every accumulator of a thread; row and column without the lane's part.
+    /// f(register, row slot, row, column) for every accumulator of a thread, or for the first of every `run` of them;
+    /// row and column without the lane's part.
     template <class Tile, class F>
-    FMHA_DEVICE void each_place(const Tile& tile, F f) const {
+    FMHA_DEVICE void each_place(const Tile& tile, F f, int run = 1) const {
         const ProductPlan& p = tile.product(plan());
         const int columns = tile.column_tiles(plan());
         FMHA_UNROLL
@@ -328,7 +329,7 @@ class BlockContext : public Products<Machine, Setup> {
             FMHA_UNROLL
             for (int col = 0; col < columns; ++col) {
                 FMHA_UNROLL
-                for (int r = 0; r < p.acc_registers; ++r)
+                for (int r = 0; r < p.acc_registers; r += run)
                     f((row * columns + col) * p.acc_registers + r,
                       row * plan().row_slots + plan().slot_of_register[r],
                       row * p.rows + p.row_of_register[r], col * p.cols + p.col_of_register[r]);
