@@ -1,4 +1,6 @@
-# What a user of the C interface gets: libfmha.so, fmha/fmha.h and find_package(fmha). The command runs from the build tree.
+# Component `library` is what a user of the C interface gets: libfmha.so, fmha/fmha.h, find_package(fmha) and the device
+# plugins. Component `portable` is the command with the plugins and the libraries that it needs, for a machine that has none of
+# them (a GPU machine, say):  cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -13,3 +15,16 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/fmha-config-version.cmake
 file(WRITE ${PROJECT_BINARY_DIR}/fmha-config.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/fmha-targets.cmake)\n")
 install(FILES ${PROJECT_BINARY_DIR}/fmha-config.cmake ${PROJECT_BINARY_DIR}/fmha-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
+
+set_target_properties(fmha PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+install(TARGETS fmha RUNTIME_DEPENDENCY_SET fmha_runtime
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portable EXCLUDE_FROM_ALL)
+# Every system has its own C and C++ runtime, at least as new as the one that this was linked with.
+install(RUNTIME_DEPENDENCY_SET fmha_runtime
+  PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|asan|ubsan|tsan)\\.so"
+  LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
+get_property(plugins GLOBAL PROPERTY FMHA_HIP_PLUGINS)
+foreach(name IN LISTS plugins)
+  install(TARGETS fmha_hip_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fmha COMPONENT library)
+  install(TARGETS fmha_hip_${name} LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
+endforeach()

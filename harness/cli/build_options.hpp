@@ -2,6 +2,7 @@
 
 #include "harness/cli/options.hpp"
 #include "kernels/generator/build.hpp"
+#include "kernels/generator/manifest.hpp"
 
 #include <cstdint>
 #include <string>
@@ -20,7 +21,7 @@ class CompileOptions {
     const std::string& out() const { return out_; }
 
   private:
-    std::string out_ = "fmha-kernels", root_, compiler_, launcher_;
+    std::string out_ = generator::default_folder, root_, compiler_, launcher_;
     std::int64_t per_file_ = 0;
 };
 

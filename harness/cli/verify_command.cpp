@@ -96,7 +96,8 @@ class VerifyCommand final : public Command {
         options.choice("--target", target_, harness::target_names(), "Where kernels run");
         options.option("--arch", arch_,
                        "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
-        options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
+        options.option("--kernels-dir", kernels_dir_,
+                       "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
         options.option("--device", device_, "With --target hip: number of the device (default: 0)");
         options.choice("--kernels", kernels_, {"planned", "all"},
                        "The planned kernel, or every kernel that accepts the problem");

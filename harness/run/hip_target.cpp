@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 
 namespace fmha::harness {
@@ -113,9 +114,13 @@ Sighting look_at_device(int index) {
 } // namespace
 
 std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
-    if (options.kernels_dir.empty())
-        throw InputError("--target hip needs --kernels-dir, the folder that `fmha build` filled");
-    auto folder = std::make_shared<const loader::KernelFolder>(options.kernels_dir);
+    const std::string kernels = options.kernels_dir.empty() ? generator::default_folder : options.kernels_dir;
+    if (!std::filesystem::exists(kernels))
+        throw InputError(fmt::format("--target hip needs built kernels and there is no folder {}: run `fmha "
+                                     "build --arch ARCH --out {}`, "
+                                     "or name another with --kernels-dir",
+                                     kernels, kernels));
+    auto folder = std::make_shared<const loader::KernelFolder>(kernels);
     const int index = options.device.value_or(0);
     const Sighting seen = look_at_device(index);
     if (!options.arch.empty() && options.arch != seen.arch)
@@ -124,9 +129,9 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
     if (const auto archs = folder->archs(); std::find(archs.begin(), archs.end(), seen.arch) == archs.end())
         throw InputError(fmt::format(
             "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {}`", seen.arch,
-            options.kernels_dir,
-            archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")), seen.arch));
-    std::string flags = " --target hip --kernels-dir " + shell_word(options.kernels_dir);
+            kernels, archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")),
+            seen.arch));
+    std::string flags = " --target hip --kernels-dir " + shell_word(kernels);
     if (options.device) flags += fmt::format(" --device {}", index);
     return std::make_shared<HipTarget>(std::move(folder), seen.arch, seen.description, std::move(flags),
                                        index);

@@ -61,6 +61,9 @@ struct Manifest {
     friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
+/// Output folder when nobody names one, relative to where a command runs.
+inline constexpr const char* default_folder = "fmha-kernels";
+
 /// File name of the manifest inside an output folder.
 inline constexpr std::string_view manifest_file = "manifest.json";
 

@@ -153,7 +153,8 @@ TEST_F(FakeGpu, WrongArchIsBadInput) {
 TEST_F(FakeGpu, WhatIsMissingIsASentenceAndExitCode2) {
     const Ran no_folder = verify({short_case});
     EXPECT_EQ(no_folder.code, 2);
-    EXPECT_THAT(no_folder.err, HasSubstr("manifest.json"));
+    EXPECT_THAT(no_folder.err,
+                AllOf(HasSubstr("there is no folder "), HasSubstr("run `fmha build --arch ARCH --out ")));
     build(planned({short_case}));
     const Ran no_second = verify({short_case, "--device", "1"});
     EXPECT_EQ(no_second.code, 2);
