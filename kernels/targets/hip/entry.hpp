@@ -34,17 +34,20 @@ struct Launch {
 
 } // namespace fmha::hip_target
 
+// The arguments behind the symbol are a launch: threads and run(args, block).
 #if defined(__HIP__)
-#define FMHA_FWD_KERNEL(symbol, Kernel)                                                                      \
-    extern "C" __attribute__((global)) __attribute__((amdgpu_flat_work_group_size(                           \
-        fmha::hip_target::Launch<Kernel>::threads, fmha::hip_target::Launch<Kernel>::threads))) void         \
+#define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
+    extern "C" __attribute__((global))                                                                       \
+    __attribute__((amdgpu_flat_work_group_size(__VA_ARGS__::threads, __VA_ARGS__::threads))) void            \
     symbol(const fmha::FwdArgs args) {                                                                       \
-        fmha::hip_target::Launch<Kernel>::run(args, __builtin_amdgcn_workgroup_id_x());                      \
+        __VA_ARGS__::run(args, __builtin_amdgcn_workgroup_id_x());                                           \
     }
 #else
-#define FMHA_FWD_KERNEL(symbol, Kernel)                                                                      \
-    extern "C" __global__ void __launch_bounds__(fmha::hip_target::Launch<Kernel>::threads)                  \
+#define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads)                                       \
         symbol(const __grid_constant__ fmha::FwdArgs args) {                                                 \
-        fmha::hip_target::Launch<Kernel>::run(args, blockIdx.x);                                             \
+        __VA_ARGS__::run(args, blockIdx.x);                                                                  \
     }
 #endif
+
+#define FMHA_FWD_KERNEL(symbol, Kernel) FMHA_FWD_LAUNCH(symbol, fmha::hip_target::Launch<Kernel>)
