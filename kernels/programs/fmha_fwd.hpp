@@ -128,19 +128,20 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         }
     }
 
+    const FwdResults to = FwdResults::of(cfg, args, entry, item.b, item.h);
     if (has.has_lse && args.lse.present() && owns_rows) {
         auto lse = ctx.rows();
         ctx.map_rows(lse, top, total, [&ctx, sink, sink_top](float m, float sum) {
             // A row that sees no key returns the sink exactly, hence no round trip through base 2.
             return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
         });
-        ctx.store(in.lse, lse, row0);
+        ctx.store(to.lse, lse, row0);
     }
     const float output_scale = args.scale_o * descale.v * ctx.dropout_rescale(dropout) * ctx.weight_unit();
     ctx.map_rows(shrink, total, total,
                  [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
     ctx.scale_rows(out, shrink);
-    ctx.store(in.o, out, row0, channel0);
+    ctx.store(to.o, out, row0, channel0);
 }
 
 } // namespace fmha::kernels

@@ -81,10 +81,16 @@ struct Entry {
     }
 };
 
-/// The matrices of one (entry, head). `b` is 0 in group mode as far as tensors are concerned: their batch
-/// stride is.
+/// The matrix of one (entry, head) in a tensor whose rows start at `row`. The entry is 0 in group mode as far as tensors
+/// are concerned: their batch stride is.
+FMHA_DEVICE constexpr Matrix matrix_of(const TensorView& tensor, std::int64_t b, std::int64_t h,
+                                       std::int64_t row, Extent rows, Extent cols) {
+    return {tensor, tensor.offset(b, h, row, 0), rows, cols, {}};
+}
+
+/// What the loop over keys works on.
 struct FwdMatrices {
-    Matrix q, k, v, o, lse, bias, randval;
+    Matrix q, k, v, bias, randval;
 
     FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
                                       std::int64_t b, std::int64_t h, std::int64_t hk) {
@@ -93,15 +99,11 @@ struct FwdMatrices {
         const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
         const Extent dq = Extent::of(args.hdim_q, granules.hdim_q);
         const Extent dv = Extent::of(args.hdim_v, granules.hdim_v);
-        const auto at = [](const TensorView& tensor, std::int64_t entry_index, std::int64_t head,
-                           std::int64_t row, Extent rows, Extent cols) {
-            return Matrix{tensor, tensor.offset(entry_index, head, row, 0), rows, cols, {}};
-        };
-        FwdMatrices m{
-            at(args.q, b, h, entry.start_q, sq, dq),          at(args.k, b, hk, entry.start_k, sk, dq),
-            at(args.v, b, hk, entry.start_k, sk, dv),         at(args.o, b, h, entry.start_q, sq, dv),
-            at(args.lse, b, h, entry.start_q, sq, {1, 1, 1}), at(args.bias, b, h, entry.start_q, sq, sk),
-            at(args.randval, b, h, entry.start_q, sq, sk)};
+        FwdMatrices m{matrix_of(args.q, b, h, entry.start_q, sq, dq),
+                      matrix_of(args.k, b, hk, entry.start_k, sk, dq),
+                      matrix_of(args.v, b, hk, entry.start_k, sk, dv),
+                      matrix_of(args.bias, b, h, entry.start_q, sq, sk),
+                      matrix_of(args.randval, b, h, entry.start_q, sq, sk)};
         if (cfg.signature.qscale == QScale::mx) {
             const std::int64_t key_blocks =
                 args.block_scale_seqstart_k != nullptr ? args.block_scale_seqstart_k[b] : 0;
@@ -110,6 +112,20 @@ struct FwdMatrices {
             m.v.scales = {args.v_descale, args.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
         }
         return m;
+    }
+};
+
+/// What is left to be written after it, looked up only then: a GPU has no registers to spare for it before.
+struct FwdResults {
+    Matrix o, lse;
+
+    FMHA_DEVICE static FwdResults of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
+                                     std::int64_t b, std::int64_t h) {
+        const Granules granules = Granules::of(cfg);
+        const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
+        const Extent dv = Extent::of(args.hdim_v, granules.hdim_v);
+        return {matrix_of(args.o, b, h, entry.start_q, sq, dv),
+                matrix_of(args.lse, b, h, entry.start_q, sq, {1, 1, 1})};
     }
 };
 

@@ -24,25 +24,13 @@ struct ProductPlan {
     /// Their register parts, looked up because a compiler folds that at once.
     std::int8_t row_of_register[16] = {}, col_of_register[16] = {};
 
-    /// Consecutive elements of the right operand, in registers and in depth, from an even start.
-    FMHA_DEVICE constexpr int right_run() const { return run(right_k, right_elements); }
-    FMHA_DEVICE constexpr int left_run() const {
-        int count = 1;
-        for (int bit = 0; (1 << bit) < left_elements; ++bit) {
-            if (left_k.reg[bit] != count || left_outer.reg[bit] != 0) break;
-            count *= 2;
-        }
-        return count;
-    }
-    /// Consecutive accumulator registers that hold consecutive columns.
-    FMHA_DEVICE constexpr int acc_run() const { return run(acc_col, acc_registers); }
+    std::int8_t left_consecutive = 1, right_consecutive = 1, acc_consecutive = 1;
 
-  private:
-    FMHA_DEVICE static constexpr int run(const Axis& axis, int elements) {
-        int count = 1;
-        for (int bit = 0; (1 << bit) < elements && axis.reg[bit] == count; ++bit) count *= 2;
-        return count;
-    }
+    /// Consecutive elements of an operand, in registers and in depth, from an even start.
+    FMHA_DEVICE constexpr int left_run() const { return left_consecutive; }
+    FMHA_DEVICE constexpr int right_run() const { return right_consecutive; }
+    /// Consecutive accumulator registers that hold consecutive columns.
+    FMHA_DEVICE constexpr int acc_run() const { return acc_consecutive; }
 };
 
 /// A tile in LDS: lines of consecutive elements. Lines are a multiple of 16 bytes and padded by 16, so that
@@ -155,6 +143,14 @@ constexpr Axis deepen(Axis axis, int elements, int depth, int parts, bool consec
     return axis;
 }
 
+/// How many registers from an even start advance by one along `axis`, and stay where they are along `other`.
+constexpr std::int8_t consecutive(const Axis& axis, int registers, const Axis& other = {}) {
+    int count = 1;
+    for (int bit = 0; (1 << bit) < registers && axis.reg[bit] == count && other.reg[bit] == 0; ++bit)
+        count *= 2;
+    return static_cast<std::int8_t>(count);
+}
+
 constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool transposed) {
     ProductPlan p;
     if (info.k == 0 || k % info.k != 0) return p;
@@ -183,6 +179,9 @@ constexpr ProductPlan product_plan(const InstructionInfo& info, int k, bool tran
     }
     p.left_k = deepen(transposed ? info.b_k : info.a_k, left, info.k, parts, transposed);
     p.right_k = deepen(transposed ? info.a_k : info.b_k, right, info.k, parts, transposed);
+    p.left_consecutive = consecutive(p.left_k, p.left_elements, p.left_outer);
+    p.right_consecutive = consecutive(p.right_k, p.right_elements);
+    p.acc_consecutive = consecutive(p.acc_col, p.acc_registers);
     return p;
 }
 

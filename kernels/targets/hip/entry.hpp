@@ -25,7 +25,7 @@ struct Launch {
     using Machine = nvidia::Machine<threads>;
 #endif
 
-    __attribute__((device)) static void run(const FwdArgs& args, std::int64_t block) {
+    __attribute__((device, always_inline)) static void run(const FwdArgs& args, std::int64_t block) {
         Machine machine;
         BlockContext<Machine, Constant<Kernel>> context(machine, {});
         kernels::fmha_fwd(context, args, kernels::FwdGrid(Constant<Kernel>::cfg(), args)[block]);
@@ -36,11 +36,13 @@ struct Launch {
 
 // The arguments behind the symbol are a launch: threads and run(args, block).
 #if defined(__HIP__)
+// AMD: the arguments are read where they lie, when they are needed; as a parameter all of them would be loaded first.
 #define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
     extern "C" __attribute__((global))                                                                       \
     __attribute__((amdgpu_flat_work_group_size(__VA_ARGS__::threads, __VA_ARGS__::threads))) void            \
-    symbol(const fmha::FwdArgs args) {                                                                       \
-        __VA_ARGS__::run(args, __builtin_amdgcn_workgroup_id_x());                                           \
+    symbol(const fmha::FwdArgs) {                                                                            \
+        __VA_ARGS__::run(*(const fmha::FwdArgs*)__builtin_amdgcn_kernarg_segment_ptr(),                      \
+                         __builtin_amdgcn_workgroup_id_x());                                                 \
     }
 #else
 #define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
