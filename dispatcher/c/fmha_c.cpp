@@ -1,3 +1,4 @@
+#include "dispatcher/c/device_side.hpp"
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/include/fmha/fmha.h"
 #include "dispatcher/invocation.hpp"
@@ -19,7 +20,9 @@ struct fmha_context {
     std::unique_ptr<fmha::Registry> registry;
     std::unique_ptr<fmha::Dispatcher> dispatcher;
     fmha::ArchName arch;
-    std::map<std::string, std::shared_ptr<const fmha::KernelInstance>> instances;
+    std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
+        instances;                               ///< of the host, by identifier
+    std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
     std::string error, rule;
 };
 
@@ -46,6 +49,8 @@ fmha_status guarded(fmha_context& context, Body&& body) {
         return failed(FMHA_NO_KERNEL, error.what());
     } catch (const fmha::UnsupportedInvocation& error) {
         return failed(FMHA_UNSUPPORTED, error.what());
+    } catch (const fmha::DeviceError& error) {
+        return failed(FMHA_DEVICE_ERROR, error.what());
     } catch (const InputError& error) {
         return failed(FMHA_BAD_ARGUMENT, error.what());
     } catch (const std::bad_alloc&) {
@@ -183,6 +188,26 @@ void check_ready(const fmha_context& context, const fmha_run_info* info) {
     if (info != nullptr) check_header(info, "info");
 }
 
+void open_catalogue(fmha_context& fresh, const fmha_context_options& options,
+                    const fmha::arch::ArchSet& archs) {
+    if (options.arch == nullptr) throw InputError("options.arch is NULL");
+    if (options.device != 0)
+        throw InputError(fmt::format("options.device is {} without kernels_dir; allowed: 0", options.device));
+    fresh.arch = archs.at(options.arch).name();
+    fresh.registry =
+        fmha::catalogue_registry(archs, fmha::catalog::RuleSet::house, std::span(&fresh.arch, 1));
+}
+
+void open_device(fmha_context& fresh, const fmha_context_options& options, const fmha::arch::ArchSet& archs) {
+    const std::string_view arch = options.arch != nullptr ? options.arch : "";
+    fresh.device = std::make_unique<fmha::c::DeviceSide>(options.kernels_dir, options.device, arch);
+    fresh.arch = archs.at(fresh.device->arch().view()).name();
+    fresh.registry = std::make_unique<fmha::Registry>("built", [](const fmha::KernelConfig& config) {
+        return fmha::catalog::name_of(fmha::catalog::RuleSet::house, config);
+    });
+    fresh.registry->add(std::span(fresh.device->kernels()));
+}
+
 } // namespace
 
 extern "C" {
@@ -197,12 +222,12 @@ fmha_status fmha_create(const fmha_context_options* options, fmha_context** cont
     if (*context == nullptr) return FMHA_NO_MEMORY;
     return guarded(**context, [&] {
         check_header(options, "options");
-        if (options->arch == nullptr) throw InputError("options.arch is NULL");
         const auto archs = fmha::arch::ArchSet::built_in();
         fmha_context& fresh = **context;
-        fresh.arch = archs.at(options->arch).name();
-        fresh.registry =
-            fmha::catalogue_registry(archs, fmha::catalog::RuleSet::house, std::span(&fresh.arch, 1));
+        if (options->kernels_dir != nullptr)
+            open_device(fresh, *options, archs);
+        else
+            open_catalogue(fresh, *options, archs);
         fresh.dispatcher = std::make_unique<fmha::Dispatcher>(*fresh.registry, fmha::devices_of(archs));
     });
 }
@@ -248,14 +273,19 @@ fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, 
     });
 }
 
-fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args, void*,
+fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args, void* stream,
                                 fmha_run_info* info) {
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        planned(*context, call_of(*context, args).problem, info);
-        throw fmha::UnsupportedInvocation(
-            "this library was built without a device target; use fmha_run_fwd_host");
+        if (context->device == nullptr)
+            throw fmha::UnsupportedInvocation(
+                "this context was created without kernels_dir and has no device; "
+                "use fmha_run_fwd_host");
+        const Call call = call_of(*context, args);
+        require_pointers(call.args);
+        const auto kernel = planned(*context, call.problem, info);
+        context->device->launch(kernel->config, call.args, stream);
     });
 }
 

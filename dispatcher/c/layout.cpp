@@ -17,9 +17,10 @@ constexpr std::array tensor{FMHA_FIELD(fmha_tensor, data), FMHA_FIELD(fmha_tenso
                             FMHA_FIELD(fmha_tensor, head_stride), FMHA_FIELD(fmha_tensor, row_stride),
                             FMHA_FIELD(fmha_tensor, col_stride)};
 
-constexpr std::array options{FMHA_FIELD(fmha_context_options, size),
-                             FMHA_FIELD(fmha_context_options, version),
-                             FMHA_FIELD(fmha_context_options, arch)};
+constexpr std::array options{
+    FMHA_FIELD(fmha_context_options, size), FMHA_FIELD(fmha_context_options, version),
+    FMHA_FIELD(fmha_context_options, arch), FMHA_FIELD(fmha_context_options, kernels_dir),
+    FMHA_FIELD(fmha_context_options, device)};
 
 #define FMHA_ARG(name) FMHA_FIELD(fmha_fwd_args, name)
 constexpr std::array fwd_args{FMHA_ARG(size),

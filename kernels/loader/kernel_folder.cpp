@@ -26,6 +26,14 @@ std::string KernelFolder::why_missing(const KernelConfig& config) const {
                        identifier(config), path_.string(), config.arch.view());
 }
 
+std::vector<KernelConfig> KernelFolder::configs(const ArchName& arch) const {
+    std::vector<KernelConfig> found;
+    for (const auto& object : manifest_.objects)
+        if (object.arch == arch)
+            for (const auto& kernel : object.kernels) found.push_back(kernel.config);
+    return found;
+}
+
 std::vector<std::string> KernelFolder::archs() const {
     std::set<std::string> names;
     for (const auto& object : manifest_.objects) names.emplace(object.arch.view());

@@ -26,6 +26,8 @@ class KernelFolder {
     /// One sentence on a kernel that `find` does not find: what the build said about it, or the command that builds it.
     std::string why_missing(const KernelConfig& config) const;
 
+    /// Its kernels for one architecture, in the order of the manifest.
+    std::vector<KernelConfig> configs(const ArchName& arch) const;
     /// Architectures of its kernels, sorted.
     std::vector<std::string> archs() const;
     std::size_t size() const { return index_.size(); }

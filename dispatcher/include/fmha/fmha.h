@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define FMHA_ABI_VERSION 1u
+#define FMHA_ABI_VERSION 2u
 
 /* Zeroes a structure and states its size and version. */
 #define FMHA_INIT(Type) ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION})
@@ -37,7 +37,8 @@ typedef enum fmha_status {
     FMHA_NO_KERNEL = 3,    /* valid problem without a kernel; the error explains the nearest ones */
     FMHA_UNSUPPORTED = 4,  /* the target cannot execute this */
     FMHA_NO_MEMORY = 5,
-    FMHA_INTERNAL = 6
+    FMHA_INTERNAL = 6,
+    FMHA_DEVICE_ERROR = 7 /* no device, no plugin for one, or a call of its runtime that failed */
 } fmha_status;
 
 typedef enum fmha_data_type {
@@ -85,7 +86,12 @@ typedef struct fmha_tensor {
 typedef struct fmha_context_options {
     uint32_t size;
     uint32_t version;
-    const char* arch; /* "gfx950", "gfx942", ...; required */
+    const char*
+        arch; /* "gfx950", "gfx942", "sm_90", ...; required without kernels_dir, else NULL = the device's */
+    /* Folder that `fmha build` filled. NULL: the context chooses from the whole catalogue of `arch` and runs on the
+     * host only. Otherwise it chooses from the kernels that the folder has for `arch`, and they run on `device`. */
+    const char* kernels_dir;
+    int64_t device; /* number of the device, in the order of the HIP runtime; only with kernels_dir */
 } fmha_context_options;
 
 /* Forward attention. Element types follow from data_type and the context's architecture. */
@@ -148,14 +154,16 @@ typedef struct fmha_run_info {
     uint32_t size;
     uint32_t version;
     int64_t workspace_bytes;
-    double milliseconds; /* of the launch, 0 for a plan */
-    char kernel[512];    /* name of the kernel, NUL-terminated, cut if longer */
+    double
+        milliseconds; /* of a run on the host; 0 for a plan and for a launch on a device, which is not waited for */
+    char kernel[512]; /* name of the kernel, NUL-terminated, cut if longer */
 } fmha_run_info;
 
 /* Version of this interface that the library implements. */
 FMHA_API uint32_t fmha_abi_version(void);
 
-/* Creates a context for an architecture. Unless memory is short, *context is set also when the call fails, so that
+/* Creates a context for an architecture. With kernels_dir it opens the device, which becomes the calling thread's
+ * current one; code objects are loaded when a kernel is first launched. Unless memory is short, *context is set also when the call fails, so that
  * fmha_last_error can tell why; destroy it in any case. */
 FMHA_API fmha_status fmha_create(const fmha_context_options* options, fmha_context** context);
 FMHA_API void fmha_destroy(fmha_context* context);
@@ -174,8 +182,9 @@ FMHA_API fmha_status fmha_plan_fwd(fmha_context* context, const fmha_fwd_args* a
 /* Runs on the host target; every pointer is host memory. info may be NULL. Returns when all outputs are written. */
 FMHA_API fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, fmha_run_info* info);
 
-/* Runs on a device; every tensor and array pointer is device memory. Without a device target in this library the
- * answer is FMHA_UNSUPPORTED. stream is the runtime's stream handle. */
+/* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launch is in
+ * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of the kernel shows when the caller
+ * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED. info may be NULL. */
 FMHA_API fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args, void* stream,
                                          fmha_run_info* info);
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace fmha::c {
+
+/// The kernels of a build's folder on one device, as a context launches them.
+class DeviceSide {
+  public:
+    /// Reads the folder and opens the device. `arch` is what the caller expects, empty for whatever the device is.
+    /// Throws InputError for a folder without manifest, a device number that is none or an architecture that is not the
+    /// device's, DeviceError for everything that the device or its runtime refuses.
+    DeviceSide(const std::filesystem::path& folder, std::int64_t device, std::string_view arch);
+    ~DeviceSide();
+    DeviceSide(const DeviceSide&) = delete;
+    DeviceSide& operator=(const DeviceSide&) = delete;
+
+    const ArchName& arch() const;
+    /// What the folder has for the device's architecture.
+    const std::vector<KernelConfig>& kernels() const;
+    /// Starts the kernel on `stream`; its code object is loaded at its first launch. Throws DeviceError, and
+    /// UnsupportedInvocation for arguments that the kernel does not take.
+    void launch(const KernelConfig& config, const FwdArgs& args, void* stream);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+} // namespace fmha::c

@@ -1,0 +1,202 @@
+// fmha_run_fwd_device from a folder of built kernels to a device, over a plugin whose device is the processor.
+
+#include "dispatcher/include/fmha/fmha.h"
+#include "kernels/catalog/catalog.hpp"
+#include "kernels/generator/manifest.hpp"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace fmha::test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+template <class T>
+T fresh() {
+    T value{};
+    value.size = sizeof(T);
+    value.version = FMHA_ABI_VERSION;
+    return value;
+}
+
+/// An ELF header without sections, which is as much of a code object as anybody reads here.
+void write_code_object(const fs::path& file) {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_ABIVERSION] = 3;
+    header.e_machine = 224;
+    header.e_flags = 0x4C;
+    std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&header), sizeof header);
+}
+
+/// fp32 forward kernels of head dimension 32 for gfx942, as a build would leave them.
+std::size_t write_kernels(const fs::path& folder) {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {ArchName("gfx942")};
+    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    generator::CodeObject object{.file = "all.hsaco",
+                                 .arch = "gfx942",
+                                 .compiler = "none",
+                                 .key = std::string(64, '0'),
+                                 .kernels = {}};
+    for (const KernelConfig& config : catalog::list(arch::ArchSet::built_in(), request))
+        if (config.signature.data_type == DataType::fp32 && config.signature.hdim_q == 32) {
+            const std::string name = catalog::name_of(catalog::RuleSet::house, config);
+            object.kernels.push_back({name, config, generator::symbol_of(name), std::nullopt});
+        }
+    write_code_object(folder / object.file);
+    const std::size_t count = object.kernels.size();
+    generator::write_manifest({{std::move(object)}, {}}, folder);
+    return count;
+}
+
+/// Three queries, four keys, eight channels, of which only the first is not zero.
+struct Example {
+    std::array<float, 24> q{}, o{};
+    std::array<float, 32> k{}, v{};
+    std::array<float, 3> lse{};
+    fmha_fwd_args args = fresh<fmha_fwd_args>();
+
+    Example() {
+        const std::array queries{1.0F, 2.0F, -1.0F};
+        const std::array keys{1.0F, 0.0F, -1.0F, 2.0F}, values{1.0F, 2.0F, 4.0F, -8.0F};
+        for (std::size_t i = 0; i < queries.size(); ++i) q[8 * i] = queries[i];
+        for (std::size_t j = 0; j < keys.size(); ++j) k[8 * j] = keys[j], v[8 * j] = values[j];
+        args.data_type = FMHA_FP32;
+        args.batch = args.nhead_q = args.nhead_k = 1;
+        args.seqlen_q = 3;
+        args.seqlen_k = 4;
+        args.hdim_q = args.hdim_v = 8;
+        args.window_left = args.window_right = -1;
+        args.scale_s = 1.0F;
+        args.q = {q.data(), 24, 24, 8, 1};
+        args.k = {k.data(), 32, 32, 8, 1};
+        args.v = {v.data(), 32, 32, 8, 1};
+        args.o = {o.data(), 24, 24, 8, 1};
+        args.lse = {lse.data(), 3, 3, 1, 1};
+    }
+};
+
+class DeviceInterface : public testing::Test {
+  protected:
+    DeviceInterface() {
+        fs::create_directories(folder_);
+        kernels_ = write_kernels(folder_);
+        setenv("FMHA_HIP_PLUGIN_DIR", FMHA_FAKE_PLUGIN_DIR, 1);
+        refuse("");
+    }
+    ~DeviceInterface() override {
+        fmha_destroy(context_);
+        fs::remove_all(folder_);
+    }
+
+    /// Makes one call of the fake runtime fail, "" none.
+    static void refuse(const char* call) {
+        static const auto set = reinterpret_cast<void (*)(const char*)>(
+            dlsym(dlopen(FMHA_FAKE_PLUGIN_DIR "/libfmha_hip_amd.so", RTLD_NOW), "fake_device_refuse"));
+        set(call);
+    }
+    fmha_status create(const char* arch = nullptr, std::int64_t device = 0) {
+        fmha_destroy(context_);
+        auto options = fresh<fmha_context_options>();
+        const std::string folder = folder_.string();
+        options.arch = arch;
+        options.kernels_dir = folder.c_str();
+        options.device = device;
+        return fmha_create(&options, &context_);
+    }
+    std::string error() const { return fmha_last_error(context_); }
+
+    fs::path folder_ = fs::temp_directory_path() / ("fmha_c_device." + std::to_string(getpid()));
+    std::size_t kernels_ = 0;
+    fmha_context* context_ = nullptr;
+};
+
+TEST_F(DeviceInterface, RunsABuiltKernel) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    EXPECT_EQ(fmha_kernel_count(context_), static_cast<std::int64_t>(kernels_));
+    Example example;
+    auto info = fresh<fmha_run_info>();
+    ASSERT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, &info), FMHA_OK) << error();
+    EXPECT_THAT(info.kernel, HasSubstr("fwd_gfx942_fp32_batch_h32x32"));
+    EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
+    EXPECT_NEAR(example.o[8], -6.76231966, 1e-4);
+    EXPECT_NEAR(example.lse[2], 1.44018970, 1e-4);
+}
+
+TEST_F(DeviceInterface, ChoosesFromTheFolderOnly) {
+    ASSERT_EQ(create("gfx942"), FMHA_OK) << error();
+    Example example;
+    example.args.hdim_q = example.args.hdim_v = 64; // the catalogue has such kernels, the folder has not
+    auto info = fresh<fmha_run_info>();
+    EXPECT_EQ(fmha_plan_fwd(context_, &example.args, &info), FMHA_NO_KERNEL);
+    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_NO_KERNEL);
+}
+
+TEST_F(DeviceInterface, RefusesWhatIsNotThereInASentence) {
+    EXPECT_EQ(create("gfx950"), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("options.arch is gfx950, but device 0 (Fake, gfx942) is gfx942"));
+    EXPECT_EQ(create(nullptr, 3), FMHA_DEVICE_ERROR);
+    EXPECT_THAT(error(), HasSubstr("no device 3"));
+    EXPECT_EQ(create(nullptr, -1), FMHA_BAD_ARGUMENT);
+    setenv("FMHA_HIP_PLUGIN_DIR", "/nonexistent", 1);
+    EXPECT_EQ(create(), FMHA_DEVICE_ERROR);
+    EXPECT_THAT(error(), HasSubstr("no plugin"));
+    fs::remove(folder_ / generator::manifest_file);
+    EXPECT_EQ(create(), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_kernel_count(context_), 0);
+    Example example;
+    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
+}
+
+TEST_F(DeviceInterface, AFailureOfTheRuntimeIsAStatusAndTheContextStaysUsable) {
+    for (const char* call : {"set_device", "load_module", "function", "launch"}) {
+        ASSERT_EQ(create(), FMHA_OK) << error();
+        Example example;
+        refuse(call);
+        EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR) << call;
+        EXPECT_THAT(error(), HasSubstr("refused by the test")) << call;
+        refuse("");
+        EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_OK) << error();
+        EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
+    }
+    refuse("device_count");
+    EXPECT_EQ(create(), FMHA_DEVICE_ERROR);
+}
+
+TEST_F(DeviceInterface, ABrokenCodeObjectIsNamed) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    std::ofstream(folder_ / "all.hsaco") << "text";
+    Example example;
+    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
+    EXPECT_THAT(error(), HasSubstr("all.hsaco is not a code object"));
+}
+
+TEST(WithoutAFolder, ThereIsNoDevice) {
+    auto options = fresh<fmha_context_options>();
+    options.arch = "gfx942";
+    fmha_context* context = nullptr;
+    ASSERT_EQ(fmha_create(&options, &context), FMHA_OK);
+    Example example;
+    EXPECT_EQ(fmha_run_fwd_device(context, &example.args, nullptr, nullptr), FMHA_UNSUPPORTED);
+    EXPECT_THAT(fmha_last_error(context), HasSubstr("kernels_dir"));
+    fmha_destroy(context);
+    options.device = 1;
+    EXPECT_EQ(fmha_create(&options, &context), FMHA_BAD_ARGUMENT);
+    fmha_destroy(context);
+}
+
+} // namespace
+} // namespace fmha::test

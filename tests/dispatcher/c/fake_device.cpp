@@ -1,0 +1,115 @@
+// A device plugin whose device is the processor: memory is the process's own, and a launch runs the forward program on
+// the host with whatever the arguments ask for. `fake_device_refuse(call)` makes one call fail until it is called again.
+
+#include "kernels/loader/device_runtime.hpp"
+#include "kernels/targets/host/host_target.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+using namespace fmha;
+using namespace fmha::loader;
+
+/// A padded kernel that takes `args`.
+KernelConfig fitting(const FwdArgs& args) {
+    KernelConfig config;
+    config.arch = "gfx942";
+    Signature& s = config.signature;
+    s.data_type = args.q.type == ElementType::bf16 ? DataType::bf16 : DataType::fp32;
+    s.mask = args.mask.type == MaskType::no_mask ? MaskClass::none : MaskClass::generic;
+    s.mode = args.mode;
+    s.has_lse = args.lse.present();
+    s.hdim_q = args.hdim_q;
+    s.hdim_v = args.hdim_v;
+    config.algorithm.tile = {.m0 = 16,
+                             .n0 = 16,
+                             .k0 = 8,
+                             .n1 = static_cast<std::int16_t>(args.hdim_v),
+                             .k1 = 8,
+                             .k0max = static_cast<std::int16_t>(args.hdim_q)};
+    config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
+    return config;
+}
+
+class FakeDevice final : public DeviceRuntime {
+  public:
+    std::string refused;
+
+    std::string_view platform() const override { return "amd"; }
+    std::string describe(int) const override { return "fakeError: refused by the test"; }
+    Status versions(RuntimeVersions& out) override { return out = {60300000, 60300000}, answer("versions"); }
+
+    Status device_count(int& out) override { return out = 1, answer("device_count"); }
+    Status properties(int, DeviceProperties& out) override {
+        out = {.name = "Fake",
+               .arch = "gfx942",
+               .features = "",
+               .compute_units = 304,
+               .wave_size = 64,
+               .lds_bytes = 65536,
+               .l2_bytes = 1 << 20,
+               .memory_bytes = 1 << 30};
+        return answer("properties");
+    }
+    Status set_device(int) override { return answer("set_device"); }
+    Status memory_info(std::size_t& free, std::size_t& total) override {
+        return free = total = std::size_t{1} << 30, answer("memory_info");
+    }
+
+    Status allocate(std::size_t bytes, void*& out) override {
+        return out = std::malloc(bytes), answer("allocate");
+    }
+    Status release(void* memory) override { return std::free(memory), answer("release"); }
+    Status copy(void* to, const void* from, std::size_t bytes, CopyKind, void*) override {
+        return std::memmove(to, from, bytes), answer("copy");
+    }
+    Status fill(void* memory, unsigned char value, std::size_t bytes, void*) override {
+        return std::memset(memory, value, bytes), answer("fill");
+    }
+
+    Status create_stream(void*& out) override { return out = this, answer("create_stream"); }
+    Status destroy_stream(void*) override { return answer("destroy_stream"); }
+    Status synchronise_stream(void*) override { return answer("synchronise_stream"); }
+
+    Status create_event(void*& out) override { return out = this, answer("create_event"); }
+    Status destroy_event(void*) override { return answer("destroy_event"); }
+    Status record_event(void*, void*) override { return answer("record_event"); }
+    Status synchronise_event(void*) override { return answer("synchronise_event"); }
+    Status elapsed_ms(void*, void*, float& out) override { return out = 1.0F, answer("elapsed_ms"); }
+
+    Status load_module(const void*, void*& out) override { return out = this, answer("load_module"); }
+    Status unload_module(void*) override { return answer("unload_module"); }
+    Status function(void*, const char*, void*& out) override { return out = this, answer("function"); }
+    Status allow_dynamic_lds(void*, std::uint32_t) override { return answer("allow_dynamic_lds"); }
+    Status launch(void*, const LaunchShape&, const void* argument, void*) override {
+        const Status status = answer("launch");
+        if (!status.ok()) return status;
+        const auto& args = *static_cast<const FwdArgs*>(argument);
+        host_target::make_instance(fitting(args))->launch(args, {});
+        return status;
+    }
+
+  private:
+    Status answer(const char* call) const { return refused == call ? Status{1, Fault::other} : Status{}; }
+};
+
+FakeDevice& fake() {
+    static FakeDevice device;
+    return device;
+}
+
+} // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) DeviceRuntime* fmha_device_runtime(int abi) {
+    return abi == runtime_abi ? &fake() : nullptr;
+}
+
+__attribute__((visibility("default"))) void fake_device_refuse(const char* call) {
+    fake().refused = call;
+}
+}
