@@ -234,44 +234,42 @@ class BlockContext : public Products<Machine, Setup> {
                            std::int64_t col0) {
         const ProductPlan& p = plan().second;
         const ElementType type = plan().type_o;
-        const LineView to = LineView::of(matrix, type);
-        const int run = p.acc_run(), bits = element_bits(type), per_word = 32 / bits;
-        const int words = run < per_word ? 1 : run / per_word;
-        const bool whole = to.aligned && run >= per_word && matrix.cols.written % run == 0;
+        const TileView to = LineView::written(matrix, type).window(row0, col0, cfg().algorithm.tile.m0);
+        const int size = element_bits(type) / 8, per_word = 4 / size, run = p.acc_run(),
+                  words = run / per_word;
+        const bool whole = words > 0 && to.granule >= run * size;
         machine_.each([&](int thread) {
-            const std::int64_t first_row = row0 + wave_row(thread) + p.acc_row.of_lane(lane(thread));
-            const std::int64_t first_col = col0 + p.acc_col.of_lane(lane(thread));
-            const auto store_run = [&](int at, int, int row, int col) {
-                const std::int64_t r = first_row + row, c = first_col + col;
-                if (r >= matrix.rows.written || c >= matrix.cols.written) return;
-                char* const place =
-                    const_cast<char*>(to.at(r, c)); // NOLINT(*-const-cast): a view of an output
-                std::uint32_t packed[8];
-                FMHA_UNROLL
-                for (int w = 0; w < words; ++w) {
-                    float x[4] = {};
-                    FMHA_UNROLL
-                    for (int i = 0; i < per_word && i < run; ++i)
-                        x[i] = tile.x.at(thread, at + w * per_word + i);
-                    packed[w] = machine_.pack(x, type);
-                }
-                if (whole) {
-                    write_words(place, packed, words);
-                    return;
-                }
-                // Element by element: the words are shifted along, so that the loop stays a loop.
-                const std::int64_t left = matrix.cols.written - c;
-                FMHA_NO_UNROLL
-                for (int i = 0; i < run && i < left; ++i) {
-                    store_element(place + i * to.element_distance, packed[0], type);
-                    FMHA_UNROLL
-                    for (int w = 0; w < words; ++w) {
-                        const std::uint32_t next = w + 1 < words ? packed[w + 1] : 0U;
-                        packed[w] = bits == 32 ? next : packed[w] >> bits | next << (32 - bits);
-                    }
-                }
-            };
-            each_place(tile, store_run, run);
+            const int row1 = wave_row(thread) + p.acc_row.of_lane(lane(thread));
+            const int col1 = p.acc_col.of_lane(lane(thread));
+            const int rows = to.lines - row1, cols = to.elements - col1;
+            char* const base =
+                const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
+            if (whole) {
+                const int line_bytes = static_cast<int>(to.line_bytes);
+                each_place(
+                    tile,
+                    [&](int at, int, int row, int col) {
+                        if (row >= rows || col >= cols) return;
+                        std::uint32_t packed[8];
+                        FMHA_UNROLL
+                        for (int w = 0; w < words; ++w) {
+                            float x[4];
+                            FMHA_UNROLL
+                            for (int i = 0; i < per_word; ++i)
+                                x[i] = tile.x.at(thread, at + w * per_word + i);
+                            packed[w] = machine_.pack(x, type);
+                        }
+                        write_words(base + row * line_bytes + col * size, packed, words);
+                    },
+                    run);
+                return;
+            }
+            each_place(tile, [&](int at, int, int row, int col) {
+                const float x[4] = {tile.x.at(thread, at), 0.0F, 0.0F, 0.0F};
+                if (row < rows && col < cols)
+                    store_element(base + row * to.line_bytes + col * to.element_distance,
+                                  machine_.pack(x, type), type);
+            });
         });
     }
     FMHA_DEVICE void store(const kernels::Matrix& matrix, const RandomTile&, std::int64_t row0,

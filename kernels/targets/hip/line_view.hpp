@@ -120,6 +120,14 @@ struct LineView {
         return v;
     }
 
+    /// The same of what stores may reach.
+    FMHA_DEVICE static LineView written(const kernels::Matrix& matrix, ElementType type) {
+        LineView v = of(matrix, type);
+        v.lines = matrix.rows.written;
+        v.elements = matrix.cols.written;
+        return v;
+    }
+
     FMHA_DEVICE const char* at(std::int64_t line, std::int64_t element) const {
         return data + line * line_bytes + element * element_distance;
     }
