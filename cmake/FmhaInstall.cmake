@@ -1,6 +1,7 @@
 # Component `library` is what a user of the C interface gets: libfmha.so, fmha/fmha.h, find_package(fmha) and the device
 # plugins. Component `portable` is the command with the plugins and the libraries that it needs, for a machine that has none of
-# them (a GPU machine, say):  cmake --install build/host --component portable --prefix DIR --strip
+# them (a GPU machine, say), and the headers that kernels are compiled from:
+#   cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -27,4 +28,8 @@ get_property(plugins GLOBAL PROPERTY FMHA_HIP_PLUGINS)
 foreach(name IN LISTS plugins)
   install(TARGETS fmha_hip_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fmha COMPONENT library)
   install(TARGETS fmha_hip_${name} LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
+endforeach()
+foreach(folder dispatcher/types kernels/programs kernels/targets/hip)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fmha/include/${folder}
+    COMPONENT portable EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.hpp" PATTERN emulated EXCLUDE)
 endforeach()

@@ -17,9 +17,12 @@ struct Key {
     std::int64_t Resources::*member;
 };
 
+/// Architectures without accumulation registers have no such remark.
+constexpr std::string_view accumulation = "AGPRs";
+
 constexpr std::array keys{Key{"TotalSGPRs", &Resources::sgprs},
                           Key{"VGPRs", &Resources::vgprs},
-                          Key{"AGPRs", &Resources::agprs},
+                          Key{accumulation, &Resources::agprs},
                           Key{"ScratchSize [bytes/lane]", &Resources::scratch_bytes},
                           Key{"Occupancy [waves/SIMD]", &Resources::occupancy},
                           Key{"SGPRs Spill", &Resources::sgpr_spills},
@@ -57,12 +60,13 @@ bool is_matrix_instruction(std::string_view mnemonic) {
 ResourcesBySymbol read_remarks(std::string_view text, const std::string& where) {
     ResourcesBySymbol found;
     Resources* current = nullptr;
+    constexpr std::size_t required = keys.size() - 1;
     std::size_t given = 0;
     std::string name;
     const auto complete = [&] {
-        if (current != nullptr && given != keys.size())
+        if (current != nullptr && given != required)
             throw InputError(
-                fmt::format("{}: {} of {} resource remarks about {}", where, given, keys.size(), name));
+                fmt::format("{}: {} of {} resource remarks about {}", where, given, required, name));
     };
     std::istringstream lines{std::string(text)};
     for (std::string line; std::getline(lines, line);) {
@@ -79,7 +83,7 @@ ResourcesBySymbol read_remarks(std::string_view text, const std::string& where) 
         for (const Key& known : keys)
             if (current != nullptr && key == known.name) {
                 current->*known.member = number(value, 10, where);
-                ++given;
+                if (key != accumulation) ++given;
             }
     }
     complete();

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# audit.sh FMHA OUT ARGUMENTS…: builds and audits kernels; 77 (not run) where nothing compiles for the architecture.
+set -uo pipefail
+said=$("$1" build --out "$2" --audit "${@:3}" 2>&1)
+status=$?
+printf '%s\n' "$said"
+if ((status == 2)) && [[ $said == *"no compiler for"* || $said == *"--audit: "*"has no llvm-objdump"* ]]; then
+  exit 77
+fi
+exit "$status"

@@ -1,0 +1,142 @@
+// `fmha generate` and `fmha build` as a user meets them.
+
+#include "dispatcher/types/field_json.hpp"
+#include "harness/cli/command.hpp"
+#include "kernels/generator/manifest.hpp"
+#include "system/files.hpp"
+#include "tests/generator/catalogue.hpp"
+#include "tests/generator/fake_compiler.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+namespace fmha::generator {
+namespace {
+
+namespace fs = std::filesystem;
+using test::FakeCompiler;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+struct Ran {
+    int code = 0;
+    std::string out, err;
+};
+
+Ran run(const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    const int code = cli::run_command_line(arguments, cli::all_commands(), {out, err});
+    return {code, out.str(), err.str()};
+}
+
+class Commands : public testing::Test {
+  protected:
+    std::string path(std::string_view name) const { return fake_.folder(name).string(); }
+    Ran build(std::vector<std::string> arguments) const {
+        std::vector<std::string> line{"build",       "--out",      path("out"),
+                                      "--root",      path("root"), "--cache",
+                                      path("cache"), "--compiler", path("bin/clang++-99")};
+        line.insert(line.end(), arguments.begin(), arguments.end());
+        return run(line);
+    }
+    /// Writes a configuration of gfx942 that is changed first.
+    std::string config_file(void (*change)(KernelConfig&)) const {
+        KernelConfig config = test::house_fwd("gfx942").front();
+        change(config);
+        system::write_file(path("config.json"), fields_to_json(config).dump());
+        return path("config.json");
+    }
+    FakeCompiler fake_;
+};
+
+TEST_F(Commands, GenerateWritesSourcesWithoutACompiler) {
+    const auto ran = run({"generate", "--arch", "gfx942", "--sample", "3", "--out", path("out"), "--root",
+                          path("root"), "--compiler", "/bin/cat", "--format", "json"});
+    EXPECT_EQ(ran.code, cli::all_well);
+    EXPECT_THAT(ran.err,
+                HasSubstr("no build.ninja: --compiler /bin/cat: does not run or is neither clang nor nvcc"));
+    const auto said = nlohmann::json::parse(ran.out);
+    ASSERT_THAT(said["sources"], SizeIs(3));
+    for (const auto& source : said["sources"])
+        EXPECT_THAT(system::read_file(fake_.folder("out") / source["file"].get<std::string>()),
+                    HasSubstr(symbol_of(source["kernels"][0].get<std::string>())));
+}
+
+TEST_F(Commands, KernelsWithoutProgramAreListed) {
+    const auto ran = run({"generate", "--arch", "gfx90a", "--family", "appendkv", "--out", path("out")});
+    EXPECT_EQ(ran.code, cli::check_failed) << "nothing was generated";
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("declined fwd_appendkv_gfx90a_fp16"),
+                               HasSubstr("no program for family"), HasSubstr("0 kernels in 0 sources")));
+}
+
+TEST_F(Commands, ForbiddenConfigurationsAreRefusedWithTheRule) {
+    const auto tile = config_file([](KernelConfig& config) { config.algorithm.tile.m0 = 100; });
+    const auto ran = build({"--config", tile});
+    EXPECT_EQ(ran.code, cli::bad_input);
+    EXPECT_THAT(ran.err, HasSubstr("config.json: refused by VR-07: QK: tile extent m = 100"));
+    const auto type = config_file([](KernelConfig& config) { config.signature.data_type = DataType::mxfp4; });
+    EXPECT_THAT(build({"--config", type}).err, HasSubstr("refused by VR-02"));
+    EXPECT_FALSE(fs::exists(path("out"))) << "nothing is written before everything is known to be allowed";
+}
+
+TEST_F(Commands, AllowedConfigurationsAreBuilt) {
+    const auto file = config_file([](KernelConfig&) {});
+    EXPECT_EQ(build({"--config", file}).code, cli::all_well);
+    const auto manifest = read_manifest(path("out"));
+    ASSERT_THAT(manifest.objects, SizeIs(1));
+    EXPECT_EQ(manifest.objects.front().kernels.front().config, test::house_fwd("gfx942").front());
+}
+
+TEST_F(Commands, ContradictionsAreRefused) {
+    const auto file = config_file([](KernelConfig&) {});
+    EXPECT_THAT(build({"--config", file, "--arch", "gfx942"}).err, HasSubstr("--config and --arch exclude"));
+    EXPECT_THAT(build({"--no-cache"}).err, HasSubstr("--cache and --no-cache exclude"));
+    EXPECT_THAT(build({"--tier", "tiny"}).err,
+                HasSubstr("--tier tiny: not known; allowed: smoke, full or nightly"));
+    EXPECT_THAT(build({"--where", "c.hdim_q == 7"}).err, HasSubstr("no kernel is left"));
+    EXPECT_THAT(build({"--kernel", "bwd*"}).err, HasSubstr("--kernel bwd*: no kernel is left"));
+    EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
+    EXPECT_THAT(build({"--per-file", "0x"}).err, HasSubstr("--per-file"));
+}
+
+TEST_F(Commands, BuildSaysWhatItDid) {
+    const auto ran = build({"--arch", "gfx942", "--sample", "4"});
+    EXPECT_EQ(ran.code, cli::all_well);
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("4 of 4 kernels built: 4 compiled in "), HasSubstr(" a minute)")));
+    EXPECT_THAT(build({"--arch", "gfx942", "--sample", "4"}).out,
+                HasSubstr("0 compiled, 0 from the cache, 4 up to date"));
+}
+
+TEST_F(Commands, FailingKernelsAreRedWithEverythingTheCompilerSaid) {
+    fake_.refuse("DataType::bf16");
+    const auto ran =
+        build({"--arch", "gfx942", "--where", "c.data_type in ('fp16', 'bf16')", "--sample", "6"});
+    EXPECT_EQ(ran.code, cli::check_failed);
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("FAILED fwd_gfx942_bf16"), HasSubstr("clang++-99 -x hip"),
+                               HasSubstr("error: refused\nand a second line")));
+    const auto json = build({"--arch", "gfx942", "--where", "c.data_type in ('fp16', 'bf16')", "--sample",
+                             "6", "--format", "json"});
+    const auto said = nlohmann::json::parse(json.out);
+    EXPECT_GT(said["failed"].size(), 0U);
+    EXPECT_EQ(said["failed"].size() + said["up_to_date"].get<std::size_t>(), 6U);
+    EXPECT_THAT(said["failed"][0]["errors"].get<std::string>(), HasSubstr("and a second line"));
+}
+
+TEST_F(Commands, ThePlannedKernelsOfATierAreAFewOfAll) {
+    const auto ran = run({"generate", "--arch", "gfx942", "--tier", "smoke", "--cases-root", FMHA_CASES_DIR,
+                          "--out", path("out"), "--compiler", "/bin/cat", "--format", "json"});
+    const auto count = nlohmann::json::parse(ran.out)["sources"].size();
+    EXPECT_GT(count, 50U);
+    EXPECT_LT(count, test::house_fwd("gfx942").size() / 10);
+}
+
+TEST_F(Commands, AuditNeedsItsTool) {
+    EXPECT_THAT(build({"--arch", "gfx942", "--sample", "1", "--audit"}).err,
+                HasSubstr("has no llvm-objdump beside it (Debian package llvm-99)"));
+}
+
+} // namespace
+} // namespace fmha::generator
