@@ -24,15 +24,6 @@ const std::vector<std::string>& architectures() {
     return names;
 }
 
-std::vector<KernelConfig> house_kernels(const std::string& arch) {
-    const auto archs = arch::ArchSet::built_in();
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {archs.at(arch).name()};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
-    return catalog::list(archs, request);
-}
-
 /// Emulating takes time in proportion to this.
 std::int64_t size_of(const KernelConfig& config) {
     const Tile& tile = config.algorithm.tile;
@@ -94,6 +85,19 @@ class LaunchedKernel final : public KernelInstance {
 
 } // namespace
 
+std::vector<KernelConfig> house_kernels(const std::string& arch) {
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    return catalog::list(archs, request);
+}
+
+std::string house_name(const KernelConfig& config) {
+    return catalog::name_of(catalog::RuleSet::house, config);
+}
+
 std::vector<NamedKernel> kernel_of_every_instruction() {
     std::vector<NamedKernel> out;
     for (const std::string& arch : architectures()) {
@@ -139,6 +143,11 @@ harness::Candidate FittingKernel::planned(const Problem& problem) const {
             harness::in_reference_terms(numerics_of(config))};
 }
 
+harness::Candidate ExactKernel::planned(const Problem&) const {
+    return {identifier(config_), make_emulated_instance(config_),
+            harness::in_reference_terms(numerics_of(config_))};
+}
+
 harness::FwdCase plain_case(const KernelConfig& kernel) {
     harness::FwdCase c;
     c.data_type = data_type_of(instruction_info(plan_of(kernel).first.instruction).operand);
@@ -152,7 +161,7 @@ harness::FwdCase plain_case(const KernelConfig& kernel) {
 }
 
 harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
-                              const FittingKernel& source) {
+                              const harness::KernelSource& source) {
     harness::FwdRunOptions options;
     options.arch = kernel.arch.view();
     return harness::run_fwd_case(c, source, options).at(0);

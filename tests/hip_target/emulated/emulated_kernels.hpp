@@ -22,6 +22,12 @@ struct NamedKernel {
 /// catalogue, or one made up for the instructions that no house kernel uses throughout.
 std::vector<NamedKernel> kernel_of_every_instruction();
 
+/// The forward kernels of the house catalogue of `arch`.
+std::vector<KernelConfig> house_kernels(const std::string& arch);
+
+/// What the catalogue calls `config`.
+std::string house_name(const KernelConfig& config);
+
 /// The house kernel of `arch` with the smallest tiles for which `wanted` holds; the test fails when there is none.
 KernelConfig smallest_house_kernel(const std::string& arch,
                                    const std::function<bool(const KernelConfig&)>& wanted);
@@ -46,11 +52,24 @@ class FittingKernel final : public harness::KernelSource {
     Launcher launcher_;
 };
 
+/// Exactly one configuration, whatever the problem asks for.
+class ExactKernel final : public harness::KernelSource {
+  public:
+    explicit ExactKernel(const KernelConfig& config) : config_(config) {}
+    harness::Candidate planned(const Problem& problem) const override;
+    std::vector<harness::Candidate> accepting(const Problem& problem) const override {
+        return {planned(problem)};
+    }
+
+  private:
+    KernelConfig config_;
+};
+
 /// A small problem of the operand type that `kernel` multiplies, without any feature.
 harness::FwdCase plain_case(const KernelConfig& kernel);
 
 /// The result of running `c` on the algorithm of `kernel`.
 harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
-                              const FittingKernel& source);
+                              const harness::KernelSource& source);
 
 } // namespace fmha::hip_target::test

@@ -1,6 +1,7 @@
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 
@@ -34,6 +35,7 @@ EmulationError in_block(const EmulationError& error, const kernels::FwdItem& ite
 
 void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
+    if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
     emulate_blocks(
         config, args, options, [](const MachineShape& shape) { return EmulatedMachine(shape); },
         [](EmulatedMachine& machine, const RunTime& setup) {
