@@ -1,6 +1,6 @@
 # Component `library` is what a user of the C interface gets: libfmha.so, fmha/fmha.h, find_package(fmha) and the device
-# plugins. Component `portable` is the command with the plugins and the libraries that it needs, for a machine that has none of
-# them (a GPU machine, say), and the headers that kernels are compiled from:
+# plugins. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
+# that has none of them (a GPU machine, say), and the headers that kernels are compiled from:
 #   cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -20,6 +20,10 @@ install(FILES ${PROJECT_BINARY_DIR}/fmha-config.cmake ${PROJECT_BINARY_DIR}/fmha
 set_target_properties(fmha PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS fmha RUNTIME_DEPENDENCY_SET fmha_runtime
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portable EXCLUDE_FROM_ALL)
+# The C interface beside them, for programs there that hold device pointers (tests/bench/torch_sdpa.py).
+set_target_properties(fmha_c PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS fmha_c RUNTIME_DEPENDENCY_SET fmha_runtime
+  LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
 # Every system has its own C and C++ runtime, at least as new as the one that this was linked with.
 install(RUNTIME_DEPENDENCY_SET fmha_runtime
   PRE_EXCLUDE_REGEXES "^ld-linux" "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s|asan|ubsan|tsan)\\.so"

@@ -94,6 +94,11 @@ std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, T
         if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, candidate.name)) continue;
         BenchRow row = blank;
         row.kernel = candidate.name;
+        if (candidate.instance == nullptr) {
+            row.message = candidate.not_built;
+            rows.push_back(std::move(row));
+            continue;
+        }
         try {
             measure(row, candidate, tensors, timing, options.seconds);
         } catch (const Error& error) {

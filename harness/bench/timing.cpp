@@ -26,6 +26,7 @@ std::int64_t places_beyond(std::int64_t cache_bytes, std::int64_t bytes) {
 
 std::unique_ptr<TimingTarget> make_timing_target(const std::string& name, const TargetOptions& options) {
     if (name == "host") return time_on_host(options);
+    if (name == "hip") return time_on_hip(options);
     throw InputError(fmt::format("kernels of target {} cannot be timed", name));
 }
 

@@ -62,5 +62,6 @@ std::int64_t places_beyond(std::int64_t cache_bytes, std::int64_t bytes);
 std::unique_ptr<TimingTarget> make_timing_target(const std::string& name, const TargetOptions& options);
 
 std::unique_ptr<TimingTarget> time_on_host(const TargetOptions& options);
+std::unique_ptr<TimingTarget> time_on_hip(const TargetOptions& options);
 
 } // namespace fmha::harness

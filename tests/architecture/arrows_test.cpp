@@ -45,6 +45,9 @@ const std::vector<Room>& rooms() {
         {"harness",
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/loader",
           "kernels/targets", "reference", "harness/results", "harness/cases"}},
+        {"harness/bench",
+         {"dispatcher/types", "system", "kernels/arch", "kernels/generator", "kernels/loader",
+          "kernels/targets", "reference", "harness/results", "harness/cases", "harness"}},
         {"parity",
          {"dispatcher/types", "system", "dispatcher", "kernels/arch", "kernels/catalog", "harness/results",
           "harness/cases"}},
@@ -52,7 +55,7 @@ const std::vector<Room>& rooms() {
         {"harness/cli",
          {"dispatcher/types", "system", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/generator",
           "kernels/loader", "kernels/targets", "reference", "harness/results", "harness/cases", "harness",
-          "parity", "reports"}},
+          "harness/bench", "parity", "reports"}},
     };
     return table;
 }

@@ -1,19 +1,17 @@
 // fmha_run_fwd_device from a folder of built kernels to a device, over a plugin whose device is the processor.
 
 #include "dispatcher/include/fmha/fmha.h"
-#include "kernels/catalog/catalog.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "tests/dispatcher/c/built_folder.hpp"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <gmock/gmock.h>
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 
 namespace fmha::test {
 namespace {
@@ -27,39 +25,6 @@ T fresh() {
     value.size = sizeof(T);
     value.version = FMHA_ABI_VERSION;
     return value;
-}
-
-/// An ELF header without sections, which is as much of a code object as anybody reads here.
-void write_code_object(const fs::path& file) {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_ABIVERSION] = 3;
-    header.e_machine = 224;
-    header.e_flags = 0x4C;
-    std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&header), sizeof header);
-}
-
-/// fp32 forward kernels of head dimension 32 for gfx942, as a build would leave them.
-std::size_t write_kernels(const fs::path& folder) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName("gfx942")};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
-    generator::CodeObject object{.file = "all.hsaco",
-                                 .arch = "gfx942",
-                                 .compiler = "none",
-                                 .key = std::string(64, '0'),
-                                 .kernels = {}};
-    for (const KernelConfig& config : catalog::list(arch::ArchSet::built_in(), request))
-        if (config.signature.data_type == DataType::fp32 && config.signature.hdim_q == 32) {
-            const std::string name = catalog::name_of(catalog::RuleSet::house, config);
-            object.kernels.push_back({name, config, generator::symbol_of(name), std::nullopt});
-        }
-    write_code_object(folder / object.file);
-    const std::size_t count = object.kernels.size();
-    generator::write_manifest({{std::move(object)}, {}}, folder);
-    return count;
 }
 
 /// Three queries, four keys, eight channels, of which only the first is not zero.
@@ -92,8 +57,7 @@ struct Example {
 class DeviceInterface : public testing::Test {
   protected:
     DeviceInterface() {
-        fs::create_directories(folder_);
-        kernels_ = write_kernels(folder_);
+        kernels_ = write_built_folder(folder_);
         setenv("FMHA_HIP_PLUGIN_DIR", FMHA_FAKE_PLUGIN_DIR, 1);
         refuse("");
     }

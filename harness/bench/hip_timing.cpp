@@ -1,0 +1,149 @@
+#include "harness/bench/matrix_loop.hpp"
+#include "harness/bench/timing.hpp"
+#include "harness/run/hip_target.hpp"
+#include "harness/run/placement.hpp"
+#include "kernels/loader/plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace fmha::harness {
+namespace {
+
+/// Pairs of events that are under way at a time.
+constexpr std::size_t events_at_a_time = 64;
+
+class HipTimed final : public TimedKernel {
+  public:
+    HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const Candidate& kernel,
+             FwdTensors& tensors)
+        : stream_(&stream), kernel_(kernel) {
+        std::vector<MemoryBlock> blocks = tensors.memory();
+        std::size_t bytes = 0;
+        for (const MemoryBlock& block : blocks) bytes += bytes_of(block);
+        // A few allocations' rounding is left free, and the places that fit must do.
+        const auto fit =
+            static_cast<std::int64_t>(device.free_memory() / 4 * 3 / std::max<std::size_t>(bytes, 1));
+        const std::int64_t wanted =
+            places_beyond(device.properties().l2_bytes, static_cast<std::int64_t>(bytes));
+        for (std::int64_t n = 0; n < std::max<std::int64_t>(1, std::min(wanted, fit)); ++n)
+            places_.push_back(std::make_unique<Place>(device, stream, blocks, tensors.args()));
+        for (std::size_t n = 0; n < events_at_a_time; ++n) events_.emplace_back(device);
+        stream.synchronise();
+    }
+
+    std::int64_t places() const override { return static_cast<std::int64_t>(places_.size()); }
+
+    std::vector<double> time(std::int64_t launches) override {
+        std::vector<double> seconds;
+        std::size_t next = 0;
+        while (seconds.size() < static_cast<std::size_t>(launches)) {
+            const std::size_t count =
+                std::min(events_at_a_time, static_cast<std::size_t>(launches) - seconds.size());
+            for (std::size_t n = 0; n < count; ++n) {
+                events_[n].start.record(*stream_);
+                kernel_.instance->launch(places_[next++ % places_.size()]->args, Stream{stream_->handle()});
+                events_[n].stop.record(*stream_);
+            }
+            stream_->synchronise();
+            for (std::size_t n = 0; n < count; ++n)
+                seconds.push_back(events_[n].stop.seconds_since(events_[n].start));
+        }
+        return seconds;
+    }
+
+    void fetch() override {
+        for (const Placed& one : places_.front()->placed)
+            if (one.block.tensor) download(one, *stream_);
+        stream_->synchronise();
+    }
+
+  private:
+    /// The tensors of the case once more.
+    struct Place {
+        Place(const loader::Device& device, const loader::DeviceStream& stream,
+              const std::vector<MemoryBlock>& blocks, const FwdArgs& host) {
+            buffers.reserve(blocks.size());
+            for (const MemoryBlock& block : blocks) {
+                buffers.emplace_back(device, bytes_of(block));
+                placed.push_back({block, &buffers.back()});
+                upload(placed.back(), stream);
+            }
+            args = args_on_device(host, placed);
+        }
+        std::vector<loader::DeviceBuffer> buffers;
+        std::vector<Placed> placed;
+        FwdArgs args;
+    };
+    struct EventPair {
+        explicit EventPair(const loader::Device& device) : start(device), stop(device) {}
+        loader::Event start, stop;
+    };
+
+    const loader::DeviceStream* stream_;
+    Candidate kernel_;
+    std::vector<std::unique_ptr<Place>> places_;
+    std::vector<EventPair> events_;
+};
+
+class HipTiming final : public TimingTarget {
+  public:
+    explicit HipTiming(const TargetOptions& options)
+        : target_(make_hip_target(options)),
+          device_(loader::open_runtime(loader::plugin_folders()), options.device.value_or(0)),
+          stream_(device_) {}
+
+    const std::shared_ptr<const Target>& target() const override { return target_; }
+    std::string machine() const override { return target_->description(); }
+    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) override {
+        return std::make_unique<HipTimed>(device_, stream_, kernel, tensors);
+    }
+
+    Ceiling matrix_ceiling(DataType type) override {
+        const ElementType operand = element_types(type, fp8_flavour(device_.properties().arch)).k;
+        const auto known = matrix_.find(operand);
+        if (known != matrix_.end()) return known->second;
+        return matrix_[operand] = time_matrix_loop(device_, operand);
+    }
+
+    Ceiling copy_ceiling() override {
+        if (!copy_) copy_ = time_copy();
+        return *copy_;
+    }
+
+  private:
+    Ceiling time_copy() const {
+        constexpr std::size_t largest = std::size_t{2} << 30U;
+        const std::size_t bytes = std::min(largest, device_.free_memory() / 4);
+        loader::DeviceBuffer from(device_, bytes), to(device_, bytes);
+        from.fill(stream_, 1);
+        loader::Event start(device_), stop(device_);
+        double best = 0.0;
+        for (int n = 0; n < 6; ++n) {
+            start.record(stream_);
+            to.copy_from(stream_, from, bytes);
+            stop.record(stream_);
+            stream_.synchronise();
+            const double seconds = stop.seconds_since(start);
+            if (n > 0 && seconds > 0.0) best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds);
+        }
+        return {best, fmt::format("copy of {} MiB inside the device's memory", bytes >> 20U)};
+    }
+
+    std::shared_ptr<const Target> target_;
+    loader::Device device_;
+    loader::DeviceStream stream_;
+    std::map<ElementType, Ceiling> matrix_;
+    std::optional<Ceiling> copy_;
+};
+
+} // namespace
+
+std::unique_ptr<TimingTarget> time_on_hip(const TargetOptions& options) {
+    return std::make_unique<HipTiming>(options);
+}
+
+} // namespace fmha::harness
