@@ -5,6 +5,7 @@
 #include "harness/run/device_stage.hpp"
 #include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "kernels/catalog/catalog.hpp"
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/loader/plugin.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
@@ -51,7 +52,8 @@ class HipTarget final : public Target {
         candidate.numerics = in_reference_terms(hip_target::numerics_of(config));
         Session& device = session();
         try {
-            candidate.instance = device.library.load(config);
+            candidate.instance =
+                device.library.load(config, catalog::name_of(catalog::RuleSet::house, config));
             candidate.launcher = device.stage;
         } catch (const KernelNotBuilt& error) {
             candidate.not_built = error.what();

@@ -17,13 +17,14 @@ KernelFolder::Found KernelFolder::find(const KernelConfig& config) const {
     return found == index_.end() ? Found{} : found->second;
 }
 
-std::string KernelFolder::why_missing(const KernelConfig& config) const {
+std::string KernelFolder::why_missing(const KernelConfig& config, const std::string& name) const {
     for (const auto& missing : manifest_.missing)
         if (missing.config == config)
-            return fmt::format("kernel {} was planned but could not be built into {}: {}", missing.name,
+            return fmt::format("kernel {} was planned but could not be built into {}: {}", name,
                                path_.string(), missing.reason);
-    return fmt::format("kernel {} was planned but is not in {}: run `fmha build --arch {}` for it",
-                       identifier(config), path_.string(), config.arch.view());
+    return fmt::format(
+        "kernel {0} was planned but is not in {1}: run `fmha build --arch {2} --kernel {0} --out {1}`", name,
+        path_.string(), config.arch.view());
 }
 
 std::vector<KernelConfig> KernelFolder::configs(const ArchName& arch) const {

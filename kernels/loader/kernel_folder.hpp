@@ -24,7 +24,8 @@ class KernelFolder {
     Found find(const KernelConfig& config) const;
 
     /// One sentence on a kernel that `find` does not find: what the build said about it, or the command that builds it.
-    std::string why_missing(const KernelConfig& config) const;
+    /// `name` is the catalogue's.
+    std::string why_missing(const KernelConfig& config, const std::string& name) const;
 
     /// Its kernels for one architecture, in the order of the manifest.
     std::vector<KernelConfig> configs(const ArchName& arch) const;

@@ -19,9 +19,11 @@ KernelLibrary::KernelLibrary(std::shared_ptr<const KernelFolder> folder, const D
                                       folder_->path().string(), fmt::join(archs, ", ")));
 }
 
-std::shared_ptr<const KernelInstance> KernelLibrary::load(const KernelConfig& config) {
+std::shared_ptr<const KernelInstance> KernelLibrary::load(const KernelConfig& config,
+                                                          const std::string& name) {
     const KernelFolder::Found found = folder_->find(config);
-    if (found.kernel == nullptr) throw KernelNotBuilt(folder_->why_missing(config));
+    if (found.kernel == nullptr)
+        throw KernelNotBuilt(folder_->why_missing(config, name.empty() ? identifier(config) : name));
     const std::lock_guard lock(mutex_);
     return std::make_shared<HipKernel>(*found.kernel, device_, module_of(*found.object));
 }

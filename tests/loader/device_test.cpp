@@ -196,7 +196,7 @@ TEST(Module, ACodeObjectVersionThatTheRuntimeDoesNotRead) {
         sentence_of<DeviceError>([&] { Module(device, fake_image("gfx942", {}, 6), "k.hsaco"); }),
         "loading k.hsaco (code object version 6 for gfx942) on device 0 (AMD Instinct, gfx942) failed: "
         "hipErrorInvalidImage: device kernel image is invalid (200); code object version 6 needs ROCm 6.3 or "
-        "later: update ROCm, or build the kernels with -mcode-object-version=5");
+        "later: update ROCm, or build the kernels with its own compiler (--compiler amdclang++)");
 }
 
 TEST(Module, AMissingSymbol) {

@@ -79,12 +79,12 @@ TEST(Folder, KnowsItsKernels) {
 TEST(Folder, SaysWhyAKernelIsMissing) {
     const Build build;
     const auto folder = build.open();
-    EXPECT_THAT(folder->why_missing(kernel(DataType::fp32)),
+    EXPECT_THAT(folder->why_missing(kernel(DataType::fp32), "single"),
                 HasSubstr("kernel single was planned but could not be built into " + build.path().string() +
                           ": it did not compile"));
-    EXPECT_THAT(
-        folder->why_missing(kernel(DataType::bf16, true)),
-        HasSubstr("was planned but is not in " + build.path().string() + ": run `fmha build --arch gfx950`"));
+    EXPECT_THAT(folder->why_missing(kernel(DataType::bf16, true), "brain_lse"),
+                HasSubstr("kernel brain_lse was planned but is not in " + build.path().string() +
+                          ": run `fmha build --arch gfx950 --kernel brain_lse --out "));
 }
 
 TEST(Folder, WithoutAManifest) {
@@ -99,10 +99,11 @@ TEST(Library, LoadsACodeObjectOnceAndWhenItIsNeeded) {
     {
         KernelLibrary library(build.open(), Device(runtime, 0));
         EXPECT_EQ(runtime.loads(), 0);
-        EXPECT_EQ(library.load(kernel(DataType::fp16))->name(), "hip.half");
-        EXPECT_EQ(library.load(kernel(DataType::fp16, true))->config(), kernel(DataType::fp16, true));
+        EXPECT_EQ(library.load(kernel(DataType::fp16), "named")->name(), "hip.half");
+        EXPECT_EQ(library.load(kernel(DataType::fp16, true), "named")->config(),
+                  kernel(DataType::fp16, true));
         EXPECT_EQ(runtime.loads(), 1);
-        static_cast<void>(library.load(kernel(DataType::bf16)));
+        static_cast<void>(library.load(kernel(DataType::bf16), "named"));
         EXPECT_EQ(runtime.loads(), 2);
     }
     EXPECT_EQ(runtime.alive(), 0U);
@@ -112,7 +113,7 @@ TEST(Library, AKernelOutlivesIt) {
     const Build build;
     FakeRuntime runtime;
     auto library = std::make_unique<KernelLibrary>(build.open(), Device(runtime, 0));
-    auto instance = library->load(kernel(DataType::fp16));
+    auto instance = library->load(kernel(DataType::fp16), "named");
     library.reset();
     EXPECT_EQ(runtime.alive(), 1U);
     instance.reset();
@@ -132,11 +133,13 @@ TEST(Library, NamesWhatIsMissing) {
     const Build build;
     FakeRuntime runtime;
     KernelLibrary library(build.open(), Device(runtime, 0));
-    EXPECT_THAT(sentence_of<KernelNotBuilt>([&] { static_cast<void>(library.load(kernel(DataType::fp32))); }),
+    EXPECT_THAT(sentence_of<KernelNotBuilt>(
+                    [&] { static_cast<void>(library.load(kernel(DataType::fp32), "named")); }),
                 HasSubstr("it did not compile"));
     std::filesystem::remove(build.path() / "brain.hsaco");
-    EXPECT_THAT(sentence_of<InputError>([&] { static_cast<void>(library.load(kernel(DataType::bf16))); }),
-                HasSubstr("brain.hsaco"));
+    EXPECT_THAT(
+        sentence_of<InputError>([&] { static_cast<void>(library.load(kernel(DataType::bf16), "named")); }),
+        HasSubstr("brain.hsaco"));
 }
 
 TEST(Library, AFileThatLacksItsSymbol) {
@@ -144,8 +147,9 @@ TEST(Library, AFileThatLacksItsSymbol) {
     system::write_file(build.path() / "brain.hsaco", fake_image("gfx950", {}));
     FakeRuntime runtime;
     KernelLibrary library(build.open(), Device(runtime, 0));
-    EXPECT_THAT(sentence_of<DeviceError>([&] { static_cast<void>(library.load(kernel(DataType::bf16))); }),
-                HasSubstr("finding fmha_brain in "));
+    EXPECT_THAT(
+        sentence_of<DeviceError>([&] { static_cast<void>(library.load(kernel(DataType::bf16), "named")); }),
+        HasSubstr("finding fmha_brain in "));
 }
 
 FwdArgs arguments(const KernelConfig& config) {
@@ -168,7 +172,7 @@ TEST(Kernel, LaunchesTheGridOfTheProgramAndTheBlockOfThePlan) {
     const Build build;
     FakeRuntime runtime;
     KernelLibrary library(build.open(), Device(runtime, 0));
-    const auto instance = library.load(kernel(DataType::fp16));
+    const auto instance = library.load(kernel(DataType::fp16), "named");
     const KernelConfig* ran = nullptr;
     runtime.run = [&](const KernelConfig& config, const FwdArgs& args) {
         ran = &config;
@@ -187,7 +191,7 @@ TEST(Kernel, RefusesWhatItCannotCompute) {
     const Build build;
     FakeRuntime runtime;
     KernelLibrary library(build.open(), Device(runtime, 0));
-    const auto instance = library.load(kernel(DataType::fp16));
+    const auto instance = library.load(kernel(DataType::fp16), "named");
     FwdArgs args = arguments(instance->config());
     args.q.type = ElementType::bf16;
     EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
