@@ -53,8 +53,8 @@ class Products : public Staging<Machine, Setup> {
         const LineView from = LineView::of(matrix, plan().type_q);
         query.memory = from.window(row0, col0, tile.m0);
         if (plan().query_place == QueryPlace::lds)
-            this->copy_lines(plan().query, plan().query.offset, from, row0, col0, tile.m0, tile.k0max,
-                             plan().type_q);
+            this->copy_lines(plan().query, plan().query.offset, from,
+                             {row0, col0, tile.m0, 0, 0, tile.m0, tile.k0max});
         if (plan().query_place != QueryPlace::registers) return;
         const int fragments = tile.k0max / plan().first.depth;
         machine_.each([&](int thread) {

@@ -25,6 +25,19 @@ struct ValueStep {
     std::int32_t key0 = 0; ///< first key of the step in the stage
 };
 
+/// What one copy takes: the corner of a tile, the same for all steps through it so that they share one window of
+/// `tile_lines` lines, and the place of the step in the tile.
+struct Part {
+    std::int64_t line0 = 0, element0 = 0;
+    std::int32_t tile_lines = 0;
+    std::int32_t line = 0, element = 0;
+    std::int32_t lines = 0, elements = 0; ///< how many are copied
+
+    FMHA_DEVICE TileView window(const LineView& from) const {
+        return from.window(line0, element0, tile_lines);
+    }
+};
+
 /// The block context's way from global memory to LDS. Tiles are copied line by line in units of 16 bytes, a
 /// unit a thread.
 template <class Machine, class Setup>
@@ -43,8 +56,9 @@ class Staging : public kernels::Decisions {
     FMHA_DEVICE void prefetch(const KeyStep&, const kernels::Matrix& matrix, std::int64_t key0,
                               std::int64_t col0) {
         if (!plan().async) return;
-        copy_lines(plan().key, key_stage(stage_ ^ 1), LineView::of(matrix, plan().type_k), key0, col0,
-                   cfg().algorithm.tile.n0, cfg().algorithm.tile.k0max, plan().type_k);
+        const Tile& tile = cfg().algorithm.tile;
+        copy_lines(plan().key, key_stage(stage_ ^ 1), LineView::of(matrix, plan().type_k),
+                   {key0, col0, tile.n0, 0, 0, tile.n0, tile.k0max});
     }
     FMHA_DEVICE void prefetch(const ValueStep&, const kernels::Matrix& matrix, std::int64_t key0,
                               std::int64_t channel0) {
@@ -71,8 +85,8 @@ class Staging : public kernels::Decisions {
             return;
         }
         key = {key_stage(next_buffer()), 0};
-        copy_lines(plan().key, key.address, LineView::of(matrix, plan().type_k), key0, col0, tile.n0, tile.k0,
-                   plan().type_k);
+        copy_lines(plan().key, key.address, LineView::of(matrix, plan().type_k),
+                   {key0, 0, tile.n0, 0, static_cast<std::int32_t>(col0), tile.n0, tile.k0});
         machine_.barrier();
     }
     FMHA_DEVICE void load(ValueStep& value, const kernels::Matrix& matrix, std::int64_t key0,
@@ -96,21 +110,21 @@ class Staging : public kernels::Decisions {
         return setup_.template registers<Machine, T, Count>(machine_);
     }
 
-    /// Copies `lines` lines of `elements` elements each to `address`; through registers where the tile cannot be
-    /// copied in units of 16 bytes.
-    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, std::int64_t line0,
-                                std::int64_t element0, int lines, int elements, ElementType type) {
-        const int unit = 128 / element_bits(type), per_line = elements / unit, threads = plan().threads;
+    /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes.
+    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part) {
+        const int unit = 16 / from.element_size, per_line = part.elements / unit;
         if constexpr (Machine::has_async_copy)
-            if (plan().async && from.aligned && threads % per_line == 0) {
-                copy_lines_async(image, address, from, line0, element0, lines, per_line, unit);
+            if (plan().async && from.aligned && plan().threads % per_line == 0) {
+                copy_lines_async(image, address, from, part.line0 + part.line, part.element0 + part.element,
+                                 part.lines, per_line, unit);
                 return;
             }
-        const TileView tile = from.window(line0, element0, lines);
+        const TileView tile = part.window(from);
         copy_units<4>(
-            tile, lines * per_line,
+            tile, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(machine_, thread, index / per_line, index % per_line * unit);
+                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                                    part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
                 const int to = address + index / per_line * image.line_bytes + index % per_line * 16;
@@ -122,20 +136,24 @@ class Staging : public kernels::Decisions {
     FMHA_DEVICE void copy_values(const kernels::Matrix& matrix, int address, std::int64_t key0,
                                  std::int64_t channel0, int keys) {
         const ElementType type = plan().type_v;
-        const int channels = cfg().algorithm.tile.n1;
+        const Tile& tile = cfg().algorithm.tile;
+        const auto step =
+            static_cast<std::int32_t>(static_cast<std::uint64_t>(key0) % static_cast<std::uint64_t>(tile.n0));
         if (cfg().signature.v_layout == VLayout::column) {
             const LineView from = LineView::of(matrix, type, true);
+            const Part part{channel0, key0 - step, tile.n1, 0, step, tile.n1, keys};
             if (plan().place_run() * from.element_size >= 16)
-                copy_lines(plan().value, address, from, channel0, key0, channels, keys, type);
+                copy_lines(plan().value, address, from, part);
             else
-                scatter_lines(address, from, channel0, key0, channels, keys);
+                scatter_lines(address, from, part);
             return;
         }
         const LineView from = LineView::of(matrix, type);
+        const Part part{key0 - step, channel0, tile.n0, step, 0, keys, tile.n1};
         if (plan().value_by_channel)
-            transpose_lines(address, from, key0, channel0, keys, channels);
+            transpose_lines(address, from, part);
         else
-            copy_lines(plan().value, address, from, key0, channel0, keys, channels, type);
+            copy_lines(plan().value, address, from, part);
     }
 
   private:
@@ -211,14 +229,14 @@ class Staging : public kernels::Decisions {
     }
 
     /// V stored by channel: a unit of consecutive keys goes to several places in its line.
-    FMHA_DEVICE void scatter_lines(int address, const LineView& from, std::int64_t line0,
-                                   std::int64_t element0, int lines, int elements) {
-        const int unit = 16 / from.element_size, per_line = elements / unit;
-        const TileView tile = from.window(line0, element0, lines);
+    FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
+        const int unit = 16 / from.element_size, per_line = part.elements / unit;
+        const TileView tile = part.window(from);
         copy_units<4>(
-            tile, lines * per_line,
+            tile, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(machine_, thread, index / per_line, index % per_line * unit);
+                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                                    part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
                 const int key = index % per_line * unit;
@@ -233,22 +251,21 @@ class Staging : public kernels::Decisions {
 
     /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers. Neighbouring
     /// threads have neighbouring keys, so that their writes fall on different banks.
-    FMHA_DEVICE void transpose_lines(int address, const LineView& from, std::int64_t key0,
-                                     std::int64_t channel0, int keys, int channels) {
+    FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
         struct Patch {
             Words<4> line[4];
         };
-        const int size = from.element_size, unit = 16 / size, patches = keys / 4;
+        const int size = from.element_size, unit = 16 / size, patches = part.lines / 4;
         const unsigned bits = 8U * static_cast<unsigned>(size), mask = (1U << (bits % 32U)) - 1U;
-        const TileView tile = from.window(key0, channel0, keys);
+        const TileView tile = part.window(from);
         copy_units<1>(
-            tile, patches * (channels / unit),
+            tile, patches * (part.elements / unit),
             [&](int thread, int index) {
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    patch.line[k] =
-                        tile.read<4>(machine_, thread, index % patches * 4 + k, index / patches * unit);
+                    patch.line[k] = tile.read<4>(machine_, thread, part.line + index % patches * 4 + k,
+                                                 part.element + index / patches * unit);
                 return patch;
             },
             [&](int thread, int index, const Patch& patch) {
