@@ -88,7 +88,7 @@ std::string code_object_advice(std::string_view image) {
     if (facts->version >= 6)
         return fmt::format(
             "code object version {} needs ROCm 6.3 or later: update ROCm, or build the kernels "
-            "with -mcode-object-version=5",
+            "with its own compiler (--compiler amdclang++)",
             facts->version);
     return fmt::format("code object version {} needs ROCm {} or later", facts->version,
                        facts->version == 5 ? "5.4" : "4.3");
