@@ -1,12 +1,13 @@
 # Case files in CTest: one test a file and tier, run by the command.
 
-# fmha_case_file(<stem> TIERS smoke [full] [TIMEOUT seconds] [LABELS …])
+# fmha_case_file(<stem> TIERS smoke [full] [TIMEOUT seconds] [LABELS …] [ARGS …])
 # registers `fmha verify <stem> --tier <tier>` as the test case/<stem>:<tier>. Labels: the family (first part of the
-# stem), the tier, and the features given. A test of a higher tier runs what the lower one runs too.
+# stem), the tier, and the features given. A test of a higher tier runs what the lower one runs too. ARGS: further
+# options of the command.
 # Every case requires the fixture `enumeration`: once a test declares FIXTURES_SETUP enumeration, no case runs on a
 # kernel set that failed it.
 function(fmha_case_file stem)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "TIERS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "TIERS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIERS)
     message(FATAL_ERROR "fmha_case_file(${stem}): TIERS is missing")
   endif()
@@ -27,7 +28,7 @@ function(fmha_case_file stem)
     endif()
     set(name case/${stem}:${tier})
     add_test(NAME ${name}
-      COMMAND fmha verify ${stem} --tier ${tier} --junit ${PROJECT_BINARY_DIR}/junit/${flat}.${tier}.xml
+      COMMAND fmha verify ${stem} --tier ${tier} ${ARG_ARGS} --junit ${PROJECT_BINARY_DIR}/junit/${flat}.${tier}.xml
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES
       LABELS "case;${family};${tier};${ARG_LABELS}"
