@@ -17,8 +17,7 @@ void CompileOptions::declare(OptionSet& options) {
                    "Compiler (default: the newest of the machine's that knows the architecture)");
     options.option("--launcher", launcher_,
                    "Put before the compiler, ccache or distcc (default: FMHA_COMPILER_LAUNCHER)");
-    options.option("--per-file", per_file_,
-                   "Kernels a translation unit; 0: what is quickest for the architecture's compiler");
+    options.option("--per-file", per_file_, "Kernels a translation unit");
 }
 
 generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs,
@@ -30,10 +29,10 @@ generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs,
 }
 
 generator::BuildOptions CompileOptions::build() const {
-    if (per_file_ < 0 || per_file_ > 1000)
-        throw InputError(fmt::format("--per-file {}: allowed: 0 to 1000", per_file_));
+    if (per_file_ < 1 || per_file_ > 1000)
+        throw InputError(fmt::format("--per-file {}: allowed: 1 to 1000", per_file_));
     generator::BuildOptions options{.folder = out_};
-    if (per_file_ > 0) options.per_file = static_cast<std::size_t>(per_file_);
+    options.per_file = static_cast<std::size_t>(per_file_);
     return options;
 }
 

@@ -22,7 +22,7 @@ class CompileOptions {
 
   private:
     std::string out_ = generator::default_folder, root_, compiler_, launcher_;
-    std::int64_t per_file_ = 0;
+    std::int64_t per_file_ = 1;
 };
 
 } // namespace fmha::cli

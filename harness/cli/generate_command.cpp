@@ -31,7 +31,7 @@ class GenerateCommand final : public Command {
         const auto archs = arch::ArchSet::built_in();
         const generator::Selection selection = request_.select(archs);
         const auto build = compile_.build();
-        const auto units = generator::units_for_build(selection.kernels, build.per_file);
+        const auto units = generator::units_of(selection.kernels, build.per_file);
         generator::claim_folder(build.folder);
         generator::write_sources(units, build.folder);
         try {

@@ -36,7 +36,7 @@ class Build {
     BuildResult run() {
         claim_folder(options_.folder);
         check_symbols(selection_.kernels);
-        std::vector<Unit> units = units_for_build(selection_.kernels, options_.per_file);
+        std::vector<Unit> units = units_of(selection_.kernels, options_.per_file);
         round(units);
         // A kernel that does not compile must not take its neighbours with it.
         if (!result_.interrupted && std::ranges::any_of(units_, [](const Progress& p) {

@@ -15,8 +15,8 @@ namespace fmha::generator {
 struct BuildOptions {
     std::filesystem::path folder; ///< claimed, see write.hpp
     std::optional<std::filesystem::path> cache{};
-    int jobs = 0; ///< compilers at a time; 0: one for each hardware thread
-    std::optional<std::size_t> per_file{};
+    int jobs = 0;             ///< compilers at a time; 0: one for each hardware thread
+    std::size_t per_file = 1; ///< kernels a translation unit
     /// Told after each unit: how many units are done, of how many, and the last one's name.
     std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
     /// Asked now and then; true ends the build early. What is done by then is kept.

@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace fmha::generator {
 namespace {
 
@@ -58,23 +56,6 @@ BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> k
             tools.compilers.emplace(arch, find_compiler(archs.at(arch).hardware(), places));
     }
     return tools;
-}
-
-std::size_t default_per_file(const ArchName& arch) {
-    return arch.view().starts_with("sm_") ? 4 : 1;
-}
-
-std::vector<Unit> units_for_build(std::span<const NamedKernel> kernels, std::optional<std::size_t> per_file) {
-    std::vector<Unit> units;
-    for (auto begin = kernels.begin(); begin != kernels.end();) {
-        const ArchName arch = begin->config.arch;
-        const auto end = std::find_if(begin, kernels.end(),
-                                      [&](const NamedKernel& k) { return !(k.config.arch == arch); });
-        auto more = units_of({begin, end}, per_file.value_or(default_per_file(arch)));
-        std::ranges::move(more, std::back_inserter(units));
-        begin = end;
-    }
-    return units;
 }
 
 std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTools& tools) {

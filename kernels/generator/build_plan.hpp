@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,12 +33,6 @@ struct PlannedUnit {
 /// Compilers for the architectures of `units`, newest first. Throws InputError when one has none.
 BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> kernels,
                       const CompilerPlaces& places, const std::filesystem::path& root, std::string launcher);
-
-/// How many kernels of `arch` share a translation unit when nobody says: measured, see the README.
-std::size_t default_per_file(const ArchName& arch);
-
-/// `units_of` with `per_file`, or with each architecture's default.
-std::vector<Unit> units_for_build(std::span<const NamedKernel> kernels, std::optional<std::size_t> per_file);
 
 std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTools& tools);
 

@@ -78,6 +78,11 @@ void KernelCache::store(const std::string& key, const CompiledUnit& from) const 
         if (fs::exists(entry)) return;
         fs::create_directories(entry.parent_path());
         if (mkdtemp(draft.data()) == nullptr) throw InputError(fmt::format("{}: cannot be created", draft));
+        // mkdtemp leaves out everybody else, who may share this cache.
+        fs::permissions(draft,
+                        fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read |
+                            fs::perms::others_exec,
+                        fs::perm_options::add);
         link_or_copy(from.object, fs::path(draft) / "object");
         link_or_copy(from.log, fs::path(draft) / "log");
         const nlohmann::ordered_json about{{"sha256", system::sha256(system::read_file(from.object))},

@@ -99,7 +99,7 @@ TEST_F(Commands, ContradictionsAreRefused) {
     EXPECT_THAT(build({"--where", "c.hdim_q == 7"}).err, HasSubstr("no kernel is left"));
     EXPECT_THAT(build({"--kernel", "bwd*"}).err, HasSubstr("--kernel bwd*: no kernel is left"));
     EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
-    EXPECT_THAT(build({"--per-file", "0x"}).err, HasSubstr("--per-file"));
+    EXPECT_THAT(build({"--per-file", "0"}).err, HasSubstr("--per-file 0: allowed: 1 to 1000"));
 }
 
 TEST_F(Commands, BuildSaysWhatItDid) {

@@ -63,7 +63,6 @@ BuildOptions FakeCompiler::options(std::string_view out) const {
     BuildOptions options{.folder = folder(out)};
     options.cache = folder("cache");
     options.jobs = 2;
-    options.per_file = 1;
     return options;
 }
 
