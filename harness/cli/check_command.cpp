@@ -47,7 +47,13 @@ class CheckCommand final : public Command {
         harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, tensors);
         reference::KernelNumerics numerics = reference::kernel_numerics(tensors.layout().types, p_prescale_);
         numerics.normalised_p = normalised_p_;
-        if (tf32_) numerics.u_m = 0x1p-11;
+        if (tf32_) {
+            if (c.data_type != DataType::fp32)
+                throw InputError(fmt::format("--tf32 says how fp32 is multiplied; the case is {}",
+                                             to_string(c.data_type)));
+            // P is an operand of the second product, so it is rounded like the others.
+            numerics.u_m = numerics.u_p = 0x1p-11;
+        }
         auto result = harness::judge_given_outputs(tensors, numerics);
         result.reproduce = streams.invocation;
         const bool passed = result.outcome == harness::Outcome::passed;

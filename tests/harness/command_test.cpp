@@ -343,5 +343,31 @@ TEST(Help, EveryCommandHasAnExample) {
     EXPECT_THAT(run({"--version"}).out, HasSubstr("fmha 0."));
 }
 
+TEST(BenchCommand, TimesAShapeAndWritesJson) {
+    const auto ran = run({"bench", "--shape", "dtype=fp32,batch=1,heads=1,seqlen=16,hdim=32", "--seconds",
+                          "0.001", "--format", "json"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    const auto json = nlohmann::json::parse(ran.out);
+    ASSERT_EQ(json.at("rows").size(), 1U);
+    EXPECT_EQ(json["rows"][0]["outcome"], "measured");
+    EXPECT_EQ(json["rows"][0]["flops"], 2.0 * 16 * 16 * 64);
+    EXPECT_GT(json["rows"][0]["copy_ceiling"]["value"], 0.0);
+}
+
+TEST(BenchCommand, WhatCannotBeTimedIsRed) {
+    const auto ran = run({"bench", "--shape", "hdim=512"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("0 measured, 0 wrong, 1 not run"));
+}
+
+TEST(BenchCommand, BadInputIsASentence) {
+    EXPECT_THAT(run({"bench"}).err, HasSubstr("nothing to time"));
+    EXPECT_THAT(run({"bench", "--shape", "hdimm=64"}).err, HasSubstr("did you mean hdim"));
+    EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--seconds", "0"}).err, HasSubstr("--seconds is 0"));
+    EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--kernel", "x"}).err, HasSubstr("--kernel needs"));
+    for (const auto& arguments : {std::vector<std::string>{"bench"}, {"bench", "--shape", "hdimm=64"}})
+        EXPECT_EQ(run(arguments).code, 2);
+}
+
 } // namespace
 } // namespace fmha::cli

@@ -1,0 +1,69 @@
+// The architecture files and the instruction table say the same about every matrix unit.
+
+#include "kernels/arch/arch.hpp"
+#include "kernels/targets/hip/instruction.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace fmha::hip_target::test {
+namespace {
+
+/// Shape and operand type; 8-bit types by their OCP names, as the table has them.
+using Row = std::tuple<int, int, int, ElementType>;
+
+std::set<Row> of_file(const arch::Hardware& hardware) {
+    std::set<Row> rows;
+    for (const arch::MatrixInstruction& instruction : hardware.matrix_instructions) {
+        // gfx950's scaled instructions are a fact of the chip that no program here uses.
+        if (instruction.k >= 64) continue;
+        for (const auto& type : EnumTable<DataType>::names)
+            if ((instruction.data_types >> static_cast<unsigned>(type.value) & 1U) != 0)
+                rows.emplace(instruction.m, instruction.n, instruction.k,
+                             element_types(type.value, Fp8Flavour::ocp).k);
+    }
+    return rows;
+}
+
+std::set<Row> of_table(MatrixUnit unit) {
+    std::set<Row> rows;
+    for (const auto& name : EnumTable<MatrixInstruction>::names) {
+        if (!has_instruction(unit, name.value)) continue;
+        const InstructionInfo info = instruction_info(name.value);
+        rows.emplace(info.m, info.n, info.k, info.operand);
+    }
+    return rows;
+}
+
+std::string text(const std::set<Row>& rows) {
+    std::string out;
+    for (const auto& [m, n, k, type] : rows)
+        out += std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " " +
+               std::string(to_string(type)) + "; ";
+    return out;
+}
+
+TEST(Hardware, FilesAndTableNameTheSameInstructions) {
+    const auto archs = arch::ArchSet::built_in();
+    for (const arch::ArchTables& arch : archs.all()) {
+        const MatrixUnit unit = matrix_unit(arch.name().view());
+        ASSERT_NE(unit, MatrixUnit::none) << arch.name().view();
+        EXPECT_EQ(text(of_file(arch.hardware())), text(of_table(unit))) << arch.name().view();
+    }
+}
+
+TEST(Hardware, FilesAndTableAgreeOnTheWave) {
+    const auto archs = arch::ArchSet::built_in();
+    for (const arch::ArchTables& arch : archs.all())
+        for (const auto& name : EnumTable<MatrixInstruction>::names)
+            if (has_instruction(matrix_unit(arch.name().view()), name.value)) {
+                EXPECT_EQ(instruction_info(name.value).wave_size, arch.hardware().wave_size)
+                    << arch.name().view() << " " << name.name;
+            }
+}
+
+} // namespace
+} // namespace fmha::hip_target::test
