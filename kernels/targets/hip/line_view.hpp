@@ -61,16 +61,6 @@ struct TileView {
         }
     }
 
-  private:
-    template <int count>
-    FMHA_DEVICE void split(const Words<count>& words, std::uint32_t* bits) const {
-        const int per_word = 4 / element_size;
-        const std::uint32_t mask = 0xFFFFFFFFU >> (32 - 8 * element_size);
-        FMHA_UNROLL
-        for (int i = 0; i < count * per_word; ++i)
-            bits[i] = words.word[i / per_word] >> (i % per_word * 8 * element_size) & mask;
-    }
-
     /// Element by element: the words are shifted along, so that the loop stays a loop.
     template <int count>
     FMHA_DEVICE void gather(int line, int element, Words<count>& out) const {
@@ -88,6 +78,17 @@ struct TileView {
             }
         }
     }
+
+  private:
+    template <int count>
+    FMHA_DEVICE void split(const Words<count>& words, std::uint32_t* bits) const {
+        const int per_word = 4 / element_size;
+        const std::uint32_t mask = 0xFFFFFFFFU >> (32 - 8 * element_size);
+        FMHA_UNROLL
+        for (int i = 0; i < count * per_word; ++i)
+            bits[i] = words.word[i / per_word] >> (i % per_word * 8 * element_size) & mask;
+    }
+
     FMHA_DEVICE std::uint32_t load(const char* from) const {
         if (element_size == 4) return *reinterpret_cast<const std::uint32_t*>(from);
         if (element_size == 2) return *reinterpret_cast<const std::uint16_t*>(from);

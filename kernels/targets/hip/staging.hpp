@@ -114,9 +114,12 @@ class Staging : public kernels::Decisions {
     FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         if constexpr (Machine::has_async_copy)
-            if (plan().async && from.aligned && plan().threads % per_line == 0) {
-                copy_lines_async(image, address, from, part.line0 + part.line, part.element0 + part.element,
-                                 part.lines, per_line, unit);
+            if (plan().async) {
+                if (from.aligned)
+                    copy_lines_async(image, address, from, part.line0 + part.line,
+                                     part.element0 + part.element, part.lines, per_line, unit);
+                else
+                    gather_lines(image, address, part.window(from), part, per_line, unit);
                 return;
             }
         const TileView tile = part.window(from);
@@ -173,12 +176,26 @@ class Staging : public kernels::Decisions {
         return buffer_ ^= 1;
     }
 
-    /// A thread keeps its column and goes down the lines, so that it needs one address for all of its units.
+    /// Where lines divide among the threads, a thread keeps its column and goes down the lines, so that it needs one
+    /// address for all of its units.
     FMHA_DEVICE void copy_lines_async(const Image& image, int address, const LineView& from,
                                       std::int64_t line0, std::int64_t element0, int lines, int per_line,
                                       int unit) {
-        const int step = plan().threads / per_line; // lines from one unit of a thread to its next
+        const int threads = plan().threads, step = threads / per_line;
         machine_.each([&](int thread) {
+            if (threads % per_line != 0) {
+                FMHA_UNROLL
+                for (int first = 0; first < lines * per_line; first += threads) {
+                    const int index = first + thread, line = index / per_line, column = index % per_line;
+                    if (lines * per_line % threads != 0 && index >= lines * per_line) continue;
+                    const int present = from.existing(line0 + line, element0 + column * unit, unit);
+                    machine_.copy_async(thread, address + line * image.line_bytes + column * 16,
+                                        present > 0 ? from.at(line0 + line, element0 + column * unit)
+                                                    : from.data,
+                                        present * from.element_size);
+                }
+                return;
+            }
             const int line = thread / per_line, column = thread % per_line;
             const std::int64_t element = element0 + column * unit;
             const int bytes = from.existing(0, element, unit) * from.element_size;
@@ -195,6 +212,22 @@ class Staging : public kernels::Decisions {
                                     down < existing ? bytes : 0);
                 source += step * from.line_bytes;
                 to += step * image.line_bytes;
+            }
+        });
+    }
+
+    /// What cannot be copied in units of 16 bytes, element by element: rare, and small, because it stands in the loop
+    /// over keys beside the copies that are not.
+    FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
+                                  int per_line, int unit) {
+        machine_.each([&](int thread) {
+            FMHA_NO_UNROLL
+            for (int index = machine_.local(thread); index < part.lines * per_line; index += plan().threads) {
+                const int line = index / per_line, column = index % per_line;
+                Words<4> words{};
+                tile.gather(part.line + line, part.element + column * unit, words);
+                machine_.template lds_write<4>(thread, address + line * image.line_bytes + column * 16,
+                                               words.word);
             }
         });
     }
