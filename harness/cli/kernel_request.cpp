@@ -38,6 +38,8 @@ void KernelRequest::declare(OptionSet& options) {
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
                    "Only kernels that are planned for a case of this tier: smoke, full or nightly");
+    options.option("--shard", shard_,
+                   "i/n: with --tier, only for the cases that `fmha verify --shard i/n` runs");
     options.option("--cases-root", cases_root_,
                    "Folder of the case files for --tier (default: cases here, else the source tree's)");
     options.list("--config", configs_,
@@ -55,6 +57,7 @@ generator::Selection KernelRequest::select(const arch::ArchSet& archs) const {
                                         {!where_.empty(), "--where"},
                                         {!glob_.empty(), "--kernel"},
                                         {!tier_.empty(), "--tier"},
+                                        {!shard_.empty(), "--shard"},
                                         {covering_, "--covering"},
                                         {sample_.has_value(), "--sample"}})
         if (given) throw InputError(fmt::format("--config and {} exclude one another", option));
@@ -87,6 +90,7 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
     }
     if (!where_.empty()) keep_where(kernels);
     if (!glob_.empty()) keep_named(kernels);
+    if (!shard_.empty() && tier_.empty()) throw InputError("--shard needs --tier, whose cases it divides");
     if (!tier_.empty()) keep_planned(kernels);
     return kernels;
 }
@@ -114,7 +118,8 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
         throw InputError(
             fmt::format("--tier {}: not known; allowed: {}", tier_, allowed_names<harness::Tier>()));
     load.tier = *tier;
-    const auto cases = harness::load_cases({}, load);
+    auto cases = harness::load_cases({}, load);
+    if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
     std::vector<KernelConfig> kept;
     for (auto begin = kernels.begin(); begin != kernels.end();) {
         const auto end = std::find_if(begin, kernels.end(),

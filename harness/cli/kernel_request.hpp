@@ -30,7 +30,7 @@ class KernelRequest {
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
 
     std::vector<std::string> archs_, families_, configs_;
-    std::string where_, glob_, tier_, cases_root_;
+    std::string where_, glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;
     bool covering_ = false;
 };
