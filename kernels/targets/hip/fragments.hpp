@@ -228,7 +228,8 @@ class Products : public Staging<Machine, Setup> {
         const Image& image = plan().query;
         const int r0 = row * p.left_words;
         if (plan().query_place == QueryPlace::memory) {
-            machine_.each([&](int thread) { read_query(thread, query, row, fragment, out, r0); });
+            machine_.each(
+                [&](int thread) { read_query(machine_.local(thread), query, row, fragment, out, r0); });
             return;
         }
         if constexpr (Machine::has_load_matrix)
