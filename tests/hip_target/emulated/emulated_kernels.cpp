@@ -67,6 +67,10 @@ KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
     return config;
 }
 
+void emulate(const KernelConfig& config, const FwdArgs& args) {
+    emulate_fwd(config, args);
+}
+
 /// A kernel that calls a launcher.
 class LaunchedKernel final : public KernelInstance {
   public:
@@ -130,9 +134,8 @@ KernelConfig smallest_house_kernel(const std::string& arch,
     return *best;
 }
 
-FittingKernel::FittingKernel(const KernelConfig& model)
-    : FittingKernel(model,
-                    [](const KernelConfig& config, const FwdArgs& args) { emulate_fwd(config, args); }) {}
+FittingKernel::FittingKernel(const KernelConfig& model) : FittingKernel(model, emulate) {}
+ExactKernel::ExactKernel(const KernelConfig& config) : ExactKernel(config, emulate) {}
 
 harness::Candidate FittingKernel::planned(const Problem& problem) const {
     KernelConfig config = model_;
@@ -144,7 +147,7 @@ harness::Candidate FittingKernel::planned(const Problem& problem) const {
 }
 
 harness::Candidate ExactKernel::planned(const Problem&) const {
-    return {identifier(config_), make_emulated_instance(config_),
+    return {"exact", std::make_shared<LaunchedKernel>(config_, launcher_),
             harness::in_reference_terms(numerics_of(config_))};
 }
 

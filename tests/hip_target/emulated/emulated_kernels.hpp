@@ -55,7 +55,9 @@ class FittingKernel final : public harness::KernelSource {
 /// Exactly one configuration, whatever the problem asks for.
 class ExactKernel final : public harness::KernelSource {
   public:
-    explicit ExactKernel(const KernelConfig& config) : config_(config) {}
+    explicit ExactKernel(const KernelConfig& config);
+    ExactKernel(const KernelConfig& config, Launcher launcher)
+        : config_(config), launcher_(std::move(launcher)) {}
     harness::Candidate planned(const Problem& problem) const override;
     std::vector<harness::Candidate> accepting(const Problem& problem) const override {
         return {planned(problem)};
@@ -63,6 +65,7 @@ class ExactKernel final : public harness::KernelSource {
 
   private:
     KernelConfig config_;
+    Launcher launcher_;
 };
 
 /// A small problem of the operand type that `kernel` multiplies, without any feature.
