@@ -16,6 +16,7 @@ class KernelFolder {
     explicit KernelFolder(std::filesystem::path folder);
     KernelFolder(const KernelFolder&) = delete;
     KernelFolder& operator=(const KernelFolder&) = delete;
+    ~KernelFolder() = default;
 
     struct Found {
         const generator::CodeObject* object = nullptr; ///< nullptr: there is no such kernel

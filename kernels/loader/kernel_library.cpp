@@ -9,6 +9,18 @@
 #include <algorithm>
 
 namespace fmha::loader {
+namespace {
+
+std::string content_of(const std::filesystem::path& file) {
+    try {
+        return system::read_file(file);
+    } catch (const InputError& error) {
+        throw KernelNotBuilt(fmt::format(
+            "the manifest names a code object that cannot be read, {}: build it again", error.what()));
+    }
+}
+
+} // namespace
 
 KernelLibrary::KernelLibrary(std::shared_ptr<const KernelFolder> folder, const Device& device)
     : folder_(std::move(folder)), device_(device) {
@@ -32,7 +44,7 @@ std::shared_ptr<const Module> KernelLibrary::module_of(const generator::CodeObje
     auto& module = modules_[object.file];
     if (!module) {
         const auto file = folder_->path() / object.file;
-        module = std::make_shared<Module>(device_, system::read_file(file), file.string());
+        module = std::make_shared<Module>(device_, content_of(file), file.string());
     }
     return module;
 }

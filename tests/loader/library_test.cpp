@@ -137,9 +137,9 @@ TEST(Library, NamesWhatIsMissing) {
                     [&] { static_cast<void>(library.load(kernel(DataType::fp32), "named")); }),
                 HasSubstr("it did not compile"));
     std::filesystem::remove(build.path() / "brain.hsaco");
-    EXPECT_THAT(
-        sentence_of<InputError>([&] { static_cast<void>(library.load(kernel(DataType::bf16), "named")); }),
-        HasSubstr("brain.hsaco"));
+    EXPECT_THAT(sentence_of<KernelNotBuilt>([&] { static_cast<void>(library.load(kernel(DataType::bf16))); }),
+                testing::AllOf(HasSubstr("the manifest names a code object that cannot be read, "),
+                               HasSubstr("brain.hsaco")));
 }
 
 TEST(Library, AFileThatLacksItsSymbol) {
