@@ -140,8 +140,16 @@ class BlockContext : public Products<Machine, Setup> {
     FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
         map_rows(rows, rows, factor, [](float a, float b) { return a * b; });
     }
+    /// Once the maxima have settled, a wave's factors are all 1.
     template <class Tile>
     FMHA_DEVICE void scale_rows(Tile& tile, const Rows& factor) {
+        const bool scales = machine_.any([&](int thread) {
+            bool differs = false;
+            FMHA_UNROLL
+            for (int s = 0; s < plan().row_registers; ++s) differs |= factor.x.at(thread, s) != 1.0F;
+            return differs;
+        });
+        if (!scales) return;
         machine_.each([&](int thread) {
             each_place(tile, [&](int at, int slot, int, int) {
                 tile.x.at(thread, at) *= factor.x.at(thread, slot);

@@ -190,8 +190,7 @@ class Staging : public kernels::Decisions {
                     if (lines * per_line % threads != 0 && index >= lines * per_line) continue;
                     const int present = from.existing(line0 + line, element0 + column * unit, unit);
                     machine_.copy_async(thread, address + line * image.line_bytes + column * 16,
-                                        present > 0 ? from.at(line0 + line, element0 + column * unit)
-                                                    : from.data,
+                                        from.at(line0 + line, element0 + column * unit),
                                         present * from.element_size);
                 }
                 return;
@@ -208,8 +207,7 @@ class Staging : public kernels::Decisions {
             FMHA_UNROLL
             for (int down = 0; down < lines; down += step) {
                 if (lines % step != 0 && line + down >= lines) continue;
-                machine_.copy_async(thread, to, down < existing ? source : from.data,
-                                    down < existing ? bytes : 0);
+                machine_.copy_async(thread, to, source, down < existing ? bytes : 0);
                 source += step * from.line_bytes;
                 to += step * image.line_bytes;
             }

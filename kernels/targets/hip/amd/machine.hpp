@@ -72,6 +72,16 @@ class Machine {
         return image()[address];
     }
 
+    template <class F>
+    __attribute__((device, always_inline)) bool any(F f) const {
+        const bool mine = f(static_cast<int>(__builtin_amdgcn_workitem_id_x()));
+#if defined(__GFX9__)
+        return __builtin_amdgcn_ballot_w64(mine) != 0;
+#else
+        return __builtin_amdgcn_ballot_w32(mine) != 0;
+#endif
+    }
+
     /// Opaque, so that a loop which needs this seldom keeps no register of what follows from it.
     __attribute__((device, always_inline)) static int local(int value) {
         asm volatile("" : "+v"(value));

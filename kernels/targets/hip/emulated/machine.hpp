@@ -82,6 +82,14 @@ class EmulatedMachine {
     }
     static int local(int value) { return value; }
 
+    /// Of the whole block, because its control flow is uniform here.
+    template <class F>
+    bool any(F f) const {
+        bool holds = false;
+        for (int thread = 0; thread < shape_.threads; ++thread) holds = f(thread) || holds;
+        return holds;
+    }
+
     template <int N>
     static void global_read(int thread, const char* from, int offset, bool exists, std::uint32_t* words) {
         static_assert(N == 1 || N == 2 || N == 4);

@@ -33,6 +33,11 @@ class Machine {
         f(static_cast<int>(threadIdx.x));
     }
 
+    template <class F>
+    FMHA_DEVICE bool any(F f) const {
+        return __any_sync(0xFFFFFFFFU, f(static_cast<int>(threadIdx.x))) != 0;
+    }
+
     template <class Acc, class A, class B>
     FMHA_DEVICE void mma(MatrixInstruction name, Acc& c, int c0, const A& a, int a0, const B& b,
                          int b0) const {
