@@ -96,6 +96,11 @@ struct BlockPlan {
     std::int16_t score_registers = 0, output_registers = 0, part_registers = 0, row_registers = 0;
     std::int16_t weight_words = 0, query_words = 0, left_words = 0, right_words = 0;
 
+    /// Without `async`: a thread reads the next step of keys or values into registers before the products of the
+    /// one that is in LDS.
+    bool read_ahead = false;
+    std::int16_t ahead_words = 1;
+
     Image query, key, value, random;
     std::int32_t key_stage = 0, value_stage = 0; ///< bytes from one stage to the next; 0 = one stage
     std::int32_t lds_bytes = 0;
@@ -286,6 +291,28 @@ constexpr int query_register_limit(MatrixUnit unit) {
     return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 32 : 128;
 }
 
+/// Registers that a wave may use for accumulators, query tile and the next step: with more, what else a kernel needs
+/// does not fit into those of an RDNA wave, or of two waves on CDNA.
+constexpr int read_ahead_limit(MatrixUnit unit) {
+    return unit == MatrixUnit::nvidia                               ? 0
+           : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 144
+                                                                    : 176;
+}
+
+/// Decides whether the next step is read ahead, and how many words of it a thread has.
+constexpr void plan_read_ahead(BlockPlan& plan, const KernelConfig& cfg) {
+    const Tile& tile = cfg.algorithm.tile;
+    const auto rounds = [&](int units) { return (units + plan.threads - 1) / plan.threads; };
+    const int size_k = element_bits(plan.type_k) / 8, size_v = element_bits(plan.type_v) / 8;
+    const bool transposed = plan.value_by_channel && cfg.signature.v_layout == VLayout::row;
+    const int keys = 4 * rounds(tile.n0 * tile.k0 * size_k / 16), units = tile.k1 * tile.n1 * size_v / 16;
+    const int values = transposed ? 16 * rounds(units / 4) : 4 * rounds(units);
+    const int words = keys > values ? keys : values;
+    const int used = plan.score_registers + plan.output_registers + plan.query_words + words;
+    plan.read_ahead = !plan.async && used <= read_ahead_limit(plan.unit);
+    plan.ahead_words = static_cast<std::int16_t>(plan.read_ahead ? words : 1);
+}
+
 } // namespace planning
 
 /// The plan of a configuration, or the problem with it.
@@ -383,6 +410,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         fits = planning::plan_lds(plan, cfg);
     }
     if (!fits) plan.problem = PlanProblem::lds;
+    planning::plan_read_ahead(plan, cfg);
     return plan;
 }
 

@@ -65,6 +65,9 @@ class Products : public Staging<Machine, Setup> {
                     read_query(thread, query, tile_row, fragment, query.fragments,
                                (tile_row * fragments + fragment) * plan().first.left_words);
             }
+            FMHA_UNROLL
+            for (int w = 0; w < plan().query_words; ++w)
+                query.fragments.at(thread, w) = machine_.arrived(query.fragments.at(thread, w));
         });
     }
 

@@ -7,8 +7,8 @@
 namespace fmha::hip_target {
 
 /// Words as the widest memory instruction takes them.
-template <int count>
-struct alignas(4 * count) Words {
+template <int count, int alignment = 4 * count>
+struct alignas(alignment) Words {
     std::uint32_t word[static_cast<unsigned>(count)];
 };
 

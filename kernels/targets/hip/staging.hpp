@@ -4,6 +4,7 @@
 #include "kernels/targets/hip/line_view.hpp"
 #include "kernels/targets/hip/setup.hpp"
 
+#include <bit>
 #include <cstdint>
 
 namespace fmha::hip_target {
@@ -25,6 +26,9 @@ struct ValueStep {
     std::int32_t key0 = 0; ///< first key of the step in the stage
 };
 
+/// A copy from global memory to LDS through registers, in one go or in two halves with products between them.
+enum class Phase : std::uint8_t { whole, read, write };
+
 /// What one copy takes: the corner of a tile, the same for all steps through it so that they share one window of
 /// `tile_lines` lines, and the place of the step in the tile.
 struct Part {
@@ -32,6 +36,7 @@ struct Part {
     std::int32_t tile_lines = 0;
     std::int32_t line = 0, element = 0;
     std::int32_t lines = 0, elements = 0; ///< how many are copied
+    Phase phase = Phase::whole;
 
     FMHA_DEVICE TileView window(const LineView& from) const {
         return from.window(line0, element0, tile_lines);
@@ -43,18 +48,30 @@ struct Part {
 template <class Machine, class Setup>
 class Staging : public kernels::Decisions {
   public:
-    FMHA_DEVICE Staging(Machine& machine, const Setup& setup) : machine_(machine), setup_(setup) {}
+    FMHA_DEVICE Staging(Machine& machine, const Setup& setup)
+        : machine_(machine), setup_(setup),
+          ahead_(this->template registers<std::uint32_t, &BlockPlan::ahead_words>()) {}
 
     FMHA_DEVICE decltype(auto) cfg() const { return setup_.cfg(); }
     FMHA_DEVICE decltype(auto) plan() const { return setup_.plan(); }
 
-    FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) { stage_ ^= 1; }
+    FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) {
+        stage_ ^= 1;
+        started_ = true;
+        more_keys_ = false;
+    }
 
     FMHA_DEVICE KeyStep key() const { return {}; }
     FMHA_DEVICE ValueStep value() const { return {}; }
 
     FMHA_DEVICE void prefetch(const KeyStep&, const kernels::Matrix& matrix, std::int64_t key0,
                               std::int64_t col0) {
+        if (plan().read_ahead) {
+            keys_ = matrix;
+            next_key0_ = key0;
+            more_keys_ = true;
+            if (!started_) copy_keys(matrix, 0, key0, 0, Phase::read);
+        }
         if (!plan().async) return;
         const Tile& tile = cfg().algorithm.tile;
         copy_lines(plan().key, key_stage(stage_ ^ 1), LineView::of(matrix, plan().type_k),
@@ -62,6 +79,8 @@ class Staging : public kernels::Decisions {
     }
     FMHA_DEVICE void prefetch(const ValueStep&, const kernels::Matrix& matrix, std::int64_t key0,
                               std::int64_t channel0) {
+        values_ = matrix;
+        channel0_ = channel0;
         if (!plan().async) return;
         copy_values(matrix, value_stage(stage_), key0, channel0, cfg().algorithm.tile.n0);
     }
@@ -85,9 +104,14 @@ class Staging : public kernels::Decisions {
             return;
         }
         key = {key_stage(next_buffer()), 0};
-        copy_lines(plan().key, key.address, LineView::of(matrix, plan().type_k),
-                   {key0, 0, tile.n0, 0, static_cast<std::int32_t>(col0), tile.n0, tile.k0});
+        const auto column = static_cast<std::int32_t>(col0);
+        copy_keys(matrix, key.address, key0, column, plan().read_ahead ? Phase::write : Phase::whole);
         machine_.barrier();
+        if (!plan().read_ahead) return;
+        if (column + tile.k0 < tile.k0max)
+            copy_keys(matrix, 0, key0, column + tile.k0, Phase::read);
+        else
+            copy_values(values_, 0, key0, channel0_, tile.k1, Phase::read);
     }
     FMHA_DEVICE void load(ValueStep& value, const kernels::Matrix& matrix, std::int64_t key0,
                           std::int64_t channel0) {
@@ -97,8 +121,14 @@ class Staging : public kernels::Decisions {
             return;
         }
         value = {value_stage(next_buffer()), 0};
-        copy_values(matrix, value.address, key0, channel0, tile.k1);
+        copy_values(matrix, value.address, key0, channel0, tile.k1,
+                    plan().read_ahead ? Phase::write : Phase::whole);
         machine_.barrier();
+        if (!plan().read_ahead) return;
+        if (key_in_tile(key0) + tile.k1 < tile.n0)
+            copy_values(matrix, 0, key0 + tile.k1, channel0, tile.k1, Phase::read);
+        else if (more_keys_)
+            copy_keys(keys_, 0, next_key0_, 0, Phase::read);
     }
 
   protected:
@@ -108,6 +138,14 @@ class Staging : public kernels::Decisions {
     template <class T, auto Count>
     FMHA_DEVICE auto registers() const {
         return setup_.template registers<Machine, T, Count>(machine_);
+    }
+
+    /// Copies one step of hdim_q of all keys of a tile.
+    FMHA_DEVICE void copy_keys(const kernels::Matrix& matrix, int address, std::int64_t key0,
+                               std::int32_t column, Phase phase) {
+        const Tile& tile = cfg().algorithm.tile;
+        copy_lines(plan().key, address, LineView::of(matrix, plan().type_k),
+                   {key0, 0, tile.n0, 0, column, tile.n0, tile.k0, phase});
     }
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes.
@@ -124,7 +162,7 @@ class Staging : public kernels::Decisions {
             }
         const TileView tile = part.window(from);
         copy_units<4>(
-            tile, part.lines * per_line,
+            tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
                 return tile.read<4>(machine_, thread, part.line + index / per_line,
                                     part.element + index % per_line * unit);
@@ -137,14 +175,14 @@ class Staging : public kernels::Decisions {
 
     /// Copies `keys` keys of V with all channels of the block into the layout that the plan asks for.
     FMHA_DEVICE void copy_values(const kernels::Matrix& matrix, int address, std::int64_t key0,
-                                 std::int64_t channel0, int keys) {
+                                 std::int64_t channel0, int keys, Phase phase = Phase::whole) {
         const ElementType type = plan().type_v;
         const Tile& tile = cfg().algorithm.tile;
         const auto step =
             static_cast<std::int32_t>(static_cast<std::uint64_t>(key0) % static_cast<std::uint64_t>(tile.n0));
         if (cfg().signature.v_layout == VLayout::column) {
             const LineView from = LineView::of(matrix, type, true);
-            const Part part{channel0, key0 - step, tile.n1, 0, step, tile.n1, keys};
+            const Part part{channel0, key0 - step, tile.n1, 0, step, tile.n1, keys, phase};
             if (plan().place_run() * from.element_size >= 16)
                 copy_lines(plan().value, address, from, part);
             else
@@ -152,7 +190,7 @@ class Staging : public kernels::Decisions {
             return;
         }
         const LineView from = LineView::of(matrix, type);
-        const Part part{key0 - step, channel0, tile.n0, step, 0, keys, tile.n1};
+        const Part part{key0 - step, channel0, tile.n0, step, 0, keys, tile.n1, phase};
         if (plan().value_by_channel)
             transpose_lines(address, from, part);
         else
@@ -162,6 +200,16 @@ class Staging : public kernels::Decisions {
   private:
     int stage_ = 1; ///< of the key tile that is being worked on; `visit` turns to the next
     int buffer_ = 0;
+    // Reading ahead: the units of the next step, and where the steps after the tile's last ones come from.
+    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_words> ahead_;
+    kernels::Matrix keys_, values_;
+    std::int64_t next_key0_ = 0, channel0_ = 0;
+    bool started_ = false, more_keys_ = false;
+
+    FMHA_DEVICE std::int32_t key_in_tile(std::int64_t key) const {
+        return static_cast<std::int32_t>(static_cast<std::uint64_t>(key) %
+                                         static_cast<std::uint64_t>(cfg().algorithm.tile.n0));
+    }
 
     FMHA_DEVICE int key_stage(int stage) const { return plan().key.offset + stage * plan().key_stage; }
     FMHA_DEVICE int value_stage(int stage) const { return plan().value.offset + stage * plan().value_stage; }
@@ -231,21 +279,37 @@ class Staging : public kernels::Decisions {
     }
 
     /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
-    /// thread are under way at a time, unless elements have to be read one by one.
+    /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by
+    /// element is so in the second.
     template <int together, class Read, class Write>
-    FMHA_DEVICE void copy_units(const TileView& tile, int total, Read read, Write write) {
+    FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
+        using Unit = decltype(read(0, 0));
+        constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
         const int threads = plan().threads, rounds = (total + threads - 1) / threads;
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
             if (tile.granule < 16) {
+                if (phase == Phase::read) return;
                 FMHA_NO_UNROLL
                 for (int index = here; index < total; index += threads)
                     write(thread, index, read(thread, index));
                 return;
             }
+            if (phase == Phase::read) {
+                FMHA_UNROLL
+                for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here + i * threads));
+                return;
+            }
+            if (phase == Phase::write) {
+                FMHA_UNROLL
+                for (int i = 0; i < rounds; ++i)
+                    if (total % threads == 0 || here + i * threads < total)
+                        write(thread, here + i * threads, ahead<Unit>(thread, i * words));
+                return;
+            }
             FMHA_UNROLL
             for (int first = 0; first < rounds; first += together) {
-                decltype(read(0, 0)) units[static_cast<unsigned>(together)];
+                Unit units[static_cast<unsigned>(together)];
                 FMHA_UNROLL
                 for (int i = 0; i < together; ++i)
                     if (first + i < rounds) units[i] = read(thread, here + (first + i) * threads);
@@ -258,13 +322,26 @@ class Staging : public kernels::Decisions {
             }
         });
     }
+    template <class Unit>
+    FMHA_DEVICE void keep(int thread, int r0, const Unit& unit) {
+        const auto raw = std::bit_cast<Words<sizeof(Unit) / 4, 4>>(unit);
+        FMHA_UNROLL
+        for (int w = 0; w < static_cast<int>(sizeof(Unit) / 4); ++w) ahead_.at(thread, r0 + w) = raw.word[w];
+    }
+    template <class Unit>
+    FMHA_DEVICE Unit ahead(int thread, int r0) const {
+        Words<sizeof(Unit) / 4, 4> raw;
+        FMHA_UNROLL
+        for (int w = 0; w < static_cast<int>(sizeof(Unit) / 4); ++w) raw.word[w] = ahead_.at(thread, r0 + w);
+        return std::bit_cast<Unit>(raw);
+    }
 
     /// V stored by channel: a unit of consecutive keys goes to several places in its line.
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = part.window(from);
         copy_units<4>(
-            tile, part.lines * per_line,
+            tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
                 return tile.read<4>(machine_, thread, part.line + index / per_line,
                                     part.element + index % per_line * unit);
@@ -290,7 +367,7 @@ class Staging : public kernels::Decisions {
         const unsigned bits = 8U * static_cast<unsigned>(size), mask = (1U << (bits % 32U)) - 1U;
         const TileView tile = part.window(from);
         copy_units<1>(
-            tile, patches * (part.elements / unit),
+            tile, part.phase, patches * (part.elements / unit),
             [&](int thread, int index) {
                 Patch patch;
                 FMHA_UNROLL

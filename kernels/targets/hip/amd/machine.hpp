@@ -89,6 +89,12 @@ class Machine {
         return value;
     }
 
+    /// Used here, so that the loop that follows does not wait for it, and for all that it has under way itself.
+    __attribute__((device, always_inline)) static std::uint32_t arrived(std::uint32_t word) {
+        asm volatile("" : "+v"(word));
+        return word;
+    }
+
     /// Through a buffer descriptor: one 32-bit address a lane, and what does not exist lies beyond the buffer's end.
     template <int n>
     __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
