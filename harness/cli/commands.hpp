@@ -9,6 +9,7 @@ std::unique_ptr<Command> make_enumerate_command();
 std::unique_ptr<Command> make_parity_command();
 std::unique_ptr<Command> make_plan_command();
 std::unique_ptr<Command> make_verify_command();
+std::unique_ptr<Command> make_devices_command();
 std::unique_ptr<Command> make_reference_command();
 std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_generate_command();

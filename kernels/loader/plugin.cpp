@@ -45,6 +45,13 @@ std::string no_driver(DeviceRuntime& runtime) {
                                             "render and video?)";
 }
 
+/// Empty when no folder has it.
+fs::path find_plugin(const std::vector<fs::path>& folders, const std::string& platform) {
+    for (const fs::path& folder : folders)
+        if (const fs::path file = folder / plugin_file(platform); fs::exists(file)) return file;
+    return {};
+}
+
 } // namespace
 
 std::vector<std::string> platforms() {
@@ -101,15 +108,38 @@ int count_devices(DeviceRuntime& runtime) {
     return count;
 }
 
+std::vector<PlatformSighting> look_for_devices(const std::vector<fs::path>& folders) {
+    std::vector<PlatformSighting> sightings;
+    for (const std::string& platform : platforms()) {
+        PlatformSighting& seen = sightings.emplace_back();
+        seen.platform = platform;
+        seen.plugin = find_plugin(folders, platform);
+        if (seen.plugin.empty()) {
+            seen.why_none = fmt::format("no plugin: {} was not found", plugin_file(platform));
+            continue;
+        }
+        try {
+            DeviceRuntime& runtime = open_plugin(seen.plugin);
+            const int count = count_devices(runtime);
+            require(runtime, runtime.versions(seen.versions), "asking for versions");
+            for (int device = 0; device < count; ++device)
+                require(runtime, runtime.properties(device, seen.devices.emplace_back()),
+                        fmt::format("describing device {}", device));
+        } catch (const DeviceError& error) {
+            seen.devices.clear();
+            seen.why_none = error.what();
+        }
+    }
+    return sightings;
+}
+
 DeviceRuntime& open_runtime(const std::vector<fs::path>& folders) {
     std::vector<std::string> reasons;
     for (const std::string& platform : platforms()) {
-        const std::string name = plugin_file(platform);
-        const auto has = [&](const fs::path& folder) { return fs::exists(folder / name); };
-        const auto folder = std::find_if(folders.begin(), folders.end(), has);
-        if (folder == folders.end()) continue;
+        const fs::path plugin = find_plugin(folders, platform);
+        if (plugin.empty()) continue;
         try {
-            DeviceRuntime& runtime = open_plugin(*folder / name);
+            DeviceRuntime& runtime = open_plugin(plugin);
             count_devices(runtime);
             return runtime;
         } catch (const DeviceError& error) {

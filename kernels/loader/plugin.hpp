@@ -26,6 +26,18 @@ DeviceRuntime& open_plugin(const std::filesystem::path& file);
 /// Devices of one platform; throws DeviceError in a sentence when there is none or its driver is too old.
 int count_devices(DeviceRuntime& runtime);
 
+/// What one platform has to offer on this machine.
+struct PlatformSighting {
+    std::string platform;
+    std::filesystem::path plugin; ///< empty: there is none
+    RuntimeVersions versions;
+    std::vector<DeviceProperties> devices;
+    std::string why_none; ///< one sentence when there is no device
+};
+
+/// Every platform of `platforms()`, whatever is wrong with it. Touches the runtimes: not before a fork.
+std::vector<PlatformSighting> look_for_devices(const std::vector<std::filesystem::path>& folders);
+
 /// The first runtime of the plugins in `folders` that has a device. Throws DeviceError with what is wrong with each platform.
 DeviceRuntime& open_runtime(const std::vector<std::filesystem::path>& folders);
 

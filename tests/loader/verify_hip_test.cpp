@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdlib>
 #include <set>
@@ -163,6 +164,36 @@ TEST_F(FakeGpu, WhatIsMissingIsASentenceAndExitCode2) {
     const Ran no_plugin = verify({short_case});
     EXPECT_EQ(no_plugin.code, 2);
     EXPECT_THAT(no_plugin.err, HasSubstr("no plugin: neither"));
+}
+
+Ran devices(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"devices"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream out, err;
+    const int code = run_command_line(arguments, all_commands(), {out, err, false, {}});
+    return {code, out.str(), err.str()};
+}
+
+TEST_F(FakeGpu, IsListed) {
+    const Ran text = devices();
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_THAT(
+        text.out,
+        AllOf(HasSubstr("libfmha_hip_amd.so, runtime 60443484, driver 60443484\n"),
+              HasSubstr("        0  Fake GPU  gfx950:xnack-  4 compute units, 16 GiB, LDS 160 KiB, L2 4 MiB, "
+                        "waves of 64\n"),
+              HasSubstr("nvidia  no plugin: libfmha_hip_nvidia.so was not found\n")));
+    const auto json = nlohmann::json::parse(devices({"--format", "json"}).out);
+    EXPECT_EQ(json.at(0).at("devices").at(0).at("arch"), "gfx950");
+    EXPECT_EQ(json.at(1).at("devices").size(), 0U);
+}
+
+TEST_F(FakeGpu, NoneIsASentenceAndExitCode1) {
+    fs::remove(plugins() / loader::plugin_file("amd"));
+    const Ran none = devices();
+    EXPECT_EQ(none.code, 1);
+    EXPECT_EQ(none.out, "amd     no plugin: libfmha_hip_amd.so was not found\n"
+                        "nvidia  no plugin: libfmha_hip_nvidia.so was not found\n");
 }
 
 } // namespace
