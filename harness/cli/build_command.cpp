@@ -39,7 +39,7 @@ class BuildCommand final : public Command {
     int run(const Streams& streams) override {
         const auto archs = arch::ArchSet::built_in();
         const generator::Selection selection = request_.select(archs);
-        const auto tools = compile_.tools(archs, selection);
+        const auto tools = compile_.tools(archs, selection, request_.arguments());
         const harness::InterruptWatch interrupt;
         auto result = generator::build(selection, tools, options(streams, interrupt));
         std::vector<generator::AuditFinding> findings;

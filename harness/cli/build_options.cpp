@@ -1,6 +1,7 @@
 #include "harness/cli/build_options.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/run/shell_word.hpp"
 #include "kernels/generator/headers.hpp"
 
 #include <fmt/format.h>
@@ -20,12 +21,28 @@ void CompileOptions::declare(OptionSet& options) {
     options.option("--per-file", per_file_, "Kernels a translation unit");
 }
 
-generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs,
-                                            const generator::Selection& selection) const {
+std::string CompileOptions::regenerate(const std::vector<std::string>& request) const {
+    std::vector<std::string> words{std::filesystem::read_symlink("/proc/self/exe").string(), "generate"};
+    words.insert(words.end(), request.begin(), request.end());
+    for (const auto& [option, value] : {std::pair{"--out", out_},
+                                        {"--root", root_},
+                                        {"--compiler", compiler_},
+                                        {"--launcher", launcher_},
+                                        {"--per-file", std::to_string(per_file_)}})
+        if (!value.empty()) words.insert(words.end(), {option, value});
+    for (std::string& word : words) word = harness::shell_word(word);
+    return fmt::format("cd {} && {}", harness::shell_word(std::filesystem::current_path().string()),
+                       fmt::join(words, " "));
+}
+
+generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs, const generator::Selection& selection,
+                                            const std::vector<std::string>& request) const {
     const char* launcher = std::getenv("FMHA_COMPILER_LAUNCHER");
-    return generator::find_tools(
+    auto tools = generator::find_tools(
         archs, selection.kernels, generator::CompilerPlaces::of_environment(compiler_),
         generator::kernel_root(root_), !launcher_.empty() || launcher == nullptr ? launcher_ : launcher);
+    tools.regenerate = regenerate(request);
+    return tools;
 }
 
 generator::BuildOptions CompileOptions::build() const {

@@ -15,12 +15,16 @@ class CompileOptions {
     void declare(OptionSet& options);
 
     /// Compilers and headers for the kernels. Throws InputError when one is missing.
-    generator::BuildTools tools(const arch::ArchSet& archs, const generator::Selection& selection) const;
+    /// `request` are the arguments that selected them.
+    generator::BuildTools tools(const arch::ArchSet& archs, const generator::Selection& selection,
+                                const std::vector<std::string>& request) const;
     /// --out and --per-file.
     generator::BuildOptions build() const;
     const std::string& out() const { return out_; }
 
   private:
+    std::string regenerate(const std::vector<std::string>& request) const;
+
     std::string out_ = generator::default_folder, root_, compiler_, launcher_;
     std::int64_t per_file_ = 1;
 };

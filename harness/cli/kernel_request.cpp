@@ -50,6 +50,23 @@ void KernelRequest::declare(OptionSet& options) {
     options.option("--sample", sample_, "The first so many kernels of that sample, those that cover most");
 }
 
+std::vector<std::string> KernelRequest::arguments() const {
+    std::vector<std::string> words;
+    const auto add = [&](const char* option, const std::string& value) {
+        if (!value.empty()) words.insert(words.end(), {option, value});
+    };
+    for (const std::string& arch : archs_) add("--arch", arch);
+    for (const std::string& family : families_) add("--family", family);
+    for (const std::string& config : configs_) add("--config", config);
+    add("--where", where_);
+    add("--kernel", glob_);
+    add("--tier", tier_);
+    add("--cases-root", cases_root_);
+    if (covering_) words.emplace_back("--covering");
+    if (sample_) add("--sample", std::to_string(*sample_));
+    return words;
+}
+
 generator::Selection KernelRequest::select(const arch::ArchSet& archs) const {
     if (configs_.empty()) return generator::select(sampled(from_catalogue(archs)));
     for (const auto& [given, option] : {std::pair{!archs_.empty(), "--arch"},

@@ -16,6 +16,9 @@ class KernelRequest {
   public:
     void declare(OptionSet& options);
 
+    /// The options as they were given, for a command line that asks for the same kernels.
+    std::vector<std::string> arguments() const;
+
     /// The kernels of the working list that the options leave, or that of --config. Throws InputError for options that
     /// contradict one another, for a list that becomes empty, and for a configuration that a rule forbids, with the id
     /// of the rule.

@@ -193,7 +193,7 @@ BuildResult build(const Selection& selection, const BuildTools& tools, const Bui
 std::vector<PlannedUnit> write_build(std::span<const Unit> units, const BuildTools& tools,
                                      const fs::path& folder) {
     auto planned = plan_units(units, tools);
-    system::update_file(folder / "build.ninja", ninja_file(planned, tools));
+    system::write_file(folder / "build.ninja", ninja_file(planned, tools));
     fs::create_directories(folder / "obj");
     return planned;
 }

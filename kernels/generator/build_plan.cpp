@@ -30,6 +30,31 @@ std::string without_dollars(std::string_view text) {
     return escaped;
 }
 
+/// A path in a list of a Ninja file.
+std::string ninja_path(std::string_view path) {
+    std::string escaped;
+    for (const char c : path) {
+        if (c == '$' || c == ' ' || c == ':') escaped.push_back('$');
+        escaped.push_back(c);
+    }
+    return escaped;
+}
+
+/// The edge by which Ninja brings its own file up to date before it looks at anything else.
+std::string own_edge(const BuildTools& tools) {
+    std::string text = fmt::format("\nrule generate\n"
+                                   "  command = {}\n"
+                                   "  description = generate sources and build.ninja\n"
+                                   "  generator = 1\n"
+                                   "build build.ninja: generate |",
+                                   without_dollars(tools.regenerate));
+    std::error_code unknown;
+    text += " $\n  " + ninja_path(std::filesystem::read_symlink("/proc/self/exe", unknown).string());
+    for (const std::string& header : headers_of(tools.root))
+        text += " $\n  " + ninja_path((tools.root / header).string());
+    return text + "\n";
+}
+
 /// Compiler, flags and include path, ready for a shell.
 std::string compile_prefix(const Compiler& compiler, std::string_view arch, const BuildTools& tools) {
     const auto flags = compile_flags(compiler, arch);
@@ -49,7 +74,7 @@ const Compiler& BuildTools::compiler_of(const Unit& unit) const {
 
 BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> kernels,
                       const CompilerPlaces& places, const std::filesystem::path& root, std::string launcher) {
-    BuildTools tools{{}, root, headers_digest(root), std::move(launcher)};
+    BuildTools tools{{}, root, headers_digest(root), std::move(launcher), {}};
     for (const NamedKernel& kernel : kernels) {
         const std::string arch = kernel.config.arch.str();
         if (!tools.compilers.contains(arch))
@@ -87,6 +112,7 @@ std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& too
                             "  command = {} $in -o $out 2> $out.log || {{ cat $out.log >&2; false; }}\n"
                             "  description = $out\n",
                             arch, without_dollars(compile_prefix(compiler, arch, tools)));
+    if (!tools.regenerate.empty()) text += own_edge(tools);
     text += "\n";
     for (const PlannedUnit& unit : units)
         text += fmt::format("build {}: {} {}\n", unit.object, unit.unit.kernels.front().config.arch.view(),

@@ -18,6 +18,8 @@ struct BuildTools {
     std::filesystem::path root;                ///< of the kernels' headers
     std::string headers;                       ///< their digest
     std::string launcher;                      ///< put before the compiler, ccache for example; empty: none
+    /// Writes the sources and build.ninja anew, for Ninja to run when a header or this program changed; empty: nobody does.
+    std::string regenerate{};
 
     const Compiler& compiler_of(const Unit& unit) const;
 };
@@ -36,7 +38,8 @@ BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> k
 
 std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTools& tools);
 
-/// build.ninja: a rule for every architecture, an edge for every unit. A function of its arguments alone.
+/// build.ninja: a rule for every architecture, an edge for every unit, and one for the file itself. A function of its
+/// arguments and of the names of the headers.
 std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& tools);
 
 /// A second Ninja file: build.ninja, and a target `wanted` for some of its units.
