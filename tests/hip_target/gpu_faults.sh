@@ -26,7 +26,7 @@ cd "$project"
 
 # The kernel that is planned for a case.
 planned_kernel() {
-    "$fmha" verify "$1" --target emulated --arch "$arch" --jobs 0 --json "$out/planned.json" >/dev/null
+    "$fmha" verify "$1" --target host --arch "$arch" --jobs 0 --json "$out/planned.json" >/dev/null
     grep -o '"kernel": *"[^"]*"' "$out/planned.json" | head -n 1 | sed 's/.*: *"\(.*\)"/\1/'
 }
 
