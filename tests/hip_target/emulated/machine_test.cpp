@@ -113,6 +113,21 @@ TEST(LdsWords, AreWrittenAndReadInOrder) {
     EXPECT_THROW(machine.lds_read<4>(0, 8, back), EmulationError);
 }
 
+TEST(ThreadOrder, MayBeTurnedRound) {
+    const auto last = [](bool last_thread_first) {
+        int seen = -1;
+        EmulatedMachine({.unit = MatrixUnit::nvidia,
+                         .threads = 64,
+                         .wave_size = 32,
+                         .lds_bytes = 16,
+                         .last_thread_first = last_thread_first})
+            .each([&](int thread) { seen = thread; });
+        return seen;
+    };
+    EXPECT_EQ(last(false), 63);
+    EXPECT_EQ(last(true), 0);
+}
+
 TEST(MachineShape, IsWholeWaves) {
     EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 48, 32, 16}), EmulationError);
     EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 0, 32, 16}), EmulationError);

@@ -5,6 +5,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 
+#include <atomic>
 #include <fmt/format.h>
 
 namespace fmha::hip_target {
@@ -19,11 +20,12 @@ class EmulatedKernel final : public KernelInstance {
         const auto* args = std::get_if<FwdArgs>(&invocation);
         if (args == nullptr)
             throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name()));
-        emulate_fwd(config_, *args);
+        emulate_fwd(config_, *args, {.last_thread_first = launches_++ % 2 == 1});
     }
 
   private:
     KernelConfig config_;
+    mutable std::atomic<unsigned> launches_{0};
 };
 
 } // namespace
@@ -37,7 +39,11 @@ void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const Emulatio
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
     emulate_blocks(
-        config, args, options, [](const MachineShape& shape) { return EmulatedMachine(shape); },
+        config, args, options,
+        [&](MachineShape shape) {
+            shape.last_thread_first = options.last_thread_first;
+            return EmulatedMachine(shape);
+        },
         [](EmulatedMachine& machine, const RunTime& setup) {
             return BlockContext<EmulatedMachine, RunTime>(machine, setup);
         });

@@ -17,7 +17,8 @@ namespace fmha::hip_target {
 inline constexpr double emulation_work_limit = 1e8;
 
 struct EmulationOptions {
-    int threads = 0; ///< 0 = as many as the machine has; the result does not depend on it
+    int threads = 0;                ///< 0 = as many as the machine has; the result does not depend on it
+    bool last_thread_first = false; ///< the other order of a block's threads
 };
 
 /// Runs the kernel `config` on `args` (host pointers) and returns when it is done. Throws UnsupportedInvocation when the
@@ -25,7 +26,8 @@ struct EmulationOptions {
 /// a DeviceError, when a block does what a device would let pass in silence.
 void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options = {});
 
-/// `config` as an instance that plans can execute. Throws UnsupportedInvocation when cannot_execute says so.
+/// `config` as an instance that plans can execute. Its launches take turns in the order of a block's threads, so that a
+/// kernel whose threads race in global memory differs from itself. Throws UnsupportedInvocation when cannot_execute says so.
 std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config);
 
 } // namespace fmha::hip_target

@@ -16,7 +16,7 @@ namespace fmha::hip_target {
 
 /// The machine that a plan asks for.
 inline MachineShape machine_shape(const BlockPlan& plan) {
-    return {plan.unit, plan.threads, plan.wave_size, plan.lds_bytes};
+    return {plan.unit, plan.threads, plan.wave_size, plan.lds_bytes, false};
 }
 
 /// `error` with the block in which it happened.

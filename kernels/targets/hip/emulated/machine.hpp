@@ -16,6 +16,9 @@ struct MachineShape {
     MatrixUnit unit = MatrixUnit::none;
     int threads = 0, wave_size = 0;
     int lds_bytes = 0;
+    /// Between two collective operations threads run in the order of their numbers, or from the last to the first. Nothing
+    /// may depend on it: what does, races in global memory.
+    bool last_thread_first = false;
 };
 
 /// A whole block of threads on the host, which advance together from one collective operation to the next. The
@@ -39,7 +42,10 @@ class EmulatedMachine {
 
     template <class F>
     void each(F&& f) const {
-        for (int thread = 0; thread < shape_.threads; ++thread) f(thread);
+        if (shape_.last_thread_first)
+            for (int thread = shape_.threads - 1; thread >= 0; --thread) f(thread);
+        else
+            for (int thread = 0; thread < shape_.threads; ++thread) f(thread);
     }
 
     void mma(MatrixInstruction instruction, EmulatedRegisters<float>& c, int c0,
