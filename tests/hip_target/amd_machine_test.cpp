@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fmha::hip_target {
 namespace {
@@ -57,23 +59,28 @@ std::string read(const fs::path& path) {
     return text.str();
 }
 
-/// The assembly of tests/hip_target/amd_probe.hip, with a probe for each of `instructions`.
+std::string probes_of(const std::vector<MatrixInstruction>& instructions) {
+    std::string lines;
+    for (const MatrixInstruction name : instructions) lines += fmt::format("PROBE({})\n", to_string(name));
+    return lines;
+}
+
+/// The assembly of a source in tests/hip_target, which may include `probes` as probes.h.
 class Assembly {
   public:
-    Assembly(const std::string& arch, const std::vector<MatrixInstruction>& instructions) {
+    Assembly(const std::string& arch, const std::string& source, const std::string& probes,
+             const std::string& flags = "") {
         const fs::path folder =
             fs::temp_directory_path() /
             fmt::format("fmha_amd_probe_{}_{}", arch, reinterpret_cast<std::uintptr_t>(this));
         fs::create_directories(folder);
-        std::ofstream probes(folder / "probes.h");
-        for (const MatrixInstruction name : instructions) probes << "PROBE(" << to_string(name) << ")\n";
-        probes.close();
+        std::ofstream(folder / "probes.h") << probes;
         const std::string command = fmt::format(
-            "'{}' -x hip -std=c++20 -O3 -Wall -Wextra -Werror -nogpuinc -nogpulib --offload-arch={} "
-            "--cuda-device-only --no-gpu-bundle-output -I'{}' -I'{}' -S '{}/tests/hip_target/amd_probe.hip' "
+            "'{}' -x hip -std=c++20 -O3 -Wall -Wextra -Werror -nogpuinc -nogpulib --offload-arch={} {} "
+            "--cuda-device-only --no-gpu-bundle-output -I'{}' -I'{}' -S '{}/tests/hip_target/{}' "
             "-o '{}/probe.s' 2>'{}/errors'",
-            FMHA_AMD_CLANG, arch, FMHA_SOURCE_DIR, folder.string(), FMHA_SOURCE_DIR, folder.string(),
-            folder.string());
+            FMHA_AMD_CLANG, arch, flags, FMHA_SOURCE_DIR, folder.string(), FMHA_SOURCE_DIR, source,
+            folder.string(), folder.string());
         const int status = std::system(command.c_str());
         m_errors = read(folder / "errors");
         m_text = read(folder / "probe.s");
@@ -116,7 +123,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
         if (const auto name = static_cast<MatrixInstruction>(i); has_instruction(unit, name))
             instructions.push_back(name);
     ASSERT_FALSE(instructions.empty());
-    const Assembly assembly(arch, instructions);
+    const Assembly assembly(arch, "amd_probe.hip", probes_of(instructions));
 
     for (const MatrixInstruction name : instructions) {
         const std::string kernel = assembly.kernel(fmt::format("probe_{}", to_string(name)));
@@ -171,7 +178,7 @@ class ForeignInstruction : public AmdMachine {};
 
 // What makes the check above able to fail: an instruction that the architecture lacks becomes a trap.
 TEST_P(ForeignInstruction, TrapsInsteadOfMultiplying) {
-    const Assembly assembly(GetParam(), {mfma_16x16x32_f16});
+    const Assembly assembly(GetParam(), "amd_probe.hip", probes_of({mfma_16x16x32_f16}));
     const std::string kernel = assembly.kernel("probe_mfma_16x16x32_f16");
     EXPECT_THAT(kernel, HasSubstr("s_trap"));
     EXPECT_EQ(count(kernel, "v_(mfma|wmma)_"), 0);
@@ -179,6 +186,56 @@ TEST_P(ForeignInstruction, TrapsInsteadOfMultiplying) {
 
 INSTANTIATE_TEST_SUITE_P(Architectures, ForeignInstruction, testing::Values("gfx942"),
                          [](const auto& arch) { return std::string(arch.param); });
+
+/// Loads of 16 bytes with a matrix instruction behind them before any wait for loads.
+int loads_under_way(const std::string& code) {
+    int number = 0;
+    std::istringstream lines(code);
+    int waiting = 0;
+    for (std::string line; std::getline(lines, line);) {
+        if (count(line, "buffer_load_(dwordx4|b128)") != 0) ++waiting;
+        if (count(line, "vmcnt|loadcnt") != 0) waiting = 0;
+        if (count(line, "\tv_(mfma|wmma)_") == 0) continue;
+        number += waiting;
+        waiting = 0;
+    }
+    return number;
+}
+
+struct KernelOn {
+    const char* arch;
+    int side;
+    int products; ///< matrix instructions: 2 products of 64 keys, 64 channels and a wave's `side` rows, 16 deep
+};
+
+class AmdKernel : public testing::TestWithParam<KernelOn> {
+  protected:
+    void SetUp() override {
+        if (std::string_view(FMHA_AMD_CLANG).ends_with("NOTFOUND"))
+            GTEST_SKIP() << "no clang++ that compiles for AMD's architectures was found (clang-22, lld-22)";
+    }
+};
+
+TEST_P(AmdKernel, KeepsItsTilesInRegistersAndItsAddressesUniform) {
+    const auto [arch, side, products] = GetParam();
+    const Assembly assembly(arch, "amd_kernel.hip", "",
+                            fmt::format("'-DFMHA_TEST_ARCH=\"{}\"' -DFMHA_TEST_SIDE={}", arch, side));
+    const std::string kernel = assembly.kernel("forward");
+    EXPECT_EQ(count(kernel, "\tv_(mfma|wmma)_"), products);
+    EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
+    EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);
+    EXPECT_EQ(count(kernel, "s_swappc"), 0) << "calls";
+
+    const std::string loop = kernel.substr(std::min(kernel.find("v_mfma"), kernel.find("v_wmma")));
+    EXPECT_EQ(count(loop, "v_readfirstlane"), 0) << "a descriptor that is not uniform is read lane by lane";
+    EXPECT_EQ(count(loop, "\tds_(read|load)_(b32|u8|u16)"), 0);
+    EXPECT_GT(count(loop, "\tds_(read|load)_b128"), 0);
+    EXPECT_GT(loads_under_way(loop), 0) << "steps are read ahead of the products";
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, AmdKernel,
+                         testing::Values(KernelOn{"gfx942", 32, 32}, KernelOn{"gfx1100", 16, 32}),
+                         [](const auto& on) { return std::string(on.param.arch); });
 
 } // namespace
 } // namespace fmha::hip_target

@@ -38,8 +38,14 @@ struct Part {
     std::int32_t lines = 0, elements = 0; ///< how many are copied
     Phase phase = Phase::whole;
 
+    /// What cannot be read in whole units is not read ahead at all, and without a branch.
     FMHA_DEVICE TileView window(const LineView& from) const {
-        return from.window(line0, element0, tile_lines);
+        TileView tile = from.window(line0, element0, tile_lines);
+        if (phase == Phase::read) {
+            if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
+            tile.granule = 16;
+        }
+        return tile;
     }
 };
 
@@ -289,7 +295,6 @@ class Staging : public kernels::Decisions {
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
             if (tile.granule < 16) {
-                if (phase == Phase::read) return;
                 FMHA_NO_UNROLL
                 for (int index = here; index < total; index += threads)
                     write(thread, index, read(thread, index));
