@@ -35,7 +35,8 @@ class GenerateCommand final : public Command {
         generator::claim_folder(build.folder);
         generator::write_sources(units, build.folder);
         try {
-            generator::write_build(units, compile_.tools(archs, selection, request_.arguments()), build.folder);
+            generator::write_build(units, compile_.tools(archs, selection, request_.arguments()),
+                                   build.folder);
         } catch (const InputError& error) {
             // Sources can be read without a compiler.
             fmt::print(streams.err, "fmha generate: no build.ninja: {}\n", error.what());
