@@ -136,7 +136,8 @@ class Products : public Staging<Machine, Setup> {
                     machine_.each([&](int thread) {
                         FMHA_UNROLL
                         for (int r = 0; r < p.acc_registers; ++r)
-                            acc.x.at(thread, to + r) += factor * part.at(thread, r);
+                            acc.x.at(thread, to + r) =
+                                machine_.settled(acc.x.at(thread, to + r) + factor * part.at(thread, r));
                     });
                 }
             }

@@ -82,6 +82,13 @@ class Machine {
 #endif
     }
 
+    /// In a vector register: an accumulator that is not a matrix instruction's own would be moved to and fro, and spilled,
+    /// if the compiler gave it the other half of the file.
+    __attribute__((device, always_inline)) static float settled(float value) {
+        asm volatile("" : "+v"(value));
+        return value;
+    }
+
     /// Opaque, so that a loop which needs this seldom keeps no register of what follows from it.
     __attribute__((device, always_inline)) static int local(int value) {
         asm volatile("" : "+v"(value));

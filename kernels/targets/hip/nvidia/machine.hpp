@@ -123,6 +123,7 @@ class Machine {
                                (selector >> 12U & 0x7000U));
     }
     FMHA_DEVICE static int local(int value) { return value; }
+    FMHA_DEVICE static float settled(float value) { return value; }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
 
     template <int count>
