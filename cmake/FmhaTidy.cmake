@@ -4,7 +4,7 @@ find_program(FMHA_CLANG_TIDY NAMES clang-tidy-14 clang-tidy)
 if(FMHA_RUN_CLANG_TIDY AND FMHA_CLANG_TIDY)
   add_custom_target(tidy
     COMMAND ${FMHA_RUN_CLANG_TIDY} -quiet -clang-tidy-binary ${FMHA_CLANG_TIDY} -p ${PROJECT_BINARY_DIR}
-      "^${PROJECT_SOURCE_DIR}/(dispatcher|kernels|reference|harness|parity|reports|system|tests)/"
+      "^${PROJECT_SOURCE_DIR}/(dispatcher|kernels|reference|harness|parity|reports|tests)/"
     USES_TERMINAL VERBATIM)
 else()
   add_custom_target(tidy

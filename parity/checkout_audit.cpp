@@ -1,10 +1,10 @@
 #include "parity/checkout_audit.hpp"
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
 #include "parity/parallel.hpp"
-#include "system/process.hpp"
 
 #include <fmt/format.h>
 

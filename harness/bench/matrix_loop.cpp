@@ -1,12 +1,12 @@
 #include "harness/bench/matrix_loop.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/compiler.hpp"
 #include "kernels/generator/headers.hpp"
 #include "kernels/targets/hip/matrix_loop.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "kernels/generator/audit.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/resources.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 
 #include <fmt/format.h>
 

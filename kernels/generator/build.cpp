@@ -1,11 +1,11 @@
 #include "kernels/generator/build.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/cache.hpp"
 #include "kernels/generator/headers.hpp"
 #include "kernels/generator/ninja.hpp"
 #include "kernels/generator/write.hpp"
-#include "system/files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "kernels/generator/build_plan.hpp"
 
+#include "dispatcher/system/sha256.hpp"
 #include "kernels/generator/headers.hpp"
 #include "kernels/generator/write.hpp"
-#include "system/sha256.hpp"
 
 #include <fmt/format.h>
 

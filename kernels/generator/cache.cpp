@@ -1,9 +1,9 @@
 #include "kernels/generator/cache.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/strict_json.hpp"
-#include "system/files.hpp"
-#include "system/sha256.hpp"
 
 #include <fmt/format.h>
 

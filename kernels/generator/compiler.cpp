@@ -1,7 +1,7 @@
 #include "kernels/generator/compiler.hpp"
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/process.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

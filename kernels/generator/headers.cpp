@@ -1,8 +1,8 @@
 #include "kernels/generator/headers.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/files.hpp"
-#include "system/sha256.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "kernels/generator/manifest.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/strict_json.hpp"
-#include "system/files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "kernels/generator/ninja.hpp"
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/process.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "kernels/generator/write.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "kernels/loader/kernel_library.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "kernels/loader/hip_kernel.hpp"
-#include "system/files.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

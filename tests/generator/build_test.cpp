@@ -1,8 +1,8 @@
 // Builds: what is compiled, what is not compiled again, and what a failure or an interruption leaves behind.
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/build.hpp"
-#include "system/files.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 

@@ -1,9 +1,9 @@
 // `fmha generate` and `fmha build` as a user meets them.
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "harness/cli/command.hpp"
 #include "kernels/generator/manifest.hpp"
-#include "system/files.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 

@@ -1,8 +1,8 @@
 // Compilers are found, asked and described; what a kernel is built from decides its key, where it lies does not.
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/headers.hpp"
-#include "system/files.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 

@@ -1,7 +1,7 @@
 #include "tests/generator/fake_compiler.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "kernels/generator/headers.hpp"
-#include "system/files.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "dispatcher/system/process.hpp"
 #include "kernels/generator/build.hpp"
-#include "system/process.hpp"
 
 #include <filesystem>
 #include <string>

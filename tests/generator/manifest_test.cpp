@@ -1,8 +1,8 @@
 // The manifest says exactly what was built, and a damaged one is refused with its place.
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/manifest.hpp"
-#include "system/files.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

@@ -1,11 +1,11 @@
 // A source says what its configurations are, and nothing else decides its bytes.
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/manifest.hpp"
 #include "kernels/generator/source.hpp"
 #include "kernels/generator/write.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 #include "tests/generator/catalogue.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // Folders of built kernels: what is found, what is missing and why, and what is loaded when.
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 #include "tests/loader/fake_runtime.hpp"
 
 #include <gmock/gmock.h>

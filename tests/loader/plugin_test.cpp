@@ -1,8 +1,8 @@
 // Finding and opening plugins. The real ones are opened too, on this machine without a device.
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/plugin.hpp"
-#include "system/process.hpp"
 #include "tests/loader/fake_runtime.hpp"
 
 #include <gmock/gmock.h>

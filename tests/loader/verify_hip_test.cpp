@@ -1,13 +1,13 @@
 // `fmha verify --target hip` from the command line to the kernels and back, on a plugin whose device is the processor.
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "kernels/generator/manifest.hpp"
 #include "kernels/loader/plugin.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 #include "tests/loader/fake_runtime.hpp"
 
 #include <fmt/format.h>

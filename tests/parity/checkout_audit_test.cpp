@@ -1,8 +1,8 @@
 #include "parity/checkout_audit.hpp"
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "parity/facts.hpp"
-#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
+#include "dispatcher/system/process.hpp"
 #include "harness/cli/command.hpp"
-#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

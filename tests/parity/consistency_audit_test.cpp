@@ -1,6 +1,6 @@
+#include "dispatcher/system/process.hpp"
 #include "parity/between_audit.hpp"
 #include "parity/consistency_audit.hpp"
-#include "system/process.hpp"
 
 #include "dispatcher/types/error.hpp"
 

@@ -1,7 +1,7 @@
 #include "parity/golden_audit.hpp"
 
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

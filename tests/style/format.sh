@@ -18,7 +18,7 @@ fi
 
 cd "$root"
 rooms=()
-for room in dispatcher kernels reference harness parity reports system tests; do
+for room in dispatcher kernels reference harness parity reports tests; do
   [[ -d $room ]] && rooms+=("$room")
 done
 sources=()

@@ -1,7 +1,7 @@
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
-#include "system/sha256.hpp"
 
 #include <gmock/gmock.h>
 

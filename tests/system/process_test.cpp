@@ -1,5 +1,5 @@
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "system/process.hpp"
 
 #include <gmock/gmock.h>
 

@@ -2,14 +2,14 @@
 // functions compiled for the device, and what kernels store with. Code objects come from FMHA_CODES_DIR when it holds one
 // for the device, so that they can be built where a compiler is and run where a GPU is.
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/compiler.hpp"
 #include "kernels/loader/code_object.hpp"
 #include "kernels/loader/device.hpp"
 #include "kernels/loader/plugin.hpp"
-#include "system/files.hpp"
-#include "system/process.hpp"
 #include "tests/hip_target/codes/conversions.hpp"
 #include "tests/hip_target/codes/probe_args.hpp"
 

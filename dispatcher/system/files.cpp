@@ -1,4 +1,4 @@
-#include "system/files.hpp"
+#include "dispatcher/system/files.hpp"
 
 #include "dispatcher/types/error.hpp"
 

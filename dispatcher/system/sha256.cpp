@@ -1,4 +1,4 @@
-#include "system/sha256.hpp"
+#include "dispatcher/system/sha256.hpp"
 
 #include "dispatcher/types/error.hpp"
 

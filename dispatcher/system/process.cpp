@@ -1,4 +1,4 @@
-#include "system/process.hpp"
+#include "dispatcher/system/process.hpp"
 
 #include "dispatcher/types/error.hpp"
 
