@@ -399,8 +399,10 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     // ldmatrix delivers four words at a time.
     plan.right_words = narrow(plan.load_matrix ? 4 : words_first > words_second ? words_first : words_second);
     const int query_words = plan.row_tiles * (tile.k0max / plan.first.depth) * plan.first.left_words;
+    // Block scales add a part of the product and much scalar state to a full file.
+    const bool crowded = cfg.signature.qscale == QScale::blockscale && plan.output_registers >= 128;
     const bool in_registers =
-        unit != MatrixUnit::nvidia && query_words <= planning::query_register_limit(unit);
+        unit != MatrixUnit::nvidia && !crowded && query_words <= planning::query_register_limit(unit);
     plan.query_place = in_registers ? QueryPlace::registers : QueryPlace::lds;
     plan.query_words = narrow(in_registers ? query_words : 1);
     bool fits = planning::plan_lds(plan, cfg);
