@@ -4,6 +4,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/gates/fwd_outputs.hpp"
 #include "harness/run/fwd_runner.hpp"
+#include "kernels/catalog/glob.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -90,7 +91,8 @@ std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, T
     blank.work = work_of(tensors.args());
     std::vector<BenchRow> rows;
     for (const Candidate& candidate : candidates) {
-        if (!options.kernel_filter.empty() && !glob_matches(options.kernel_filter, candidate.name)) continue;
+        if (!options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name))
+            continue;
         BenchRow row = blank;
         row.kernel = candidate.name;
         if (candidate.instance == nullptr) {

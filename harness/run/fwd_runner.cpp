@@ -6,6 +6,7 @@
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_gates.hpp"
 #include "harness/run/shell_word.hpp"
+#include "kernels/catalog/glob.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -243,7 +244,8 @@ void conclude(CaseResult& result, const std::string& mistrust) {
 void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
                    FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
     result.numerics = describe(candidate.numerics);
-    if (!c.expect_kernel.empty() && !options.all_kernels && !glob_matches(c.expect_kernel, result.kernel)) {
+    if (!c.expect_kernel.empty() && !options.all_kernels &&
+        !catalog::glob_match(c.expect_kernel, result.kernel)) {
         result.outcome = Outcome::failed;
         result.message = fmt::format("planned {}, expected {}", result.kernel, c.expect_kernel);
         return;
@@ -288,15 +290,6 @@ CaseResult not_built_result(const CaseResult& blank, const FwdCase& c, const Can
 }
 
 } // namespace
-
-bool glob_matches(std::string_view pattern, std::string_view text) {
-    if (pattern.empty()) return text.empty();
-    if (pattern.front() == '*')
-        return glob_matches(pattern.substr(1), text) ||
-               (!text.empty() && glob_matches(pattern, text.substr(1)));
-    return !text.empty() && (pattern.front() == '?' || pattern.front() == text.front()) &&
-           glob_matches(pattern.substr(1), text.substr(1));
-}
 
 CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics) {
     const FwdArgs args = tensors.args();
@@ -389,7 +382,7 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     }
 
     std::erase_if(candidates, [&](const Candidate& candidate) {
-        return !options.kernel_filter.empty() && !glob_matches(options.kernel_filter, candidate.name);
+        return !options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name);
     });
     std::vector<CaseResult> results;
     for (const Candidate& candidate : candidates)

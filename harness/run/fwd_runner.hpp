@@ -45,7 +45,4 @@ CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options);
 /// Shell command that repeats one result.
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);
 
-/// Whether `text` matches a pattern of `*` and `?`.
-bool glob_matches(std::string_view pattern, std::string_view text);
-
 } // namespace fmha::harness

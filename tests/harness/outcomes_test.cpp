@@ -4,6 +4,7 @@
 #include "harness/results/ledger.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "kernels/catalog/glob.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
@@ -272,10 +273,10 @@ TEST(ResultJson, RefusesWhatItDidNotWrite) {
 }
 
 TEST(Glob, Matches) {
-    EXPECT_TRUE(glob_matches("*", ""));
-    EXPECT_TRUE(glob_matches("a*c?", "abbcd"));
-    EXPECT_FALSE(glob_matches("a*c?", "abbc"));
-    EXPECT_FALSE(glob_matches("", "a"));
+    EXPECT_TRUE(catalog::glob_match("*", ""));
+    EXPECT_TRUE(catalog::glob_match("a*c?", "abbcd"));
+    EXPECT_FALSE(catalog::glob_match("a*c?", "abbc"));
+    EXPECT_FALSE(catalog::glob_match("", "a"));
 }
 
 } // namespace

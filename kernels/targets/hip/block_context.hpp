@@ -53,7 +53,7 @@ class BlockContext : public Products<Machine, Setup> {
     }
     template <class Tile>
     FMHA_DEVICE void fill(Tile& tile, float value) {
-        each_register(tile, [&](float, int, int) { return value; });
+        map(tile, [&](float, int, int) { return value; });
     }
 
     template <class Tile, class F>
@@ -81,7 +81,7 @@ class BlockContext : public Products<Machine, Setup> {
     template <class Tile>
     FMHA_DEVICE void soft_cap(Tile& scores, float inner, float outer) {
         constexpr float two_log2_e = 2.88539008177792681F;
-        each_register(scores, [&](float x, int, int) {
+        map(scores, [&](float x, int, int) {
             return outer * (1.0F - 2.0F / (1.0F + machine_.exp2(x * inner * two_log2_e)));
         });
     }
@@ -344,10 +344,6 @@ class BlockContext : public Products<Machine, Setup> {
                       row * p.rows + p.row_of_register[r], col * p.cols + p.col_of_register[r]);
             }
         }
-    }
-    template <class Tile, class F>
-    FMHA_DEVICE void each_register(Tile& tile, F f) {
-        map(tile, f);
     }
     template <class Tile, class F>
     FMHA_DEVICE void each_random(Tile& scores, F f) {

@@ -123,7 +123,7 @@ class Staging : public kernels::Decisions {
                           std::int64_t channel0) {
         const Tile& tile = cfg().algorithm.tile;
         if (plan().async) {
-            value = {value_stage(stage_), static_cast<std::int32_t>(key0 % tile.n0)};
+            value = {value_stage(stage_), key_in_tile(key0)};
             return;
         }
         value = {value_stage(next_buffer()), 0};
@@ -184,8 +184,7 @@ class Staging : public kernels::Decisions {
                                  std::int64_t channel0, int keys, Phase phase = Phase::whole) {
         const ElementType type = plan().type_v;
         const Tile& tile = cfg().algorithm.tile;
-        const auto step =
-            static_cast<std::int32_t>(static_cast<std::uint64_t>(key0) % static_cast<std::uint64_t>(tile.n0));
+        const std::int32_t step = key_in_tile(key0);
         if (cfg().signature.v_layout == VLayout::column) {
             const LineView from = LineView::of(matrix, type, true);
             const Part part{channel0, key0 - step, tile.n1, 0, step, tile.n1, keys, phase};
