@@ -5,11 +5,9 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/input_text.hpp"
-#include "harness/results/result_json.hpp"
+#include "harness/cli/run_identity.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/fwd_runner.hpp"
-#include "harness/run/interrupt.hpp"
-#include "harness/run/worker_pool.hpp"
+#include "harness/run/run_cases.hpp"
 #include "reports/report.hpp"
 
 #include <chrono>
@@ -25,7 +23,6 @@
 namespace fmha::cli {
 namespace {
 
-using harness::CaseResult;
 using harness::FwdCase;
 
 std::string machine_description() {
@@ -46,7 +43,8 @@ std::string now_utc() {
 /// "[ 12/400] fwd/tails[…]" on one line of a terminal.
 class Progress {
   public:
-    Progress(std::ostream& stream, bool on, std::size_t total) : stream_(stream), on_(on), total_(total) {
+    Progress(std::ostream& stream, bool on, std::size_t total, std::size_t done)
+        : stream_(stream), on_(on), total_(total), done_(done) {
         winsize window{};
         // A longer line would wrap, and only its last part would be overwritten.
         if (on && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
@@ -66,7 +64,7 @@ class Progress {
   private:
     std::ostream& stream_;
     bool on_;
-    std::size_t total_, done_ = 0, widest_ = 79;
+    std::size_t total_, done_, widest_ = 79;
 };
 
 class VerifyCommand final : public Command {
@@ -118,6 +116,10 @@ class VerifyCommand final : public Command {
         options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
         options.option("--memory-limit", memory_gib_,
                        "GiB of tensors above which a case is not run; 0: no limit");
+        options.option(
+            "--journal", journal_,
+            "Append every outcome to this file as soon as it is known; given again after the run was "
+            "stopped or killed, the same command continues with the cases that are not in it");
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");
@@ -136,21 +138,34 @@ class VerifyCommand final : public Command {
         const std::vector<FwdCase> cases = chosen_cases();
         if (list_) return print_names(cases, streams);
         // Found out now rather than after an hour of work.
-        for (const std::string& file : {json_, junit_, html_})
+        for (const std::string& file : {json_, junit_, html_}) {
             if (!file.empty()) reports::check_writable(file);
+            if (!file.empty() && file == journal_)
+                throw InputError(fmt::format("--journal {}: a report is to be written to this file", file));
+        }
         reports::Report report;
         if (!section_.empty()) report.sections.push_back(input_text(section_));
         const auto target = harness::make_target(target_, target_options());
         const auto source = kernel_factory_(target, where_);
-        const int jobs = jobs_ ? static_cast<int>(*jobs_) : target->default_jobs();
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
-        report.info = run_info(streams.invocation, *target, jobs);
-        report.results = results_of(cases, *source, *target, jobs, interrupt, streams);
+        harness::RunOptions options = run_options(*target);
+        std::optional<harness::Journal> journal;
+        if (!journal_.empty()) journal.emplace(journal_, run_identity(cases, *target, options));
+        report.info = run_info(streams.invocation, *target, options.jobs);
+        report.info.resumed = journal ? static_cast<std::int64_t>(journal->finished().size()) : 0;
+        Progress progress(streams.err, streams.progress, cases.size(),
+                          static_cast<std::size_t>(report.info.resumed));
+        options.on_case = [&](const std::string& name) { progress.step(name); };
+        report.results =
+            harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
+        progress.clear();
         report.ledger = harness::Ledger(not_run_budget_);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         publish(report, streams);
+        // What the run found is out by now.
+        if (journal && !journal->failure().empty()) throw InputError(journal->failure());
         return report.ledger.green() ? all_well : check_failed;
     }
 
@@ -232,56 +247,24 @@ class VerifyCommand final : public Command {
         return info;
     }
 
-    std::vector<CaseResult> results_of(const std::vector<FwdCase>& cases, const harness::KernelSource& source,
-                                       const harness::Target& target, int jobs,
-                                       const harness::InterruptWatch& interrupt,
-                                       const Streams& streams) const {
-        harness::FwdRunOptions options;
-        options.arch = target.arch();
-        options.target_flags = target.flags();
+    harness::RunOptions run_options(const harness::Target& target) const {
+        harness::RunOptions options;
+        options.jobs = jobs_ ? static_cast<int>(*jobs_) : target.default_jobs();
+        options.timeout = std::chrono::seconds(timeout_);
+        harness::FwdRunOptions& run = options.of_case;
+        run.arch = target.arch();
+        run.target_flags = target.flags();
         // What the worker processes leave free of the processor helps each of them with the reference.
         const auto threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-        options.reference_threads = std::max(1, threads / std::max(1, jobs));
-        options.all_kernels = kernels_ == "all";
-        options.kernel_filter = kernel_filter_;
-        options.where = where_;
-        options.cases_root = root_;
-        options.repeats = static_cast<int>(repeats_);
-        options.memory_limit = memory_gib_ << 30;
-        options.work_limit = target.work_limit();
-        Progress progress(streams.err, streams.progress, cases.size());
-        std::vector<std::vector<CaseResult>> by_case(cases.size());
-        if (jobs == 0) {
-            for (std::size_t i = 0; i < cases.size() && !interrupt.requested(); ++i) {
-                progress.step(cases[i].id);
-                by_case[i] = harness::run_fwd_case(cases[i], source, options);
-            }
-        } else {
-            const harness::PoolOptions pool{jobs, std::chrono::seconds(timeout_),
-                                            [&] { return interrupt.requested(); },
-                                            [&] { return target.spent(); }};
-            harness::run_isolated(
-                cases.size(), pool,
-                [&](std::size_t i) {
-                    return harness::pack(harness::run_fwd_case(cases[i], source, options));
-                },
-                [&](std::size_t i, const harness::TaskEnd& end) {
-                    progress.step(cases[i].id);
-                    by_case[i] = end.kind == harness::TaskEnd::Kind::done
-                                     ? harness::unpack(end.answer)
-                                     : std::vector{harness::lost_result(cases[i], options, end)};
-                    return true;
-                });
-        }
-        progress.clear();
-        std::vector<CaseResult> results;
-        for (std::size_t i = 0; i < cases.size(); ++i) {
-            // A case always has a result, unless --kernel leaves it without a kernel.
-            if (interrupt.requested() && by_case[i].empty())
-                by_case[i] = {harness::unfinished_result(cases[i], options)};
-            std::move(by_case[i].begin(), by_case[i].end(), std::back_inserter(results));
-        }
-        return results;
+        run.reference_threads = std::max(1, threads / std::max(1, options.jobs));
+        run.all_kernels = kernels_ == "all";
+        run.kernel_filter = kernel_filter_;
+        run.where = where_;
+        run.cases_root = root_;
+        run.repeats = static_cast<int>(repeats_);
+        run.memory_limit = memory_gib_ << 30;
+        run.work_limit = target.work_limit();
+        return options;
     }
 
     void publish(const reports::Report& report, const Streams& streams) const {
@@ -325,14 +308,21 @@ class VerifyCommand final : public Command {
                 fmt::print(streams.out, "{}\n", reports::failure_text(result));
         fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
                    target_, report.info.arch, kernels_);
+        if (report.info.resumed > 0)
+            fmt::print(streams.out, "continued: {} cases had finished in earlier processes, says {}\n",
+                       report.info.resumed, journal_);
         fmt::print(streams.out, "{}", report.ledger.text());
+        if (report.ledger.interrupted())
+            fmt::print(streams.out, "{}\n",
+                       journal_.empty() ? "a run with --journal FILE can be continued after an interruption"
+                                        : "the same command continues it");
     }
 
     KernelSourceFactory kernel_factory_;
     std::vector<std::string> cases_;
     std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,
                        kernels_dir_, kernels_ = "planned";
-    std::string where_, kernel_filter_, shard_, json_, junit_, html_, section_, format_ = "text";
+    std::string where_, kernel_filter_, shard_, journal_, json_, junit_, html_, section_, format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> device_, jobs_;
     std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8;

@@ -63,6 +63,7 @@ struct RunInfo {
     bool seed_given = false; ///< the seed of the command replaced those of the cases
     double seconds = 0.0;
     std::int64_t jobs = 0;
+    std::int64_t resumed = 0; ///< cases whose results an earlier process had left in the journal
 };
 
 } // namespace fmha::harness

@@ -85,6 +85,7 @@ Json to_json(const RunInfo& info) {
             {"compiler", info.compiler},
             {"seed", info.seed_given ? Json(info.seed) : Json()},
             {"jobs", info.jobs},
+            {"resumed", info.resumed},
             {"seconds", number(info.seconds)}};
 }
 

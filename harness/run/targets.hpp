@@ -29,6 +29,8 @@ class Target {
     virtual std::string description() const { return {}; }
     /// Options, each after a blank, that choose the same target again; "" when it is the default.
     virtual std::string flags() const { return {}; }
+    /// Identifies the code of kernels that come from elsewhere than this program; "" when none do.
+    virtual std::string kernel_build() const { return {}; }
     /// nullopt when this target has a way to execute `config`; otherwise the reason, one sentence.
     virtual std::optional<std::string> cannot_execute(const KernelConfig& config) const = 0;
     /// `config` as a kernel that takes pointers to host memory, with the arithmetic that it declares; the caller names

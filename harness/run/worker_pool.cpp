@@ -126,14 +126,16 @@ class Worker {
     /// The last answer was the process's last.
     bool spent() const { return last_; }
 
-    /// What ended a process that is gone, in words.
-    std::string obituary() {
+    /// What ended a process that is gone.
+    TaskEnd obituary() {
         int status = 0;
         waitpid(child_, &status, 0);
         child_ = 0;
-        if (WIFSIGNALED(status))
-            return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-        return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+        if (!WIFSIGNALED(status))
+            return {TaskEnd::Kind::crashed, fmt::format("ended with exit status {}", WEXITSTATUS(status))};
+        const int signal = WTERMSIG(status);
+        return {TaskEnd::Kind::crashed, fmt::format("killed by signal {} ({})", signal, strsignal(signal)),
+                signal == SIGKILL};
     }
 
   private:
@@ -186,7 +188,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
                     end.answer = std::move(*answer);
                     if (worker->spent()) worker.reset();
                 } else {
-                    end = {TaskEnd::Kind::crashed, worker->obituary()};
+                    end = worker->obituary();
                     worker.reset();
                 }
             } else if (options.task_timeout.count() > 0 && worker->busy() > options.task_timeout) {

@@ -11,6 +11,9 @@ namespace fmha::harness {
 struct TaskEnd {
     enum class Kind { done, crashed, timed_out } kind = Kind::done;
     std::string answer; ///< what the task returned, when done; otherwise a sentence
+    /// Crashed by SIGKILL, which no program brings on itself by a mistake: the system had no memory left, or somebody
+    /// ended the process.
+    bool killed_from_outside = false;
 };
 
 struct PoolOptions {

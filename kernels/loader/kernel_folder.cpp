@@ -1,5 +1,7 @@
 #include "kernels/loader/kernel_folder.hpp"
 
+#include "dispatcher/system/sha256.hpp"
+
 #include <fmt/format.h>
 
 #include <set>
@@ -39,6 +41,14 @@ std::vector<std::string> KernelFolder::archs() const {
     std::set<std::string> names;
     for (const auto& object : manifest_.objects) names.emplace(object.arch.view());
     return {names.begin(), names.end()};
+}
+
+std::string KernelFolder::build() const {
+    std::set<std::string> keys;
+    for (const auto& object : manifest_.objects) keys.insert(object.key);
+    std::string text;
+    for (const std::string& key : keys) text += key + '\n';
+    return system::sha256(text);
 }
 
 } // namespace fmha::loader

@@ -32,6 +32,8 @@ class KernelFolder {
     std::vector<KernelConfig> configs(const ArchName& arch) const;
     /// Architectures of its kernels, sorted.
     std::vector<std::string> archs() const;
+    /// SHA-256 of everything that its code objects follow from: the same for two builds of the same kernels.
+    std::string build() const;
     std::size_t size() const { return index_.size(); }
     const std::filesystem::path& path() const { return path_; }
 

@@ -1,71 +1,30 @@
 // The command line: exit codes 0, 1 and 2 and nothing else, one sentence for every kind of bad input, and reports.
 
-#include "harness/cli/verify_command.hpp"
 #include "harness/npy/npy.hpp"
+#include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <unistd.h>
 
 namespace fmha::cli {
 namespace {
 
+using test::Ran;
+using test::run;
+using test::Scratch;
+using test::verify_on;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
 constexpr const char* one_case = "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0,fill=indexed]@1";
-
-struct Ran {
-    int code = 0;
-    std::string out, err;
-};
-
-Ran run(std::vector<std::unique_ptr<Command>> commands, const std::vector<std::string>& arguments) {
-    std::ostringstream out, err;
-    const int code = run_command_line(arguments, std::move(commands), {out, err, false, {}});
-    return {code, out.str(), err.str()};
-}
-
-Ran run(const std::vector<std::string>& arguments) {
-    return run(all_commands(), arguments);
-}
-
-template <class Source, class... Args>
-Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
-    std::vector<std::unique_ptr<Command>> commands;
-    commands.push_back(make_verify_command(
-        [=](const auto&, const std::string&) { return std::make_unique<Source>(args...); }));
-    std::vector<std::string> all{"verify", "--cases-root", FMHA_CASES_DIR};
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    if (std::find(all.begin(), all.end(), "--html") == all.end())
-        all.insert(all.end(),
-                   {"--html", (fs::temp_directory_path() / fmt::format("fmha_{}.html", getpid())).string()});
-    return run(std::move(commands), all);
-}
-
-class Scratch {
-  public:
-    Scratch() : path_(fs::temp_directory_path() / fmt::format("fmha_command_test_{}", getpid())) {
-        fs::remove_all(path_);
-        fs::create_directories(path_);
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    ~Scratch() { fs::remove_all(path_); }
-    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
-  private:
-    fs::path path_;
-};
 
 TEST(Verify, GreenIsZero) {
     const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case});

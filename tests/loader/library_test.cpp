@@ -87,6 +87,21 @@ TEST(Folder, SaysWhyAKernelIsMissing) {
                           ": run `fmha build --arch gfx950 --kernel brain_lse --out "));
 }
 
+TEST(Folder, IsIdentifiedByWhatItsCodeFollowsFrom) {
+    const Build build, same;
+    const std::string before = build.open()->build();
+    EXPECT_EQ(before, same.open()->build());
+    generator::Manifest manifest = generator::read_manifest(build.path());
+    // What an audit adds, and where a kernel stands, are not its code.
+    manifest.objects[0].kernels[0].resources.emplace().vgprs = 7;
+    std::swap(manifest.objects[0], manifest.objects[1]);
+    generator::write_manifest(manifest, build.path());
+    EXPECT_EQ(before, build.open()->build());
+    manifest.objects[0].key = "k3";
+    generator::write_manifest(manifest, build.path());
+    EXPECT_NE(before, build.open()->build());
+}
+
 TEST(Folder, WithoutAManifest) {
     const system::TemporaryDirectory empty;
     EXPECT_THAT(sentence_of<InputError>([&] { KernelFolder folder(empty.path()); }),

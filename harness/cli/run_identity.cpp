@@ -1,0 +1,49 @@
+#include "harness/cli/run_identity.hpp"
+
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace fmha::cli {
+namespace {
+
+std::string digest_of(const std::vector<harness::FwdCase>& cases) {
+    std::string text;
+    for (const auto& c : cases) {
+        text += fmt::format("{}\n{}\n{}\n{}\n{}\n", c.id, c.about, to_string(c.tier),
+                            fmt::join(c.labels, ","), c.seed);
+        for (const auto& field : harness::case_fields())
+            if (!field.compound()) text += fmt::format("{}={}\n", field.name, field.print(c));
+    }
+    return system::sha256(text);
+}
+
+} // namespace
+
+nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, const harness::Target& target,
+                                    const harness::RunOptions& options) {
+    const auto& run = options.of_case;
+    return {{"cases", cases.size()},
+            {"cases_sha256", digest_of(cases)},
+            {"cases_root", run.cases_root},
+            {"target", std::string(target.name()) + run.target_flags},
+            {"machine", target.description()},
+            {"arch", run.arch},
+            {"kernels", run.all_kernels ? "all" : "planned"},
+            {"kernel", run.kernel_filter},
+            {"where", run.where},
+            {"repeats", run.repeats},
+            {"timeout", options.timeout.count()},
+            {"memory_limit", run.memory_limit},
+            {"work_limit", fmt::format("{}", run.work_limit)},
+            {"version", FMHA_VERSION},
+            {"program_sha256", system::sha256(system::read_file("/proc/self/exe"))},
+            {"kernels_sha256", target.kernel_build()}};
+}
+
+} // namespace fmha::cli

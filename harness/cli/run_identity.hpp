@@ -1,0 +1,21 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+#include "harness/run/run_cases.hpp"
+#include "harness/run/targets.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fmha::cli {
+
+/// Everything on which the outcomes of a run depend, as one flat object: the cases with all their fields and seeds, the
+/// target and the machine that it names, the architecture, which kernels, the limits, this program and the kernels
+/// that it loads. Two runs with equal identities may share a journal. Throws InputError when the program's file cannot
+/// be read.
+nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, const harness::Target& target,
+                                    const harness::RunOptions& options);
+
+} // namespace fmha::cli

@@ -1,0 +1,191 @@
+#include "harness/results/journal.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/results/result_json.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace fmha::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+/// The member by which a journal is recognised; its value is the version of the format.
+constexpr const char* schema_key = "journal";
+constexpr const char* schema = "fmha-verify-journal-1";
+
+Json header_of(const Json& identity) {
+    Json header{{schema_key, schema}};
+    header.update(identity);
+    return header;
+}
+
+/// "arch is "gfx942" there and "gfx950" here" for each member that differs.
+std::string differences(const Json& there, const Json& here) {
+    const auto shown = [](const Json& object, const std::string& key) {
+        return object.contains(key) ? object.at(key).dump() : std::string("nothing");
+    };
+    std::vector<std::string> found;
+    Json all = there;
+    all.update(here);
+    for (const auto& [key, unused] : all.items())
+        if (const auto a = shown(there, key), b = shown(here, key); a != b)
+            found.push_back(fmt::format("{} is {} there and {} here", key, a, b));
+    return fmt::format("{}", fmt::join(found, ", "));
+}
+
+struct FinishedCase {
+    std::string name;
+    std::vector<CaseResult> results;
+};
+
+/// nullopt for a line that `append` did not write.
+std::optional<FinishedCase> parse_line(std::string_view line) {
+    try {
+        const Json object = Json::parse(line);
+        FinishedCase found{object.at("case").get<std::string>(), {}};
+        for (const Json& result : object.at("results")) found.results.push_back(result_from_json(result));
+        return found;
+    } catch (const Json::exception&) {
+        return std::nullopt;
+    } catch (const InputError&) {
+        return std::nullopt;
+    }
+}
+
+} // namespace
+
+Journal::Journal(std::filesystem::path file, const Json& identity) : file_(std::move(file)) {
+    descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor_ < 0)
+        throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
+    try {
+        struct stat status {};
+        if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode))
+            throw InputError(fmt::format("{}: a journal must be a regular file", file_.string()));
+        lock();
+        const std::string text = content();
+        const std::size_t whole = read(text, identity);
+        if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0)
+            throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
+        if (whole > 0) return;
+        const std::string problem = write_line(header_of(identity).dump() + '\n');
+        if (!problem.empty())
+            throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), problem));
+    } catch (...) {
+        close(descriptor_);
+        throw;
+    }
+}
+
+Journal::~Journal() {
+    fdatasync(descriptor_);
+    close(descriptor_);
+}
+
+void Journal::lock() const {
+    // Of the kinds of lock the one that child processes do not inherit: a worker that outlives a killed run for a
+    // moment must not keep the next one out. It ends when this process closes any descriptor of the file.
+    struct flock wanted {};
+    wanted.l_type = F_WRLCK;
+    wanted.l_whence = SEEK_SET;
+    if (fcntl(descriptor_, F_SETLK, &wanted) == 0) return;
+    if (errno != EACCES && errno != EAGAIN)
+        throw InputError(fmt::format("{}: cannot be locked: {}", file_.string(), std::strerror(errno)));
+    struct flock holder = wanted;
+    const bool known = fcntl(descriptor_, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK;
+    throw InputError(fmt::format("{}: is in use by another run{}", file_.string(),
+                                 known ? fmt::format(", process {}", holder.l_pid) : std::string()));
+}
+
+std::string Journal::content() const {
+    std::string text;
+    std::array<char, 1 << 16> block{};
+    while (true) {
+        const ssize_t n = pread(descriptor_, block.data(), block.size(), static_cast<off_t>(text.size()));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            throw InputError(fmt::format("{}: cannot be read: {}", file_.string(), std::strerror(errno)));
+        if (n == 0) return text;
+        text.append(block.data(), static_cast<std::size_t>(n));
+    }
+}
+
+std::size_t Journal::read(const std::string& text, const Json& identity) {
+    const Json header = header_of(identity);
+    const auto end_of_header = text.find('\n');
+    if (end_of_header == std::string::npos) {
+        // A run that was killed while it began the file left a part of the line, or nothing.
+        if (header.dump().starts_with(text)) return 0;
+        throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
+    }
+    const Json there = Json::parse(text.substr(0, end_of_header), nullptr, /*allow_exceptions=*/false);
+    if (!there.is_object() || !there.contains(schema_key))
+        throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
+    if (there != header)
+        throw InputError(
+            fmt::format("{}: belongs to another run: {}; name another file, or remove it to begin anew",
+                        file_.string(), differences(there, header)));
+    std::size_t at = end_of_header + 1;
+    for (std::size_t number = 2; at < text.size(); ++number) {
+        const auto end = text.find('\n', at);
+        auto line =
+            end == std::string::npos ? std::nullopt : parse_line(std::string_view(text).substr(at, end - at));
+        // What follows the last whole line is what a kill or a loss of power left of the next one.
+        if (!line && (end == std::string::npos || end + 1 == text.size())) break;
+        if (!line)
+            throw InputError(
+                fmt::format("{}: line {} is damaged; remove the file to begin anew", file_.string(), number));
+        finished_[line->name] = std::move(line->results);
+        at = end + 1;
+    }
+    return at;
+}
+
+std::string Journal::write_line(const std::string& line) {
+    const off_t before = lseek(descriptor_, 0, SEEK_END);
+    std::size_t done = 0;
+    while (done < line.size()) {
+        const ssize_t n = write(descriptor_, line.data() + done, line.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            std::string reason = std::strerror(errno);
+            if (ftruncate(descriptor_, before) != 0) reason += ", and its last line is incomplete";
+            return reason;
+        }
+        done += static_cast<std::size_t>(n);
+    }
+    dirty_ = true;
+    keep_durable();
+    return {};
+}
+
+void Journal::append(const std::string& name, std::span<const CaseResult> results) {
+    if (!failure_.empty()) return;
+    Json line{{"case", name}, {"results", Json::array()}};
+    for (const CaseResult& result : results) line["results"].push_back(to_json(result));
+    const std::string problem = write_line(line.dump() + '\n');
+    if (!problem.empty())
+        failure_ = fmt::format("{}: cannot be written from {} on: {}", file_.string(), name, problem);
+}
+
+void Journal::keep_durable() {
+    if (!dirty_ || Clock::now() - synchronised_ < std::chrono::seconds(1)) return;
+    fdatasync(descriptor_);
+    synchronised_ = Clock::now();
+    dirty_ = false;
+}
+
+} // namespace fmha::harness

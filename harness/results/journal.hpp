@@ -1,0 +1,57 @@
+#pragma once
+
+#include "harness/results/result.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// The file of a run that can be continued: a first line of JSON that says which run it is, then one line a finished
+/// case. A line is written at once when its case has finished, so that killing the process loses nothing; against a
+/// loss of power the file is synchronised at least once a second. A process that has it open excludes all others.
+class Journal {
+  public:
+    /// Begins `file`, or continues it if it was begun with the same `identity`; a last line that is incomplete is
+    /// dropped. Throws InputError, and leaves the file as it is, when it cannot be written, is in use, is no journal,
+    /// is of another run (which names the members of `identity` that differ) or is damaged elsewhere than at its end.
+    Journal(std::filesystem::path file, const nlohmann::ordered_json& identity);
+    ~Journal();
+    Journal(const Journal&) = delete;
+    Journal& operator=(const Journal&) = delete;
+
+    /// Results of the cases that had finished when it was opened, by case name; a case may have none.
+    const std::map<std::string, std::vector<CaseResult>>& finished() const { return finished_; }
+
+    /// Appends one finished case. After a failure it writes nothing more, so that the run goes on without it.
+    void append(const std::string& name, std::span<const CaseResult> results);
+
+    /// Synchronises what has been appended with the disk unless it did so less than a second ago.
+    void keep_durable();
+
+    /// Why results are missing from the file, one sentence; empty when none is.
+    const std::string& failure() const { return failure_; }
+
+  private:
+    void lock() const;
+    std::string content() const;
+    /// Reads what is there. Returns how many bytes of it are whole.
+    std::size_t read(const std::string& text, const nlohmann::ordered_json& identity);
+    /// Appends all of `line` or nothing. Returns the reason for nothing.
+    std::string write_line(const std::string& line);
+
+    std::filesystem::path file_;
+    int descriptor_ = -1;
+    bool dirty_ = false;
+    std::chrono::steady_clock::time_point synchronised_{};
+    std::map<std::string, std::vector<CaseResult>> finished_;
+    std::string failure_;
+};
+
+} // namespace fmha::harness

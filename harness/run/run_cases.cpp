@@ -1,0 +1,104 @@
+#include "harness/run/run_cases.hpp"
+
+#include "harness/results/result_json.hpp"
+#include "harness/run/worker_pool.hpp"
+
+#include <iterator>
+#include <optional>
+
+namespace fmha::harness {
+namespace {
+
+class CaseRun {
+  public:
+    CaseRun(const std::vector<FwdCase>& cases, const KernelSource& source, const Target& target,
+            const RunOptions& options, const InterruptWatch& interrupt, Journal* journal)
+        : cases_(cases), source_(source), target_(target), options_(options), interrupt_(interrupt),
+          journal_(journal), results_(cases.size()) {
+        for (std::size_t i = 0; i < cases.size(); ++i)
+            if (const auto* earlier = finished_before(cases[i].id))
+                results_[i] = *earlier;
+            else
+                open_.push_back(i);
+    }
+
+    void in_this_process() {
+        for (const std::size_t i : open_) {
+            if (interrupt_.requested()) return;
+            report_progress(i);
+            settle(i, run_fwd_case(cases_[i], source_, options_.of_case));
+        }
+    }
+
+    void in_workers() {
+        const auto stop = [this] {
+            if (journal_ != nullptr) journal_->keep_durable();
+            return interrupt_.requested();
+        };
+        const PoolOptions pool{options_.jobs, options_.timeout, stop, [this] { return target_.spent(); }};
+        run_isolated(
+            open_.size(), pool,
+            [this](std::size_t n) { return pack(run_fwd_case(cases_[open_[n]], source_, options_.of_case)); },
+            [this](std::size_t n, const TaskEnd& end) {
+                const std::size_t i = open_[n];
+                report_progress(i);
+                if (end.kind == TaskEnd::Kind::done)
+                    settle(i, unpack(end.answer));
+                else if (end.killed_from_outside)
+                    results_[i] = {lost_result(cases_[i], options_.of_case, end)};
+                else
+                    settle(i, {lost_result(cases_[i], options_.of_case, end)});
+                return true;
+            });
+    }
+
+    /// Everything in the order of the cases.
+    std::vector<CaseResult> all() && {
+        std::vector<CaseResult> all;
+        for (std::size_t i = 0; i < cases_.size(); ++i) {
+            if (!results_[i]) results_[i] = {unfinished_result(cases_[i], options_.of_case)};
+            std::move(results_[i]->begin(), results_[i]->end(), std::back_inserter(all));
+        }
+        return all;
+    }
+
+  private:
+    const std::vector<CaseResult>* finished_before(const std::string& name) const {
+        if (journal_ == nullptr) return nullptr;
+        const auto found = journal_->finished().find(name);
+        return found == journal_->finished().end() ? nullptr : &found->second;
+    }
+
+    void settle(std::size_t i, std::vector<CaseResult> results) {
+        if (journal_ != nullptr) journal_->append(cases_[i].id, results);
+        results_[i] = std::move(results);
+    }
+
+    void report_progress(std::size_t i) const {
+        if (options_.on_case) options_.on_case(cases_[i].id);
+    }
+
+    const std::vector<FwdCase>& cases_;
+    const KernelSource& source_;
+    const Target& target_;
+    const RunOptions& options_;
+    const InterruptWatch& interrupt_;
+    Journal* journal_;
+    std::vector<std::optional<std::vector<CaseResult>>> results_; ///< absent: not finished
+    std::vector<std::size_t> open_;                               ///< indices of the cases to run
+};
+
+} // namespace
+
+std::vector<CaseResult> run_cases(const std::vector<FwdCase>& cases, const KernelSource& source,
+                                  const Target& target, const RunOptions& options,
+                                  const InterruptWatch& interrupt, Journal* journal) {
+    CaseRun run(cases, source, target, options, interrupt, journal);
+    if (options.jobs == 0)
+        run.in_this_process();
+    else
+        run.in_workers();
+    return std::move(run).all();
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "harness/results/journal.hpp"
+#include "harness/run/fwd_runner.hpp"
+#include "harness/run/interrupt.hpp"
+#include "harness/run/targets.hpp"
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+struct RunOptions {
+    FwdRunOptions of_case;
+    int jobs = 1;                    ///< worker processes; 0 = everything in this process
+    std::chrono::seconds timeout{0}; ///< of one case in a worker; 0 = none
+    std::function<void(const std::string& name)> on_case{}; ///< told as each case starts (jobs 0) or ends
+};
+
+/// The results of all `cases`, in their order, however the cases are shared among processes. A case that was not
+/// finished when `interrupt` came has a result that says so. With a `journal`, cases that it holds are not run again, and
+/// those that are run are appended to it; not appended is a case whose worker was killed from outside, because that
+/// settles nothing about the kernel.
+std::vector<CaseResult> run_cases(const std::vector<FwdCase>& cases, const KernelSource& source,
+                                  const Target& target, const RunOptions& options,
+                                  const InterruptWatch& interrupt, Journal* journal = nullptr);
+
+} // namespace fmha::harness

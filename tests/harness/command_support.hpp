@@ -1,0 +1,64 @@
+#pragma once
+
+#include "harness/cli/verify_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+/// Command lines inside the test's process, on kernels of the test's own.
+namespace fmha::cli::test {
+
+struct Ran {
+    int code = 0;
+    std::string out, err;
+};
+
+inline Ran run(std::vector<std::unique_ptr<Command>> commands, const std::vector<std::string>& arguments) {
+    std::ostringstream out, err;
+    const int code = run_command_line(arguments, std::move(commands), {out, err, false, {}});
+    return {code, out.str(), err.str()};
+}
+
+inline Ran run(const std::vector<std::string>& arguments) {
+    return run(all_commands(), arguments);
+}
+
+/// `fmha verify` on the shipped cases with kernels from Source(args…).
+template <class Source, class... Args>
+Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
+    std::vector<std::unique_ptr<Command>> commands;
+    commands.push_back(make_verify_command(
+        [=](const auto&, const std::string&) { return std::make_unique<Source>(args...); }));
+    std::vector<std::string> all{"verify", "--cases-root", FMHA_CASES_DIR};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    if (std::find(all.begin(), all.end(), "--html") == all.end()) {
+        const auto page = std::filesystem::temp_directory_path() / fmt::format("fmha_{}.html", getpid());
+        all.insert(all.end(), {"--html", page.string()});
+    }
+    return run(std::move(commands), all);
+}
+
+/// A folder for one test.
+class Scratch {
+  public:
+    Scratch()
+        : path_(std::filesystem::temp_directory_path() / fmt::format("fmha_command_test_{}", getpid())) {
+        std::filesystem::remove_all(path_);
+        std::filesystem::create_directories(path_);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() { std::filesystem::remove_all(path_); }
+    std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+  private:
+    std::filesystem::path path_;
+};
+
+} // namespace fmha::cli::test
