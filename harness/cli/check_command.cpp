@@ -1,8 +1,7 @@
 #include "harness/cli/commands.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/cli/cases_root.hpp"
-#include "harness/cli/exchange_case.hpp"
+#include "harness/cli/case_options.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/exchange.hpp"
 #include "harness/run/fwd_runner.hpp"
@@ -24,11 +23,7 @@ class CheckCommand final : public Command {
                "  fmha check --case 'fwd/decode[dtype=bf16]@1' --tensors inputs --outputs mine";
     }
     void declare(OptionSet& options) override {
-        options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
-        options.option(
-            "--cases-root", root_,
-            "Folder that relative case names start from (default: cases here, else the source tree's)");
-        options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+        chosen_.declare(options);
         options.option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …", true);
         options.option(
             "--outputs", outputs_,
@@ -41,8 +36,8 @@ class CheckCommand final : public Command {
     int run(const Streams& streams) override {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
-        const harness::FwdCase c = load_exchange_case(case_, cases_root(root_), arch_);
-        harness::FwdTensors tensors(c, fp8_flavour(arch_));
+        const harness::FwdCase c = chosen_.load();
+        harness::FwdTensors tensors(c, fp8_flavour(chosen_.arch()));
         harness::read_inputs(tensors_, tensors);
         harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, tensors);
         reference::KernelNumerics numerics = reference::kernel_numerics(tensors.layout().types, p_prescale_);
@@ -65,7 +60,8 @@ class CheckCommand final : public Command {
     }
 
   private:
-    std::string case_, root_, arch_ = "gfx950", tensors_, outputs_, format_ = "text";
+    CaseOptions chosen_;
+    std::string tensors_, outputs_, format_ = "text";
     double p_prescale_ = 1.0;
     bool normalised_p_ = false, tf32_ = false;
 };

@@ -1,8 +1,7 @@
 #include "harness/cli/commands.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/cli/cases_root.hpp"
-#include "harness/cli/exchange_case.hpp"
+#include "harness/cli/case_options.hpp"
 #include "harness/run/exchange.hpp"
 
 #include <fmt/ostream.h>
@@ -25,11 +24,7 @@ class ReferenceCommand final : public Command {
                "  fmha reference --case 'fwd/decode[dtype=bf16]@1' --tensors inputs --out expected";
     }
     void declare(OptionSet& options) override {
-        options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
-        options.option(
-            "--cases-root", root_,
-            "Folder that relative case names start from (default: cases here, else the source tree's)");
-        options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+        chosen_.declare(options);
         options.option(
             "--tensors", tensors_,
             "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
@@ -37,8 +32,8 @@ class ReferenceCommand final : public Command {
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
     int run(const Streams& streams) override {
-        const harness::FwdCase c = load_exchange_case(case_, cases_root(root_), arch_);
-        harness::FwdTensors tensors(c, fp8_flavour(arch_));
+        const harness::FwdCase c = chosen_.load();
+        harness::FwdTensors tensors(c, fp8_flavour(chosen_.arch()));
         if (!tensors_.empty()) harness::read_inputs(tensors_, tensors);
         std::error_code failure;
         std::filesystem::create_directories(out_, failure);
@@ -59,7 +54,8 @@ class ReferenceCommand final : public Command {
     }
 
   private:
-    std::string case_, root_, arch_ = "gfx950", tensors_, out_, format_ = "text";
+    CaseOptions chosen_;
+    std::string tensors_, out_, format_ = "text";
 };
 
 } // namespace

@@ -1,0 +1,35 @@
+#include "harness/cli/case_options.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cli/cases_root.hpp"
+#include "kernels/arch/arch.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::cli {
+
+void CaseOptions::declare(OptionSet& options) {
+    options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
+    options.option(
+        "--cases-root", root_,
+        "Folder that relative case names start from (default: cases here, else the source tree's)");
+    options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+}
+
+harness::FwdCase CaseOptions::load() const {
+    static_cast<void>(arch::ArchSet::built_in().at(arch_));
+    const harness::LoadOptions options{.root = cases_root(root_), .tier = harness::Tier::nightly};
+    auto cases = harness::load_cases({case_}, options);
+    if (cases.size() != 1)
+        throw InputError(fmt::format("--case {}: is {} cases; name one of them, for example '{}'", case_,
+                                     cases.size(), cases.empty() ? "" : cases.front().id));
+    harness::FwdCase& c = cases.front();
+    // Files have no gaps between rows or entries.
+    c.wide_tensor.clear();
+    static_cast<void>(harness::to_problem(c, arch_));
+    return c;
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+#include "harness/cli/options.hpp"
+
+#include <string>
+
+namespace fmha::cli {
+
+/// The one case whose tensors a command exchanges with others, as its options say: --case, --cases-root, --arch.
+class CaseOptions {
+  public:
+    void declare(OptionSet& options);
+
+    /// The case, packed as files are and checked against the rules for the architecture. Throws InputError or
+    /// ProblemError, both of which say what is wrong.
+    harness::FwdCase load() const;
+
+    /// Architecture, which decides the 8-bit flavour.
+    const std::string& arch() const { return arch_; }
+
+  private:
+    std::string case_, root_, arch_ = "gfx950";
+};
+
+} // namespace fmha::cli
