@@ -4,6 +4,7 @@
 #include "kernels/catalog/ck/ck.hpp"
 #include "kernels/catalog/house/house.hpp"
 #include "kernels/catalog/rule_set.hpp"
+#include "kernels/catalog/rules/audit_request.hpp"
 #include "kernels/catalog/rules/rules_ops.hpp"
 #include "kernels/catalog/sweep/sweep_ops.hpp"
 
@@ -68,31 +69,91 @@ Tokens without(const Tokens& tokens, const Tokens& others) {
     return rest;
 }
 
-/// Leading tokens say which kind of kernel a name is, so they count twice.
-std::size_t likeness(const Tokens& wanted, const Tokens& tokens) {
-    const auto shared = std::count_if(tokens.begin(), tokens.end(),
-                                      [&](std::string_view token) { return contains(wanted, token); });
-    const auto parting = std::mismatch(tokens.begin(), tokens.end(), wanted.begin(), wanted.end()).first;
-    return static_cast<std::size_t>(shared + (parting - tokens.begin()));
+/// Finds among many names, one after the other, the one most like a wanted name. A name is often its predecessor with another end,
+/// so only the tokens behind what both begin with are looked at.
+class NearestName {
+  public:
+    explicit NearestName(const Tokens& wanted) : wanted_(wanted), best_(wanted.size() / 2) {}
+
+    void offer(const std::string& name) {
+        const auto same = static_cast<std::size_t>(
+            std::mismatch(name.begin(), name.end(), last_.begin(), last_.end()).first - name.begin());
+        while (!seen_.empty() && seen_.back().end > same) seen_.pop_back();
+        last_ = name;
+        std::size_t begin = seen_.empty() ? 0 : seen_.back().end;
+        while (begin < name.size()) {
+            const std::size_t end = std::min(name.find('_', begin), name.size());
+            add(std::string_view(name).substr(begin, end - begin), std::min(end + 1, name.size() + 1));
+            begin = end + 1;
+        }
+        const Seen& all = seen_.back();
+        const std::size_t likeness = all.shared + all.leading;
+        // Of names that are equally like it, the one that says least beside.
+        if (likeness < best_ || (likeness == best_ && seen_.size() >= tokens_of_best_)) return;
+        best_ = likeness;
+        tokens_of_best_ = seen_.size();
+        found_ = name;
+    }
+
+    /// Empty when no name has more than half of the wanted one's tokens.
+    const std::string& found() const { return found_; }
+
+  private:
+    /// What is known of a name up to one of its tokens, which ends before `end`.
+    struct Seen {
+        std::size_t end = 0, shared = 0;
+        std::size_t leading = 0; ///< leading tokens say which kind of kernel a name is, so they count twice
+    };
+
+    void add(std::string_view token, std::size_t end) {
+        const std::size_t index = seen_.size();
+        Seen next = seen_.empty() ? Seen{} : seen_.back();
+        next.end = end;
+        if (contains(wanted_, token)) ++next.shared;
+        if (next.leading == index && index < wanted_.size() && wanted_[index] == token) ++next.leading;
+        seen_.push_back(next);
+    }
+
+    const Tokens& wanted_;
+    std::size_t best_, tokens_of_best_ = 0;
+    std::string last_, found_;
+    std::vector<Seen> seen_; ///< one a token of `last_`
+};
+
+/// How much of what the first tokens of a name say must hold for a kernel.
+enum class HeadMatch : std::uint8_t { all, family_and_type, none };
+
+bool begins_like(const audit::NameHead& head, HeadMatch match, const Signature& signature) {
+    if (match == HeadMatch::none) return true;
+    if (head.family != signature.family) return false;
+    if (head.data_type && *head.data_type != signature.data_type) return false;
+    return match != HeadMatch::all || !head.head ||
+           *head.head == std::array<std::int64_t, 2>{signature.hdim_q, signature.hdim_v};
 }
 
 /// For a name that no table entry produces: the listed name most like it, and what tells them apart.
 void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Why& answer) {
     Tokens wanted;
-    Tokens tokens;
     split(answer.name, wanted);
-    std::size_t best_shared = wanted.size() / 2; // less is no neighbour
+    NearestName nearest(wanted);
     std::string shown;
-    enumerate(archs, request, [&](const KernelConfig& config) {
-        shown.clear();
-        append_name({request.rules, request.masks}, config, shown);
-        split(shown, tokens);
-        const auto shared = likeness(wanted, tokens);
-        if (shared <= best_shared) return;
-        best_shared = shared;
-        answer.nearest = shown;
-    });
-    if (answer.nearest.empty()) return;
+    // Lists of sweeps have millions of names, so the first look is at those that begin like the wanted one. Names of
+    // other rule sets begin otherwise.
+    const bool small = request.rules == RuleSet::ck || request.rules == RuleSet::house;
+    const audit::NameHead head = small ? audit::NameHead{} : audit::read_name_head(answer.name);
+    for (const HeadMatch match : {HeadMatch::all, HeadMatch::family_and_type, HeadMatch::none}) {
+        if (!nearest.found().empty()) break;
+        if (!head.family && match != HeadMatch::none) continue;
+        enumerate(archs, request, [&](const KernelConfig& config) {
+            if (!begins_like(head, match, config.signature)) return;
+            shown.clear();
+            append_name({request.rules, request.masks}, config, shown);
+            nearest.offer(shown);
+        });
+    }
+    if (nearest.found().empty()) return;
+    answer.nearest = nearest.found();
+    Tokens tokens;
     split(answer.nearest, tokens);
     // The sentence leaves the neighbour's name out, so that names with one cause share one sentence.
     answer.steps.push_back(

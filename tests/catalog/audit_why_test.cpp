@@ -100,6 +100,24 @@ TEST(AuditWhy, NameThatNoTableGives) {
     EXPECT_FALSE(ask(RuleSet::stored, "no such thing").config);
 }
 
+TEST(AuditWhy, ANameThatIsNearlyOneOfMillions) {
+    const std::string listed =
+        "fmha_fwd_fp16_batch_h128_qr_async_t128x128x32x128x32x128_w32x32x16_pad1111_mask=no_bias=no_bpc=-1";
+    ASSERT_TRUE(ask(RuleSet::sweep, listed).listed);
+    const auto nearest_to = [&](const std::string& from, const std::string& to) {
+        std::string name = listed;
+        return ask(RuleSet::sweep, name.replace(name.find(from), from.size(), to)).nearest;
+    };
+    EXPECT_EQ(nearest_to("mask=no", "mask=none"), listed);
+    EXPECT_EQ(nearest_to("_bpc=-1", ""), listed)
+        << "of names that differ by what they add, the one that adds least";
+    // A mistake in the tokens by which the search is narrowed.
+    EXPECT_EQ(nearest_to("fmha_fwd_", "fmha_fdw_"), listed);
+    EXPECT_THAT(nearest_to("_h128_", "_h129_"), HasSubstr("fmha_fwd_fp16_batch_h"));
+    EXPECT_THAT(nearest_to("_fp16_", "_fp61_"), HasSubstr("_batch_h128_qr_async_t128x128x32x128x32x128_"));
+    EXPECT_EQ(ask(RuleSet::sweep, "no such thing").nearest, "");
+}
+
 TEST(AuditWhy, FamilyOfTheRequestRemoves) {
     Request request = request_for(RuleSet::claim, "gfx950");
     request.families = FamilySet::of(KernelFamily::bwd_dot_do_o);

@@ -148,7 +148,8 @@ void explain(const Request& request, const Walk& walk, const Origins& origins, W
         failed = of_candidate;
     };
     const NameHead head = read_name_head(answer.name);
-    if (!head.family) return;
+    // Every name begins with all three, so one that does not is of no candidate.
+    if (!head.family || !head.data_type || !head.head) return;
     for (Selection selection : selections_of(request)) {
         if (selection.variant != variant_of(*head.family)) continue;
         selection.keep_rejected = true;
