@@ -99,10 +99,10 @@ struct TileMask {
     /// What a kernel of the class need not look at is vacuous (`Mask::of`).
     FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
         if (kernel == MaskClass::none) return column < columns;
-        if (kernel == MaskClass::causal) return (column < columns) & (column < row + upper);
-        const bool in_window = column >= row + lower;
-        const bool in_sink = (column < sink_columns) & (row < sink_rows);
-        return (column < columns) & (column < row + upper) & (in_window | in_sink);
+        const std::int32_t end = row + upper < columns ? row + upper : columns;
+        if (kernel == MaskClass::causal) return column < end;
+        const std::int32_t sinks = row < sink_rows ? sink_columns : 0;
+        return (column < end) & ((column >= row + lower) | (column < sinks));
     }
     /// True when no element of a rows × cols tile is hidden.
     FMHA_DEVICE constexpr bool sees_all(std::int32_t rows, std::int32_t cols) const {

@@ -347,12 +347,14 @@ class BlockContext : public Products<Machine, Setup> {
     }
     template <class Tile, class F>
     FMHA_DEVICE void each_random(Tile& scores, F f) {
+        constexpr int reads_under_way = 16; // each takes a register
         const ProductPlan& p = plan().first;
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
             const int row0 = wave_row(here) + p.acc_row.of_lane(lane(here));
             const int col0 = p.acc_col.of_lane(lane(here));
             each_place(scores, [&](int at, int, int row, int col) {
+                if (at % reads_under_way == 0) machine_.in_order();
                 const int from = plan().random.offset + (col0 + col) * plan().random.line_bytes + row0 + row;
                 f(thread, at, row0 + row, col0 + col, machine_.lds_read_byte(thread, from));
             });

@@ -139,6 +139,9 @@ class Machine {
         __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront", "local");
     }
 
+    /// The compiler minds the registers that reads ahead would take.
+    __attribute__((device, always_inline)) static void in_order() {}
+
     __attribute__((device, always_inline)) static float exp2(float x) {
         return __builtin_amdgcn_exp2f(x);
     }

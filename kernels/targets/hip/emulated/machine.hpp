@@ -119,6 +119,7 @@ class EmulatedMachine {
 
     void barrier() { lds_.barrier(); }
     void wave_barrier() { lds_.wave_barrier(); }
+    static void in_order() {}
 
     void copy_async(int thread, std::int64_t address, const void* from, int bytes) {
         lds_.copy_async(thread, address, from, bytes);

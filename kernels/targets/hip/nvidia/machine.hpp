@@ -122,7 +122,11 @@ class Machine {
                            (selector & 7U) | (selector >> 4U & 0x70U) | (selector >> 8U & 0x700U) |
                                (selector >> 12U & 0x7000U));
     }
-    FMHA_DEVICE static int local(int value) { return value; }
+    /// Opaque, so that a loop keeps no register of what follows from it.
+    FMHA_DEVICE static int local(int value) {
+        asm volatile("" : "+r"(value));
+        return value;
+    }
     FMHA_DEVICE static float settled(float value) { return value; }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
 
@@ -156,6 +160,8 @@ class Machine {
 
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
+    /// The assembler reads ahead past anything else.
+    FMHA_DEVICE void in_order() const { __syncwarp(); }
 
     FMHA_DEVICE void copy_async(int, int address, const void* from, int bytes) const {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(address)), "l"(from),
