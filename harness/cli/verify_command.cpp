@@ -113,7 +113,9 @@ class VerifyCommand final : public Command {
             "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
             "one a device)");
         options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
-        options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
+        options.option("--not-run-budget", not_run_budget_,
+                       "How many results may be not run in a green run; a red one says what this would have "
+                       "to be, and why");
         options.option("--memory-limit", memory_gib_,
                        "GiB of tensors above which a case is not run; 0: no limit");
         options.option(

@@ -7,14 +7,20 @@ namespace fmha::harness {
 void Ledger::add(const CaseResult& result) {
     ++asked_;
     ++counts_[static_cast<std::size_t>(result.outcome)];
-    if (result.outcome == Outcome::not_run) ++reasons_[result.not_run_reason];
+    if (result.outcome == Outcome::not_run && ++reasons_[result.not_run_reason].count == 1)
+        reasons_[result.not_run_reason].example =
+            fmt::format("{}: {}", result.name, result.message.substr(0, result.message.find('\n')));
     if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];
 }
 
-bool Ledger::green() const {
+bool Ledger::failed() const {
     for (const auto& entry : EnumTable<Outcome>::names)
-        if (!is_green(entry.value) && count(entry.value) > 0) return false;
-    return executed() > 0 && !reasons_.contains(NotRunReason::none) && !interrupted() &&
+        if (!is_green(entry.value) && count(entry.value) > 0) return true;
+    return false;
+}
+
+bool Ledger::green() const {
+    return !failed() && executed() > 0 && !reasons_.contains(NotRunReason::none) && !interrupted() &&
            count(Outcome::not_run) <= not_run_budget_;
 }
 
@@ -31,17 +37,20 @@ std::string Ledger::text() const {
         line += fmt::format("   {} {}", count(outcome), words);
     }
     line += '\n';
-    for (const auto& [reason, count] : reasons_)
-        line += fmt::format("not run because of {}: {}\n", to_string(reason), count);
+    for (const auto& [reason, results] : reasons_)
+        line += fmt::format("not run because of {}: {}, for example {}\n", to_string(reason), results.count,
+                            results.example);
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), not_run_budget_);
     if (interrupted())
         line += "RED: interrupted\n";
     else if (executed() == 0)
         line += "RED: nothing was executed\n";
-    else if (count(Outcome::not_run) > not_run_budget_)
-        line +=
-            fmt::format("RED: {} were not run, the budget is {}\n", count(Outcome::not_run), not_run_budget_);
+    else if (const auto not_run = count(Outcome::not_run); not_run > not_run_budget_)
+        line += fmt::format("RED: {} were not run, the budget is {}{}\n", not_run, not_run_budget_,
+                            failed() || reasons_.contains(NotRunReason::none)
+                                ? ""
+                                : fmt::format("; if that is as it should be: --not-run-budget {}", not_run));
     else if (!green())
         line += "RED\n";
     else

@@ -30,14 +30,21 @@ class Ledger {
     /// budget.
     bool green() const;
 
-    /// The ledger in two or three lines; the last one says why the run is red when no failure does.
+    /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one says why the
+    /// run is red when no failure does, and which budget would make it green.
     std::string text() const;
 
   private:
+    bool failed() const;
+
     std::int64_t not_run_budget_;
     std::int64_t asked_ = 0;
     std::array<std::int64_t, 8> counts_{};
-    std::map<NotRunReason, std::int64_t> reasons_;
+    struct NotRun {
+        std::int64_t count = 0;
+        std::string example; ///< name and message of the first
+    };
+    std::map<NotRunReason, NotRun> reasons_;
     std::map<std::string, std::int64_t> kernels_;
 };
 

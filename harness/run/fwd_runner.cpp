@@ -399,8 +399,8 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     }
     if (options.work_limit > 0.0 && work_of(c) > options.work_limit) {
         blank.not_run_reason = NotRunReason::too_much_work;
-        blank.message = fmt::format("it needs {:.3g} GFLOP, the target takes on {:.3g}", work_of(c) * 1e-9,
-                                    options.work_limit * 1e-9);
+        blank.message = fmt::format("it needs {:.3g} GFLOP, this target takes on at most {:.3g}",
+                                    work_of(c) * 1e-9, options.work_limit * 1e-9);
         return only(blank);
     }
     FwdTensors tensors(c, flavour);

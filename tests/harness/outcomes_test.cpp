@@ -239,11 +239,34 @@ TEST(Ledger, NotRunHasABudgetAndAReason) {
     EXPECT_TRUE(ledger.green());
     ledger.add(with(Outcome::not_run, "", NotRunReason::no_memory));
     EXPECT_FALSE(ledger.green());
-    EXPECT_THAT(ledger.text(), HasSubstr("no_memory: 2"));
+    EXPECT_THAT(ledger.text(), HasSubstr("no_memory: 2, for example "));
+    EXPECT_THAT(
+        ledger.text(),
+        HasSubstr("RED: 2 were not run, the budget is 1; if that is as it should be: --not-run-budget 2\n"));
+    // With a failure beside them no budget makes it green.
+    ledger.add(with(Outcome::failed));
+    EXPECT_THAT(ledger.text(), HasSubstr("RED: 2 were not run, the budget is 1\n"));
     Ledger unexplained(1);
     unexplained.add(with(Outcome::passed));
     unexplained.add(with(Outcome::not_run));
     EXPECT_FALSE(unexplained.green());
+}
+
+TEST(Ledger, WhatWasNotRunIsExplainedByAnExample) {
+    FwdRunOptions slow;
+    slow.work_limit = 1000.0;
+    Ledger ledger;
+    ledger.add(with(Outcome::passed));
+    ledger.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
+    ledger.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
+    EXPECT_THAT(ledger.text(),
+                HasSubstr("not run because of too_much_work: 2, for example test/small@1: it needs "));
+    EXPECT_THAT(ledger.text(), HasSubstr("GFLOP, this target takes on at most 1e-06\n"));
+    EXPECT_THAT(ledger.text(), HasSubstr("--not-run-budget 2\n"));
+    Ledger allowed(2);
+    allowed.add(with(Outcome::passed));
+    allowed.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
+    EXPECT_TRUE(allowed.green());
 }
 
 TEST(Ledger, CountsDistinctKernels) {
