@@ -5,6 +5,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_gates.hpp"
+#include "harness/run/fwd_execution.hpp"
 #include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "reference/bounds.hpp"
@@ -68,6 +69,15 @@ std::int64_t allocated_bytes(const FwdLayout& layout) {
     return total;
 }
 
+/// Whether the case may lie in memory a second time. One whose point is a stride may not.
+bool has_room_twice(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour,
+                    const FwdRunOptions& options) {
+    if (!c.wide_tensor.empty()) return false;
+    return options.memory_limit == 0 ||
+           allocated_bytes(lay_out(c, flavour)) + allocated_bytes(lay_out(moved, flavour)) <=
+               options.memory_limit;
+}
+
 /// Floating-point operations of both products, with hidden keys.
 double work_of(const FwdCase& c) {
     const auto of_entry = [](const std::vector<std::int64_t>& lengths, std::int64_t b) {
@@ -122,69 +132,6 @@ class FwdExpectation {
     std::vector<reference::RowId> rows_;
     std::optional<reference::ForwardRows> expected_;
     std::string described_;
-};
-
-/// Launches a kernel over differently poisoned memory and compares what it wrote.
-class FwdExecution {
-  public:
-    FwdExecution(FwdTensors& tensors, const Candidate& candidate)
-        : tensors_(tensors), kernel_(*candidate.instance), launcher_(candidate.launcher.get()) {}
-
-    /// The first run's outputs; gates G5.5 to G5.7 go into `gates`.
-    FwdOutputs run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds) {
-        GateVerdict stray{.gate = "G5.5"}, poison{.gate = "G5.6"}, repeat{.gate = "G5.7"};
-        FwdOutputs first = launch(Poison::nan, stray, kernel_seconds);
-        for (int n = 1; n < repeats; ++n) {
-            const bool other_poison = n % 2 == 1;
-            const FwdOutputs again = launch(other_poison ? Poison::huge : Poison::nan, stray, kernel_seconds);
-            const std::string difference = first.first_difference(again);
-            if (difference.empty()) continue;
-            // A difference may come from the memory's content or from the kernel alone: the same content
-            // decides.
-            const bool unstable =
-                !other_poison || !first.first_difference(launch(Poison::nan, stray, kernel_seconds)).empty();
-            GateVerdict& gate = unstable ? repeat : poison;
-            if (gate.passed)
-                gate.detail =
-                    unstable
-                        ? "two identical runs differ: " + difference
-                        : "the result depends on padding or on memory that was never written: " + difference;
-            gate.passed = false;
-            gate.ratio = std::numeric_limits<double>::infinity();
-        }
-        gates.push_back(stray);
-        if (repeats > 1) gates.push_back(poison);
-        if (repeats > 2 || !repeat.passed) gates.push_back(repeat);
-        return first;
-    }
-
-  private:
-    FwdOutputs launch(Poison poison, GateVerdict& stray, double& kernel_seconds) {
-        tensors_.refill(poison);
-        const std::uint64_t inputs = tensors_.input_checksum();
-        const FwdArgs args = tensors_.args();
-        kernel_seconds = std::min(kernel_seconds, launch_once(args));
-        FwdOutputs outputs(args);
-        auto wrong = tensors_.stray_write();
-        if (!wrong && tensors_.input_checksum() != inputs) wrong = "an input was written";
-        if (wrong && stray.passed) {
-            stray.passed = false;
-            stray.ratio = std::numeric_limits<double>::infinity();
-            stray.detail = "written outside the logical outputs: " + *wrong;
-        }
-        return outputs;
-    }
-
-    double launch_once(const FwdArgs& args) {
-        if (launcher_ != nullptr) return launcher_->launch(kernel_, tensors_);
-        const auto start = Clock::now();
-        kernel_.launch(args, Stream{});
-        return seconds_since(start);
-    }
-
-    FwdTensors& tensors_;
-    const KernelInstance& kernel_;
-    Launcher* launcher_;
 };
 
 /// Whether an O of zeros contradicts the reference: it fails G1 or, where that gate does not apply, a row in which some
@@ -242,7 +189,8 @@ void conclude(CaseResult& result, const std::string& mistrust) {
 }
 
 void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
-                   FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
+                   FwdTensors* elsewhere, FwdExpectation& expectation, double disagreement,
+                   const FwdRunOptions& options) {
     result.numerics = describe(candidate.numerics);
     if (!c.expect_kernel.empty() && !options.all_kernels &&
         !catalog::glob_match(c.expect_kernel, result.kernel)) {
@@ -254,7 +202,7 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     std::vector<GateVerdict> run_gates;
     const int repeats = options.repeats > 0 ? options.repeats : std::max(2, c.repeats);
     const FwdOutputs outputs =
-        FwdExecution(tensors, candidate).run(repeats, run_gates, result.kernel_seconds);
+        FwdExecution(tensors, elsewhere, candidate).run(repeats, run_gates, result.kernel_seconds);
 
     const std::string mistrust = judge_outputs(result, outputs, candidate.numerics, tensors, expectation,
                                                disagreement, tensors.fill().edge());
@@ -264,9 +212,10 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
 
 /// `run_candidate`, with what a target throws turned into an outcome.
 void judge_candidate(CaseResult& result, const FwdCase& c, const Candidate& candidate, FwdTensors& tensors,
-                     FwdExpectation& expectation, double disagreement, const FwdRunOptions& options) {
+                     FwdTensors* elsewhere, FwdExpectation& expectation, double disagreement,
+                     const FwdRunOptions& options) {
     try {
-        run_candidate(result, c, candidate, tensors, expectation, disagreement, options);
+        run_candidate(result, c, candidate, tensors, elsewhere, expectation, disagreement, options);
     } catch (const DeviceLost& error) {
         result.outcome = Outcome::crashed;
         result.message = error.what();
@@ -405,6 +354,9 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     }
     FwdTensors tensors(c, flavour);
     const FwdArgs args = tensors.args();
+    const FwdCase moved = in_another_layout(c);
+    std::optional<FwdTensors> elsewhere;
+    if (has_room_twice(c, moved, flavour, options)) elsewhere.emplace(moved, flavour);
     FwdExpectation expectation(c, args, options.reference_threads);
     const auto agreement_start = Clock::now();
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
@@ -415,7 +367,8 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
         CaseResult result = blank;
         result.kernel = candidate.name;
         result.reproduce = reproducing_command(c, options, candidate.name);
-        judge_candidate(result, c, candidate, tensors, expectation, disagreement, options);
+        judge_candidate(result, c, candidate, tensors, elsewhere ? &*elsewhere : nullptr, expectation,
+                        disagreement, options);
         result.reference_seconds += agreement_seconds;
         result.seconds = seconds_since(kernel_start);
         if (&candidate == &candidates.front())

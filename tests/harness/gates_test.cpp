@@ -5,11 +5,15 @@
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/gate_support.hpp"
 
+#include <gmock/gmock.h>
+
 #include <bit>
 #include <cmath>
 
 namespace fmha::harness::test {
 namespace {
+
+using testing::HasSubstr;
 
 void set_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t c,
            double value) {
@@ -39,7 +43,7 @@ void expect_failed_by(const CaseResult& result, const std::string& gate) {
 TEST(Gates, PassTheUntouchedOutput) {
     const CaseResult result = run_right(small_case());
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
-    for (const char* gate : {"G1", "G2", "G2.mean", "G3", "G4", "G5.5", "G5.6", "G5.9"})
+    for (const char* gate : {"G1", "G2", "G2.mean", "G3", "G4", "G5.5", "G5.6", "G5.8", "G5.9"})
         EXPECT_TRUE(verdict(result, gate).passed) << gate;
     EXPECT_EQ(result.rows, 2 * 2 * 70);
     EXPECT_EQ(result.elements, 2 * 2 * 70 * 64);
@@ -245,6 +249,66 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     });
     EXPECT_FALSE(verdict(unstable, "G5.7").passed);
     EXPECT_NE(verdict(unstable, "G5.7").detail.find("two identical runs differ"), std::string::npos);
+}
+
+/// Takes the row stride of a tensor for granted instead of using the one given.
+class TakesAStrideForGranted final : public KernelInstance {
+  public:
+    TakesAStrideForGranted(std::shared_ptr<const KernelInstance> inner, TensorView FwdArgs::*tensor)
+        : inner_(std::move(inner)), tensor_(tensor) {}
+    const KernelConfig& config() const override { return inner_->config(); }
+    std::string name() const override { return inner_->name(); }
+    void launch(const Invocation& invocation, Stream stream) const override {
+        FwdArgs args = std::get<FwdArgs>(invocation);
+        // What small_case happens to have in the layout of its name.
+        (args.*tensor_).row_stride = 64 + 8;
+        inner_->launch(args, stream);
+    }
+
+  private:
+    std::shared_ptr<const KernelInstance> inner_;
+    TensorView FwdArgs::*tensor_;
+};
+
+class SourceOfStrideFaults final : public FittingHostKernel {
+  public:
+    explicit SourceOfStrideFaults(TensorView FwdArgs::*tensor) : tensor_(tensor) {}
+    Candidate planned(const Problem& problem) const override {
+        Candidate candidate = FittingHostKernel::planned(problem);
+        candidate.instance = std::make_shared<TakesAStrideForGranted>(candidate.instance, tensor_);
+        return candidate;
+    }
+
+  private:
+    TensorView FwdArgs::*tensor_;
+};
+
+TEST(Gates, AStrideThatIsTakenForGranted) {
+    for (TensorView FwdArgs::*tensor : {&FwdArgs::q, &FwdArgs::k, &FwdArgs::v}) {
+        const CaseResult result = run_fwd_case(small_case(), SourceOfStrideFaults(tensor), {}).front();
+        // In the layout of the case it makes no difference, so the comparison with the reference sees nothing.
+        EXPECT_TRUE(verdict(result, "G1").passed);
+        EXPECT_TRUE(verdict(result, "G5.6").passed);
+        EXPECT_FALSE(verdict(result, "G5.8").passed);
+        EXPECT_THAT(
+            result.message,
+            HasSubstr(
+                "G5.8 : the same values in another layout give another result, which depends on padding"));
+        EXPECT_EQ(result.outcome, Outcome::failed);
+    }
+    // O is not written where it belongs then, which two gates have to say.
+    const CaseResult o = run_fwd_case(small_case(), SourceOfStrideFaults(&FwdArgs::o), {}).front();
+    EXPECT_FALSE(verdict(o, "G5.5").passed);
+    EXPECT_TRUE(verdict(o, "G1").passed);
+}
+
+TEST(Gates, ALayoutIsNotTriedWhereMemoryIsShort) {
+    FwdRunOptions little;
+    little.memory_limit = 200'000;
+    const CaseResult result = run_fwd_case(small_case(), FittingHostKernel(), little).front();
+    EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
+    EXPECT_TRUE(verdict(result, "G5.6").passed);
+    for (const auto& gate : result.gates) EXPECT_NE(gate.gate, "G5.8");
 }
 
 TEST(Gates, UnwrittenOutputIsNotFinite) {
