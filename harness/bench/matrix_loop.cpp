@@ -34,6 +34,8 @@ MatrixInstruction largest_instruction(std::string_view arch, ElementType operand
         const InstructionInfo info = hip_target::instruction_info(name);
         const int products = info.m * info.n * info.k;
         if (info.operand != known || !hip_target::has_instruction(unit, name) || products <= most) continue;
+        if (info.scale_block != 0 && element_bits(operand) > 4)
+            continue; // unscaled operands have no use for it
         best = name;
         most = products;
     }

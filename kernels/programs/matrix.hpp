@@ -19,6 +19,10 @@ struct Extent {
     FMHA_DEVICE static constexpr Extent of(std::int64_t size, std::int64_t granule) {
         return {size, (size + granule - 1) / granule * granule, size / granule * granule};
     }
+    /// The blocks of `block` elements that begin within it.
+    FMHA_DEVICE constexpr Extent blocks(std::int64_t block) const {
+        return {(size + block - 1) / block, (read + block - 1) / block, (written + block - 1) / block};
+    }
 };
 
 /// Granules of the four axes that a configuration's padding flags stand for; 1 = any extent.
@@ -53,6 +57,11 @@ struct Matrix {
 
     FMHA_DEVICE constexpr std::int64_t offset(std::int64_t r, std::int64_t c) const {
         return origin + r * tensor.row_stride + c * tensor.col_stride;
+    }
+    /// Its block scales, one element a block.
+    FMHA_DEVICE constexpr Matrix block_scales() const {
+        return {
+            scales.tensor, scales.origin, rows.blocks(scales.row_block), cols.blocks(scales.col_block), {}};
     }
 };
 

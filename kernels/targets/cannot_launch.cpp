@@ -5,8 +5,33 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 namespace fmha::targets {
+
+namespace {
+
+/// Kernels copy packed elements by the byte and take block scales by rows of consecutive bytes.
+std::optional<std::string> wrong_strides(std::string_view name, const TensorView& view) {
+    constexpr std::int64_t far = std::int64_t{1} << 22;
+    const std::int64_t line = view.row_stride == 1 ? view.col_stride : view.row_stride;
+    const bool by_line = view.row_stride == 1 || view.col_stride == 1;
+    const auto wrong = [&](std::string_view rule) {
+        return fmt::format(
+            "tensor {} of {} has row stride {}, column stride {}, head stride {} and batch stride {}; {}",
+            name, to_string(view.type), view.row_stride, view.col_stride, view.head_stride, view.batch_stride,
+            rule);
+    };
+    if (view.type == ElementType::fp4 &&
+        (!by_line || line % 2 != 0 || view.head_stride % 2 != 0 || view.batch_stride % 2 != 0))
+        return wrong("packed elements lie in lines that begin with a byte, so that all strides but one are "
+                     "even (T-2)");
+    if (view.type == ElementType::e8m0 && (!by_line || line >= far))
+        return wrong("block scales lie in lines of consecutive bytes, less than 4 MiB apart (Q-5)");
+    return std::nullopt;
+}
+
+} // namespace
 
 std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdArgs& args) {
     const Signature& s = config.signature;
@@ -49,6 +74,11 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdAr
         return fmt::format("min_seqlen_q={} needs a kernel that can skip", args.min_seqlen_q);
     if (args.qscale != s.qscale)
         return fmt::format("qscale is {}, the kernel has {}", to_string(args.qscale), to_string(s.qscale));
+    for (const auto& [name, view] :
+         {std::pair{"q", &args.q}, std::pair{"k", &args.k}, std::pair{"v", &args.v},
+          std::pair{"q_descale", &args.q_descale}, std::pair{"k_descale", &args.k_descale},
+          std::pair{"v_descale", &args.v_descale}})
+        if (auto reason = wrong_strides(name, *view)) return reason;
     if (args.qscale == QScale::blockscale &&
         (args.block_scale_size_q % tile.m0 != 0 || args.block_scale_size_k % tile.n0 != 0))
         return fmt::format(

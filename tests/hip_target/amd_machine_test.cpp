@@ -44,6 +44,10 @@ const std::map<MatrixInstruction, std::string>& mnemonics() {
         {mfma_16x16x32_bf8, "v_mfma_f32_16x16x32_bf8_bf8"},
         {mfma_32x32x2_f32, "v_mfma_f32_32x32x2_?f32"},
         {mfma_16x16x4_f32, "v_mfma_f32_16x16x4_?f32"},
+        {mfma_scale_32x32x64_fp8, "v_mfma_scale_f32_32x32x64_f8f6f4"},
+        {mfma_scale_16x16x128_fp8, "v_mfma_scale_f32_16x16x128_f8f6f4"},
+        {mfma_scale_32x32x64_fp4, "v_mfma_scale_f32_32x32x64_f8f6f4"},
+        {mfma_scale_16x16x128_fp4, "v_mfma_scale_f32_16x16x128_f8f6f4"},
         {wmma_gfx11_16x16x16_f16, "v_wmma_f32_16x16x16_f16"},
         {wmma_gfx11_16x16x16_bf16, "v_wmma_f32_16x16x16_bf16"},
         {wmma_gfx12_16x16x16_f16, "v_wmma_f32_16x16x16_f16"},
@@ -107,6 +111,18 @@ int count(const std::string& text, const std::string& pattern) {
         std::distance(std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()));
 }
 
+/// The formats of a scaled instruction, and scales in vector registers: from elsewhere the hardware takes other bits.
+void expect_scaled(const std::string& kernel, const InstructionInfo& info) {
+    if (info.scale_block == 0) return;
+    const std::string range = R"([av]\[\d+:\d+\], )";
+    EXPECT_EQ(count(kernel, "v_mfma_scale_" + std::string("[a-z0-9_]+ ") + range + range + range + range +
+                                R"(v\d+, v\d+ )"),
+              2)
+        << kernel;
+    EXPECT_EQ(count(kernel, "cbsz:4 blgp:4"), info.operand == ElementType::fp4 ? 2 : 0) << kernel;
+    EXPECT_EQ(count(kernel, R"(op_sel_hi:\[0,0,0\])"), 2) << "the lowest byte" << kernel;
+}
+
 class AmdMachine : public testing::TestWithParam<const char*> {
   protected:
     void SetUp() override {
@@ -130,6 +146,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
         EXPECT_EQ(count(kernel, mnemonics().at(name) + "(_1k)?(_e64)? "), 2) << kernel;
         EXPECT_EQ(count(kernel, "v_(mfma|wmma)_"), 2) << kernel;
         EXPECT_THAT(kernel, Not(HasSubstr("s_trap"))) << to_string(name);
+        expect_scaled(kernel, instruction_info(name));
     }
     EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
     EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);
@@ -144,6 +161,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(count(global, "buffer_load_(dwordx4|b128) "), 1) << global;
     EXPECT_EQ(count(global, "buffer_load_(dwordx2|b64) "), 1) << global;
     EXPECT_EQ(count(global, "buffer_load_(dword|b32) "), 1) << global;
+    EXPECT_EQ(count(global, "buffer_load_(ubyte|u8) "), 1) << global;
     EXPECT_THAT(global, HasSubstr("v_perm_b32"));
     // A descriptor that is not the same in all lanes would be read lane by lane.
     EXPECT_THAT(global, Not(HasSubstr("v_readfirstlane")));
@@ -165,6 +183,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(converts("pack_bf8_fnuz", "v_cvt_pk_bf8_f32"), fnuz);
     EXPECT_EQ(converts("pack_fp8_ocp", "v_cvt_pk_fp8_f32"), ocp);
     EXPECT_EQ(converts("pack_bf8_ocp", "v_cvt_pk_bf8_f32"), ocp);
+    EXPECT_EQ(count(assembly.kernel("pack_fp4"), "v_cvt_scalef32_pk_fp4_f32"), arch == "gfx950" ? 4 : 0);
     // Rounding to nearest: the packed conversion of two halves rounds towards zero.
     EXPECT_EQ(count(assembly.kernel("pack_fp16"), "cvt_pkrtz"), 0);
     EXPECT_GE(count(assembly.kernel("pack_fp16"), "v_cvt_(pk_)?f16_f32"), 1);

@@ -14,7 +14,8 @@ template <MatrixInstruction name>
 __attribute__((device)) inline void probe(std::uint32_t* p) {
     constexpr InstructionInfo info = instruction_info(name);
     constexpr int packed = 32 / element_bits(info.operand);
-    constexpr int a_words = info.a_elements / packed, b_words = info.b_elements / packed;
+    constexpr int scales = info.scale_block != 0 ? 1 : 0;
+    constexpr int a_words = info.a_elements / packed + scales, b_words = info.b_elements / packed + scales;
     constexpr int c_words = info.c_elements;
     Machine machine;
     Machine::Registers<std::uint32_t, 2 * a_words> a;
@@ -50,7 +51,7 @@ __attribute__((device)) inline void exchange(float* p) {
 template <ElementType type>
 __attribute__((device)) inline void pack(float* p) {
     Machine().each([&](int t) {
-        reinterpret_cast<std::uint32_t*>(p)[t] = Machine::pack(p + 1024 + t * 4, type);
+        reinterpret_cast<std::uint32_t*>(p)[t] = Machine::pack(p + 1024 + t * 8, type);
     });
 }
 
@@ -70,6 +71,8 @@ FMHA_KERNEL pack_fp8_ocp(float* p) { pack<ElementType::fp8_ocp>(p); }
 FMHA_KERNEL pack_fp8_fnuz(float* p) { pack<ElementType::fp8_fnuz>(p); }
 FMHA_KERNEL pack_bf8_ocp(float* p) { pack<ElementType::bf8_ocp>(p); }
 FMHA_KERNEL pack_bf8_fnuz(float* p) { pack<ElementType::bf8_fnuz>(p); }
+
+FMHA_KERNEL pack_fp4(float* p) { pack<ElementType::fp4>(p); }
 
 FMHA_KERNEL math(float* p) {
     Machine().each([&](int t) { p[t] = Machine::exp2(p[t]) + Machine::log(p[t + 128]); });
@@ -100,6 +103,7 @@ FMHA_KERNEL global(const char* from, std::uint32_t* p, int lines) {
         Machine::global_read<4>(t, from, t * 16, t < lines, p + t * 4);
         Machine::global_read<2>(t, from, t * 8, t < lines, p + 1024 + t * 2);
         Machine::global_read<1>(t, from, t * 4, t < lines, p + 2048 + t);
+        p[4096 + t] = Machine::global_read_byte(t, from, t, t < lines);
         p[t] = Machine::select_bytes(p[t], p[t + 1], 0x05040100U);
     });
 }

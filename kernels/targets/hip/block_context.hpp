@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/programs/formats.hpp"
-#include "kernels/targets/hip/fragments.hpp"
+#include "kernels/targets/hip/weights.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -20,10 +20,13 @@ struct RandomTile {};
 /// The block context of kernels/programs/README.md on fragments: one source for every architecture and for the
 /// emulated machine. A wave owns whole rows; what differs comes from the plan and the machine.
 template <class Machine, class Setup>
-class BlockContext : public Products<Machine, Setup> {
-    using Base = Products<Machine, Setup>;
+class BlockContext : public Weights<Machine, Setup> {
+    using Base = Weights<Machine, Setup>;
+    using Base::each_place;
     using Base::lane;
     using Base::machine_;
+    using Base::maximum;
+    using Base::sharing_lanes;
     using Base::wave_row;
     using Rows = RowValues<RegistersOf<Machine, Setup, float, &BlockPlan::row_registers>>;
 
@@ -32,7 +35,9 @@ class BlockContext : public Products<Machine, Setup> {
   public:
     using Base::Base;
     using Base::cfg;
+    using Base::narrow;
     using Base::plan;
+    using Base::weight_unit;
 
     FMHA_DEVICE auto scores() const {
         auto x = this->template registers<float, &BlockPlan::score_registers>();
@@ -208,38 +213,6 @@ class BlockContext : public Products<Machine, Setup> {
         });
     }
 
-    template <class Tile>
-    FMHA_DEVICE auto narrow(Tile& scores) {
-        const ProductPlan& p = plan().second;
-        auto weights = this->template registers<std::uint32_t, &BlockPlan::weight_words>();
-        const int own = p.left_elements / p.copies; // of a fragment, before lanes exchange theirs
-        const int fragments = cfg().algorithm.tile.n0 / p.depth, per_word = 32 / element_bits(plan().type_p);
-        machine_.each([&](int thread) {
-            FMHA_UNROLL
-            for (int row = 0; row < plan().row_tiles; ++row) {
-                FMHA_UNROLL
-                for (int fragment = 0; fragment < fragments; ++fragment) {
-                    const int from = row * plan().key_tiles * plan().first.acc_registers + fragment * own;
-                    const int to = (row * fragments + fragment) * p.left_words;
-                    FMHA_UNROLL
-                    for (int e = 0; e < own; e += per_word) {
-                        float x[8];
-                        FMHA_UNROLL
-                        for (int i = 0; i < per_word; ++i)
-                            x[i] = scores.x.at(thread, from + plan().weight_source[e + i]) * weight_scale();
-                        weights.at(thread, to + e / per_word) =
-                            element_bits(plan().type_p) == 32
-                                ? machine_.round_operand(std::bit_cast<std::uint32_t>(x[0]))
-                                : machine_.pack(x, plan().type_p);
-                    }
-                }
-            }
-        });
-        if (p.copies == 2) share_halves(weights);
-        return WeightTile<decltype(weights)>{weights};
-    }
-    FMHA_DEVICE float weight_unit() const { return 1.0F / weight_scale(); }
-
     template <class Registers>
     FMHA_DEVICE void store(const kernels::Matrix& matrix, OutputTile<Registers>& tile, std::int64_t row0,
                            std::int64_t col0) {
@@ -311,40 +284,6 @@ class BlockContext : public Products<Machine, Setup> {
     }
 
   private:
-    FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
-
-    /// e4m3 has too few binades for weights in [0, 1]; moving them up costs nothing (T-6).
-    FMHA_DEVICE float weight_scale() const {
-        return plan().type_p == ElementType::fp8_ocp    ? 256.0F
-               : plan().type_p == ElementType::fp8_fnuz ? 128.0F
-                                                        : 1.0F;
-    }
-
-    /// Lane bits in which the lanes that share a row differ.
-    FMHA_DEVICE int sharing_lanes() const {
-        int mask = 0;
-        for (int bit = 0; (1 << bit) < plan().wave_size; ++bit)
-            if (plan().first.acc_row.lane[bit] == 0) mask |= 1 << bit;
-        return mask;
-    }
-    /// f(register, row slot, row, column) for every accumulator of a thread, or for the first of every `run` of them;
-    /// row and column without the lane's part.
-    template <class Tile, class F>
-    FMHA_DEVICE void each_place(const Tile& tile, F f, int run = 1) const {
-        const ProductPlan& p = tile.product(plan());
-        const int columns = tile.column_tiles(plan());
-        FMHA_UNROLL
-        for (int row = 0; row < plan().row_tiles; ++row) {
-            FMHA_UNROLL
-            for (int col = 0; col < columns; ++col) {
-                FMHA_UNROLL
-                for (int r = 0; r < p.acc_registers; r += run)
-                    f((row * columns + col) * p.acc_registers + r,
-                      row * plan().row_slots + plan().slot_of_register[r],
-                      row * p.rows + p.row_of_register[r], col * p.cols + p.col_of_register[r]);
-            }
-        }
-    }
     template <class Tile, class F>
     FMHA_DEVICE void each_random(Tile& scores, F f) {
         constexpr int reads_under_way = 16; // each takes a register
@@ -372,32 +311,6 @@ class BlockContext : public Products<Machine, Setup> {
             machine_.exchange(other.x, rows.x, bit);
             map_rows(rows, rows, other, f);
         }
-    }
-
-    /// RDNA 3: the half-waves hold even and odd keys; an operand needs all of them, in pairs of neighbours, in both.
-    template <class Registers>
-    FMHA_DEVICE void share_halves(Registers& weights) {
-        constexpr int other_half = 16;
-        const ProductPlan& p = plan().second;
-        const int fragments = plan().weight_words / p.left_words, own = p.left_words / 2;
-        auto others = this->template registers<std::uint32_t, &BlockPlan::weight_words>();
-        machine_.exchange(others, weights, other_half);
-        machine_.each([&](int thread) {
-            // Lower halves of a pair of words, this lane's first or second; then the upper ones.
-            const bool upper = (lane(thread) & other_half) != 0;
-            const std::uint32_t low = upper ? 0x01000504U : 0x05040100U;
-            FMHA_UNROLL
-            for (int fragment = 0; fragment < fragments; ++fragment) {
-                const int at = fragment * p.left_words;
-                FMHA_UNROLL
-                for (int w = own - 1; w >= 0; --w) {
-                    const std::uint32_t mine = weights.at(thread, at + w), theirs = others.at(thread, at + w);
-                    weights.at(thread, at + 2 * w + 1) =
-                        machine_.select_bytes(theirs, mine, low + 0x02020202U);
-                    weights.at(thread, at + 2 * w) = machine_.select_bytes(theirs, mine, low);
-                }
-            }
-        });
     }
 
     FMHA_DEVICE static float decode_element(std::uint32_t bits, ElementType type) {

@@ -45,6 +45,8 @@ std::string describe(const KernelConfig& config, const BlockPlan& plan) {
             "{} keys are too few for an operand of the second product: its lanes hold keys that "
             "lie further apart",
             warp.k1);
+    case PlanProblem::weight_blocks:
+        return "the lanes of the second product hold keys of blocks that have other scales";
     case PlanProblem::lds:
         return fmt::format("a block needs {} bytes of LDS, {} has {}", plan.lds_bytes, config.arch.view(),
                            lds_limit(plan.unit));
@@ -60,11 +62,15 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
         return fmt::format("the HIP target has no program for family {}, only for fwd", to_string(s.family));
     if (s.use_paged_kv || s.rope != Rope::none)
         return "family fwd has neither paged keys nor rotary embedding";
-    if (s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4 || s.qscale == QScale::mx)
-        return "micro-scaled operands need the scaled matrix instructions, which are not in the table";
+    const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
+    if (mx_type != (s.qscale == QScale::mx))
+        return fmt::format("data type {} and qscale {} do not belong together (Q-5)", to_string(s.data_type),
+                           to_string(s.qscale));
+    if (mx_type && s.v_layout == VLayout::row)
+        return fmt::format("data type {} needs V by column (Q-5)", to_string(s.data_type));
     if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
         return fmt::format(
-            "qscale {} belongs to batch_prefill, family fwd takes none, pertensor or blockscale",
+            "qscale {} belongs to batch_prefill, family fwd takes none, pertensor, blockscale or mx",
             to_string(s.qscale));
     if (s.hdim_q > config.algorithm.tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q,

@@ -30,7 +30,7 @@ class Products : public Staging<Machine, Setup> {
   protected:
     using Base = Staging<Machine, Setup>;
     using Base::machine_;
-    using QueryWords = RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::query_words>;
+    using Query = QueryTile<RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::query_words>>;
 
   public:
     using Base::Base;
@@ -39,7 +39,7 @@ class Products : public Staging<Machine, Setup> {
     using Base::plan;
 
     FMHA_DEVICE auto query() const {
-        return QueryTile<QueryWords>{this->template registers<std::uint32_t, &BlockPlan::query_words>(), {}};
+        return Query{this->template registers<std::uint32_t, &BlockPlan::query_words>(), {}};
     }
 
     /// A GPU works on the whole capacity, because registers need constant numbers; what does not exist is 0.
@@ -47,14 +47,14 @@ class Products : public Staging<Machine, Setup> {
         return static_cast<int>(capacity / step);
     }
 
-    FMHA_DEVICE void load(QueryTile<QueryWords>& query, const kernels::Matrix& matrix, std::int64_t row0,
-                          std::int64_t col0) {
+    FMHA_DEVICE void load(Query& query, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
         const Tile& tile = cfg().algorithm.tile;
         const LineView from = LineView::of(matrix, plan().type_q);
-        query.memory = from.window(row0, col0, tile.m0);
+        const std::int64_t first = storage_units(plan().type_q, col0);
+        query.memory = from.window(row0, first, tile.m0);
         if (plan().query_place == QueryPlace::lds)
             this->copy_lines(plan().query, plan().query.offset, from,
-                             {row0, col0, tile.m0, 0, 0, tile.m0, tile.k0max});
+                             {row0, first, tile.m0, 0, 0, tile.m0, Base::units(plan().type_q, tile.k0max)});
         if (plan().query_place != QueryPlace::registers) return;
         const int fragments = tile.k0max / plan().first.depth;
         machine_.each([&](int thread) {
@@ -63,8 +63,9 @@ class Products : public Staging<Machine, Setup> {
                 FMHA_UNROLL
                 for (int fragment = 0; fragment < fragments; ++fragment)
                     read_query(thread, query, tile_row, fragment, query.fragments,
-                               (tile_row * fragments + fragment) * plan().first.left_words);
+                               (tile_row * fragments + fragment) * plan().first.left_fragment);
             }
+            read_query_scales(thread, matrix, row0, col0, query.fragments);
             FMHA_UNROLL
             for (int w = 0; w < plan().query_words; ++w)
                 query.fragments.at(thread, w) = machine_.arrived(query.fragments.at(thread, w));
@@ -72,8 +73,7 @@ class Products : public Staging<Machine, Setup> {
     }
 
     template <class Scores>
-    FMHA_DEVICE void product(ScoreTile<Scores>& acc, QueryTile<QueryWords>& query, int first,
-                             const KeyStep& key) {
+    FMHA_DEVICE void product(ScoreTile<Scores>& acc, Query& query, int first, const KeyStep& key) {
         const ProductPlan& p = plan().first;
         const Tile& tile = cfg().algorithm.tile;
         const int pair = plan().load_matrix ? 32 / p.depth : 1; // column tiles that one read delivers
@@ -97,10 +97,11 @@ class Products : public Staging<Machine, Setup> {
                         const int to = (row * plan().key_tiles + col + half) * p.acc_registers;
                         if (in_registers)
                             multiply(p, acc.x, to, query.fragments,
-                                     (row * (tile.k0max / p.depth) + fragment) * p.left_words, right,
-                                     half * p.right_words);
+                                     (row * (tile.k0max / p.depth) + fragment) * p.left_fragment, right,
+                                     half * p.right_fragment);
                         else
-                            multiply(p, acc.x, to, left, row * p.left_words, right, half * p.right_words);
+                            multiply(p, acc.x, to, left, row * p.left_fragment, right,
+                                     half * p.right_fragment);
                     }
                 }
             }
@@ -114,7 +115,7 @@ class Products : public Staging<Machine, Setup> {
         const int pair = plan().load_matrix ? 32 / p.depth : 1;
         const int steps = cfg().algorithm.tile.k1 / p.depth, fragments = cfg().algorithm.tile.n0 / p.depth;
         const auto left = [&](int row, int step) {
-            return (row * fragments + first / p.depth + step) * p.left_words;
+            return (row * fragments + first / p.depth + step) * p.left_fragment;
         };
         auto right = this->template registers<std::uint32_t, &BlockPlan::right_words>();
         if (cfg().signature.qscale == QScale::blockscale) {
@@ -153,7 +154,7 @@ class Products : public Staging<Machine, Setup> {
                     FMHA_UNROLL
                     for (int row = 0; row < plan().row_tiles; ++row)
                         multiply(p, acc.x, (row * plan().channel_tiles + col + half) * p.acc_registers,
-                                 weights.x, left(row, step), right, half * p.right_words);
+                                 weights.x, left(row, step), right, half * p.right_fragment);
                 }
             }
         }
@@ -205,14 +206,15 @@ class Products : public Staging<Machine, Setup> {
 
     /// Left fragment `fragment` of row tile `row` from global memory.
     template <class Registers>
-    FMHA_DEVICE void read_query(int thread, const QueryTile<QueryWords>& query, int row, int fragment,
-                                Registers& out, int r0) {
+    FMHA_DEVICE void read_query(int thread, const Query& query, int row, int fragment, Registers& out,
+                                int r0) {
         const ProductPlan& p = plan().first;
         const int line = wave_row(thread) + row * p.rows + p.left_outer.of_lane(lane(thread));
-        const int element = fragment * p.depth + p.left_k.of_lane(lane(thread));
         const auto read = [&]<int count>(Words<count>, int w) {
+            const int element =
+                fragment * p.depth + p.left_k.at(lane(thread), w * 32 / element_bits(plan().type_q));
             const auto words = query.memory.template read<count>(machine_, thread, line,
-                                                                 element + w * 4 / query.memory.element_size);
+                                                                 Base::units(plan().type_q, element));
             FMHA_UNROLL
             for (int i = 0; i < count; ++i) out.at(thread, r0 + w + i) = operand(words.word[i]);
         };
@@ -227,10 +229,29 @@ class Products : public Staging<Machine, Setup> {
         }
     }
 
-    FMHA_DEVICE void load_query(const QueryTile<QueryWords>& query, int row, int fragment, auto& out) {
+    /// The scale of every query fragment, behind its words.
+    template <class Registers>
+    FMHA_DEVICE void read_query_scales(int thread, const kernels::Matrix& matrix, std::int64_t row0,
+                                       std::int64_t col0, Registers& out) {
+        const ProductPlan& p = plan().first;
+        if (p.scale_block == 0) return;
+        const Tile& tile = cfg().algorithm.tile;
+        const TileView from = LineView::of(matrix.block_scales(), ElementType::e8m0)
+                                  .window(row0, col0 / Base::block_of_scales, tile.m0);
+        const int fragments = tile.k0max / p.depth, l = lane(thread);
+        FMHA_UNROLL
+        for (int i = 0; i < plan().row_tiles * fragments; ++i) {
+            const int line = wave_row(thread) + i / fragments * p.rows + p.left_scale.outer.of_lane(l);
+            const int block = (i % fragments * p.depth + p.left_scale.k.of_lane(l)) / p.scale_block;
+            out.at(thread, i * p.left_fragment + p.left_words) =
+                from.read_byte(machine_, thread, line, block);
+        }
+    }
+
+    FMHA_DEVICE void load_query(const Query& query, int row, int fragment, auto& out) {
         const ProductPlan& p = plan().first;
         const Image& image = plan().query;
-        const int r0 = row * p.left_words;
+        const int r0 = row * p.left_fragment;
         if (plan().query_place == QueryPlace::memory) {
             machine_.each(
                 [&](int thread) { read_query(machine_.local(thread), query, row, fragment, out, r0); });
@@ -246,17 +267,16 @@ class Products : public Staging<Machine, Setup> {
                 machine_.load_matrix(out, r0, address, false);
                 return;
             }
-        const int run = p.left_run() * element_bits(plan().type_q) / 32;
-        const int size = element_bits(plan().type_q) / 8;
+        const int bits = element_bits(plan().type_q), run = p.left_run() * bits / 32;
         machine_.each([&](int thread) {
             const int l = lane(thread);
             FMHA_UNROLL
             for (int w = 0; w < p.left_words; w += run) {
-                const int e = w * 4 / size;
+                const int e = w * 32 / bits;
                 const int line = wave_row(thread) + row * p.rows + p.left_outer.at(l, e);
                 read_words(thread,
                            image.offset + line * image.line_bytes +
-                               (fragment * p.depth + p.left_k.at(l, e)) * size,
+                               (fragment * p.depth + p.left_k.at(l, e)) * bits / 8,
                            run, out, r0 + w);
             }
         });
@@ -272,14 +292,15 @@ class Products : public Staging<Machine, Setup> {
                 load_matrices(key.address, image, col, column, p.depth, false, out);
                 return;
             }
-        const int size = element_bits(plan().type_k) / 8, run = p.right_run() * size / 4;
+        const int bits = element_bits(plan().type_k), run = p.right_run() * bits / 32;
         machine_.each([&](int thread) {
             const int l = lane(thread);
             const int line = key.address + (col * p.cols + p.right_outer.of_lane(l)) * image.line_bytes;
             FMHA_UNROLL
             for (int w = 0; w < p.right_words; w += run)
-                read_words(thread, line + (column + p.right_k.at(l, w * 4 / size)) * size, run, out, w);
+                read_words(thread, line + (column + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, out, w);
         });
+        load_scales(p, image, key.address, col, column, out);
     }
 
     FMHA_DEVICE void load_value(const ValueStep& value, int col, int step, auto& out) {
@@ -291,14 +312,14 @@ class Products : public Staging<Machine, Setup> {
                 load_matrices(value.address, image, col, key, p.depth, !plan().value_by_channel, out);
                 return;
             }
-        const int size = element_bits(plan().type_v) / 8;
+        const int bits = element_bits(plan().type_v);
         machine_.each([&](int thread) {
             const int l = lane(thread);
             const int channel = col * p.cols + p.right_outer.of_lane(l);
             if (plan().value_by_channel) {
                 const int place = plan().place_of_key(key + plan().value_key_lane.of_lane(l));
-                read_words(thread, value.address + channel * image.line_bytes + place * size, p.right_words,
-                           out, 0);
+                read_words(thread, value.address + channel * image.line_bytes + place * bits / 8,
+                           p.right_words, out, 0);
                 return;
             }
             FMHA_UNROLL
@@ -307,8 +328,21 @@ class Products : public Staging<Machine, Setup> {
                              value.address +
                                  (key + plan().value_key[e] + plan().value_key_lane.of_lane(l)) *
                                      image.line_bytes +
-                                 channel * size,
+                                 channel * bits / 8,
                              out, e);
+        });
+        load_scales(p, image, value.address, col, key, out);
+    }
+
+    /// The scales of a right fragment, from behind the elements of its lines to behind the fragment's words.
+    FMHA_DEVICE void load_scales(const ProductPlan& p, const Image& image, int address, int col, int k0,
+                                 auto& out) {
+        if (p.scale_block == 0) return;
+        machine_.each([&](int thread) {
+            const int line = col * p.cols + p.right_scale.outer.of_lane(lane(thread));
+            const int block = (k0 + p.right_scale.k.of_lane(lane(thread))) / p.scale_block;
+            out.at(thread, p.right_words) =
+                machine_.lds_read_byte(thread, address + line * image.line_bytes + image.scales() + block);
         });
     }
 

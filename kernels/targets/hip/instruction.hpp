@@ -48,6 +48,10 @@ enum class MatrixInstruction : std::uint8_t {
     mfma_16x16x32_bf8,
     mfma_32x32x2_f32,
     mfma_16x16x4_f32,
+    mfma_scale_32x32x64_fp8,
+    mfma_scale_16x16x128_fp8,
+    mfma_scale_32x32x64_fp4,
+    mfma_scale_16x16x128_fp4,
     wmma_gfx11_16x16x16_f16,
     wmma_gfx11_16x16x16_bf16,
     wmma_gfx12_16x16x16_f16,
@@ -60,7 +64,7 @@ enum class MatrixInstruction : std::uint8_t {
     mma_16x8x8_bf16,
     mma_16x8x8_tf32,
 };
-inline constexpr int matrix_instructions = 26;
+inline constexpr int matrix_instructions = 30;
 
 /// One coordinate of an element as a sum over the bits of its lane and of its register: all layouts of all
 /// instructions are of this kind. An operand's "register" counts packed elements, not 32-bit words.
@@ -82,7 +86,14 @@ struct Axis {
     }
 };
 
-/// C[m × n] += A[m × k] · B[k × n], by one wave.
+/// The lane that holds the scale of one row of A (or column of B) and one block of k: the row and the first k of the
+/// block are sums over the bits of the lane. A lane holds one scale, which need not belong to its own elements.
+struct ScaleMap {
+    Axis outer, k;
+};
+
+/// C[m × n] += A[m × k] · B[k × n], by one wave. With `scale_block`, every so many k of a row of A and of a column of B
+/// are multiplied by a power of two first: the lowest byte of a word that each lane adds to either operand (e8m0).
 struct InstructionInfo {
     MatrixInstruction instruction = MatrixInstruction::none;
     std::int16_t m = 0, n = 0, k = 0;
@@ -93,6 +104,8 @@ struct InstructionInfo {
     /// How many lanes hold each element of A and B. 2 on RDNA 3, where both half-waves hold all of them.
     std::int16_t copies = 1;
     Axis a_row, a_k, b_col, b_k, c_row, c_col;
+    std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
+    ScaleMap a_scale = {}, b_scale = {};
 };
 
 namespace layouts {
@@ -122,6 +135,23 @@ constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType type, int p
             64,   type,  count, count,
             4,    1,     side,  depth,
             side, depth, c_row, side};
+}
+
+/// Scaled MFMA of CDNA 4 for any two types of 8 bits or fewer: a lane has 32 k of each operand, in runs of 16 for types
+/// of 8 bits and of 32 for those of 4. Whatever the type, the scale of row r in block g is in lane r + side · g.
+constexpr InstructionInfo mfma_scale(MatrixInstruction name, ElementType type, int side) {
+    constexpr int per_lane = 32, block = 32;
+    InstructionInfo info = side == 32 ? mfma32(name, type, per_lane) : mfma16(name, type, per_lane);
+    info.scale_block = block;
+    const ScaleMap scale = side == 32 ? ScaleMap{info.a_row, {{0, 0, 0, 0, 0, 32}, {}}}
+                                      : ScaleMap{info.a_row, {{0, 0, 0, 0, 32, 64}, {}}};
+    info.a_scale = info.b_scale = scale;
+    if (element_bits(type) == 8) {
+        const Axis depth = side == 32 ? Axis{{0, 0, 0, 0, 0, 16}, {1, 2, 4, 8, 32}}
+                                      : Axis{{0, 0, 0, 0, 16, 32}, {1, 2, 4, 8, 64}};
+        info.a_k = info.b_k = depth;
+    }
+    return info;
 }
 
 /// WMMA of RDNA 3 in wave32: both half-waves hold all of A and B; C alternates rows between them.
@@ -196,6 +226,14 @@ constexpr InstructionInfo instruction_info(MatrixInstruction name) {
         return layouts::mfma32(name, fp32, 1);
     case mfma_16x16x4_f32:
         return layouts::mfma16(name, fp32, 1);
+    case mfma_scale_32x32x64_fp8:
+        return layouts::mfma_scale(name, fp8_ocp, 32);
+    case mfma_scale_16x16x128_fp8:
+        return layouts::mfma_scale(name, fp8_ocp, 16);
+    case mfma_scale_32x32x64_fp4:
+        return layouts::mfma_scale(name, fp4, 32);
+    case mfma_scale_16x16x128_fp4:
+        return layouts::mfma_scale(name, fp4, 16);
     case wmma_gfx11_16x16x16_f16:
         return layouts::wmma_gfx11(name, fp16);
     case wmma_gfx11_16x16x16_bf16:
@@ -235,7 +273,7 @@ constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
         return has_instruction(MatrixUnit::cdna2, name) ||
                (name >= mfma_32x32x16_fp8 && name <= mfma_16x16x32_bf8);
     case MatrixUnit::cdna4:
-        return name >= mfma_32x32x8_f16 && name <= mfma_16x16x4_f32;
+        return name >= mfma_32x32x8_f16 && name <= mfma_scale_16x16x128_fp4;
     case MatrixUnit::rdna3:
         return name == wmma_gfx11_16x16x16_f16 || name == wmma_gfx11_16x16x16_bf16;
     case MatrixUnit::rdna4:
@@ -248,8 +286,10 @@ constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
 
 /// The instruction behind a configuration's triple (m, n, k) for operands of `type`: the deepest one of the
 /// unit whose k divides the triple's, so that a triple deeper than the hardware is several instructions on
-/// consecutive registers. `none` when there is no such instruction.
-constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n, int k) {
+/// consecutive registers. `none` when there is no such instruction. `scaled` operands need one that takes scales, others
+/// one that takes none.
+constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n, int k,
+                                            bool scaled = false) {
     const auto base = type == ElementType::fp8_fnuz   ? ElementType::fp8_ocp
                       : type == ElementType::bf8_fnuz ? ElementType::bf8_ocp
                                                       : type;
@@ -259,6 +299,7 @@ constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, i
         const auto name = static_cast<MatrixInstruction>(i);
         const InstructionInfo info = instruction_info(name);
         if (!has_instruction(unit, name) || info.operand != base || info.m != m || info.n != n) continue;
+        if ((info.scale_block != 0) != scaled) continue;
         if (info.k > depth && k % info.k == 0) {
             best = name;
             depth = info.k;
@@ -272,7 +313,7 @@ constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, i
 template <>
 struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
     using enum hip_target::MatrixInstruction;
-    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 26> names{
+    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 30> names{
         {{none, "none"},
          {mfma_32x32x8_f16, "mfma_32x32x8_f16"},
          {mfma_16x16x16_f16, "mfma_16x16x16_f16"},
@@ -288,6 +329,10 @@ struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
          {mfma_16x16x32_bf8, "mfma_16x16x32_bf8"},
          {mfma_32x32x2_f32, "mfma_32x32x2_f32"},
          {mfma_16x16x4_f32, "mfma_16x16x4_f32"},
+         {mfma_scale_32x32x64_fp8, "mfma_scale_32x32x64_fp8"},
+         {mfma_scale_16x16x128_fp8, "mfma_scale_16x16x128_fp8"},
+         {mfma_scale_32x32x64_fp4, "mfma_scale_32x32x64_fp4"},
+         {mfma_scale_16x16x128_fp4, "mfma_scale_16x16x128_fp4"},
          {wmma_gfx11_16x16x16_f16, "wmma_gfx11_16x16x16_f16"},
          {wmma_gfx11_16x16x16_bf16, "wmma_gfx11_16x16x16_bf16"},
          {wmma_gfx12_16x16x16_f16, "wmma_gfx12_16x16x16_f16"},

@@ -12,7 +12,12 @@ struct alignas(alignment) Words {
     std::uint32_t word[static_cast<unsigned>(count)];
 };
 
-/// The part of a matrix that one copy takes, with coordinates of its own.
+/// Lines are made of storage units: elements, or bytes of several elements that are packed into one (T-2).
+FMHA_DEVICE constexpr std::int64_t storage_units(ElementType type, std::int64_t elements) {
+    return element_bits(type) < 8 ? elements * element_bits(type) / 8 : elements;
+}
+
+/// The part of a matrix that one copy takes, with coordinates of its own. "Element" means a storage unit.
 struct TileView {
     const char* data = nullptr;
     std::int64_t line_bytes = 0, element_distance = 0;
@@ -37,6 +42,13 @@ struct TileView {
         else
             gather(machine.local(line), machine.local(element), out);
         return out;
+    }
+
+    /// The byte of one element of a byte; of a view whose elements lie next to each other, less than 2^31 bytes from `data`.
+    template <class Machine>
+    FMHA_DEVICE std::uint32_t read_byte(Machine& machine, int thread, int line, int element) const {
+        return machine.global_read_byte(thread, data, line * static_cast<std::int32_t>(line_bytes) + element,
+                                        line < lines && element < elements);
     }
 
     /// The bits of `count` consecutive elements, a power of two of at most 8, the first at a multiple of it.
@@ -108,16 +120,19 @@ struct LineView {
 
     FMHA_DEVICE static LineView of(const kernels::Matrix& matrix, ElementType type, bool by_column = false) {
         const TensorView& t = matrix.tensor;
+        const int bits = element_bits(type);
         LineView v;
-        v.element_size = element_bits(type) / 8;
-        v.data = static_cast<const char*>(t.data) + matrix.origin * v.element_size;
-        v.line_bytes = (by_column ? t.col_stride : t.row_stride) * v.element_size;
+        v.element_size = bits < 8 ? 1 : bits / 8;
+        v.data = static_cast<const char*>(t.data) + matrix.origin * bits / 8;
+        v.line_bytes = (by_column ? t.col_stride : t.row_stride) * bits / 8;
         v.element_distance = (by_column ? t.row_stride : t.col_stride) * v.element_size;
         v.lines = by_column ? matrix.cols.read : matrix.rows.read;
-        v.elements = by_column ? matrix.rows.read : matrix.cols.read;
-        const auto bits =
+        // A byte of which only the first element exists is read as a whole.
+        const std::int64_t elements = by_column ? matrix.rows.read : matrix.cols.read;
+        v.elements = bits < 8 ? (elements * bits + 7) / 8 : elements;
+        const auto places =
             reinterpret_cast<std::uintptr_t>(v.data) | static_cast<std::uintptr_t>(v.line_bytes);
-        v.aligned = v.element_distance == v.element_size && (bits & 15U) == 0;
+        v.aligned = v.element_distance == v.element_size && (places & 15U) == 0;
         return v;
     }
 

@@ -39,6 +39,8 @@ struct MatrixLoop {
     static constexpr int sums = matrix_loop_sums(info), per_sum = info.c_elements;
     static constexpr int a_words = info.a_elements * element_bits(info.operand) / 32;
     static constexpr int b_words = info.b_elements * element_bits(info.operand) / 32;
+    static constexpr int scales = info.scale_block != 0 ? 1 : 0; ///< registers behind an operand's words
+    static constexpr int a_fragment = a_words + scales, b_fragment = b_words + scales;
 #if defined(__HIP__)
     using Machine = amd::Machine<matrix_loop_threads, 16>;
 #else
@@ -60,26 +62,32 @@ struct MatrixLoop {
         }
     }
 
+    static constexpr std::uint32_t scale_of_one = 127; ///< e8m0
+
     __attribute__((device)) static void run(const MatrixLoopArgs& args, std::uint32_t block) {
         Machine machine;
         typename Machine::template Registers<float, sums * per_sum> c;
-        typename Machine::template Registers<std::uint32_t, 2 * a_words> a;
-        typename Machine::template Registers<std::uint32_t, 2 * b_words> b;
+        typename Machine::template Registers<std::uint32_t, 2 * a_fragment> a;
+        typename Machine::template Registers<std::uint32_t, 2 * b_fragment> b;
         machine.each([&](int thread) {
             FMHA_UNROLL
             for (int r = 0; r < sums * per_sum; ++r) c.at(thread, r) = 0.0F;
             FMHA_UNROLL
-            for (int r = 0; r < 2 * a_words; ++r)
-                a.at(thread, r) = operand(static_cast<std::uint32_t>(thread * 64 + r));
+            for (int r = 0; r < 2 * a_fragment; ++r)
+                a.at(thread, r) = r % a_fragment < a_words
+                                      ? operand(static_cast<std::uint32_t>(thread * 64 + r))
+                                      : scale_of_one;
             FMHA_UNROLL
-            for (int r = 0; r < 2 * b_words; ++r)
-                b.at(thread, r) = operand(static_cast<std::uint32_t>(thread * 64 + 32 + r));
+            for (int r = 0; r < 2 * b_fragment; ++r)
+                b.at(thread, r) = r % b_fragment < b_words
+                                      ? operand(static_cast<std::uint32_t>(thread * 64 + 32 + r))
+                                      : scale_of_one;
         });
         FMHA_NO_UNROLL
         for (std::int32_t n = 0; n < args.repeats; ++n) {
             FMHA_UNROLL
             for (int i = 0; i < sums; ++i)
-                machine.mma(name, c, i * per_sum, a, i % 2 * a_words, b, i / 2 % 2 * b_words);
+                machine.mma(name, c, i * per_sum, a, i % 2 * a_fragment, b, i / 2 % 2 * b_fragment);
         }
         machine.each([&](int thread) {
             float total = 0.0F;

@@ -17,6 +17,9 @@ namespace fmha::hip_target {
 /// - AMD's fp32 MFMA is a chain of fused multiply-adds, and CDNA 2 rounds its 16-bit sums to nearest (FTTN, MMA-Sim):
 ///   2^-24. CDNA 3 rounds them in one direction (MMA-Sim). Nothing is published on CDNA 4 and RDNA, which are taken to be
 ///   no better: 2^-23, truncating.
+/// - CDNA 4's scaled instructions add the exponents of the scales to those of the products (instruction set manual, "8-bit
+///   and Smaller Matrix Operations"), which costs nothing. 4-bit weights share a scale in a row's block of keys, at most
+///   2^-2 because no weight exceeds 1: `storage_numerics` declares their floor for it.
 /// - CDNA 2 flushes subnormal 16-bit operands (MIOpen, "MI200 MFMA behavior specifics"), so that weights below the
 ///   smallest normal number of P's type are lost: it is f_p there. The same happens to subnormal Q, K and V, which no
 ///   declared number covers; the fills avoid such values except where a case asks for them.

@@ -56,7 +56,8 @@ class Staging : public kernels::Decisions {
   public:
     FMHA_DEVICE Staging(Machine& machine, const Setup& setup)
         : machine_(machine), setup_(setup),
-          ahead_(this->template registers<std::uint32_t, &BlockPlan::ahead_words>()) {}
+          ahead_(this->template registers<std::uint32_t, &BlockPlan::ahead_words>()),
+          ahead_scales_(this->template registers<std::uint32_t, &BlockPlan::ahead_scales>()) {}
 
     FMHA_DEVICE decltype(auto) cfg() const { return setup_.cfg(); }
     FMHA_DEVICE decltype(auto) plan() const { return setup_.plan(); }
@@ -151,7 +152,10 @@ class Staging : public kernels::Decisions {
                                std::int32_t column, Phase phase) {
         const Tile& tile = cfg().algorithm.tile;
         copy_lines(plan().key, address, LineView::of(matrix, plan().type_k),
-                   {key0, 0, tile.n0, 0, column, tile.n0, tile.k0, phase});
+                   {key0, 0, tile.n0, 0, units(plan().type_k, column), tile.n0, units(plan().type_k, tile.k0),
+                    phase});
+        copy_scales(plan().key, address, matrix, false,
+                    {key0, 0, tile.n0, 0, column / block_of_scales, tile.n0, plan().key_blocks, phase});
     }
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes.
@@ -187,11 +191,17 @@ class Staging : public kernels::Decisions {
         const std::int32_t step = key_in_tile(key0);
         if (cfg().signature.v_layout == VLayout::column) {
             const LineView from = LineView::of(matrix, type, true);
-            const Part part{channel0, key0 - step, tile.n1, 0, step, tile.n1, keys, phase};
-            if (plan().place_run() * from.element_size >= 16)
+            const Part part{channel0,          storage_units(type, key0 - step),
+                            tile.n1,           0,
+                            units(type, step), tile.n1,
+                            units(type, keys), phase};
+            if (plan().place_run() * element_bits(type) >= 128)
                 copy_lines(plan().value, address, from, part);
             else
                 scatter_lines(address, from, part);
+            copy_scales(plan().value, address, matrix, true,
+                        {channel0, (key0 - step) / block_of_scales, tile.n1, 0, step / block_of_scales,
+                         tile.n1, plan().value_blocks, phase});
             return;
         }
         const LineView from = LineView::of(matrix, type);
@@ -202,11 +212,46 @@ class Staging : public kernels::Decisions {
             copy_lines(plan().value, address, from, part);
     }
 
+    static constexpr int block_of_scales = 32; ///< elements that share a scale (Q-5)
+
+    FMHA_DEVICE static std::int32_t units(ElementType type, std::int32_t elements) {
+        return static_cast<std::int32_t>(storage_units(type, elements));
+    }
+
+    /// Copies the scales of a step for scaled instructions: a word of them goes behind the elements of each line. The few
+    /// bytes of a line lie anywhere, and are read one by one.
+    FMHA_DEVICE void copy_scales(const Image& image, int address, const kernels::Matrix& matrix,
+                                 bool by_column, const Part& part) {
+        if (plan().first.scale_block == 0) return;
+        const TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
+                                  .window(part.line0, part.element0, part.tile_lines);
+        machine_.each([&](int thread) {
+            const int here = machine_.local(thread);
+            FMHA_UNROLL
+            for (int i = 0; i < plan().ahead_scales; ++i) {
+                const int line = here + i * plan().threads;
+                if (part.phase != Phase::write) {
+                    std::uint32_t scales = 0;
+                    FMHA_UNROLL
+                    for (int block = 0; block < part.elements; ++block)
+                        scales |= tile.read_byte(machine_, thread, part.line + line, part.element + block)
+                                  << static_cast<unsigned>(8 * block);
+                    ahead_scales_.at(thread, i) = scales;
+                }
+                if (part.phase == Phase::read || line >= part.lines) continue;
+                const std::uint32_t scales = ahead_scales_.at(thread, i);
+                machine_.template lds_write<1>(thread, address + line * image.line_bytes + image.scales(),
+                                               &scales);
+            }
+        });
+    }
+
   private:
     int stage_ = 1; ///< of the key tile that is being worked on; `visit` turns to the next
     int buffer_ = 0;
     // Reading ahead: the units of the next step, and where the steps after the tile's last ones come from.
     RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_words> ahead_;
+    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_scales> ahead_scales_;
     kernels::Matrix keys_, values_;
     std::int64_t next_key0_ = 0, channel0_ = 0;
     bool started_ = false, more_keys_ = false;
@@ -340,7 +385,8 @@ class Staging : public kernels::Decisions {
         return std::bit_cast<Unit>(raw);
     }
 
-    /// V stored by channel: a unit of consecutive keys goes to several places in its line.
+    /// V stored by channel: a unit of consecutive keys goes to several places in its line; but with 4 bits it is a block
+    /// of keys, which stay together.
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = part.window(from);
@@ -353,6 +399,12 @@ class Staging : public kernels::Decisions {
             [&](int thread, int index, const Words<4>& words) {
                 const int key = index % per_line * unit;
                 const int to = address + index / per_line * plan().value.line_bytes;
+                if (element_bits(plan().type_v) == 4) {
+                    const Words<4> placed = in_places(words);
+                    machine_.template lds_write<4>(thread, to + plan().place_of_key(2 * key) / 2,
+                                                   placed.word);
+                    return;
+                }
                 FMHA_UNROLL
                 for (int w = 0; w < 4; w += patch_words())
                     write_patch(thread,
@@ -398,6 +450,18 @@ class Staging : public kernels::Decisions {
                     write_patch(thread, to + c * plan().value.line_bytes, words);
                 }
             });
+    }
+
+    /// 32 keys of 4 bits in the order of their places: four neighbours are half a word.
+    FMHA_DEVICE Words<4> in_places(const Words<4>& keys) const {
+        Words<4> out{};
+        FMHA_UNROLL
+        for (int half = 0; half < 8; ++half) {
+            const std::uint32_t four = keys.word[half / 2] >> static_cast<unsigned>(half % 2 * 16) & 0xFFFFU;
+            const int place = plan().place_of_key(4 * half) / 4;
+            out.word[place / 2] |= four << static_cast<unsigned>(place % 2 * 16);
+        }
+        return out;
     }
 
     /// Words of four elements of V.

@@ -35,8 +35,9 @@ bool serves(const KernelConfig& config) {
     return !cannot_execute(config) && config.algorithm.tile.k0max >= 64;
 }
 
-DataType data_type_of(ElementType operand) {
-    switch (operand) {
+DataType data_type_of(const InstructionInfo& info) {
+    if (info.scale_block != 0) return info.operand == ElementType::fp4 ? DataType::mxfp4 : DataType::mxfp8;
+    switch (info.operand) {
     case ElementType::fp16:
         return DataType::fp16;
     case ElementType::bf16:
@@ -58,7 +59,7 @@ KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
     const auto step = static_cast<std::int16_t>(std::max<int>(info.k, 32));
     KernelConfig config;
     config.arch = std::string_view(arch);
-    config.signature.data_type = data_type_of(info.operand);
+    config.signature.data_type = data_type_of(info);
     config.signature.hdim_q = config.signature.hdim_v = 64;
     config.algorithm.tile = {
         .m0 = static_cast<std::int16_t>(2 * info.m), .n0 = 64, .k0 = step, .n1 = 64, .k1 = step, .k0max = 64};
@@ -153,7 +154,11 @@ harness::Candidate ExactKernel::planned(const Problem&) const {
 
 harness::FwdCase plain_case(const KernelConfig& kernel) {
     harness::FwdCase c;
-    c.data_type = data_type_of(instruction_info(plan_of(kernel).first.instruction).operand);
+    c.data_type = data_type_of(instruction_info(plan_of(kernel).first.instruction));
+    if (c.data_type == DataType::mxfp8 || c.data_type == DataType::mxfp4) {
+        c.qscale = QScale::mx;
+        c.v_layout = VLayout::column;
+    }
     if (c.data_type == DataType::bf8 || c.data_type == DataType::fp8bf16) c.qscale = QScale::pertensor;
     c.nhead_q = 2;
     c.nhead_k = 1;

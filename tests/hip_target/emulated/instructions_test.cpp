@@ -99,6 +99,11 @@ const std::vector<NamedKernel>& kernels() {
     return chosen;
 }
 
+/// Keys of packed fp4 lie in whole bytes (T-2).
+void make_even(FwdCase& c) {
+    for (std::int64_t& length : c.seqlen_k) length += length % 2;
+}
+
 class EveryInstruction : public testing::TestWithParam<NamedKernel> {};
 
 TEST_P(EveryInstruction, PassesTheGatesWithEveryFeature) {
@@ -107,6 +112,7 @@ TEST_P(EveryInstruction, PassesTheGatesWithEveryFeature) {
     for (const Variant& variant : variants()) {
         FwdCase c = plain_case(kernel);
         variant.change(c);
+        if (c.data_type == DataType::mxfp4) make_even(c);
         const auto result = result_of(c, kernel, source);
         EXPECT_EQ(result.outcome, harness::Outcome::passed) << variant.name << ": " << result.message;
     }

@@ -54,6 +54,25 @@ TEST_P(Layout, OperandsAreHeldAsOftenAsTheTableSays) {
                      info.copies);
 }
 
+TEST_P(Layout, EveryScaleIsHeldOnce) {
+    const InstructionInfo info = instruction_info(GetParam());
+    if (info.scale_block == 0) return;
+    const auto expect_once = [&](const ScaleMap& map, int outer) {
+        std::map<std::pair<int, int>, int> count;
+        for (int lane = 0; lane < info.wave_size; ++lane)
+            ++count[{map.outer.of_lane(lane), map.k.of_lane(lane)}];
+        EXPECT_EQ(count.size(), static_cast<std::size_t>(outer * info.k / info.scale_block));
+        for (const auto& [place, n] : count) {
+            EXPECT_EQ(n, 1);
+            EXPECT_LT(place.first, outer);
+            EXPECT_LT(place.second, info.k);
+            EXPECT_EQ(place.second % info.scale_block, 0);
+        }
+    };
+    expect_once(info.a_scale, info.m);
+    expect_once(info.b_scale, info.n);
+}
+
 TEST_P(Layout, OperandsFillWholeWords) {
     const InstructionInfo info = instruction_info(GetParam());
     EXPECT_EQ(info.instruction, GetParam());
@@ -136,6 +155,28 @@ const std::vector<Fact>& facts() {
         {mfma_16x16x4_f32, 'A', 18, 0, 2, 1},
         {mfma_16x16x4_f32, 'B', 63, 0, 3, 15},
         {mfma_16x16x4_f32, 'C', 50, 3, 15, 2},
+        // CDNA 4, types of 8 bits and fewer: 32 k a lane; of 8 bits, in two runs of 16.
+        {mfma_scale_32x32x64_fp8, 'A', 5, 15, 5, 15},
+        {mfma_scale_32x32x64_fp8, 'A', 37, 0, 5, 16},
+        {mfma_scale_32x32x64_fp8, 'A', 5, 16, 5, 32},
+        {mfma_scale_32x32x64_fp8, 'A', 63, 31, 31, 63},
+        {mfma_scale_32x32x64_fp8, 'B', 32, 3, 19, 0},
+        {mfma_scale_32x32x64_fp8, 'B', 31, 20, 36, 31},
+        {mfma_scale_32x32x64_fp8, 'C', 40, 5, 13, 8},
+        {mfma_scale_16x16x128_fp8, 'A', 17, 0, 1, 16},
+        {mfma_scale_16x16x128_fp8, 'A', 33, 2, 1, 34},
+        {mfma_scale_16x16x128_fp8, 'A', 0, 16, 0, 64},
+        {mfma_scale_16x16x128_fp8, 'A', 63, 31, 15, 127},
+        {mfma_scale_16x16x128_fp8, 'B', 50, 17, 113, 2},
+        {mfma_scale_16x16x128_fp8, 'C', 33, 2, 10, 1},
+        {mfma_scale_32x32x64_fp4, 'A', 5, 31, 5, 31},
+        {mfma_scale_32x32x64_fp4, 'A', 37, 0, 5, 32},
+        {mfma_scale_32x32x64_fp4, 'B', 63, 17, 49, 31},
+        {mfma_scale_32x32x64_fp4, 'C', 32, 4, 12, 0},
+        {mfma_scale_16x16x128_fp4, 'A', 17, 1, 1, 33},
+        {mfma_scale_16x16x128_fp4, 'A', 40, 30, 8, 94},
+        {mfma_scale_16x16x128_fp4, 'B', 63, 31, 127, 15},
+        {mfma_scale_16x16x128_fp4, 'C', 17, 3, 7, 1},
         // RDNA 3: both half-waves hold all of A and B, C alternates rows between them.
         {wmma_gfx11_16x16x16_f16, 'A', 3, 9, 3, 9},
         {wmma_gfx11_16x16x16_f16, 'A', 19, 9, 3, 9},
@@ -203,6 +244,29 @@ TEST(LayoutFacts, TheTableAgreesWithTheManuals) {
     }
 }
 
+/// Lane `lane` has the scale of the 32 k from `k` on of row `outer` of A, or of column `outer` of B.
+struct ScaleFact {
+    MatrixInstruction instruction;
+    int lane, outer, k;
+};
+
+TEST(LayoutFacts, ScalesAgreeWithTheManual) {
+    // CDNA 4, "MFMA with Block Exponent Scaling": the same layout for A and B and for every type.
+    for (const ScaleFact& fact :
+         {ScaleFact{mfma_scale_16x16x128_fp8, 1, 1, 0}, ScaleFact{mfma_scale_16x16x128_fp8, 15, 15, 0},
+          ScaleFact{mfma_scale_16x16x128_fp8, 16, 0, 32}, ScaleFact{mfma_scale_16x16x128_fp8, 32, 0, 64},
+          ScaleFact{mfma_scale_16x16x128_fp4, 16, 0, 32}, ScaleFact{mfma_scale_16x16x128_fp4, 63, 15, 96},
+          ScaleFact{mfma_scale_32x32x64_fp8, 15, 15, 0}, ScaleFact{mfma_scale_32x32x64_fp8, 16, 16, 0},
+          ScaleFact{mfma_scale_32x32x64_fp8, 32, 0, 32}, ScaleFact{mfma_scale_32x32x64_fp8, 63, 31, 32},
+          ScaleFact{mfma_scale_32x32x64_fp4, 16, 16, 0}, ScaleFact{mfma_scale_32x32x64_fp4, 63, 31, 32}}) {
+        const InstructionInfo info = instruction_info(fact.instruction);
+        for (const ScaleMap& map : {info.a_scale, info.b_scale})
+            EXPECT_EQ(std::pair(map.outer.of_lane(fact.lane), map.k.of_lane(fact.lane)),
+                      std::pair(fact.outer, fact.k))
+                << to_string(fact.instruction) << ", lane " << fact.lane;
+    }
+}
+
 TEST(LayoutFacts, EveryInstructionHasSomeOfEveryMatrix) {
     std::map<std::pair<MatrixInstruction, char>, int> count;
     for (const Fact& fact : facts()) ++count[{fact.instruction, fact.matrix}];
@@ -220,6 +284,8 @@ TEST(InstructionShapes, AreThoseOfTheirNames) {
          {Shape{mfma_32x32x8_f16, 32, 32, 8, 64}, Shape{mfma_16x16x16_bf16, 16, 16, 16, 64},
           Shape{mfma_32x32x16_f16, 32, 32, 16, 64}, Shape{mfma_16x16x32_bf16, 16, 16, 32, 64},
           Shape{mfma_32x32x16_fp8, 32, 32, 16, 64}, Shape{mfma_16x16x32_bf8, 16, 16, 32, 64},
+          Shape{mfma_scale_32x32x64_fp8, 32, 32, 64, 64}, Shape{mfma_scale_16x16x128_fp8, 16, 16, 128, 64},
+          Shape{mfma_scale_32x32x64_fp4, 32, 32, 64, 64}, Shape{mfma_scale_16x16x128_fp4, 16, 16, 128, 64},
           Shape{mfma_32x32x2_f32, 32, 32, 2, 64}, Shape{mfma_16x16x4_f32, 16, 16, 4, 64},
           Shape{wmma_gfx11_16x16x16_f16, 16, 16, 16, 32}, Shape{wmma_gfx12_16x16x16_fp8, 16, 16, 16, 32},
           Shape{mma_16x8x16_f16, 16, 8, 16, 32}, Shape{mma_16x8x8_bf16, 16, 8, 8, 32},

@@ -53,7 +53,7 @@ FwdCase case_of_several_tiles(const KernelConfig& kernel) {
     c.batch = 1;
     c.nhead_q = c.nhead_k = 1;
     c.seqlen_q = {20};
-    c.seqlen_k = {3 * kernel.algorithm.tile.n0 - 5};
+    c.seqlen_k = {3 * kernel.algorithm.tile.n0 - 6};
     return c;
 }
 
@@ -170,6 +170,38 @@ TEST_P(EveryArchitecture, NoticesAWrongRowOfTheTable) {
         EXPECT_EQ(faulty.result.outcome, Outcome::failed) << what;
     }
 }
+
+class ScaledOperands : public testing::TestWithParam<DataType> {};
+
+TEST_P(ScaledOperands, AWrongRowOfTheTableIsNoticed) {
+    const KernelConfig kernel = smallest_house_kernel(
+        "gfx950", [](const KernelConfig& config) { return config.signature.data_type == GetParam(); });
+    const FwdCase c = plain_case(kernel);
+    struct Spoil {
+        const char* what;
+        void (*spoil)(InstructionInfo&);
+    };
+    EXPECT_EQ(run(c, kernel, {}).result.outcome, Outcome::passed);
+    for (const auto& [what, spoil] :
+         {Spoil{"depth of A", [](InstructionInfo& row) { std::swap(row.a_k.reg[4], row.a_k.lane[5]); }},
+          Spoil{"depth of B", [](InstructionInfo& row) { std::swap(row.b_k.reg[4], row.b_k.lane[5]); }},
+          Spoil{"rows of A's scales", [](InstructionInfo& row) { swap_bits(row.a_scale.outer); }},
+          Spoil{"blocks of A's scales", [](InstructionInfo& row) { row.a_scale.k = {}; }},
+          Spoil{"columns of B's scales", [](InstructionInfo& row) { swap_bits(row.b_scale.outer); }},
+          Spoil{"blocks of B's scales", [](InstructionInfo& row) { row.b_scale.k = {}; }}}) {
+        const FaultyRun faulty = run(c, kernel, {MachineFault::lane_map_wrong, 0, spoil});
+        EXPECT_GT(faulty.hits, 0) << what;
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed) << what;
+    }
+}
+
+TEST_P(ScaledOperands, EveryBarrierIsNeeded) {
+    expect_every_barrier_is_needed(smallest_house_kernel(
+        "gfx950", [](const KernelConfig& config) { return config.signature.data_type == GetParam(); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Machine, ScaledOperands, testing::Values(DataType::mxfp8, DataType::mxfp4),
+                         [](const auto& type) { return std::string(to_string(type.param)); });
 
 TEST_P(EveryArchitecture, IsGreenWithoutAFault) {
     const KernelConfig kernel = fp16_kernel(GetParam());

@@ -4,7 +4,7 @@
 #include "kernels/programs/formats.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <bit>
 #include <cmath>
@@ -42,19 +42,51 @@ double value_of(std::uint32_t code, ElementType type) {
     return static_cast<double>(kernels::decode(code, kernels::format_of(type)));
 }
 
-/// The n-th of many codes with different positive values, which TF32 represents too.
-std::uint32_t distinct_code(int n, ElementType type) {
+/// How many different positive values are at hand, which TF32 represents too.
+int distinct_codes(ElementType type) {
+    switch (element_bits(type)) {
+    case 32:
+    case 16:
+        return 1024;
+    case 8:
+        return 64;
+    default:
+        return 7;
+    }
+}
+
+/// The one that stands for the lowest digit of n in a number system with so many digits, after `digit` others.
+std::uint32_t distinct_code(int n, ElementType type, int digit = 0) {
+    for (; digit > 0; --digit) n /= distinct_codes(type);
+    n %= distinct_codes(type);
     switch (element_bits(type)) {
     case 32:
         return std::bit_cast<std::uint32_t>(static_cast<float>(n + 1));
     case 16:
         return (type == ElementType::fp16 ? 0x3C00U : 0x3F80U) + static_cast<std::uint32_t>(n);
-    default:
+    case 8:
         return 0x20U + static_cast<std::uint32_t>(n);
+    default:
+        return 1U + static_cast<std::uint32_t>(n);
     }
 }
 
+/// Digits that tell `count` numbers apart.
+int digits(int count, ElementType type) {
+    int number = 1;
+    for (int told = distinct_codes(type); told < count; told *= distinct_codes(type)) ++number;
+    return number;
+}
+
 using Codes = std::function<std::uint32_t(int, int)>;
+
+constexpr std::uint32_t unscaled = 127; // e8m0
+
+/// The scales of an operand of a scaled instruction: of (row of A or column of B, block).
+struct Scales {
+    Codes a = [](int, int) { return unscaled; };
+    Codes b = [](int, int) { return unscaled; };
+};
 
 /// Two waves that multiply once. Wave 1 sees the operands negated in A's place, to tell the waves apart.
 class Multiplication {
@@ -62,15 +94,16 @@ class Multiplication {
     explicit Multiplication(const Cell& cell)
         : info_(instruction_info(cell.instruction)), type_(stored_type(cell)),
           machine_({cell.unit, 2 * info_.wave_size, info_.wave_size, 16}),
-          a_(machine_.threads(), words(info_.a_elements) + offset),
-          b_(machine_.threads(), words(info_.b_elements)), c_(machine_.threads(), info_.c_elements + offset) {
-    }
+          a_(machine_.threads(), words(info_.a_elements) + scale_words() + offset),
+          b_(machine_.threads(), words(info_.b_elements) + scale_words()),
+          c_(machine_.threads(), info_.c_elements + offset) {}
 
     const InstructionInfo& info() const { return info_; }
     ElementType type() const { return type_; }
     EmulatedRegisters<std::uint32_t>& a() { return a_; }
 
-    void run(const Codes& a, const Codes& b, const std::function<float(int, int)>& c) {
+    void run(const Codes& a, const Codes& b, const std::function<float(int, int)>& c,
+             const Scales& scales = {}) {
         const std::uint32_t sign = 1U << static_cast<unsigned>(element_bits(type_) - 1);
         machine_.each([&](int t) {
             const int lane = t % info_.wave_size;
@@ -85,6 +118,15 @@ class Multiplication {
                     flipped(a(info_.a_row.at(lane, e), info_.a_k.at(lane, e))));
             for (int e = 0; e < info_.b_elements; ++e)
                 put(b_.at(t, word_of(e)), e, b(info_.b_k.at(lane, e), info_.b_col.at(lane, e)));
+            if (info_.scale_block != 0) {
+                // Bits above the lowest eight are no part of a scale.
+                const auto of = [&](const ScaleMap& map, const Codes& codes) {
+                    return 0xABCDEF00U |
+                           codes(map.outer.of_lane(lane), map.k.of_lane(lane) / info_.scale_block);
+                };
+                a_.at(t, offset + words(info_.a_elements)) = of(info_.a_scale, scales.a);
+                b_.at(t, words(info_.b_elements)) = of(info_.b_scale, scales.b);
+            }
             for (int r = 0; r < info_.c_elements; ++r)
                 c_.at(t, offset + r) = c(info_.c_row.at(lane, r), info_.c_col.at(lane, r));
         });
@@ -93,7 +135,8 @@ class Multiplication {
     void multiply() { machine_.mma(info_.instruction, c_, offset, a_, offset, b_, 0); }
 
     /// Compares all of C of both waves with the plain product.
-    void expect_product(const Codes& a, const Codes& b, const std::function<float(int, int)>& c) const {
+    void expect_product(const Codes& a, const Codes& b, const std::function<float(int, int)>& c,
+                        const Scales& scales = {}) const {
         machine_.each([&](int t) {
             const int lane = t % info_.wave_size;
             const double sign = t < info_.wave_size ? 1.0 : -1.0;
@@ -101,7 +144,8 @@ class Multiplication {
                 const int row = info_.c_row.at(lane, r), col = info_.c_col.at(lane, r);
                 double sum = static_cast<double>(c(row, col));
                 for (int k = 0; k < info_.k; ++k)
-                    sum += sign * value_of(a(row, k), type_) * value_of(b(k, col), type_);
+                    sum += sign * value_of(a(row, k), type_) * value_of(b(k, col), type_) *
+                           power(scales.a, row, k) * power(scales.b, col, k);
                 ASSERT_EQ(c_.at(t, offset + r), static_cast<float>(sum))
                     << "thread " << t << ", register " << r;
             }
@@ -111,6 +155,11 @@ class Multiplication {
   private:
     static constexpr int offset = 3; // fragments begin anywhere among a thread's registers
 
+    int scale_words() const { return info_.scale_block != 0 ? 1 : 0; }
+    double power(const Codes& scales, int outer, int k) const {
+        if (info_.scale_block == 0) return 1.0;
+        return std::ldexp(1.0, static_cast<int>(scales(outer, k / info_.scale_block)) - 127);
+    }
     int per_word() const { return 32 / element_bits(type_); }
     int words(int elements) const { return elements / per_word(); }
     int word_of(int element) const { return element / per_word(); }
@@ -129,33 +178,62 @@ class MatrixProduct : public testing::TestWithParam<Cell> {};
 
 TEST_P(MatrixProduct, OfDistinctElements) {
     Multiplication mma(GetParam());
-    // 8 bits have too few values for every place of A, so that a row or a column is told apart at a time.
-    const bool few = element_bits(mma.type()) == 8;
+    // Narrow types have too few values for every place of A, so that a row or a column is told apart at a time, digit by
+    // digit.
+    const bool few = element_bits(mma.type()) <= 8;
     const int k = mma.info().k, n = mma.info().n;
-    for (const bool by_row : {false, true}) {
-        const Codes a = [&](int row, int depth) {
-            return distinct_code(few ? (by_row ? row : depth) : row * k + depth, mma.type());
-        };
-        const Codes b = [&](int depth, int col) {
-            return distinct_code(few ? (by_row ? depth : col) : depth * n + col, mma.type());
-        };
-        const auto c = [](int row, int col) { return static_cast<float>(100 * row - col); };
-        mma.run(a, b, c);
-        mma.expect_product(a, b, c);
-    }
+    for (int digit = 0; digit < (few ? digits(k, mma.type()) : 1); ++digit)
+        for (const bool by_row : {false, true}) {
+            const Codes a = [&](int row, int depth) {
+                return few ? distinct_code(by_row ? row : depth, mma.type(), digit)
+                           : distinct_code(row * k + depth, mma.type());
+            };
+            const Codes b = [&](int depth, int col) {
+                return few ? distinct_code(by_row ? depth : col, mma.type(), digit)
+                           : distinct_code(depth * n + col, mma.type());
+            };
+            const auto c = [](int row, int col) { return static_cast<float>(100 * row - col); };
+            mma.run(a, b, c);
+            mma.expect_product(a, b, c);
+        }
 }
 
 TEST_P(MatrixProduct, FindsEveryElementOfA) {
     Multiplication mma(GetParam());
     const std::uint32_t one = kernels::encode(1.0F, mma.type());
     const auto zero = [](int, int) { return 0.0F; };
-    const Codes b = [&](int depth, int) { return distinct_code(depth, mma.type()); };
-    for (int row = 0; row < mma.info().m; ++row)
-        for (int depth = 0; depth < mma.info().k; ++depth) {
-            const Codes a = [&](int r, int d) { return r == row && d == depth ? one : 0U; };
+    const int k = mma.info().k;
+    for (int digit = 0; digit < digits(k, mma.type()); ++digit) {
+        const Codes b = [&](int depth, int) { return distinct_code(depth, mma.type(), digit); };
+        // Another element of every row at a time.
+        for (int first = 0; first < k; ++first) {
+            const Codes a = [&](int row, int depth) { return depth == (first + row) % k ? one : 0U; };
             mma.run(a, b, zero);
             mma.expect_product(a, b, zero);
         }
+    }
+}
+
+/// A scale of its own for every row (or column) and block. Those of one row are near each other, so that sums are exact.
+Codes distinct_scales(int blocks) {
+    return [blocks](int outer, int block) {
+        return unscaled - 32U + static_cast<std::uint32_t>(outer * blocks + block);
+    };
+}
+
+TEST_P(MatrixProduct, TakesEveryScale) {
+    Multiplication mma(GetParam());
+    if (mma.info().scale_block == 0) return;
+    const Codes scales = distinct_scales(mma.info().k / mma.info().scale_block);
+    const auto zero = [](int, int) { return 0.0F; };
+    const Codes a = [&](int row, int depth) { return distinct_code(row + 3 * depth, mma.type()); };
+    const Codes b = [&](int depth, int col) { return distinct_code(2 * depth + col, mma.type()); };
+    Scales of_a, of_b;
+    of_a.a = of_b.b = scales;
+    for (const Scales& chosen : {of_a, of_b, Scales{scales, scales}}) {
+        mma.run(a, b, zero, chosen);
+        mma.expect_product(a, b, zero, chosen);
+    }
 }
 
 TEST_P(MatrixProduct, RoundsOnce) {
@@ -265,6 +343,45 @@ TEST(MatrixModelTable, AnotherRowIsAnotherProduct) {
     EXPECT_THROW(MatrixModel(wrong, MatrixUnit::cdna3), EmulationError);
 }
 
+TEST(MatrixModelScales, AnotherMapIsAnotherProduct) {
+    const InstructionInfo right = instruction_info(mfma_scale_32x32x64_fp4);
+    constexpr int words = 5; // four of elements, one of scales
+    std::vector<std::uint32_t> a(64 * words), b(64 * words);
+    for (std::uint32_t lane = 0; lane < 64; ++lane)
+        for (std::uint32_t w = 0; w < words; ++w)
+            a[lane * words + w] = b[lane * words + w] = w < 4 ? 0x12345671U + lane * 0x11U : unscaled - lane;
+    const auto product = [&](const InstructionInfo& row) {
+        std::vector<float> c(64 * 16);
+        MatrixModel(row, MatrixUnit::cdna4).multiply({c.data(), 16}, {a.data(), words}, {b.data(), words});
+        return c;
+    };
+    InstructionInfo wrong = right;
+    std::swap(wrong.a_scale.outer.lane[0], wrong.a_scale.outer.lane[1]);
+    EXPECT_NE(product(right), product(wrong));
+    wrong = right;
+    std::swap(wrong.b_scale.k.lane[5], wrong.b_scale.k.lane[0]);
+    EXPECT_NE(product(right), product(wrong));
+    wrong.b_scale.k.lane[5] = 64;
+    EXPECT_THAT([&] { product(wrong); },
+                testing::ThrowsMessage<EmulationError>(testing::HasSubstr("has the scale of")));
+}
+
+TEST(MatrixModelScales, OfAllOnesAreNaN) {
+    EmulatedMachine machine({MatrixUnit::cdna4, 64, 64, 16});
+    EmulatedRegisters<std::uint32_t> a(64, 9), b(64, 9);
+    EmulatedRegisters<float> c(64, 16);
+    machine.each([&](int t) {
+        for (int w = 0; w < 9; ++w) a.at(t, w) = b.at(t, w) = w < 8 ? 0x38383838U : unscaled;
+        for (int r = 0; r < 16; ++r) c.at(t, r) = 0.0F;
+    });
+    a.at(7, 8) = 0xFFU;
+    machine.mma(mfma_scale_32x32x64_fp8, c, 0, a, 0, b, 0);
+    const InstructionInfo info = instruction_info(mfma_scale_32x32x64_fp8);
+    machine.each([&](int t) {
+        for (int r = 0; r < 16; ++r) EXPECT_EQ(std::isnan(c.at(t, r)), info.c_row.at(t, r) == 7);
+    });
+}
+
 TEST(MatrixUnits, RefuseTheInstructionsOfOthers) {
     EmulatedMachine machine({MatrixUnit::cdna2, 64, 64, 16});
     EmulatedRegisters<std::uint32_t> a(64, 8), b(64, 8);
@@ -272,6 +389,7 @@ TEST(MatrixUnits, RefuseTheInstructionsOfOthers) {
     EXPECT_THROW(machine.mma(mfma_32x32x16_f16, c, 0, a, 0, b, 0), EmulationError);
     EXPECT_THROW(machine.mma(mma_16x8x16_f16, c, 0, a, 0, b, 0), EmulationError);
     EXPECT_THROW(machine.mma(none, c, 0, a, 0, b, 0), EmulationError);
+    EXPECT_THROW(machine.mma(mfma_scale_32x32x64_fp4, c, 0, a, 0, b, 0), EmulationError);
     EXPECT_NO_THROW(machine.mma(mfma_32x32x8_f16, c, 0, a, 0, b, 0));
     EXPECT_THROW(machine.mma(mfma_32x32x8_f16, c, 1, a, 0, b, 0), EmulationError) << "C leaves its registers";
 }

@@ -18,12 +18,14 @@ using Row = std::tuple<int, int, int, ElementType>;
 std::set<Row> of_file(const arch::Hardware& hardware) {
     std::set<Row> rows;
     for (const arch::MatrixInstruction& instruction : hardware.matrix_instructions) {
-        // gfx950's scaled instructions are a fact of the chip that no program here uses.
-        if (instruction.k >= 64) continue;
-        for (const auto& type : EnumTable<DataType>::names)
+        for (const auto& type : EnumTable<DataType>::names) {
+            // That the instructions for scaled operands take others as well is a fact of the chip that no program uses.
+            const bool scaled = type.value == DataType::mxfp8 || type.value == DataType::mxfp4;
+            if (instruction.k >= 64 && !scaled) continue;
             if ((instruction.data_types >> static_cast<unsigned>(type.value) & 1U) != 0)
                 rows.emplace(instruction.m, instruction.n, instruction.k,
                              element_types(type.value, Fp8Flavour::ocp).k);
+        }
     }
     return rows;
 }

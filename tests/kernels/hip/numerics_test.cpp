@@ -45,6 +45,11 @@ TEST(HipNumerics, StorageIsThatOfEveryTarget) {
     EXPECT_EQ(declared("gfx942", DataType::fp8bf16).p_shift, 7);
     EXPECT_EQ(declared("gfx950", DataType::fp8bf16).p_shift, 8);
     EXPECT_EQ(declared("gfx950", DataType::fp8bf16).u_p, 0x1p-4);
+    EXPECT_EQ(declared("gfx950", DataType::mxfp8).p_shift, 8);
+    EXPECT_EQ(declared("gfx950", DataType::mxfp8).u_p, 0x1p-4);
+    EXPECT_EQ(declared("gfx950", DataType::mxfp4).u_p, 0x1p-2);
+    EXPECT_EQ(declared("gfx950", DataType::mxfp4).f_p, 0x1p-4)
+        << "half of 0.5, times the scale of a weight of 1";
     EXPECT_EQ(declared("sm_90", DataType::bf16).u_o, 0x1p-8);
     EXPECT_EQ(declared("sm_90", DataType::fp16).f_o, 0x1p-25);
 }

@@ -106,23 +106,21 @@ class Machine {
     template <int n>
     __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
                                                                    bool exists, std::uint32_t* words) {
-#if defined(__GFX9__)
-        constexpr int raw_words = 0x00020000;
-#else
-        constexpr int raw_words = 0x31004000;
-#endif
-        constexpr int bytes = 0x7FFFFFFF;
-        const auto buffer = __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, raw_words);
-        const int at = exists ? offset : static_cast<int>(0x80000000U);
+        const auto memory = buffer(from);
+        const int at = exists ? offset : nowhere;
         Vector<std::uint32_t, n> value;
         if constexpr (n == 4)
-            value = __builtin_amdgcn_raw_buffer_load_b128(buffer, at, 0, 0);
+            value = __builtin_amdgcn_raw_buffer_load_b128(memory, at, 0, 0);
         else if constexpr (n == 2)
-            value = __builtin_amdgcn_raw_buffer_load_b64(buffer, at, 0, 0);
+            value = __builtin_amdgcn_raw_buffer_load_b64(memory, at, 0, 0);
         else
-            value[0] = __builtin_amdgcn_raw_buffer_load_b32(buffer, at, 0, 0);
+            value[0] = __builtin_amdgcn_raw_buffer_load_b32(memory, at, 0, 0);
 #pragma unroll
         for (int i = 0; i < n; ++i) words[i] = value[i];
+    }
+    __attribute__((device, always_inline)) static std::uint32_t global_read_byte(int, const char* from,
+                                                                                 int offset, bool exists) {
+        return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);
     }
 
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
@@ -158,6 +156,18 @@ class Machine {
     }
 
   private:
+    static constexpr int nowhere = static_cast<int>(0x80000000U); ///< beyond the end of every buffer
+
+    __attribute__((device, always_inline)) static auto buffer(const char* from) {
+#if defined(__GFX9__)
+        constexpr int raw_words = 0x00020000;
+#else
+        constexpr int raw_words = 0x31004000;
+#endif
+        constexpr int bytes = 0x7FFFFFFF;
+        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, raw_words);
+    }
+
     template <class T>
     using Lds = __attribute__((address_space(3))) T*;
 

@@ -19,6 +19,8 @@ using Bits8 = Vector<short, 8>;
 using Bits16 = Vector<short, 16>;
 using Bfloat8 = Vector<__bf16, 8>;
 using Words2 = Vector<int, 2>;
+using Words4 = Vector<int, 4>;
+using Words8 = Vector<int, 8>;
 
 /// Consecutive registers as one value of type V.
 template <class V, class Fragment>
@@ -44,6 +46,27 @@ __attribute__((device, always_inline)) inline void accumulate(C& c, int c0, cons
     for (int i = 0; i < outputs; ++i) c.at(0, c0 + i) = sum[i];
 }
 
+#if defined(__gfx950__)
+/// Operands of the scaled instructions have eight words; types of 4 bits use the first four.
+__attribute__((device, always_inline)) inline Words8 widened(Words8 x) {
+    return x;
+}
+__attribute__((device, always_inline)) inline Words8 widened(Words4 x) {
+    return __builtin_shufflevector(x, x, 0, 1, 2, 3, -1, -1, -1, -1);
+}
+
+/// The scale behind a fragment of type V. In a vector register: of a scalar or a constant the hardware takes the exponent of
+/// an fp32 number.
+template <class V, class Fragment>
+__attribute__((device, always_inline)) inline int scale_of(const Fragment& x, int first) {
+    std::uint32_t scale = x.at(0, first + static_cast<int>(sizeof(V) / sizeof(std::uint32_t)));
+    asm("" : "+v"(scale));
+    return static_cast<int>(scale);
+}
+/// The operand formats of these instructions.
+inline constexpr int e4m3 = 0, e2m1 = 4;
+#endif
+
 // `builtin` is a name, which no template can take.
 #define FMHA_MFMA(name, operand, outputs, builtin)                                                           \
     case MatrixInstruction::name:                                                                            \
@@ -58,6 +81,17 @@ __attribute__((device, always_inline)) inline void accumulate(C& c, int c0, cons
             return __builtin_amdgcn_##builtin(x, y, z);                                                      \
         });                                                                                                  \
         break;
+
+#define FMHA_MFMA_SCALE(name, operand, outputs, builtin, format)                                             \
+    case MatrixInstruction::name: {                                                                          \
+        const int a_scale = scale_of<operand>(a, a0), b_scale = scale_of<operand>(b, b0);                    \
+        accumulate<operand, outputs>(                                                                        \
+            c, c0, a, a0, b, b0, [a_scale, b_scale](operand x, operand y, Vector<float, outputs> z) {        \
+                return __builtin_amdgcn_##builtin(widened(x), widened(y), z, format, format, 0, a_scale, 0,  \
+                                                  b_scale);                                                  \
+            });                                                                                              \
+        break;                                                                                               \
+    }
 
 /// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be one that
 /// this architecture has.
@@ -84,6 +118,10 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
         FMHA_MFMA(mfma_16x16x32_f16, Half8, 4, mfma_f32_16x16x32_f16)
         FMHA_MFMA(mfma_32x32x16_bf16, Bfloat8, 16, mfma_f32_32x32x16_bf16)
         FMHA_MFMA(mfma_16x16x32_bf16, Bfloat8, 4, mfma_f32_16x16x32_bf16)
+        FMHA_MFMA_SCALE(mfma_scale_32x32x64_fp8, Words8, 16, mfma_scale_f32_32x32x64_f8f6f4, e4m3)
+        FMHA_MFMA_SCALE(mfma_scale_16x16x128_fp8, Words8, 4, mfma_scale_f32_16x16x128_f8f6f4, e4m3)
+        FMHA_MFMA_SCALE(mfma_scale_32x32x64_fp4, Words4, 16, mfma_scale_f32_32x32x64_f8f6f4, e2m1)
+        FMHA_MFMA_SCALE(mfma_scale_16x16x128_fp4, Words4, 4, mfma_scale_f32_16x16x128_f8f6f4, e2m1)
 #endif
 #if defined(__GFX11__)
         FMHA_WMMA(wmma_gfx11_16x16x16_f16, Half16, wmma_f32_16x16x16_f16_w32)
@@ -101,6 +139,7 @@ __attribute__((device, always_inline)) inline void multiply(MatrixInstruction in
 }
 
 #undef FMHA_MFMA
+#undef FMHA_MFMA_SCALE
 #undef FMHA_WMMA
 
 } // namespace fmha::hip_target::amd

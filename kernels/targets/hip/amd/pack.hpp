@@ -39,6 +39,20 @@ __attribute__((device, always_inline)) inline std::uint32_t pack_8bit(const floa
 }
 #endif
 
+#if defined(__gfx950__)
+/// Eight values of 4 bits, two a byte.
+__attribute__((device, always_inline)) inline std::uint32_t pack_fp4(const float* x) {
+    constexpr float unscaled = 1.0F;
+    const float largest = kernels::format_of(ElementType::fp4).largest;
+    const auto at = [&](int i) { return saturate(x[i], largest); };
+    std::uint32_t word = 0;
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(0), at(1), unscaled, 0);
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(2), at(3), unscaled, 1);
+    word = __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(4), at(5), unscaled, 2);
+    return __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(6), at(7), unscaled, 3);
+}
+#endif
+
 /// One word from the 32 / bits values at x, the first in the lowest bits.
 __attribute__((device, always_inline)) inline std::uint32_t pack(const float* x, ElementType type) {
     if (type == ElementType::fp16)
@@ -49,6 +63,9 @@ __attribute__((device, always_inline)) inline std::uint32_t pack(const float* x,
                                   __builtin_convertvector((Vector<float, 2>{x[0], x[1]}), Vector<__bf16, 2>));
 #if defined(__gfx942__) || defined(__gfx950__) || defined(__GFX12__)
     if (type == fp8 || type == bf8) return pack_8bit(x, type);
+#endif
+#if defined(__gfx950__)
+    if (type == ElementType::fp4) return pack_fp4(x);
 #endif
     const int bits = element_bits(type);
     std::uint32_t word = 0;

@@ -9,8 +9,9 @@
 namespace fmha::hip_target {
 namespace {
 
-int words_of(int elements, ElementType type) {
-    return elements * element_bits(type) / 32;
+/// Registers of one operand: its words, and the scales of a scaled instruction.
+int registers_of(const InstructionInfo& row, int elements) {
+    return elements * element_bits(row.operand) / 32 + (row.scale_block != 0 ? 1 : 0);
 }
 
 /// Registers [first, first + count) of the wave that begins at `thread`, all of which exist.
@@ -49,8 +50,8 @@ void EmulatedMachine::multiply(const MatrixModel& model, EmulatedRegisters<float
     for (int thread = 0; thread < shape_.threads; thread += lanes)
         model.multiply(
             wave_registers<float>(c, thread, c0, row.c_elements, lanes),
-            wave_registers<const std::uint32_t>(a, thread, a0, words_of(row.a_elements, row.operand), lanes),
-            wave_registers<const std::uint32_t>(b, thread, b0, words_of(row.b_elements, row.operand), lanes));
+            wave_registers<const std::uint32_t>(a, thread, a0, registers_of(row, row.a_elements), lanes),
+            wave_registers<const std::uint32_t>(b, thread, b0, registers_of(row, row.b_elements), lanes));
 }
 
 void EmulatedMachine::check_global_read(int thread, const char* from, int offset, int bytes) {

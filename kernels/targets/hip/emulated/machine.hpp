@@ -106,6 +106,12 @@ class EmulatedMachine {
         if (exists) std::memcpy(words, from + offset, 4 * N);
     }
 
+    static std::uint32_t global_read_byte(int thread, const char* from, int offset, bool exists) {
+        if (!exists) return 0;
+        check_global_read(thread, from, offset, 1);
+        return static_cast<std::uint8_t>(from[offset]);
+    }
+
     template <class Address>
     void load_matrix(EmulatedRegisters<std::uint32_t>& out, int r0, Address address, bool transposed) {
         check_load_matrix();

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 
 namespace fmha::hip_target {
 namespace {
@@ -90,6 +91,24 @@ void MatrixModel::gather(std::vector<double>& matrix, WaveRegisters<const std::u
         }
 }
 
+std::vector<double> MatrixModel::scales(WaveRegisters<const std::uint32_t> registers, const ScaleMap& map,
+                                        int elements, int outer) const {
+    const int blocks = row_.k / row_.scale_block;
+    std::vector<double> out(static_cast<std::size_t>(outer) * static_cast<std::size_t>(blocks), 1.0);
+    for (int lane = 0; lane < row_.wave_size; ++lane) {
+        const int i = map.outer.of_lane(lane), block = map.k.of_lane(lane) / row_.scale_block;
+        if (i < 0 || i >= outer || block < 0 || block >= blocks)
+            throw EmulationError(Hazard::out_of_range,
+                                 fmt::format("{}: lane {} has the scale of ({}, block {}) of {} x {} blocks",
+                                             to_string(row_.instruction), lane, i, block, outer, blocks));
+        const std::uint32_t code = registers.at(lane, scale_register(elements)) & 0xFFU;
+        out[static_cast<std::size_t>(i * blocks + block)] =
+            code == 0xFFU ? std::numeric_limits<double>::quiet_NaN()
+                          : std::ldexp(1.0, static_cast<int>(code) - 127);
+    }
+    return out;
+}
+
 void MatrixModel::multiply(WaveRegisters<float> c, WaveRegisters<const std::uint32_t> a,
                            WaveRegisters<const std::uint32_t> b) const {
     const auto m = static_cast<std::size_t>(row_.m), n = static_cast<std::size_t>(row_.n),
@@ -97,6 +116,15 @@ void MatrixModel::multiply(WaveRegisters<float> c, WaveRegisters<const std::uint
     std::vector<double> left(m * k), right(k * n), sum(m * n, 0.0);
     gather(left, a, a_, row_.a_elements, 'A');
     gather(right, b, b_, row_.b_elements, 'B');
+    if (row_.scale_block != 0) {
+        const auto block = static_cast<std::size_t>(row_.scale_block), blocks = k / block;
+        const auto of_a = scales(a, row_.a_scale, row_.a_elements, row_.m);
+        const auto of_b = scales(b, row_.b_scale, row_.b_elements, row_.n);
+        for (std::size_t d = 0; d < k; ++d) {
+            for (std::size_t i = 0; i < m; ++i) left[i * k + d] *= of_a[i * blocks + d / block];
+            for (std::size_t j = 0; j < n; ++j) right[d * n + j] *= of_b[j * blocks + d / block];
+        }
+    }
     for (std::size_t i = 0; i < m; ++i)
         for (std::size_t d = 0; d < k; ++d) {
             const double factor = left[i * k + d];

@@ -25,7 +25,8 @@ class MatrixModel {
 
     const InstructionInfo& row() const { return row_; }
 
-    /// C += A·B for one wave. Products are exact, their sum and C are added in binary64 and rounded to fp32.
+    /// C += A·B for one wave. Products are exact, their sum and C are added in binary64 and rounded to fp32. A scaled
+    /// instruction finds the scales of an operand in the register behind its words.
     /// Throws EmulationError when lanes that hold copies of an operand element disagree.
     void multiply(WaveRegisters<float> c, WaveRegisters<const std::uint32_t> a,
                   WaveRegisters<const std::uint32_t> b) const;
@@ -34,6 +35,11 @@ class MatrixModel {
     /// Which element of a matrix every (lane, element number) holds.
     using Places = std::vector<std::int32_t>;
 
+    /// Which register holds the scales of an operand of `elements` elements.
+    int scale_register(int elements) const { return elements * element_bits(operand_) / 32; }
+    /// 2^scale of every (row or column, block), in `blocks` values a row.
+    std::vector<double> scales(WaveRegisters<const std::uint32_t> registers, const ScaleMap& map,
+                               int elements, int outer) const;
     Places places(const Axis& major, const Axis& minor, int elements, int majors, int minors) const;
     /// matrix[place] = decoded element, for every element of every lane.
     void gather(std::vector<double>& matrix, WaveRegisters<const std::uint32_t> registers,

@@ -141,6 +141,10 @@ class Machine {
         for (int w = 0; w < count; ++w) words[w] = unit.word[w];
     }
 
+    FMHA_DEVICE std::uint32_t global_read_byte(int, const char* from, int offset, bool exists) const {
+        return exists ? *reinterpret_cast<const std::uint8_t*>(from + offset) : 0U;
+    }
+
     template <int count, class Address>
     FMHA_DEVICE void load_matrix(RegisterArray<std::uint32_t, count>& out, int r0, Address address,
                                  bool transposed) const {

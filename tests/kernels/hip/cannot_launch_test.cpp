@@ -1,0 +1,64 @@
+// What a launch of block-scaled and packed types asks of the arguments, whatever the target.
+
+#include "kernels/targets/cannot_launch.hpp"
+
+#include <gmock/gmock.h>
+
+#include <functional>
+#include <string>
+
+namespace fmha::targets {
+namespace {
+
+using testing::HasSubstr;
+
+KernelConfig mxfp4_kernel() {
+    KernelConfig config;
+    config.arch = "gfx950";
+    config.signature.data_type = DataType::mxfp4;
+    config.signature.qscale = QScale::mx;
+    config.signature.v_layout = VLayout::column;
+    config.signature.hdim_q = config.signature.hdim_v = 128;
+    return config;
+}
+
+FwdArgs mxfp4_args() {
+    static char memory[1];
+    const auto view = [](ElementType type, std::int64_t row_stride, std::int64_t col_stride) {
+        return TensorView{memory, type, 1 << 20, 1 << 16, row_stride, col_stride};
+    };
+    FwdArgs args;
+    args.hdim_q = args.hdim_v = 128;
+    args.q = args.k = view(ElementType::fp4, 128, 1);
+    args.v = view(ElementType::fp4, 1, 256);
+    args.o = view(ElementType::fp32, 128, 1);
+    args.qscale = QScale::mx;
+    args.q_descale = args.k_descale = view(ElementType::e8m0, 3, 1);
+    args.v_descale = view(ElementType::e8m0, 1, 7);
+    return args;
+}
+
+std::string reason(const std::function<void(FwdArgs&)>& spoil) {
+    FwdArgs args = mxfp4_args();
+    spoil(args);
+    return cannot_launch(mxfp4_kernel(), args).value_or("");
+}
+
+TEST(CannotLaunch, PackedElementsInTheMiddleOfAByte) {
+    EXPECT_EQ(reason([](FwdArgs&) {}), "");
+    EXPECT_THAT(reason([](FwdArgs& args) { args.q.row_stride = 129; }),
+                HasSubstr("tensor q of fp4 has row stride 129"));
+    EXPECT_THAT(reason([](FwdArgs& args) { args.k.head_stride = 7; }), HasSubstr("T-2"));
+    EXPECT_THAT(reason([](FwdArgs& args) { args.v.col_stride = 255; }), HasSubstr("tensor v"));
+    EXPECT_THAT(reason([](FwdArgs& args) { args.v.row_stride = 2; }), HasSubstr("T-2"));
+}
+
+TEST(CannotLaunch, ScalesThatAreNoLinesOfBytes) {
+    EXPECT_THAT(reason([](FwdArgs& args) { args.k_descale.col_stride = 2; }),
+                HasSubstr("tensor k_descale of e8m0"));
+    EXPECT_THAT(reason([](FwdArgs& args) { args.v_descale.col_stride = 1 << 22; }), HasSubstr("4 MiB"));
+    EXPECT_EQ(reason([](FwdArgs& args) { args.v_descale.col_stride = (1 << 22) - 1; }), "");
+}
+
+} // namespace
+} // namespace fmha::targets
