@@ -8,20 +8,25 @@
 namespace fmha::harness::test {
 namespace {
 
-class Spoiled final : public KernelInstance {
+/// A kernel with something done to its arguments before, or to its results after each launch.
+class Altered final : public KernelInstance {
   public:
-    Spoiled(std::shared_ptr<const KernelInstance> inner, std::function<void(const FwdArgs&)> spoil)
-        : inner_(std::move(inner)), spoil_(std::move(spoil)) {}
+    Altered(std::shared_ptr<const KernelInstance> inner, std::function<void(FwdArgs&)> before,
+            std::function<void(const FwdArgs&)> after)
+        : inner_(std::move(inner)), before_(std::move(before)), after_(std::move(after)) {}
     const KernelConfig& config() const override { return inner_->config(); }
-    std::string name() const override { return "spoiled." + inner_->name(); }
+    std::string name() const override { return "altered." + inner_->name(); }
     void launch(const Invocation& invocation, Stream stream) const override {
-        inner_->launch(invocation, stream);
-        spoil_(std::get<FwdArgs>(invocation));
+        FwdArgs args = std::get<FwdArgs>(invocation);
+        if (before_) before_(args);
+        inner_->launch(args, stream);
+        if (after_) after_(args);
     }
 
   private:
     std::shared_ptr<const KernelInstance> inner_;
-    std::function<void(const FwdArgs&)> spoil_;
+    std::function<void(FwdArgs&)> before_;
+    std::function<void(const FwdArgs&)> after_;
 };
 
 } // namespace
@@ -46,7 +51,14 @@ Candidate FittingHostKernel::planned(const Problem& problem) const {
 Candidate SpoiledKernel::planned(const Problem& problem) const {
     Candidate candidate = FittingHostKernel::planned(problem);
     candidate.name = "spoiled";
-    candidate.instance = std::make_shared<Spoiled>(candidate.instance, spoil_);
+    candidate.instance = std::make_shared<Altered>(candidate.instance, nullptr, spoil_);
+    return candidate;
+}
+
+Candidate MisledKernel::planned(const Problem& problem) const {
+    Candidate candidate = FittingHostKernel::planned(problem);
+    candidate.name = "misled";
+    candidate.instance = std::make_shared<Altered>(candidate.instance, mislead_, nullptr);
     return candidate;
 }
 

@@ -29,6 +29,17 @@ class SpoiledKernel final : public FittingHostKernel {
     std::function<void(const FwdArgs&)> spoil_;
 };
 
+/// The same, which is told something else than it is asked: `mislead` changes the arguments before each launch. A kernel that takes
+/// a stride or a length for granted.
+class MisledKernel final : public FittingHostKernel {
+  public:
+    explicit MisledKernel(std::function<void(FwdArgs&)> mislead) : mislead_(std::move(mislead)) {}
+    Candidate planned(const Problem& problem) const override;
+
+  private:
+    std::function<void(FwdArgs&)> mislead_;
+};
+
 /// A catalogue without kernels.
 class NoKernels final : public KernelSource {
   public:
