@@ -23,6 +23,13 @@ void check_arguments(const FwdCase& c) {
     const bool scales_output = c.data_type == DataType::fp8 || c.data_type == DataType::bf8;
     check_argument(std::isfinite(c.scale_o) && (scales_output || c.scale_o == 1.0), "O-1", "scale_o",
                    c.scale_o, "only fp8 and bf8 outputs are scaled, by a finite number");
+    // In group mode an entry begins where the one before it ends. Batch mode is the problem's to check.
+    if (c.data_type == DataType::mxfp4 && c.mode == Mode::group)
+        for (const std::int64_t length : c.physical_k.empty() ? c.seqlen_k : c.physical_k)
+            check_argument(
+                length % 2 == 0, "T-2", c.physical_k.empty() ? "seqlen_k" : "physical_k",
+                static_cast<double>(length),
+                "packed fp4 values of V run along the keys, so that every entry begins at an even key");
     if (c.qscale == QScale::blockscale) {
         check_argument(c.block_scale_q > 0, "Q-2", "block_scale_q", static_cast<double>(c.block_scale_q),
                        "it must be positive");
