@@ -69,13 +69,15 @@ std::int64_t allocated_bytes(const FwdLayout& layout) {
     return total;
 }
 
-/// Whether the case may lie in memory a second time. One whose point is a stride may not.
-bool has_room_twice(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour,
-                    const FwdRunOptions& options) {
-    if (!c.wide_tensor.empty()) return false;
-    return options.memory_limit == 0 ||
-           allocated_bytes(lay_out(c, flavour)) + allocated_bytes(lay_out(moved, flavour)) <=
-               options.memory_limit;
+/// Tensors beyond this many bytes are about reaching all of them, and filling them takes seconds.
+constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
+
+/// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
+bool may_move(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour, const FwdRunOptions& options) {
+    const std::int64_t bytes = allocated_bytes(lay_out(moved, flavour));
+    return c.wide_tensor.empty() && bytes <= most_moved_bytes &&
+           (options.memory_limit == 0 ||
+            allocated_bytes(lay_out(c, flavour)) + bytes <= options.memory_limit);
 }
 
 /// Floating-point operations of both products, with hidden keys.
@@ -356,7 +358,7 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     const FwdArgs args = tensors.args();
     const FwdCase moved = in_another_layout(c);
     std::optional<FwdTensors> elsewhere;
-    if (has_room_twice(c, moved, flavour, options)) elsewhere.emplace(moved, flavour);
+    if (may_move(c, moved, flavour, options)) elsewhere.emplace(moved, flavour);
     FwdExpectation expectation(c, args, options.reference_threads);
     const auto agreement_start = Clock::now();
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
