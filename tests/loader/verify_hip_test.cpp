@@ -60,9 +60,9 @@ class FakeGpu : public testing::Test {
     fs::path plugins() const { return folder_.path() / "plugins"; }
     fs::path kernels() const { return folder_.path() / "kernels"; }
 
-    void build(const std::map<std::string, KernelConfig>& kernels_by_name,
-               const char* arch = "gfx950") const {
-        generator::CodeObject object{"all.hsaco", arch, "none", "0", {}};
+    void build(const std::map<std::string, KernelConfig>& kernels_by_name, const char* arch = "gfx950",
+               const char* key = "0") const {
+        generator::CodeObject object{"all.hsaco", arch, "none", key, {}};
         std::map<std::string, KernelConfig> symbols;
         for (auto [name, config] : kernels_by_name) {
             config.arch = arch;
@@ -129,6 +129,17 @@ TEST_F(FakeGpu, AKernelThatWasNotBuiltIsNotRunAndSaysWhatToDo) {
     build(kernels);
     EXPECT_EQ(verify({short_case}).code, 0);
     EXPECT_THAT(ran.out, HasSubstr("not_built: 1"));
+}
+
+TEST_F(FakeGpu, AJournalBelongsToTheKernelsThatWereBuilt) {
+    build(planned({short_case}));
+    const std::vector<std::string> arguments{short_case, "--journal", kernels() / "run.jsonl"};
+    EXPECT_EQ(verify(arguments).code, 0);
+    EXPECT_THAT(verify(arguments).out, HasSubstr("continued: 1 cases had finished"));
+    build(planned({short_case}), "gfx950", "1");
+    const Ran ran = verify(arguments);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("belongs to another run: kernels_sha256 is \""));
 }
 
 TEST_F(FakeGpu, ACorruptCodeObjectFailsItsCases) {
