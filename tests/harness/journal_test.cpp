@@ -84,9 +84,9 @@ int in_another_process(const std::function<int()>& work, const std::function<voi
     return status;
 }
 
-/// At most ten seconds.
+/// At most a minute.
 void wait_until(const std::function<bool()>& holds) {
-    for (int i = 0; i < 1000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ASSERT_TRUE(holds());
 }
 
