@@ -3,7 +3,6 @@
 #include "kernels/programs/formats.hpp"
 #include "kernels/targets/hip/weights.hpp"
 
-#include <bit>
 #include <cstdint>
 
 namespace fmha::hip_target {
@@ -31,6 +30,7 @@ class BlockContext : public Weights<Machine, Setup> {
     using Rows = RowValues<RegistersOf<Machine, Setup, float, &BlockPlan::row_registers>>;
 
     static constexpr float infinity = __builtin_inff();
+    static constexpr int reads_under_way = 16; // elements of a tile; each takes a register
 
   public:
     using Base::Base;
@@ -102,14 +102,28 @@ class BlockContext : public Weights<Machine, Setup> {
             const int here = machine_.local(thread);
             const int row_of_lane = wave_row(here) + p.acc_row.of_lane(lane(here));
             const int col_of_lane = p.acc_col.of_lane(lane(here));
-            const auto add = [&](int at, int, int row, int col) {
+            const auto add = [&](int at, int row, int col, bool at_once) {
                 std::uint32_t bits[8];
-                from.elements_at(machine_, thread, row_of_lane + row, col_of_lane + col, run, bits);
+                from.elements_at(machine_, thread, row_of_lane + row, col_of_lane + col, run, at_once, bits);
                 FMHA_UNROLL
-                for (int i = 0; i < run; ++i)
-                    scores.x.at(thread, at + i) += this->to_base2(decode_element(bits[i], type));
+                for (int i = 0; i < run; ++i) {
+                    float& x = scores.x.at(thread, at + i);
+                    x = machine_.settled(x + this->to_base2(machine_.unpack(bits[i], type)));
+                }
             };
-            each_place(scores, add, run);
+            // Asked once, because between branches no two reads would be under way together; and sums that are settled
+            // in their branch do not wait for the end of both, with a whole tile of biases in registers.
+            if (from.reads_at_once(run))
+                each_place(
+                    scores,
+                    [&](int at, int, int row, int col) {
+                        if (at % reads_under_way == 0) machine_.in_order();
+                        add(at, row, col, true);
+                    },
+                    run);
+            else
+                each_place(
+                    scores, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
         });
     }
 
@@ -286,7 +300,6 @@ class BlockContext : public Weights<Machine, Setup> {
   private:
     template <class Tile, class F>
     FMHA_DEVICE void each_random(Tile& scores, F f) {
-        constexpr int reads_under_way = 16; // each takes a register
         const ProductPlan& p = plan().first;
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
@@ -313,11 +326,6 @@ class BlockContext : public Weights<Machine, Setup> {
         }
     }
 
-    FMHA_DEVICE static float decode_element(std::uint32_t bits, ElementType type) {
-        if (type == ElementType::fp32) return std::bit_cast<float>(bits);
-        if (type == ElementType::bf16) return std::bit_cast<float>(bits << 16U);
-        return kernels::decode(bits, kernels::format_of(type));
-    }
     FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
         if (element_bits(type) == 32)
             *reinterpret_cast<std::uint32_t*>(to) = bits;

@@ -34,14 +34,13 @@ struct TileView {
     /// `count` words of consecutive elements; the position of the first is a multiple of their number.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read(Machine& machine, int thread, int line, int element) const {
-        Words<count> out{};
-        if (granule >= 4 * count)
-            machine.template global_read<count>(
-                thread, data, line * static_cast<std::int32_t>(line_bytes) + element * element_size,
-                line < lines && element < elements, out.word);
-        else
-            gather(machine.local(line), machine.local(element), out);
-        return out;
+        return words_at<count>(machine, thread, line, element, granule >= 4 * count);
+    }
+
+    /// Whether `count` elements, from a multiple of their number on, are read at once.
+    FMHA_DEVICE bool reads_at_once(int count) const {
+        const int bytes = count * element_size;
+        return bytes >= 4 && granule >= (bytes < 16 ? bytes : 16);
     }
 
     /// The byte of one element of a byte; of a view whose elements lie next to each other, less than 2^31 bytes from `data`.
@@ -52,8 +51,9 @@ struct TileView {
     }
 
     /// The bits of `count` consecutive elements, a power of two of at most 8, the first at a multiple of it.
+    /// `at_once` is what `reads_at_once` says of them.
     template <class Machine>
-    FMHA_DEVICE void elements_at(Machine& machine, int thread, int line, int element, int count,
+    FMHA_DEVICE void elements_at(Machine& machine, int thread, int line, int element, int count, bool at_once,
                                  std::uint32_t* bits) const {
         const int per_word = 4 / element_size;
         if (count < per_word) {
@@ -63,13 +63,13 @@ struct TileView {
                               ? load(at(machine.local(line), machine.local(element + i)))
                               : 0U;
         } else if (count == per_word) {
-            split(read<1>(machine, thread, line, element), bits);
+            split(words_at<1>(machine, thread, line, element, at_once), bits);
         } else if (count == 2 * per_word) {
-            split(read<2>(machine, thread, line, element), bits);
+            split(words_at<2>(machine, thread, line, element, at_once), bits);
         } else {
             FMHA_UNROLL
             for (int i = 0; i < count; i += 4 * per_word)
-                split(read<4>(machine, thread, line, element + i), bits + i);
+                split(words_at<4>(machine, thread, line, element + i, at_once), bits + i);
         }
     }
 
@@ -92,6 +92,19 @@ struct TileView {
     }
 
   private:
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> words_at(Machine& machine, int thread, int line, int element,
+                                      bool at_once) const {
+        Words<count> out{};
+        if (at_once)
+            machine.template global_read<count>(
+                thread, data, line * static_cast<std::int32_t>(line_bytes) + element * element_size,
+                line < lines && element < elements, out.word);
+        else
+            gather(machine.local(line), machine.local(element), out);
+        return out;
+    }
+
     template <int count>
     FMHA_DEVICE void split(const Words<count>& words, std::uint32_t* bits) const {
         const int per_word = 4 / element_size;

@@ -96,6 +96,7 @@ __attribute__((device)) inline void probe(const ProbeArgs& args) {
         const auto code = static_cast<std::uint32_t>(i);
         args.decoded[instruction][i] = decode_by_instruction<type>(code);
         args.decoded[program][i] = kernels::decode(code, kernels::format_of(type));
+        args.decoded[machine][i] = Machine().unpack(code, type);
     }
     if (i < args.value_count) {
         constexpr int packed = 32 / element_bits(type);

@@ -140,6 +140,10 @@ TEST(Scalars, FollowTheContracts) {
     EXPECT_EQ(machine.exp2(-127.0F), 0.0F) << "subnormal results are flushed";
     EXPECT_NEAR(machine.log(10.0F), 2.302585F, 1e-6F);
     const float values[4] = {1.0F, -2.0F, 448.0F, 1000.0F};
+    EXPECT_EQ(machine.unpack(0xC000U, ElementType::fp16), -2.0F);
+    EXPECT_EQ(machine.unpack(0x0001U, ElementType::fp16), 0x1p-24F);
+    EXPECT_EQ(machine.unpack(0xC000U, ElementType::bf16), -2.0F);
+    EXPECT_EQ(machine.unpack(0xC0000000U, ElementType::fp32), -2.0F);
     EXPECT_EQ(machine.pack(values, ElementType::fp16), 0xC0003C00U);
     EXPECT_EQ(machine.pack(values, ElementType::bf16), 0xC0003F80U);
     EXPECT_EQ(machine.pack(values, ElementType::fp8_ocp), 0x7E7EC038U);

@@ -137,8 +137,9 @@ class Machine {
         __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront", "local");
     }
 
-    /// The compiler minds the registers that reads ahead would take.
-    __attribute__((device, always_inline)) static void in_order() {}
+    __attribute__((device, always_inline)) static void in_order() {
+        __builtin_amdgcn_sched_barrier(0);
+    }
 
     __attribute__((device, always_inline)) static float exp2(float x) {
         return __builtin_amdgcn_exp2f(x);
@@ -148,6 +149,9 @@ class Machine {
         return __builtin_amdgcn_logf(x) * ln2;
     }
 
+    __attribute__((device, always_inline)) static float unpack(std::uint32_t bits, ElementType type) {
+        return amd::unpack(bits, type);
+    }
     __attribute__((device, always_inline)) static std::uint32_t pack(const float* x, ElementType type) {
         return amd::pack(x, type);
     }

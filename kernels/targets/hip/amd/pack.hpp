@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-/// fp32 values to packed storage words, rounded to nearest-even (T-5): by the hardware's conversions where the
-/// architecture has them for the type.
+/// Storage codes to fp32, and fp32 values to packed words, rounded to nearest-even (T-5): by the hardware's conversions
+/// where the architecture has them for the type.
 namespace fmha::hip_target::amd {
 
 #if defined(__gfx942__) || defined(__gfx950__) || defined(__GFX12__)
@@ -52,6 +52,15 @@ __attribute__((device, always_inline)) inline std::uint32_t pack_fp4(const float
     return __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(word, at(6), at(7), unscaled, 3);
 }
 #endif
+
+/// The value of one code, which stands in the lowest bits.
+__attribute__((device, always_inline)) inline float unpack(std::uint32_t bits, ElementType type) {
+    if (type == ElementType::fp32) return __builtin_bit_cast(float, bits);
+    if (type == ElementType::bf16) return __builtin_bit_cast(float, bits << 16U);
+    if (type == ElementType::fp16)
+        return static_cast<float>(__builtin_bit_cast(_Float16, static_cast<std::uint16_t>(bits)));
+    return kernels::decode(bits, kernels::format_of(type));
+}
 
 /// One word from the 32 / bits values at x, the first in the lowest bits.
 __attribute__((device, always_inline)) inline std::uint32_t pack(const float* x, ElementType type) {

@@ -116,6 +116,11 @@ float EmulatedMachine::log(float x) {
     return std::log(x);
 }
 
+float EmulatedMachine::unpack(std::uint32_t bits, ElementType type) {
+    return element_bits(type) == 32 ? std::bit_cast<float>(bits)
+                                    : kernels::decode(bits, kernels::format_of(type));
+}
+
 std::uint32_t EmulatedMachine::pack(const float* x, ElementType type) {
     const int bits = element_bits(type);
     std::uint32_t word = 0;

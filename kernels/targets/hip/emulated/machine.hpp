@@ -136,6 +136,7 @@ class EmulatedMachine {
     /// Subnormal results are 0, as they are on hardware that flushes them.
     static float exp2(float x);
     static float log(float x);
+    static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
     /// To TF32, nearest with ties away from zero, on NVIDIA; unchanged elsewhere.
     std::uint32_t round_operand(std::uint32_t word) const;

@@ -127,7 +127,10 @@ class Machine {
         asm volatile("" : "+r"(value));
         return value;
     }
-    FMHA_DEVICE static float settled(float value) { return value; }
+    FMHA_DEVICE static float settled(float value) {
+        asm volatile("" : "+f"(value));
+        return value;
+    }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
 
     template <int count>
@@ -187,6 +190,14 @@ class Machine {
     }
     FMHA_DEVICE float log(float x) const { return __log2f(x) * 0.693147180559945309F; }
 
+    FMHA_DEVICE float unpack(std::uint32_t bits, ElementType type) const {
+        if (type == ElementType::fp32) return std::bit_cast<float>(bits);
+        if (type == ElementType::bf16) return std::bit_cast<float>(bits << 16U);
+        if (type != ElementType::fp16) return kernels::decode(bits, kernels::format_of(type));
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<std::uint16_t>(bits)));
+        return value;
+    }
     FMHA_DEVICE std::uint32_t pack(const float* x, ElementType type) const {
         std::uint32_t word;
         if (type == ElementType::fp16)
