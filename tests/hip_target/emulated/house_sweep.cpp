@@ -1,10 +1,11 @@
 // Runs house configurations of one architecture on the emulated machine, each as it is, on a small problem that uses
-// whatever it can do: house_sweep ARCH COUNT. A configuration whose lengths or head dimensions are not padded gets
+// whatever it can do: house_sweep ARCH COUNT [PART], of those with PART in their names. A configuration whose lengths or head dimensions are not padded gets
 // problems that need no padding.
 
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
 
@@ -29,7 +30,7 @@ FwdCase case_of(const KernelConfig& config) {
     c.hdim_q = channels(algorithm.pad.d, s.hdim_q);
     c.hdim_v = channels(algorithm.pad.dv, s.hdim_v);
     c.seqlen_q = {algorithm.pad.s ? algorithm.tile.m0 + 6 : algorithm.tile.m0};
-    c.seqlen_k = {algorithm.pad.sk ? algorithm.tile.n0 + 3 : 2 * algorithm.tile.n0};
+    c.seqlen_k = {algorithm.pad.sk ? algorithm.tile.n0 + 4 : 2 * algorithm.tile.n0}; // T-2: even
     c.v_layout = s.v_layout;
     if (s.mask != MaskClass::none) {
         c.mask = s.has_sink ? MaskType::top_left : MaskType::bottom_right;
@@ -51,11 +52,13 @@ FwdCase case_of(const KernelConfig& config) {
     return c;
 }
 
-int sweep(const std::string& arch, std::size_t count) {
+int sweep(const std::string& arch, std::size_t count, const std::string& part) {
     std::vector<KernelConfig> kernels = house_kernels(arch);
-    std::erase_if(kernels, [](const KernelConfig& config) { return cannot_execute(config).has_value(); });
+    std::erase_if(kernels, [&](const KernelConfig& config) {
+        return cannot_execute(config).has_value() || house_name(config).find(part) == std::string::npos;
+    });
     // An odd stride walks through the combinations of features, which the list holds in nested loops.
-    const std::size_t stride = kernels.size() / count | 1U;
+    const std::size_t stride = std::max<std::size_t>(kernels.size() / count, 1) | 1U;
     int passed = 0, failed = 0;
     for (std::size_t i = 0; i < kernels.size(); i += stride) {
         const FwdCase c = case_of(kernels[i]);
@@ -76,9 +79,10 @@ int sweep(const std::string& arch, std::size_t count) {
 } // namespace fmha::hip_target::test
 
 int main(int argc, char** argv) {
-    if (argc != 3) {
-        fmt::print(stderr, "usage: house_sweep ARCH COUNT\n");
+    if (argc != 3 && argc != 4) {
+        fmt::print(stderr, "usage: house_sweep ARCH COUNT [PART]\n");
         return 2;
     }
-    return fmha::hip_target::test::sweep(argv[1], std::strtoul(argv[2], nullptr, 10));
+    return fmha::hip_target::test::sweep(argv[1], std::strtoul(argv[2], nullptr, 10),
+                                         argc == 4 ? argv[3] : "");
 }
