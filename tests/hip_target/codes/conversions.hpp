@@ -14,11 +14,12 @@ struct Conversions {
     std::vector<std::uint32_t> encoded; ///< of every probing value
 };
 
-/// Number of codes of a format: 256 or 65,536.
+/// Number of codes of a format: 16, 256 or 65,536.
 std::int64_t code_count(ElementType type);
 
 /// Values whose conversion is telling: all of fp16's; the neighbourhood of every halfway point between two neighbouring codes
-/// of the format and of the one beyond its largest value; ±largest and its neighbours; what lies far outside; infinities, NaN.
+/// of the format and of the one beyond its largest value; ±largest and its neighbours; what lies far outside; infinities; NaN where the format
+/// has one.
 std::vector<float> probing_values(ElementType type);
 
 Conversions by_reference(ElementType type, const std::vector<float>& values);

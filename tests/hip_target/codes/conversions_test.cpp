@@ -51,7 +51,7 @@ TEST_P(HostCodes, AMissingEntryIsNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, HostCodes,
-                         testing::Values(fp16, bf16, fp8_ocp, fp8_fnuz, bf8_ocp, bf8_fnuz),
+                         testing::Values(fp16, bf16, fp8_ocp, fp8_fnuz, bf8_ocp, bf8_fnuz, fp4),
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST(CodeComparison, TakesOneNaNForAnotherAndNoOtherCode) {

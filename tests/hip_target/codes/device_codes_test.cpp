@@ -30,6 +30,7 @@ using enum ElementType;
 std::vector<ElementType> formats_of(std::string_view arch) {
     if (arch == "gfx90a" || arch.starts_with("gfx11")) return {fp16, bf16};
     if (fp8_flavour(arch) == Fp8Flavour::fnuz) return {fp16, bf16, fp8_fnuz, bf8_fnuz};
+    if (arch == "gfx950") return {fp16, bf16, fp8_ocp, bf8_ocp, fp4};
     return {fp16, bf16, fp8_ocp, bf8_ocp};
 }
 
@@ -76,7 +77,7 @@ TEST_P(CodesProbe, Compiles) {
     }
     const std::string image = compile(*compiler, arch);
     EXPECT_NO_THROW(loader::check_code_object(image, arch, "the probe"));
-    for (const ElementType type : {fp16, bf16, fp8_ocp, fp8_fnuz, bf8_ocp, bf8_fnuz}) {
+    for (const ElementType type : {fp16, bf16, fp8_ocp, fp8_fnuz, bf8_ocp, bf8_fnuz, fp4}) {
         const auto formats = formats_of(arch);
         const bool wanted = std::find(formats.begin(), formats.end(), type) != formats.end();
         EXPECT_EQ(image.find(fmt::format("codes_{}", to_string(type))) != std::string::npos, wanted)
@@ -153,7 +154,8 @@ TEST(DeviceCodes, AgreeWithTheReference) {
         const Conversions reference = by_reference(type, values);
         const std::vector<Conversions> results = by_device(device, module, type, values);
         for (std::size_t way = 0; way < ways; ++way) {
-            // AMD's conversions to 8 bits saturate by a mode bit, which kernels leave alone: they clamp before.
+            // AMD's conversions to 8 bits saturate by a mode bit, which kernels leave alone: they clamp before. So they do
+            // with 4 bits.
             const bool saturates =
                 nvidia || element_bits(type) == 16 || way != static_cast<std::size_t>(Way::instruction);
             const Differences found =

@@ -30,6 +30,8 @@ __attribute__((device)) inline float decode_by_instruction(std::uint32_t code) {
         return static_cast<float>(__builtin_bit_cast(_Float16, static_cast<std::uint16_t>(code)));
     else if constexpr (type == bf16)
         return static_cast<float>(__builtin_bit_cast(__bf16, static_cast<std::uint16_t>(code)));
+    else if constexpr (type == fp4)
+        return __builtin_amdgcn_cvt_scalef32_pk_f32_fp4(code, 1.0F, 0)[0];
     else if constexpr (type == fp8_ocp || type == fp8_fnuz)
         return __builtin_amdgcn_cvt_f32_fp8(static_cast<int>(code), 0);
     else
@@ -42,6 +44,8 @@ __attribute__((device)) inline std::uint32_t encode_by_instruction(float x) {
         return __builtin_bit_cast(std::uint16_t, static_cast<_Float16>(x));
     else if constexpr (type == bf16)
         return __builtin_bit_cast(std::uint16_t, static_cast<__bf16>(x));
+    else if constexpr (type == fp4)
+        return __builtin_amdgcn_cvt_scalef32_pk_fp4_f32(0U, x, x, 1.0F, 0) & 0xFU;
     else if constexpr (type == fp8_ocp || type == fp8_fnuz)
         return static_cast<std::uint32_t>(__builtin_amdgcn_cvt_pk_fp8_f32(x, x, 0, false)) & 0xFFU;
     else
@@ -108,7 +112,9 @@ __attribute__((device)) inline void probe(const ProbeArgs& args) {
         // Every element of the word should have the same code; where they differ, the word is handed out, which is none.
         const std::uint32_t word = Machine().pack(same, type);
         const std::uint32_t first = word & (0xFFFFFFFFU >> static_cast<unsigned>(32 - element_bits(type)));
-        const std::uint32_t all = first * (packed == 2 ? 0x00010001U : 0x01010101U);
+        const std::uint32_t all = first * (packed == 2   ? 0x00010001U
+                                           : packed == 4 ? 0x01010101U
+                                                         : 0x11111111U);
         args.encoded[machine][i] = word == all ? first : word;
     }
 }
@@ -128,4 +134,7 @@ PROBE(bf8_ocp)
 #elif defined(__gfx942__)
 PROBE(fp8_fnuz)
 PROBE(bf8_fnuz)
+#endif
+#if defined(__gfx950__)
+PROBE(fp4)
 #endif
