@@ -81,10 +81,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         plan.row_slots = narrow(2 * plan.row_slots);
     }
 
-    const bool wide = element_bits(types.v) == 32;
     plan.load_matrix = unit == MatrixUnit::nvidia && element_bits(types.v) == 16;
-    plan.async = unit == MatrixUnit::nvidia && cfg.algorithm.pipeline == Pipeline::qr_async;
-    plan.value_by_channel = cfg.signature.v_layout == VLayout::column || !(wide || plan.load_matrix);
     if (!planning::weights_cover_fragments(plan)) return refused(PlanProblem::weight_keys);
     planning::plan_weights(plan);
     if (!planning::weights_keep_blocks(plan)) return refused(PlanProblem::weight_blocks);
@@ -107,11 +104,10 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
                               (scaled || query_words <= planning::query_register_limit(unit));
     plan.query_place = in_registers ? QueryPlace::registers : QueryPlace::lds;
     plan.query_words = narrow(in_registers ? query_words : 1);
-    bool fits = planning::plan_lds(plan, cfg);
+    bool fits = planning::plan_staging(plan, cfg);
     if (!fits && !in_registers && unit != MatrixUnit::nvidia) {
         plan.query_place = QueryPlace::memory;
-        plan.query = {};
-        fits = planning::plan_lds(plan, cfg);
+        fits = planning::plan_staging(plan, cfg);
     }
     if (!fits) plan.problem = PlanProblem::lds;
     planning::plan_read_ahead(plan, cfg);

@@ -80,6 +80,7 @@ class Products : public Staging<Machine, Setup> {
         const bool in_registers = plan().query_place == QueryPlace::registers;
         auto left = this->template registers<std::uint32_t, &BlockPlan::left_words>();
         auto right = this->template registers<std::uint32_t, &BlockPlan::right_words>();
+        const auto reader = readers(plan().key);
         FMHA_UNROLL
         for (int step = 0; step < tile.k0 / p.depth; ++step) {
             const int fragment = first / p.depth + step;
@@ -89,7 +90,7 @@ class Products : public Staging<Machine, Setup> {
             }
             FMHA_UNROLL
             for (int col = 0; col < plan().key_tiles; col += pair) {
-                load_key(key, col, step, right);
+                load_key(key, col, step, reader, right);
                 FMHA_UNROLL
                 for (int half = 0; half < pair; ++half) {
                     FMHA_UNROLL
@@ -118,6 +119,7 @@ class Products : public Staging<Machine, Setup> {
             return (row * fragments + first / p.depth + step) * p.left_fragment;
         };
         auto right = this->template registers<std::uint32_t, &BlockPlan::right_words>();
+        const auto reader = readers(plan().value);
         if (cfg().signature.qscale == QScale::blockscale) {
             auto part = this->template registers<float, &BlockPlan::part_registers>();
             FMHA_UNROLL
@@ -131,7 +133,7 @@ class Products : public Staging<Machine, Setup> {
                     });
                     FMHA_UNROLL
                     for (int step = 0; step < steps; ++step) {
-                        load_value(value, col, step, right);
+                        load_value(value, col, step, reader, right);
                         multiply(p, part, 0, weights.x, left(row, step), right, 0);
                     }
                     machine_.each([&](int thread) {
@@ -148,7 +150,7 @@ class Products : public Staging<Machine, Setup> {
         for (int step = 0; step < steps; ++step) {
             FMHA_UNROLL
             for (int col = 0; col < plan().channel_tiles; col += pair) {
-                load_value(value, col, step, right);
+                load_value(value, col, step, reader, right);
                 FMHA_UNROLL
                 for (int half = 0; half < pair; ++half) {
                     FMHA_UNROLL
@@ -178,18 +180,20 @@ class Products : public Staging<Machine, Setup> {
         }
     }
 
-    /// `words` words from LDS in the widest reads that their number allows.
+    /// `words` words of a line of the image at `base`, from `byte` on, in the widest reads that their number allows.
     template <class Registers>
-    FMHA_DEVICE void read_words(int thread, int address, int words, Registers& out, int r0) {
+    FMHA_DEVICE void read_words(int thread, int base, const Image& image, int line, int byte, int words,
+                                Registers& out, int r0) {
+        const auto address = [&](int w) { return base + image.at(line, byte + 4 * w); };
         if (words % 4 == 0) {
             FMHA_UNROLL
-            for (int w = 0; w < words; w += 4) read_some<4>(thread, address + 4 * w, out, r0 + w);
+            for (int w = 0; w < words; w += 4) read_some<4>(thread, address(w), out, r0 + w);
         } else if (words % 2 == 0) {
             FMHA_UNROLL
-            for (int w = 0; w < words; w += 2) read_some<2>(thread, address + 4 * w, out, r0 + w);
+            for (int w = 0; w < words; w += 2) read_some<2>(thread, address(w), out, r0 + w);
         } else {
             FMHA_UNROLL
-            for (int w = 0; w < words; ++w) read_some<1>(thread, address + 4 * w, out, r0 + w);
+            for (int w = 0; w < words; ++w) read_some<1>(thread, address(w), out, r0 + w);
         }
     }
     template <int count, class Registers>
@@ -274,16 +278,24 @@ class Products : public Staging<Machine, Setup> {
             for (int w = 0; w < p.left_words; w += run) {
                 const int e = w * 32 / bits;
                 const int line = wave_row(thread) + row * p.rows + p.left_outer.at(l, e);
-                read_words(thread,
-                           image.offset + line * image.line_bytes +
-                               (fragment * p.depth + p.left_k.at(l, e)) * bits / 8,
-                           run, out, r0 + w);
+                read_words(thread, image.offset, image, line,
+                           (fragment * p.depth + p.left_k.at(l, e)) * bits / 8, run, out, r0 + w);
             }
         });
     }
 
+    /// A thread's number, for the addresses of its reads of a product. Where lines are swizzled there are several, too
+    /// many to keep over all products.
+    FMHA_DEVICE auto readers(const Image& image) const {
+        auto reader = this->template registers<int, 1>();
+        machine_.each([&](int thread) {
+            reader.at(thread, 0) = image.swizzle_mask != 0 ? machine_.local(thread) : thread;
+        });
+        return reader;
+    }
+
     /// Right fragments of the first product, column tile `col` (and those that come with it).
-    FMHA_DEVICE void load_key(const KeyStep& key, int col, int step, auto& out) {
+    FMHA_DEVICE void load_key(const KeyStep& key, int col, int step, const auto& reader, auto& out) {
         const ProductPlan& p = plan().first;
         const Image& image = plan().key;
         const int column = key.column0 + step * p.depth;
@@ -294,16 +306,16 @@ class Products : public Staging<Machine, Setup> {
             }
         const int bits = element_bits(plan().type_k), run = p.right_run() * bits / 32;
         machine_.each([&](int thread) {
-            const int l = lane(thread);
-            const int line = key.address + (col * p.cols + p.right_outer.of_lane(l)) * image.line_bytes;
+            const int l = lane(reader.at(thread, 0));
             FMHA_UNROLL
             for (int w = 0; w < p.right_words; w += run)
-                read_words(thread, line + (column + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, out, w);
+                read_words(thread, key.address, image, col * p.cols + p.right_outer.of_lane(l),
+                           (column + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, out, w);
         });
         load_scales(p, image, key.address, col, column, out);
     }
 
-    FMHA_DEVICE void load_value(const ValueStep& value, int col, int step, auto& out) {
+    FMHA_DEVICE void load_value(const ValueStep& value, int col, int step, const auto& reader, auto& out) {
         const ProductPlan& p = plan().second;
         const Image& image = plan().value;
         const int key = value.key0 + step * p.depth;
@@ -313,22 +325,33 @@ class Products : public Staging<Machine, Setup> {
                 return;
             }
         const int bits = element_bits(plan().type_v);
+        if constexpr (Machine::has_transposing_read)
+            if (plan().reads_transposed) {
+                const int rows = transposing_read(plan().type_v).rows;
+                FMHA_UNROLL
+                for (int e = 0; e < p.right_elements; e += rows)
+                    machine_.read_transposed(out, e * bits / 32, plan().type_v, [&](int thread) {
+                        const int l = lane(reader.at(thread, 0));
+                        return value.address +
+                               image.at(key + plan().value_key[e] + plan().read_key.of_lane(l),
+                                        (col * p.cols + plan().read_channel.of_lane(l)) * bits / 8);
+                    });
+                return;
+            }
         machine_.each([&](int thread) {
-            const int l = lane(thread);
+            const int l = lane(reader.at(thread, 0));
             const int channel = col * p.cols + p.right_outer.of_lane(l);
             if (plan().value_by_channel) {
                 const int place = plan().place_of_key(key + plan().value_key_lane.of_lane(l));
-                read_words(thread, value.address + channel * image.line_bytes + place * bits / 8,
-                           p.right_words, out, 0);
+                read_words(thread, value.address, image, channel, place * bits / 8, p.right_words, out, 0);
                 return;
             }
             FMHA_UNROLL
             for (int e = 0; e < p.right_elements; ++e) // fp32: an element is a word
                 read_some<1>(thread,
                              value.address +
-                                 (key + plan().value_key[e] + plan().value_key_lane.of_lane(l)) *
-                                     image.line_bytes +
-                                 channel * bits / 8,
+                                 image.at(key + plan().value_key[e] + plan().value_key_lane.of_lane(l),
+                                          channel * bits / 8),
                              out, e);
         });
         load_scales(p, image, value.address, col, key, out);

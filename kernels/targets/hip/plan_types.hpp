@@ -36,6 +36,13 @@ struct ProductPlan {
     FMHA_DEVICE constexpr int acc_run() const { return acc_consecutive; }
 };
 
+/// What is copied asynchronously.
+enum class AsyncCopies : std::uint8_t {
+    none,
+    tiles, ///< whole key and value tiles, two of each
+    steps, ///< steps of k0 or k1, which take turns in two buffers: the next one is on its way during a product
+};
+
 /// Where the query tile lives while the keys stream past.
 enum class QueryPlace : std::uint8_t {
     registers, ///< as operand fragments
@@ -72,13 +79,17 @@ struct BlockPlan {
     std::int16_t wave_size = 0, waves = 0, threads = 0, wave_rows = 0;
     /// S^T = K·Q^T and O^T = V^T·P^T, so that the query is the column of every instruction.
     bool transposed = false;
-    /// Whole key and value tiles are copied to LDS asynchronously, two of each; otherwise one step of k0 or k1
-    /// at a time.
-    bool async = false;
+    AsyncCopies async = AsyncCopies::none;
+    /// Words that a thread copies asynchronously at a time; 0: steps go through registers.
+    std::int8_t key_words = 0, value_words = 0;
     /// Operands of 16 bits are read with ldmatrix.
     bool load_matrix = false;
     /// V in LDS: a line is a channel with its keys, instead of a key with its channels.
     bool value_by_channel = false;
+    /// V by key is read by `transposing_read`: element 0 of a lane's column is at key read_key and channel read_channel
+    /// of its lane.
+    bool reads_transposed = false;
+    Axis read_key, read_channel;
     QueryPlace query_place = QueryPlace::registers;
     ElementType type_q = ElementType::fp16, type_k = ElementType::fp16, type_v = ElementType::fp16,
                 type_p = ElementType::fp16, type_o = ElementType::fp16, type_bias = ElementType::fp16;
@@ -93,8 +104,7 @@ struct BlockPlan {
     std::int16_t score_registers = 0, output_registers = 0, part_registers = 0, row_registers = 0;
     std::int16_t weight_words = 0, query_words = 0, left_words = 0, right_words = 0;
 
-    /// Without `async`: a thread reads the next step of keys or values into registers before the products of the
-    /// one that is in LDS.
+    /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
     std::int16_t ahead_words = 1;
 
@@ -124,6 +134,13 @@ struct BlockPlan {
         int place = number / second.depth * second.depth;
         for (int bit = 0; (1 << bit) < second.depth; ++bit) place += (number >> bit & 1) * key_place[bit];
         return place;
+    }
+    /// The other way round.
+    FMHA_DEVICE constexpr int key_at_place(int place) const {
+        int number = place / second.depth * second.depth;
+        for (int bit = 0; (1 << bit) < second.depth; ++bit)
+            if ((place & key_place[bit]) != 0) number += 1 << bit;
+        return number;
     }
     /// How many consecutive keys, from a multiple of that number, lie next to each other.
     FMHA_DEVICE constexpr int place_run() const {

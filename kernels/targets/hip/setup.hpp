@@ -2,9 +2,19 @@
 
 #include "kernels/targets/hip/block_plan.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace fmha::hip_target {
+
+/// A number of registers: a member of the plan, or the number itself.
+template <auto Count>
+constexpr int register_count(const BlockPlan& plan) {
+    if constexpr (std::is_integral_v<decltype(Count)>)
+        return Count;
+    else
+        return plan.*Count;
+}
 
 /// The plan of a kernel whose configuration is a constant expression, computed once.
 template <class Kernel>
@@ -26,7 +36,7 @@ struct Constant {
     FMHA_DEVICE static const BlockPlan& plan() { return plan_constant<Kernel>; }
     template <class Machine, class T, auto Count>
     FMHA_DEVICE static auto registers(const Machine&) {
-        constexpr int count = Planned<Kernel>::plan.*Count;
+        constexpr int count = register_count<Count>(Planned<Kernel>::plan);
         return typename Machine::template Registers<T, count>{};
     }
 };
@@ -41,7 +51,7 @@ class RunTime {
     const BlockPlan& plan() const { return plan_; }
     template <class Machine, class T, auto Count>
     auto registers(const Machine& machine) const {
-        return typename Machine::template Registers<T>(machine.threads(), plan_.*Count);
+        return typename Machine::template Registers<T>(machine.threads(), register_count<Count>(plan_));
     }
 
   private:

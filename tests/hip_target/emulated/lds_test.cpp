@@ -223,7 +223,7 @@ TEST_F(LdsTest, ACopyOverwritesNothingThatIsStillRead) {
 
 TEST_F(LdsTest, EveryHazardOfMemoryHasAName) {
     EXPECT_EQ(to_string(Hazard::copy_not_visible), "copy_not_visible");
-    EXPECT_EQ(EnumTable<Hazard>::names.size(), 12U);
+    EXPECT_EQ(EnumTable<Hazard>::names.size(), 13U);
 }
 
 } // namespace

@@ -33,12 +33,12 @@ FaultyRun run(const FwdCase& c, const KernelConfig& kernel, const Sabotage& sabo
 
 KernelConfig fp16_kernel(const std::string& arch) {
     return smallest_house_kernel(arch, [](const KernelConfig& config) {
-        return config.signature.data_type == DataType::fp16 && !plan_of(config).async;
+        return config.signature.data_type == DataType::fp16 && plan_of(config).async == AsyncCopies::none;
     });
 }
 KernelConfig async_kernel() {
     return smallest_house_kernel("sm_90", [](const KernelConfig& config) {
-        return config.signature.data_type == DataType::fp16 && plan_of(config).async;
+        return config.signature.data_type == DataType::fp16 && plan_of(config).async != AsyncCopies::none;
     });
 }
 KernelConfig kernel_with_one_buffer() {

@@ -13,7 +13,20 @@ namespace fmha::hip_target::amd {
 template <int block_threads, int lds_bytes>
 class Machine {
   public:
-    static constexpr bool has_async_copy = false, has_load_matrix = false;
+#if defined(__GFX9__)
+    static constexpr bool has_step_copies = true;
+#else
+    static constexpr bool has_step_copies = false;
+#endif
+#if defined(__gfx950__)
+    static constexpr bool has_transposing_read = true;
+#else
+    static constexpr bool has_transposing_read = false;
+#endif
+    static constexpr bool has_tile_copies = false, has_load_matrix = false;
+
+    __attribute__((device, always_inline)) Machine()
+        : wave_(__builtin_amdgcn_readfirstlane(static_cast<int>(__builtin_amdgcn_workitem_id_x()) / lanes)) {}
 
     template <class T, int n>
     struct Registers {
@@ -23,8 +36,12 @@ class Machine {
         __attribute__((device, always_inline)) const T& at(int, int r) const { return values[r]; }
     };
 
-    static constexpr int threads() { return block_threads; }
-    static constexpr int wave_size() { return lanes; }
+    static constexpr int threads() {
+        return block_threads;
+    }
+    static constexpr int wave_size() {
+        return lanes;
+    }
 
     template <class F>
     __attribute__((device, always_inline)) void each(F f) const {
@@ -123,6 +140,56 @@ class Machine {
         return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);
     }
 
+    /// m0 names the place of the wave's first unit. Not by a builtin: the compiler would wait for all that is under way
+    /// before every read of LDS that it cannot tell apart.
+    template <int n>
+    __attribute__((device, always_inline)) void copy_async(int thread, int address, const char* from,
+                                                           int offset, int bytes) const {
+        const auto begin = reinterpret_cast<std::uint64_t>(from);
+        const Vector<std::uint32_t, 4> memory = {static_cast<std::uint32_t>(begin),
+                                                 static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
+                                                 buffer_bytes, buffer_words};
+        const int block = (int)(std::uintptr_t)image() + address - 4 * n * thread;
+        const int first = __builtin_amdgcn_readfirstlane(block) + wave_ * (4 * n * lanes);
+        const int at = bytes > 0 ? offset : nowhere;
+        if constexpr (n == 1)
+            asm volatile("s_nop 0\n\tbuffer_load_dword %0, %1, 0 offen lds"
+                         :
+                         : "v"(at), "s"(memory), "{m0}"(first)
+                         : "memory");
+        else
+#if defined(__gfx950__)
+            asm volatile("s_nop 0\n\tbuffer_load_dwordx4 %0, %1, 0 offen lds"
+                         :
+                         : "v"(at), "s"(memory), "{m0}"(first)
+                         : "memory");
+#else
+            __builtin_trap(); // the plan gives this unit single words only
+#endif
+    }
+    __attribute__((device, always_inline)) static void commit_copies() {}
+    /// Loads return in order, and nobody asks for more than the last group: all of them.
+    __attribute__((device, always_inline)) static void wait_copies(int) {
+        asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+    }
+
+#if defined(__gfx950__)
+    template <int n, class Address>
+    __attribute__((device, always_inline)) void read_transposed(Registers<std::uint32_t, n>& out, int r0,
+                                                                ElementType type, Address address) const {
+        const auto from = image() + address(static_cast<int>(__builtin_amdgcn_workitem_id_x()));
+        Vector<std::uint32_t, 2> words;
+        if (element_bits(type) == 16)
+            words = __builtin_bit_cast(decltype(words), __builtin_amdgcn_ds_read_tr16_b64_v4i16(
+                                                            reinterpret_cast<Lds<Vector<short, 4>>>(from)));
+        else
+            words = __builtin_bit_cast(decltype(words), __builtin_amdgcn_ds_read_tr8_b64_v2i32(
+                                                            reinterpret_cast<Lds<Vector<int, 2>>>(from)));
+        out.values[r0] = words[0];
+        out.values[r0 + 1] = words[1];
+    }
+#endif
+
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
         __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
@@ -162,14 +229,17 @@ class Machine {
   private:
     static constexpr int nowhere = static_cast<int>(0x80000000U); ///< beyond the end of every buffer
 
-    __attribute__((device, always_inline)) static auto buffer(const char* from) {
 #if defined(__GFX9__)
-        constexpr int raw_words = 0x00020000;
+    static constexpr int buffer_words = 0x00020000; ///< the last of a descriptor
 #else
-        constexpr int raw_words = 0x31004000;
+    static constexpr int buffer_words = 0x31004000;
 #endif
-        constexpr int bytes = 0x7FFFFFFF;
-        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, raw_words);
+    static constexpr int buffer_bytes = 0x7FFFFFFF;
+
+    int wave_;
+
+    __attribute__((device, always_inline)) static auto buffer(const char* from) {
+        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, buffer_bytes, buffer_words);
     }
 
     template <class T>

@@ -19,6 +19,7 @@ enum class Hazard : std::uint8_t {
     copy_not_awaited,  ///< the destination of an asynchronous copy, before the copy was waited for
     copy_not_visible,  ///< the same, waited for by the copying thread but without a barrier for this one
     copy_overwritten,  ///< a write to the destination of a copy that is under way
+    copy_scattered,    ///< copies of a wave whose units do not follow one another, as AMD's instructions want
     out_of_range,
     misaligned,
     copies_differ,     ///< lanes that must hold the same operand element hold different ones
@@ -41,7 +42,7 @@ class EmulationError : public DeviceError {
 template <>
 struct fmha::EnumTable<fmha::hip_target::Hazard> {
     using enum hip_target::Hazard;
-    static constexpr std::array<EnumName<hip_target::Hazard>, 12> names{
+    static constexpr std::array<EnumName<hip_target::Hazard>, 13> names{
         {{unwritten_read, "unwritten_read"},
          {read_after_write, "read_after_write"},
          {write_after_read, "write_after_read"},
@@ -50,6 +51,7 @@ struct fmha::EnumTable<fmha::hip_target::Hazard> {
          {copy_not_awaited, "copy_not_awaited"},
          {copy_not_visible, "copy_not_visible"},
          {copy_overwritten, "copy_overwritten"},
+         {copy_scattered, "copy_scattered"},
          {out_of_range, "out_of_range"},
          {misaligned, "misaligned"},
          {copies_differ, "copies_differ"},

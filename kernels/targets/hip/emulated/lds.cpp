@@ -10,9 +10,6 @@ namespace {
 /// What memory holds that must not be relied upon: NaN in most storage types.
 constexpr std::byte poison{0xFF};
 
-/// Asynchronous copies move this many bytes.
-constexpr int copy_bytes = 16;
-
 } // namespace
 
 Lds::Lds(int bytes, int threads, int wave_size)
@@ -51,22 +48,22 @@ void Lds::read_for_wave(int thread, std::int64_t address, void* to, int bytes, s
     std::memcpy(to, memory_.data() + address, static_cast<std::size_t>(bytes));
 }
 
-void Lds::copy_async(int thread, std::int64_t address, const void* from, int valid) {
+void Lds::copy_async(int thread, std::int64_t address, const void* from, int valid, int bytes) {
     constexpr std::string_view operation = "copy_async";
-    check_place(thread, address, copy_bytes, operation);
-    if (valid < 0 || valid > copy_bytes)
-        throw EmulationError(Hazard::out_of_range,
-                             fmt::format("copy_async by thread {} copies {} bytes; allowed: 0 to {}", thread,
-                                         valid, copy_bytes));
-    if (valid > 0 && reinterpret_cast<std::uintptr_t>(from) % copy_bytes != 0)
+    check_place(thread, address, bytes, operation);
+    if (valid < 0 || valid > bytes)
+        throw EmulationError(
+            Hazard::out_of_range,
+            fmt::format("copy_async by thread {} copies {} bytes; allowed: 0 to {}", thread, valid, bytes));
+    if (valid > 0 && reinterpret_cast<std::uintptr_t>(from) % static_cast<std::uintptr_t>(bytes) != 0)
         throw EmulationError(Hazard::misaligned,
                              fmt::format("copy_async by thread {} reads global memory at {}, which is not a "
                                          "multiple of {} bytes",
-                                         thread, from, copy_bytes));
-    stamp_write(thread, address, copy_bytes, State::in_flight, operation);
-    Copy copy{thread, address, {}};
+                                         thread, from, bytes));
+    stamp_write(thread, address, bytes, State::in_flight, operation);
+    Copy copy{thread, address, bytes, {}};
     if (valid > 0) std::memcpy(copy.data.data(), from, static_cast<std::size_t>(valid));
-    std::memset(memory_.data() + address, std::to_integer<int>(poison), copy_bytes);
+    std::memset(memory_.data() + address, std::to_integer<int>(poison), static_cast<std::size_t>(bytes));
     open_.push_back(copy);
 }
 
@@ -78,8 +75,9 @@ void Lds::commit_copies() {
 void Lds::wait_copies(int n) {
     while (static_cast<int>(groups_.size()) > n) {
         for (const Copy& copy : groups_.front()) {
-            std::memcpy(memory_.data() + copy.address, copy.data.data(), copy_bytes);
-            for (int i = 0; i < copy_bytes; ++i) {
+            std::memcpy(memory_.data() + copy.address, copy.data.data(),
+                        static_cast<std::size_t>(copy.bytes));
+            for (int i = 0; i < copy.bytes; ++i) {
                 Stamp& stamp = stamps_[static_cast<std::size_t>(copy.address + i)];
                 stamp.state = State::copied;
                 stamp.written = now(copy.thread);

@@ -35,9 +35,9 @@ class Lds {
     /// writes are ordered before it without a barrier.
     void read_for_wave(int thread, std::int64_t address, void* to, int bytes, std::string_view operation);
 
-    /// Starts to copy 16 bytes, of which `valid` exist at `from`; the rest become 0. Until the copy has been
-    /// waited for, the destination holds a poison.
-    void copy_async(int thread, std::int64_t address, const void* from, int valid);
+    /// Starts to copy `bytes` bytes, 4 or 16, of which `valid` exist at `from`; the rest become 0. Until the copy has
+    /// been waited for, the destination holds a poison.
+    void copy_async(int thread, std::int64_t address, const void* from, int valid, int bytes = 16);
     /// Closes the group of copies that were started since the last call. A group may be empty.
     void commit_copies();
     /// Lets all groups but the last `n` land. Copies outside any group stay under way.
@@ -63,6 +63,7 @@ class Lds {
     struct Copy {
         int thread;
         std::int64_t address;
+        int bytes;
         std::array<std::byte, 16> data;
     };
 

@@ -24,7 +24,8 @@ WaveRegisters<T> wave_registers(Source& registers, int thread, int first, int co
 } // namespace
 
 EmulatedMachine::EmulatedMachine(const MachineShape& shape)
-    : shape_(shape), lds_(shape.lds_bytes, shape.threads, shape.wave_size) {
+    : shape_(shape), lds_(shape.lds_bytes, shape.threads, shape.wave_size),
+      copies_(static_cast<std::size_t>(std::max(shape.threads, 0))) {
     if (shape.wave_size < 1 || shape.threads < 1 || shape.threads % shape.wave_size != 0)
         throw EmulationError(Hazard::unknown_operation, fmt::format("a block of {} threads in waves of {}",
                                                                     shape.threads, shape.wave_size));
@@ -105,6 +106,84 @@ void EmulatedMachine::load_matrices(EmulatedRegisters<std::uint32_t>& out, int r
             const int row = lane / 4, col = 2 * (lane % 4);
             out.at(first + lane, r0 + j) = element(j, row, col) | element(j, row, col + 1) << 16U;
         }
+}
+
+void EmulatedMachine::check_copy(const StartedCopy& copy, int thread, int offset, int bytes) {
+    const MatrixUnit unit = shape_.unit;
+    const bool nvidia = unit == MatrixUnit::nvidia, cdna4 = unit == MatrixUnit::cdna4;
+    const bool cdna = cdna4 || unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3;
+    const bool known = nvidia ? copy.words == 4 : cdna && (copy.words == 1 || (cdna4 && copy.words == 4));
+    if (!known)
+        throw EmulationError(
+            Hazard::unknown_operation,
+            fmt::format("unknown_operation: this machine does not copy {} words at a time to LDS",
+                        copy.words));
+    if (nvidia) return;
+    if (bytes != 0 && bytes != 4 * copy.words)
+        throw EmulationError(
+            Hazard::out_of_range,
+            fmt::format("out_of_range: copy_async by thread {} of {} bytes of a unit of {}, which "
+                        "AMD copies as a whole or not at all",
+                        thread, bytes, 4 * copy.words));
+    if (bytes != 0) check_global_read(thread, copy.from, offset, 4 * copy.words);
+    copies_.at(static_cast<std::size_t>(thread)).push_back(copy);
+}
+
+void EmulatedMachine::check_consecutive_copies() {
+    if (shape_.unit == MatrixUnit::nvidia) return;
+    const auto of = [&](int thread) -> auto& {
+        return copies_[static_cast<std::size_t>(thread)];
+    };
+    for (int first = 0; first < shape_.threads; first += shape_.wave_size)
+        for (int lane = 1; lane < shape_.wave_size; ++lane) {
+            if (of(first + lane).size() != of(first).size())
+                throw EmulationError(
+                    Hazard::copy_scattered,
+                    fmt::format("copy_scattered: thread {} has started {} copies, thread {} of its wave {}",
+                                first + lane, of(first + lane).size(), first, of(first).size()));
+            for (std::size_t i = 0; i < of(first).size(); ++i) {
+                const StartedCopy &a = of(first)[i], &b = of(first + lane)[i];
+                if (a.words != b.words || a.from != b.from || b.address - a.address != 4 * a.words * lane)
+                    throw EmulationError(
+                        Hazard::copy_scattered,
+                        fmt::format(
+                            "copy_scattered: copy {} of thread {} goes to LDS byte {}, that of lane 0 of "
+                            "its wave to {}: they do not follow one another, or read from different bases",
+                            i, first + lane, b.address, a.address));
+            }
+        }
+    for (auto& copies : copies_) copies.clear();
+}
+
+TransposingRead EmulatedMachine::checked_transposing_read(ElementType type) const {
+    if (!hip_target::has_transposing_read(shape_.unit, type))
+        throw EmulationError(
+            Hazard::unknown_operation,
+            fmt::format("unknown_operation: this machine does not read {} transposed", to_string(type)));
+    return transposing_read(type);
+}
+
+void EmulatedMachine::read_block_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, int size,
+                                            const TransposingRead& read, int first,
+                                            const std::array<std::int64_t, transposing_lanes>& places) {
+    constexpr int bytes = 8;
+    const int elements = bytes / size;
+    std::array<std::uint8_t, bytes * transposing_lanes> block{};
+    const auto at = [&](int row, int col) { return block.begin() + (row * transposing_lanes + col) * size; };
+    for (int lane = 0; lane < transposing_lanes; ++lane) {
+        std::array<std::uint8_t, bytes> named{};
+        lds_.read_for_wave(first + lane, places[static_cast<std::size_t>(lane)], named.data(), bytes,
+                           "read_transposed");
+        for (int e = 0; e < elements; ++e)
+            std::copy_n(named.begin() + e * size, size,
+                        at(read.source_row.at(lane, e), read.source_col.at(lane, e)));
+    }
+    for (int lane = 0; lane < transposing_lanes; ++lane) {
+        std::array<std::uint8_t, bytes> received{};
+        for (int e = 0; e < elements; ++e)
+            std::copy_n(at(read.row.at(lane, e), read.col.at(lane, e)), size, received.begin() + e * size);
+        for (int w = 0; w < 2; ++w) std::memcpy(&out.at(first + lane, r0 + w), received.data() + 4 * w, 4);
+    }
 }
 
 float EmulatedMachine::exp2(float x) {

@@ -3,11 +3,13 @@
 #include "kernels/targets/hip/emulated/lds.hpp"
 #include "kernels/targets/hip/emulated/matrix_model.hpp"
 #include "kernels/targets/hip/emulated/registers.hpp"
+#include "kernels/targets/hip/transposing_read.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 namespace fmha::hip_target {
 
@@ -25,7 +27,8 @@ struct MachineShape {
 /// contracts are those of kernels/targets/hip/README.md; what breaks one throws EmulationError.
 class EmulatedMachine {
   public:
-    static constexpr bool has_async_copy = true, has_load_matrix = true;
+    static constexpr bool has_tile_copies = true, has_step_copies = true;
+    static constexpr bool has_load_matrix = true, has_transposing_read = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -38,7 +41,10 @@ class EmulatedMachine {
     const Lds& lds() const { return lds_; }
 
     /// Makes the machine ready for the next block.
-    void begin() { lds_.begin(); }
+    void begin() {
+        lds_.begin();
+        for (auto& copies : copies_) copies.clear();
+    }
 
     template <class F>
     void each(F&& f) const {
@@ -123,14 +129,30 @@ class EmulatedMachine {
         }
     }
 
+    template <class Address>
+    void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {
+        const TransposingRead read = checked_transposing_read(type);
+        std::array<std::int64_t, transposing_lanes> places{};
+        for (int first = 0; first < shape_.threads; first += transposing_lanes) {
+            for (int lane = 0; lane < transposing_lanes; ++lane)
+                places[static_cast<std::size_t>(lane)] = address(first + lane);
+            read_block_transposed(out, r0, element_bits(type) / 8, read, first, places);
+        }
+    }
+
     void barrier() { lds_.barrier(); }
     void wave_barrier() { lds_.wave_barrier(); }
     static void in_order() {}
 
-    void copy_async(int thread, std::int64_t address, const void* from, int bytes) {
-        lds_.copy_async(thread, address, from, bytes);
+    template <int N>
+    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
+        check_copy({address, from, N}, thread, offset, bytes);
+        lds_.copy_async(thread, address, bytes > 0 ? from + offset : from, bytes, 4 * N);
     }
-    void commit_copies() { lds_.commit_copies(); }
+    void commit_copies() {
+        check_consecutive_copies();
+        lds_.commit_copies();
+    }
     void wait_copies(int n) { lds_.wait_copies(n); }
 
     /// Subnormal results are 0, as they are on hardware that flushes them.
@@ -142,6 +164,11 @@ class EmulatedMachine {
     std::uint32_t round_operand(std::uint32_t word) const;
 
   protected:
+    /// By another map than the table's, for the sixteen lanes from `first` on.
+    void read_block_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, int size,
+                               const TransposingRead& read, int first,
+                               const std::array<std::int64_t, transposing_lanes>& places);
+    TransposingRead checked_transposing_read(ElementType type) const;
     const MachineShape& shape() const { return shape_; }
     Lds& memory() { return lds_; }
     void multiply(const MatrixModel& model, EmulatedRegisters<float>& c, int c0,
@@ -151,8 +178,19 @@ class EmulatedMachine {
   private:
     static constexpr int load_matrix_lanes = 32;
 
+    /// A unit that a thread has started to copy.
+    struct StartedCopy {
+        std::int64_t address;
+        const char* from;
+        int words;
+    };
+
     const MatrixModel& model(MatrixInstruction instruction);
     static void check_global_read(int thread, const char* from, int offset, int bytes);
+    /// What AMD's units demand of a single copy, and of those of a wave since the last commit: one instruction fills
+    /// consecutive units, from one address that all lanes share.
+    void check_copy(const StartedCopy& copy, int thread, int offset, int bytes);
+    void check_consecutive_copies();
     void check_exchange(int lane_mask, int out_count, int in_count) const;
     void check_load_matrix() const;
     void load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
@@ -160,6 +198,7 @@ class EmulatedMachine {
 
     MachineShape shape_;
     Lds lds_;
+    std::vector<std::vector<StartedCopy>> copies_; ///< by thread, since the last commit
     std::array<std::unique_ptr<const MatrixModel>, matrix_instructions> models_;
 };
 

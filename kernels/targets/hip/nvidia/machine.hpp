@@ -23,7 +23,8 @@ class Machine {
   public:
     template <class T, int count>
     using Registers = RegisterArray<T, count>;
-    static constexpr bool has_async_copy = true, has_load_matrix = true;
+    static constexpr bool has_tile_copies = true, has_step_copies = false;
+    static constexpr bool has_load_matrix = true, has_transposing_read = false;
 
     FMHA_DEVICE static constexpr int threads() { return block_threads; }
     FMHA_DEVICE static constexpr int wave_size() { return 32; }
@@ -170,9 +171,11 @@ class Machine {
     /// The assembler reads ahead past anything else.
     FMHA_DEVICE void in_order() const { __syncwarp(); }
 
-    FMHA_DEVICE void copy_async(int, int address, const void* from, int bytes) const {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(address)), "l"(from),
-                     "r"(bytes)
+    template <int words>
+    FMHA_DEVICE void copy_async(int, int address, const char* from, int offset, int bytes) const {
+        static_assert(words == 4);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(address)),
+                     "l"(from + offset), "r"(bytes)
                      : "memory");
     }
     FMHA_DEVICE void commit_copies() const { asm volatile("cp.async.commit_group;" ::: "memory"); }

@@ -1,0 +1,284 @@
+#pragma once
+
+#include "kernels/programs/decisions.hpp"
+#include "kernels/targets/hip/line_view.hpp"
+#include "kernels/targets/hip/setup.hpp"
+
+#include <bit>
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// How a copy goes: through registers, in one go or in two halves with products between them, or straight to LDS.
+enum class Phase : std::uint8_t { whole, read, write, direct };
+
+/// What one copy takes: the corner of a tile, the same for all steps through it so that they share one window of
+/// `tile_lines` lines, and the place of the step in the tile.
+struct Part {
+    std::int64_t line0 = 0, element0 = 0;
+    std::int32_t tile_lines = 0;
+    std::int32_t line = 0, element = 0;
+    std::int32_t lines = 0, elements = 0; ///< how many are copied
+    Phase phase = Phase::whole;
+
+    /// What cannot be read in whole units is not read ahead at all, and without a branch.
+    FMHA_DEVICE TileView window(const LineView& from) const {
+        TileView tile = from.window(line0, element0, tile_lines);
+        if (phase == Phase::read) {
+            if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
+            tile.granule = 16;
+        }
+        return tile;
+    }
+};
+
+/// The ways from global memory to LDS that lead through registers.
+template <class Machine, class Setup>
+class RegisterCopies : public kernels::Decisions {
+  public:
+    FMHA_DEVICE RegisterCopies(Machine& machine, const Setup& setup)
+        : machine_(machine), setup_(setup),
+          ahead_(this->template registers<std::uint32_t, &BlockPlan::ahead_words>()),
+          ahead_scales_(this->template registers<std::uint32_t, &BlockPlan::ahead_scales>()) {}
+
+    FMHA_DEVICE decltype(auto) cfg() const { return setup_.cfg(); }
+    FMHA_DEVICE decltype(auto) plan() const { return setup_.plan(); }
+
+  protected:
+    Machine& machine_; // NOLINT(*-non-private-member-variables-in-classes,*-avoid-const-or-ref-data-members)
+    Setup setup_;      // NOLINT(*-non-private-member-variables-in-classes)
+
+    template <class T, auto Count>
+    FMHA_DEVICE auto registers() const {
+        return setup_.template registers<Machine, T, Count>(machine_);
+    }
+
+    FMHA_DEVICE std::int32_t key_in_tile(std::int64_t key) const {
+        return static_cast<std::int32_t>(static_cast<std::uint64_t>(key) %
+                                         static_cast<std::uint64_t>(cfg().algorithm.tile.n0));
+    }
+
+    static constexpr int block_of_scales = 32; ///< elements that share a scale (Q-5)
+
+    FMHA_DEVICE static std::int32_t units(ElementType type, std::int32_t elements) {
+        return static_cast<std::int32_t>(storage_units(type, elements));
+    }
+
+    /// Copies the scales of a step for scaled instructions: a word of them goes behind the elements of each line. The few
+    /// bytes of a line lie anywhere, and are read one by one.
+    FMHA_DEVICE void copy_scales(const Image& image, int address, const kernels::Matrix& matrix,
+                                 bool by_column, const Part& part) {
+        if (plan().first.scale_block == 0) return;
+        const TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
+                                  .window(part.line0, part.element0, part.tile_lines);
+        machine_.each([&](int thread) {
+            const int here = machine_.local(thread);
+            FMHA_UNROLL
+            for (int i = 0; i < plan().ahead_scales; ++i) {
+                const int line = here + i * plan().threads;
+                if (part.phase != Phase::write) {
+                    std::uint32_t scales = 0;
+                    FMHA_UNROLL
+                    for (int block = 0; block < part.elements; ++block)
+                        scales |= tile.read_byte(machine_, thread, part.line + line, part.element + block)
+                                  << static_cast<unsigned>(8 * block);
+                    ahead_scales_.at(thread, i) = scales;
+                }
+                if (part.phase == Phase::read || line >= part.lines) continue;
+                const std::uint32_t scales = ahead_scales_.at(thread, i);
+                machine_.template lds_write<1>(thread, address + line * image.line_bytes + image.scales(),
+                                               &scales);
+            }
+        });
+    }
+
+    /// Line by line, in units of 16 bytes.
+    FMHA_DEVICE void move_lines(const Image& image, int address, const LineView& from, const Part& part) {
+        const int unit = 16 / from.element_size, per_line = part.elements / unit;
+        const TileView tile = part.window(from);
+        copy_units<4>(
+            tile, part.phase, part.lines * per_line,
+            [&](int thread, int index) {
+                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                                    part.element + index % per_line * unit);
+            },
+            [&](int thread, int index, const Words<4>& words) {
+                const int to = address + image.at(index / per_line, index % per_line * 16);
+                machine_.template lds_write<4>(thread, to, words.word);
+            });
+    }
+
+    /// What is not aligned, element by element and `words` words at a time: rare, and small, because it stands in the
+    /// loop over keys beside the copies that are.
+    template <int words>
+    FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
+                                  bool by_place) {
+        const int unit = 4 * words / tile.element_size, per_line = part.elements / unit;
+        machine_.each([&](int thread) {
+            FMHA_NO_UNROLL
+            for (int index = machine_.local(thread); index < part.lines * per_line; index += plan().threads) {
+                const int line = index / per_line, element = index % per_line * unit;
+                Words<words> bits{};
+                tile.gather(part.line + line, part.element + element, bits);
+                const int place = by_place ? plan().place_of_key(element) : element;
+                machine_.template lds_write<words>(
+                    thread, address + image.at(line, place * tile.element_size), bits.word);
+            }
+        });
+    }
+
+    /// V stored by channel: a unit of consecutive keys goes to several places in its line; but with 4 bits it is a block
+    /// of keys, which stay together.
+    FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
+        const int unit = 16 / from.element_size, per_line = part.elements / unit;
+        const TileView tile = part.window(from);
+        copy_units<4>(
+            tile, part.phase, part.lines * per_line,
+            [&](int thread, int index) {
+                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                                    part.element + index % per_line * unit);
+            },
+            [&](int thread, int index, const Words<4>& words) {
+                const int key = index % per_line * unit;
+                if (element_bits(plan().type_v) == 4) {
+                    const Words<4> placed = in_places(words);
+                    const int to =
+                        address + plan().value.at(index / per_line, plan().place_of_key(2 * key) / 2);
+                    machine_.template lds_write<4>(thread, to, placed.word);
+                    return;
+                }
+                FMHA_UNROLL
+                for (int w = 0; w < 4; w += patch_words())
+                    write_patch(thread, address, index / per_line, key + w * 4 / from.element_size,
+                                words.word + w);
+            });
+    }
+
+    /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers. Neighbouring
+    /// threads have neighbouring keys, so that their writes fall on different banks.
+    FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
+        struct Patch {
+            Words<4> line[4];
+        };
+        const int size = from.element_size, unit = 16 / size, patches = part.lines / 4;
+        const unsigned bits = 8U * static_cast<unsigned>(size), mask = (1U << (bits % 32U)) - 1U;
+        const TileView tile = part.window(from);
+        copy_units<1>(
+            tile, part.phase, patches * (part.elements / unit),
+            [&](int thread, int index) {
+                Patch patch;
+                FMHA_UNROLL
+                for (int k = 0; k < 4; ++k)
+                    patch.line[k] = tile.read<4>(machine_, thread, part.line + index % patches * 4 + k,
+                                                 part.element + index / patches * unit);
+                return patch;
+            },
+            [&](int thread, int index, const Patch& patch) {
+                FMHA_UNROLL
+                for (int c = 0; c < unit; ++c) {
+                    const unsigned shift = static_cast<unsigned>(c) * bits % 32U;
+                    const int word = c * size / 4;
+                    const auto element = [&](int k) { return patch.line[k].word[word] >> shift & mask; };
+                    std::uint32_t words[2] = {};
+                    if (size == 1) {
+                        words[0] = element(0) | element(1) << 8U | element(2) << 16U | element(3) << 24U;
+                    } else {
+                        words[0] = element(0) | element(1) << 16U;
+                        words[1] = element(2) | element(3) << 16U;
+                    }
+                    write_patch(thread, address, index / patches * unit + c, index % patches * 4, words);
+                }
+            });
+    }
+
+    /// Words of four elements of V.
+    FMHA_DEVICE int patch_words() const { return element_bits(plan().type_v) / 8; }
+
+  private:
+    // Reading ahead: the units of the next step, and its scales.
+    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_words> ahead_;
+    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_scales> ahead_scales_;
+
+    /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
+    /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by
+    /// element is so in the second.
+    template <int together, class Read, class Write>
+    FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
+        using Unit = decltype(read(0, 0));
+        constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
+        const int threads = plan().threads, rounds = (total + threads - 1) / threads;
+        machine_.each([&](int thread) {
+            const int here = machine_.local(thread);
+            if (tile.granule < 16) {
+                FMHA_NO_UNROLL
+                for (int index = here; index < total; index += threads)
+                    write(thread, index, read(thread, index));
+                return;
+            }
+            if (phase == Phase::read) {
+                FMHA_UNROLL
+                for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here + i * threads));
+                return;
+            }
+            if (phase == Phase::write) {
+                FMHA_UNROLL
+                for (int i = 0; i < rounds; ++i)
+                    if (total % threads == 0 || here + i * threads < total)
+                        write(thread, here + i * threads, ahead<Unit>(thread, i * words));
+                return;
+            }
+            FMHA_UNROLL
+            for (int first = 0; first < rounds; first += together) {
+                Unit units[static_cast<unsigned>(together)];
+                FMHA_UNROLL
+                for (int i = 0; i < together; ++i)
+                    if (first + i < rounds) units[i] = read(thread, here + (first + i) * threads);
+                FMHA_UNROLL
+                for (int i = 0; i < together; ++i) {
+                    const int index = here + (first + i) * threads;
+                    if (first + i < rounds && (total % threads == 0 || index < total))
+                        write(thread, index, units[i]);
+                }
+            }
+        });
+    }
+    template <class Unit>
+    FMHA_DEVICE void keep(int thread, int r0, const Unit& unit) {
+        const auto raw = std::bit_cast<Words<sizeof(Unit) / 4, 4>>(unit);
+        FMHA_UNROLL
+        for (int w = 0; w < static_cast<int>(sizeof(Unit) / 4); ++w) ahead_.at(thread, r0 + w) = raw.word[w];
+    }
+    template <class Unit>
+    FMHA_DEVICE Unit ahead(int thread, int r0) const {
+        Words<sizeof(Unit) / 4, 4> raw;
+        FMHA_UNROLL
+        for (int w = 0; w < static_cast<int>(sizeof(Unit) / 4); ++w) raw.word[w] = ahead_.at(thread, r0 + w);
+        return std::bit_cast<Unit>(raw);
+    }
+
+    /// 32 keys of 4 bits in the order of their places: four neighbours are half a word.
+    FMHA_DEVICE Words<4> in_places(const Words<4>& keys) const {
+        Words<4> out{};
+        FMHA_UNROLL
+        for (int half = 0; half < 8; ++half) {
+            const std::uint32_t four = keys.word[half / 2] >> static_cast<unsigned>(half % 2 * 16) & 0xFFFFU;
+            const int place = plan().place_of_key(4 * half) / 4;
+            out.word[place / 2] |= four << static_cast<unsigned>(place % 2 * 16);
+        }
+        return out;
+    }
+
+    /// Writes the elements of four keys, from `key` on, of a channel.
+    FMHA_DEVICE void write_patch(int thread, int address, int channel, int key, const std::uint32_t* words) {
+        const int byte = plan().place_of_key(key) * element_bits(plan().type_v) / 8;
+        const int to = address + plan().value.at(channel, byte);
+        if (patch_words() == 1)
+            machine_.template lds_write<1>(thread, to, words);
+        else if (patch_words() == 2)
+            machine_.template lds_write<2>(thread, to, words);
+        else
+            machine_.template lds_write<4>(thread, to, words);
+    }
+};
+
+} // namespace fmha::hip_target
