@@ -2,20 +2,16 @@
 // functions compiled for the device, and what kernels store with. Code objects come from FMHA_CODES_DIR when it holds one
 // for the device, so that they can be built where a compiler is and run where a GPU is.
 
-#include "dispatcher/system/files.hpp"
-#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/generator/compiler.hpp"
 #include "kernels/loader/code_object.hpp"
 #include "kernels/loader/device.hpp"
 #include "kernels/loader/plugin.hpp"
 #include "tests/hip_target/codes/conversions.hpp"
 #include "tests/hip_target/codes/probe_args.hpp"
+#include "tests/hip_target/device_probe.hpp"
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
@@ -34,48 +30,16 @@ std::vector<ElementType> formats_of(std::string_view arch) {
     return {fp16, bf16, fp8_ocp, bf8_ocp};
 }
 
-/// FMHA_CODES_DIR, if it is set.
-std::optional<fs::path> kept_objects() {
-    const char* folder = std::getenv("FMHA_CODES_DIR");
-    if (folder == nullptr || *folder == '\0') return std::nullopt;
-    return fs::path(folder);
-}
-
-fs::path object_in(const fs::path& folder, const std::string& arch) {
-    return folder / fmt::format("codes-{}.{}", arch, arch.starts_with("sm_") ? "cubin" : "hsaco");
-}
-
-generator::Compiler compiler_for(const std::string& arch) {
-    return generator::find_compiler(arch::ArchSet::built_in().at(arch).hardware(),
-                                    generator::CompilerPlaces::of_environment());
-}
-
-/// The probe's code object for `arch`. A compiler's complaints become a failure of the test.
-std::string compile(const generator::Compiler& compiler, const std::string& arch) {
-    const system::TemporaryDirectory scratch;
-    const fs::path root(FMHA_SOURCE_DIR), object = object_in(scratch.path(), arch);
-    std::vector<std::string> command{compiler.path};
-    for (const std::string& flag : generator::compile_flags(compiler, arch)) command.push_back(flag);
-    for (const fs::path& more :
-         {fs::path("-I" + root.string()), root / "tests/hip_target/codes/probe.hip", fs::path("-o"), object})
-        command.push_back(more);
-    const auto ran = system::run_process(command);
-    if (ran.exit_code != 0) throw Error(fmt::format("{}\n{}", fmt::join(command, " "), ran.out + ran.err));
-    return system::read_file(object);
-}
+const fs::path probe = "tests/hip_target/codes/probe.hip";
 
 class CodesProbe : public testing::TestWithParam<const char*> {};
 
 /// Without a GPU this still shows that the probe is the architecture's; its result is what another machine runs.
 TEST_P(CodesProbe, Compiles) {
     const std::string arch = GetParam();
-    std::optional<generator::Compiler> compiler;
-    try {
-        compiler = compiler_for(arch);
-    } catch (const InputError& error) {
-        GTEST_SKIP() << error.what();
-    }
-    const std::string image = compile(*compiler, arch);
+    const std::optional<std::string> compiled = compiled_probe(probe, arch);
+    if (!compiled) GTEST_SKIP() << "no compiler for " << arch;
+    const std::string& image = *compiled;
     EXPECT_NO_THROW(loader::check_code_object(image, arch, "the probe"));
     for (const ElementType type : {fp16, bf16, fp8_ocp, fp8_fnuz, bf8_ocp, bf8_fnuz, fp4}) {
         const auto formats = formats_of(arch);
@@ -83,10 +47,7 @@ TEST_P(CodesProbe, Compiles) {
         EXPECT_EQ(image.find(fmt::format("codes_{}", to_string(type))) != std::string::npos, wanted)
             << to_string(type);
     }
-    if (const auto folder = kept_objects()) {
-        fs::create_directories(*folder);
-        system::write_file(object_in(*folder, arch), image);
-    }
+    keep_object("codes", arch, image);
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, CodesProbe,
@@ -138,16 +99,10 @@ TEST(DeviceCodes, AgreeWithTheReference) {
     }
     const loader::Device device(*runtime, 0);
     const std::string& arch = device.properties().arch;
-    std::string image;
-    try {
-        const auto folder = kept_objects();
-        image = folder && fs::exists(object_in(*folder, arch)) ? system::read_file(object_in(*folder, arch))
-                                                               : compile(compiler_for(arch), arch);
-    } catch (const InputError& error) {
-        GTEST_SKIP() << device.text() << ": " << error.what();
-    }
-    loader::check_code_object(image, arch, "the probe");
-    const loader::Module module(device, image, "the probe");
+    const std::optional<std::string> image = probe_for_device("codes", probe, arch);
+    if (!image) GTEST_SKIP() << device.text() << ": no compiler for " << arch;
+    loader::check_code_object(*image, arch, "the probe");
+    const loader::Module module(device, *image, "the probe");
     const bool nvidia = arch.starts_with("sm_");
     for (const ElementType type : formats_of(arch)) {
         const std::vector<float> values = probing_values(type);
