@@ -69,10 +69,12 @@ class RegisterCopies : public kernels::Decisions {
     FMHA_DEVICE void copy_scales(const Image& image, int address, const kernels::Matrix& matrix,
                                  bool by_column, const Part& part) {
         if (plan().first.scale_block == 0) return;
-        const TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
-                                  .window(part.line0, part.element0, part.tile_lines);
+        TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
+                            .window(part.line0, part.element0, part.tile_lines);
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
+            tile.elements =
+                machine_.local(tile.elements); // or a mask for every block is kept through the loop over keys
             FMHA_UNROLL
             for (int i = 0; i < plan().ahead_scales; ++i) {
                 const int line = here + i * plan().threads;
