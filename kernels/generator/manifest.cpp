@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t schema_version = 2;
 
 Json resources_json(const Resources& r) {
     return {{"vgprs", r.vgprs},
@@ -28,6 +28,8 @@ Json resources_json(const Resources& r) {
             {"occupancy", r.occupancy},
             {"code_bytes", r.code_bytes},
             {"compile_ms", r.compile_ms},
+            {"direct_copies", r.direct_copies},
+            {"transposing_reads", r.transposing_reads},
             {"matrix_instructions", r.matrix_instructions}};
 }
 
@@ -99,7 +101,9 @@ Resources resources_from(const Json& object, const std::string& where) {
           {"sgpr_spills", &Resources::sgpr_spills},
           {"occupancy", &Resources::occupancy},
           {"code_bytes", &Resources::code_bytes},
-          {"compile_ms", &Resources::compile_ms}})
+          {"compile_ms", &Resources::compile_ms},
+          {"direct_copies", &Resources::direct_copies},
+          {"transposing_reads", &Resources::transposing_reads}})
         r.*member = in.count(key);
     const Json& instructions = in.at("matrix_instructions");
     const std::string place = in.place("matrix_instructions");

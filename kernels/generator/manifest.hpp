@@ -23,7 +23,9 @@ struct Resources {
     std::int64_t vgpr_spills = 0, sgpr_spills = 0; ///< values on AMD, bytes stored on NVIDIA
     std::int64_t occupancy = 0; ///< waves per SIMD on AMD, blocks per multiprocessor on NVIDIA
     std::int64_t code_bytes = 0;
-    std::int64_t compile_ms = 0; ///< of its translation unit, shared equally among the kernels in it
+    std::int64_t compile_ms = 0;        ///< of its translation unit, shared equally among the kernels in it
+    std::int64_t direct_copies = 0;     ///< loads from global memory straight to LDS, on AMD
+    std::int64_t transposing_reads = 0; ///< of LDS, on AMD
     std::map<std::string, std::int64_t> matrix_instructions; ///< mnemonic → how often it stands in the code
     friend bool operator==(const Resources&, const Resources&) = default;
 };

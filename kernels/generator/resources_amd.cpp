@@ -57,6 +57,16 @@ bool is_matrix_instruction(std::string_view mnemonic) {
     return false;
 }
 
+/// "buffer_load_dword v2, s[8:11], 0 offen lds // 000000003590: E0511000 8002": the destination stands last.
+bool is_direct_copy(std::string_view instruction) {
+    const std::string_view code = trimmed(instruction.substr(0, instruction.find("//")));
+    return code.starts_with("buffer_load_") && code.ends_with(" lds");
+}
+
+bool is_transposing_read(std::string_view mnemonic) {
+    return mnemonic.starts_with("ds_read_") && mnemonic.find("_tr_") != std::string_view::npos;
+}
+
 ResourcesBySymbol read_remarks(std::string_view text, const std::string& where) {
     ResourcesBySymbol found;
     Resources* current = nullptr;
@@ -123,9 +133,12 @@ ResourcesBySymbol amd_resources(std::string_view remarks, std::string_view listi
             const auto kernel = found.find(text.substr(begin, text.size() - 2 - begin));
             current = kernel == found.end() ? nullptr : &kernel->second;
             if (current != nullptr) listed.insert(kernel->first);
-        } else if (const auto mnemonic = text.substr(0, text.find(' '));
-                   current != nullptr && is_matrix_instruction(mnemonic))
-            ++current->matrix_instructions[std::string(mnemonic)];
+        } else if (current != nullptr) {
+            const auto mnemonic = text.substr(0, text.find(' '));
+            if (is_matrix_instruction(mnemonic)) ++current->matrix_instructions[std::string(mnemonic)];
+            current->direct_copies += is_direct_copy(text);
+            current->transposing_reads += is_transposing_read(mnemonic);
+        }
     }
     for (const auto& [name, resources] : found)
         if (!listed.contains(name) || resources.code_bytes == 0)

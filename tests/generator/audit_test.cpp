@@ -43,7 +43,12 @@ constexpr std::string_view listing =
     "\tv_mfma_f32_16x16x16_f16 v[0:3], v[16:17], v[16:17], 0 // 10\n"
     "\tv_mfma_scale_f32_32x32x64_f8f6f4 a[0:15], v[0:3], v[4:7], a[0:15], v8, v9 op_sel_hi:[0,0,0] cbsz:4 "
     "blgp:4// 18\n"
-    "\tv_fma_f32 v0, v1, v2, v3      // 28\n";
+    "\tbuffer_load_dword v1, s[8:11], 0 offen lds // 20\n"
+    "\tbuffer_load_dwordx4 v1, s[8:11], 0 offen lds// 28\n"
+    "\tbuffer_load_dwordx4 v[0:3], v1, s[8:11], 0 offen // 30\n"
+    "\tds_read_b64_tr_b16 v[0:1], v2 // 38\n"
+    "\tds_read_b64 v[0:1], v2 // 40\n"
+    "\tv_fma_f32 v0, v1, v2, v3      // 48\n";
 
 TEST(AmdResources, AreThoseOfTheTexts) {
     const auto found = amd_resources(remarks, listing, "k");
@@ -58,6 +63,8 @@ TEST(AmdResources, AreThoseOfTheTexts) {
     EXPECT_EQ(used.vgpr_spills, 4);
     EXPECT_EQ(used.lds_bytes, 32768);
     EXPECT_EQ(used.code_bytes, 0x250);
+    EXPECT_EQ(used.direct_copies, 2);
+    EXPECT_EQ(used.transposing_reads, 1);
     EXPECT_THAT(
         used.matrix_instructions,
         ElementsAre(std::pair<const std::string, std::int64_t>{"v_mfma_f32_16x16x16_f16", 1},

@@ -28,6 +28,8 @@ Manifest sample() {
     Resources used;
     used.vgprs = 128;
     used.lds_bytes = 32768;
+    used.direct_copies = 20;
+    used.transposing_reads = 32;
     used.matrix_instructions = {{"v_mfma_f32_32x32x16_bf16", 64}};
     Manifest manifest;
     manifest.objects.push_back({"obj/u0.hsaco",
@@ -83,8 +85,8 @@ TEST_P(DamagedManifest, IsRefusedWithItsPlace) {
 INSTANTIATE_TEST_SUITE_P(
     Manifest, DamagedManifest,
     testing::Values(
-        Damage{"Version", [](Json& m) { m["schema_version"] = 2; },
-               ".schema_version: 2 is not known; allowed: 1"},
+        Damage{"Version", [](Json& m) { m["schema_version"] = 1; },
+               ".schema_version: 1 is not known; allowed: 2"},
         Damage{"UnknownKey", [](Json& m) { m["objects"][0]["size"] = 1; }, "unknown key \"size\""},
         Damage{"NoSymbol", [](Json& m) { m["objects"][0]["kernels"][1].erase("symbol"); },
                ".objects[0].kernels[1]: key \"symbol\" is missing"},

@@ -1,4 +1,4 @@
-// A forward kernel as it is generated, for the architecture and the instruction that the test names.
+// A forward kernel as it is generated, for the architecture, the instruction and the pipeline that the test names.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -10,6 +10,7 @@ struct Kernel {
         c.signature.mask = fmha::MaskClass::causal;
         c.signature.hdim_q = 64;
         c.signature.hdim_v = 64;
+        c.algorithm.pipeline = fmha::Pipeline::FMHA_TEST_PIPELINE;
         c.algorithm.tile = {4 * FMHA_TEST_SIDE, 64, 32, 64, 32, 64};
         c.algorithm.wave = {4, 1, 1, 4, 1, 1};
         c.algorithm.warp = {FMHA_TEST_SIDE, FMHA_TEST_SIDE, 16, FMHA_TEST_SIDE, FMHA_TEST_SIDE, 16};

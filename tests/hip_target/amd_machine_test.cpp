@@ -235,15 +235,24 @@ class AmdKernel : public testing::TestWithParam<KernelOn> {
     }
 };
 
-TEST_P(AmdKernel, KeepsItsTilesInRegistersAndItsAddressesUniform) {
-    const auto [arch, side, products] = GetParam();
-    const Assembly assembly(arch, "amd_kernel.hip", "",
-                            fmt::format("'-DFMHA_TEST_ARCH=\"{}\"' -DFMHA_TEST_SIDE={}", arch, side));
-    const std::string kernel = assembly.kernel("forward");
-    EXPECT_EQ(count(kernel, "\tv_(mfma|wmma)_"), products);
+std::string forward_kernel(const char* arch, int side, const char* pipeline) {
+    const Assembly assembly(
+        arch, "amd_kernel.hip", "",
+        fmt::format("'-DFMHA_TEST_ARCH=\"{}\"' -DFMHA_TEST_SIDE={} -DFMHA_TEST_PIPELINE={}", arch, side,
+                    pipeline));
     EXPECT_EQ(count(assembly.text(), R"(\.private_segment_fixed_size: [1-9])"), 0) << "scratch";
     EXPECT_EQ(count(assembly.text(), R"(\.vgpr_spill_count: +[1-9])"), 0);
+    return assembly.kernel("forward");
+}
+
+constexpr const char* direct_copy = R"(\tbuffer_load_dword(x4)? [^\n]* lds\n)";
+
+TEST_P(AmdKernel, KeepsItsTilesInRegistersAndItsAddressesUniform) {
+    const auto [arch, side, products] = GetParam();
+    const std::string kernel = forward_kernel(arch, side, "qr");
+    EXPECT_EQ(count(kernel, "\tv_(mfma|wmma)_"), products);
     EXPECT_EQ(count(kernel, "s_swappc"), 0) << "calls";
+    EXPECT_EQ(count(kernel, direct_copy), 0);
 
     const std::string loop = kernel.substr(std::min(kernel.find("v_mfma"), kernel.find("v_wmma")));
     EXPECT_EQ(count(loop, "v_readfirstlane"), 0) << "a descriptor that is not uniform is read lane by lane";
@@ -255,6 +264,83 @@ TEST_P(AmdKernel, KeepsItsTilesInRegistersAndItsAddressesUniform) {
 INSTANTIATE_TEST_SUITE_P(Architectures, AmdKernel,
                          testing::Values(KernelOn{"gfx942", 32, 32}, KernelOn{"gfx1100", 16, 32}),
                          [](const auto& on) { return std::string(on.param.arch); });
+
+/// Waits for loads between reads of LDS and the product that they are for: copies are under way then. Waits that are
+/// written as such belong to the next step, and inner loops gather what is not aligned, in place of copies.
+int waits_before_products(const std::string& code) {
+    int number = 0, waits = 0;
+    bool read = false, written_out = false, inner = false;
+    std::istringstream lines(code);
+    for (std::string line; std::getline(lines, line);) {
+        const auto has = [&](std::string_view text) { return line.find(text) != std::string::npos; };
+        if (has("#ASMSTART") || has("#ASMEND")) written_out = has("#ASMSTART");
+        if (line.starts_with(".LBB")) inner = has("Parent Loop") || has("Depth=2");
+        if (inner || written_out) continue;
+        if (has("vmcnt") && read) ++waits;
+        if (has("\tds_read")) read = true;
+        if (has("\tv_mfma_")) number += waits;
+        if (has("\tv_mfma_") || has("s_barrier")) {
+            read = false;
+            waits = 0;
+        }
+    }
+    return number;
+}
+
+struct AsyncKernelOn {
+    const char* arch;
+    const char* pipeline;
+    int keys, values; ///< direct copies of a step
+    int products;     ///< matrix instructions
+    int transposing;  ///< reads of V by columns
+};
+
+class AsyncAmdKernel : public testing::TestWithParam<AsyncKernelOn> {
+  protected:
+    void SetUp() override {
+        if (std::string_view(FMHA_AMD_CLANG).ends_with("NOTFOUND"))
+            GTEST_SKIP() << "no clang++ that compiles for AMD's architectures was found (clang-22, lld-22)";
+    }
+};
+
+TEST_P(AsyncAmdKernel, CopiesDuringProducts) {
+    const auto [arch, pipeline, keys, values, products, transposing] = GetParam();
+    const std::string kernel = forward_kernel(arch, 32, pipeline);
+    EXPECT_EQ(count(kernel, "\tv_mfma_"), products);
+    EXPECT_EQ(count(kernel, "\tds_read_b64_tr_b16"), transposing);
+    // Two steps of keys and of values; the first step of keys also before the loop.
+    EXPECT_EQ(count(kernel, direct_copy), 3 * keys + 2 * values) << kernel;
+    const auto before_loop = kernel.find("v_mfma");
+    const std::string loop = kernel.substr(before_loop);
+    EXPECT_EQ(count(loop, "v_readfirstlane"), 0) << "the place of a wave's units is known";
+    EXPECT_EQ(waits_before_products(loop), 0);
+    if (values > 0) {
+        EXPECT_EQ(count(loop, "\tds_write_b64"), 0) << "V does not go through registers";
+    }
+}
+
+// A block has 256 threads. A step of keys is 64 lines of 64 bytes, one of values 32 lines of 128.
+INSTANTIATE_TEST_SUITE_P(Architectures, AsyncAmdKernel,
+                         testing::Values(AsyncKernelOn{"gfx90a", "qr_async", 4, 0, 32, 0},
+                                         AsyncKernelOn{"gfx942", "qr_async", 4, 0, 32, 0},
+                                         AsyncKernelOn{"gfx950", "qr_async", 1, 0, 16, 0},
+                                         AsyncKernelOn{"gfx950", "qr_async_trload", 1, 1, 16, 16}),
+                         [](const auto& on) {
+                             return fmt::format("{}_{}", on.param.arch, on.param.pipeline);
+                         });
+
+// What makes the check above able to fail.
+TEST(WaitsBeforeProducts, AreCounted) {
+    const std::string read = "\tds_read_b128 v[0:3], v1\n", wait = "\ts_waitcnt vmcnt(0)\n",
+                      product = "\tv_mfma_f32_32x32x8_f16 a, v, v, a\n", barrier = "\ts_barrier\n";
+    EXPECT_EQ(waits_before_products(read + product + wait + barrier + read + product), 0);
+    EXPECT_EQ(waits_before_products(read + "\t;;#ASMSTART\n" + wait + "\t;;#ASMEND\n" + barrier + product),
+              0);
+    EXPECT_EQ(waits_before_products(read + ".LBB0_1: ; Parent Loop BB0_2 Depth=1\n" + wait +
+                                    ".LBB0_3: ; in Loop: Header=BB0_2 Depth=1\n" + product),
+              0);
+    EXPECT_EQ(waits_before_products(read + wait + read + product), 1);
+}
 
 } // namespace
 } // namespace fmha::hip_target

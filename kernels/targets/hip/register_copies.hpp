@@ -211,6 +211,13 @@ class RegisterCopies : public kernels::Decisions {
         const int threads = plan().threads, rounds = (total + threads - 1) / threads;
         machine_.each([&](int thread) {
             const int here = machine_.local(thread);
+            // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
+            // waits for later, together with the copies that have been started since.
+            if (phase == Phase::write && plan().async == AsyncCopies::steps) {
+                FMHA_UNROLL
+                for (int w = 0; w < plan().ahead_words; ++w)
+                    ahead_.at(thread, w) = machine_.arrived(ahead_.at(thread, w));
+            }
             if (tile.granule < 16) {
                 FMHA_NO_UNROLL
                 for (int index = here; index < total; index += threads)

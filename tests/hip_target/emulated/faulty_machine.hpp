@@ -13,6 +13,8 @@ enum class MachineFault : std::uint8_t {
     wave_barrier_missing, ///< one wave barrier of every block
     copies_not_awaited,   ///< one wait of every block lets a group too many stay under way
     exchange_mask_wrong,  ///< every exchange crosses another lane bit too
+    copies_misplaced,     ///< every asynchronous copy fetches the neighbour of its unit of 16 bytes
+    read_map_wrong,       ///< reads that transpose deal out elements by another map
     words_swapped,        ///< every LDS write of several words exchanges the first and the last
     lane_map_wrong,       ///< the matrix unit deals out elements by another row of the table
 };
@@ -23,6 +25,8 @@ struct Sabotage {
     int n = 0; ///< which call since the block began, for faults that happen once
     /// lane_map_wrong: turns the right row of the table into the wrong one.
     void (*spoil)(InstructionInfo&) = nullptr;
+    /// read_map_wrong: the same.
+    void (*spoil_read)(TransposingRead&) = nullptr;
 };
 
 /// The emulated machine with one fault. The block context is compiled a second time against this class.
@@ -44,6 +48,18 @@ class FaultyMachine : public EmulatedMachine {
     }
     void wait_copies(int n) {
         EmulatedMachine::wait_copies(n + (strikes_once(MachineFault::copies_not_awaited) ? 1 : 0));
+    }
+    template <int N>
+    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
+        constexpr int unit = 16;
+        const bool misplaced = bytes > 0 && strikes(MachineFault::copies_misplaced);
+        EmulatedMachine::copy_async<N>(thread, address, from, misplaced ? offset ^ unit : offset, bytes);
+    }
+    template <class Address>
+    void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {
+        TransposingRead read = checked_transposing_read(type);
+        if (strikes(MachineFault::read_map_wrong)) sabotage_.spoil_read(read);
+        read_by(read, out, r0, type, address);
     }
     template <class T>
     void exchange(EmulatedRegisters<T>& out, const EmulatedRegisters<T>& in, int lane_mask) {

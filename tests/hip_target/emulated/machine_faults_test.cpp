@@ -58,8 +58,7 @@ FwdCase case_of_several_tiles(const KernelConfig& kernel) {
 }
 
 /// Leaves out one barrier after the other, from the `first` on, until a block has no more of them.
-void expect_every_barrier_is_needed(const KernelConfig& kernel, int first = 0) {
-    const FwdCase c = case_of_several_tiles(kernel);
+void expect_every_barrier_is_needed(const KernelConfig& kernel, const FwdCase& c, int first = 0) {
     for (int n = first;; ++n) {
         const FaultyRun faulty = run(c, kernel, {MachineFault::barrier_missing, n});
         if (faulty.hits == 0) {
@@ -72,6 +71,10 @@ void expect_every_barrier_is_needed(const KernelConfig& kernel, int first = 0) {
                                                  HasSubstr("wave_order"), HasSubstr("copy_not_visible")))
             << "barrier " << n;
     }
+}
+
+void expect_every_barrier_is_needed(const KernelConfig& kernel, int first = 0) {
+    expect_every_barrier_is_needed(kernel, case_of_several_tiles(kernel), first);
 }
 
 TEST(MissingBarrier, IsNoticedWithTwoBuffers) {
@@ -104,11 +107,9 @@ TEST(MissingWaveBarrier, IsNoticedBehindTheRandomBytes) {
     }
 }
 
-TEST(CopiesNotAwaited, AreNoticed) {
-    const KernelConfig kernel = async_kernel();
+void expect_every_wait_is_needed(const KernelConfig& kernel, const FwdCase& c) {
     for (int n = 0;; ++n) {
-        const FaultyRun faulty =
-            run(case_of_several_tiles(kernel), kernel, {MachineFault::copies_not_awaited, n});
+        const FaultyRun faulty = run(c, kernel, {MachineFault::copies_not_awaited, n});
         if (faulty.hits == 0) {
             EXPECT_GT(n, 5);
             return;
@@ -118,20 +119,9 @@ TEST(CopiesNotAwaited, AreNoticed) {
     }
 }
 
-class EveryArchitecture : public testing::TestWithParam<const char*> {};
-
-TEST_P(EveryArchitecture, NoticesAWrongExchange) {
-    const KernelConfig kernel = fp16_kernel(GetParam());
-    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::exchange_mask_wrong});
-    EXPECT_GT(faulty.hits, 0);
-    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
-}
-
-TEST_P(EveryArchitecture, NoticesSwappedWords) {
-    const KernelConfig kernel = fp16_kernel(GetParam());
-    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::words_swapped});
-    EXPECT_GT(faulty.hits, 0);
-    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+TEST(CopiesNotAwaited, AreNoticed) {
+    const KernelConfig kernel = async_kernel();
+    expect_every_wait_is_needed(kernel, case_of_several_tiles(kernel));
 }
 
 /// Exchanges the weights of the first two bits that count.
@@ -150,6 +140,119 @@ void swap_bits(Axis& axis) {
         if (visit(weight)) return;
     for (std::int8_t& weight : axis.reg)
         if (visit(weight)) return;
+}
+
+/// Steps that AMD's units copy straight to LDS.
+struct StepCopies {
+    const char* name;
+    const char* arch;
+    Pipeline pipeline;
+    DataType type;
+    VLayout v_layout;
+    bool copies_values, reads_transposed;
+
+    KernelConfig kernel() const {
+        return smallest_house_kernel(arch, [&](const KernelConfig& config) {
+            return config.signature.data_type == type && config.algorithm.pipeline == pipeline;
+        });
+    }
+    FwdCase problem() const {
+        FwdCase c = case_of_several_tiles(kernel());
+        c.v_layout = v_layout;
+        if (v_layout == VLayout::column) c.seqlen_k.front() &= ~7;
+        return c;
+    }
+};
+class EveryStepCopy : public testing::TestWithParam<StepCopies> {};
+
+TEST_P(EveryStepCopy, IsWhatTheTestSaysAndGreen) {
+    KernelConfig kernel = GetParam().kernel();
+    kernel.signature.v_layout = GetParam().v_layout;
+    const BlockPlan plan = plan_of(kernel);
+    EXPECT_EQ(plan.async, AsyncCopies::steps);
+    EXPECT_EQ(plan.value_words > 0, GetParam().copies_values);
+    EXPECT_EQ(plan.reads_transposed, GetParam().reads_transposed);
+    const FaultyRun whole = run(GetParam().problem(), kernel, {});
+    EXPECT_EQ(whole.result.outcome, Outcome::passed) << whole.result.message;
+}
+
+TEST_P(EveryStepCopy, NeedsEveryBarrier) {
+    expect_every_barrier_is_needed(GetParam().kernel(), GetParam().problem());
+}
+
+TEST_P(EveryStepCopy, NeedsEveryWait) {
+    expect_every_wait_is_needed(GetParam().kernel(), GetParam().problem());
+}
+
+TEST_P(EveryStepCopy, FetchesWhatItsPlaceIsFor) {
+    const FaultyRun faulty = run(GetParam().problem(), GetParam().kernel(), {MachineFault::copies_misplaced});
+    EXPECT_GT(faulty.hits, 0);
+    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+}
+
+TEST_P(EveryStepCopy, GathersWhatIsNotAligned) {
+    FwdCase c = GetParam().problem();
+    c.nhead_q = c.nhead_k = 2; // of odd row strides in either layout
+    c.stride_padding = 7;
+    const FaultyRun odd = run(c, GetParam().kernel(), {MachineFault::copies_misplaced});
+    EXPECT_EQ(odd.result.outcome, Outcome::passed) << odd.result.message;
+    EXPECT_EQ(odd.hits, 0) << "nothing is copied in whole units";
+}
+
+class EveryReadOfColumns : public EveryStepCopy {};
+
+TEST_P(EveryReadOfColumns, GoesByTheMapOfTheTable) {
+    struct Spoil {
+        const char* what;
+        void (*spoil)(TransposingRead&);
+    };
+    for (const auto& [what, spoil] :
+         {Spoil{"rows that lanes name", [](TransposingRead& read) { swap_bits(read.source_row); }},
+          Spoil{"columns that lanes name",
+                [](TransposingRead& read) { std::swap(read.source_col.lane[0], read.source_col.reg[0]); }},
+          Spoil{"rows that lanes receive", [](TransposingRead& read) { swap_bits(read.row); }},
+          Spoil{"columns that lanes receive", [](TransposingRead& read) { swap_bits(read.col); }}}) {
+        const FaultyRun faulty =
+            run(GetParam().problem(), GetParam().kernel(), {MachineFault::read_map_wrong, 0, nullptr, spoil});
+        EXPECT_GT(faulty.hits, 0) << what;
+        EXPECT_EQ(faulty.result.outcome, Outcome::failed) << what;
+    }
+}
+
+const std::vector<StepCopies> through_registers{
+    {"gfx90a", "gfx90a", Pipeline::qr_async, DataType::fp16, VLayout::row, false, false},
+    {"gfx942_fp8", "gfx942", Pipeline::qr_async, DataType::fp8bf16, VLayout::row, false, false},
+    {"gfx950", "gfx950", Pipeline::qr_async, DataType::bf16, VLayout::row, false, false}};
+const std::vector<StepCopies> by_channel{
+    {"gfx942_column", "gfx942", Pipeline::qr_async, DataType::bf16, VLayout::column, true, false},
+    {"gfx950_column", "gfx950", Pipeline::qr_async, DataType::fp16, VLayout::column, true, false}};
+const std::vector<StepCopies> transposed{
+    {"gfx950_trload", "gfx950", Pipeline::qr_async_trload, DataType::bf16, VLayout::row, true, true},
+    {"gfx950_trload_v3", "gfx950", Pipeline::qr_async_trload_v3, DataType::fp8bf16, VLayout::row, true,
+     true}};
+std::string name_of(const testing::TestParamInfo<StepCopies>& copies) {
+    return copies.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(ThroughRegisters, EveryStepCopy, testing::ValuesIn(through_registers), name_of);
+INSTANTIATE_TEST_SUITE_P(ByChannel, EveryStepCopy, testing::ValuesIn(by_channel), name_of);
+INSTANTIATE_TEST_SUITE_P(Transposed, EveryStepCopy, testing::ValuesIn(transposed), name_of);
+INSTANTIATE_TEST_SUITE_P(Transposed, EveryReadOfColumns, testing::ValuesIn(transposed), name_of);
+
+class EveryArchitecture : public testing::TestWithParam<const char*> {};
+
+TEST_P(EveryArchitecture, NoticesAWrongExchange) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::exchange_mask_wrong});
+    EXPECT_GT(faulty.hits, 0);
+    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
+}
+
+TEST_P(EveryArchitecture, NoticesSwappedWords) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun faulty = run(plain_case(kernel), kernel, {MachineFault::words_swapped});
+    EXPECT_GT(faulty.hits, 0);
+    EXPECT_EQ(faulty.result.outcome, Outcome::failed);
 }
 
 TEST_P(EveryArchitecture, NoticesAWrongRowOfTheTable) {

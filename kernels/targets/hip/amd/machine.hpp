@@ -140,8 +140,8 @@ class Machine {
         return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);
     }
 
-    /// m0 names the place of the wave's first unit. Not by a builtin: the compiler would wait for all that is under way
-    /// before every read of LDS that it cannot tell apart.
+    /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
+    /// where they see fit: at barriers, some of them before every read of LDS.
     template <int n>
     __attribute__((device, always_inline)) void copy_async(int thread, int address, const char* from,
                                                            int offset, int bytes) const {

@@ -131,13 +131,7 @@ class EmulatedMachine {
 
     template <class Address>
     void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {
-        const TransposingRead read = checked_transposing_read(type);
-        std::array<std::int64_t, transposing_lanes> places{};
-        for (int first = 0; first < shape_.threads; first += transposing_lanes) {
-            for (int lane = 0; lane < transposing_lanes; ++lane)
-                places[static_cast<std::size_t>(lane)] = address(first + lane);
-            read_block_transposed(out, r0, element_bits(type) / 8, read, first, places);
-        }
+        read_by(checked_transposing_read(type), out, r0, type, address);
     }
 
     void barrier() { lds_.barrier(); }
@@ -164,10 +158,17 @@ class EmulatedMachine {
     std::uint32_t round_operand(std::uint32_t word) const;
 
   protected:
-    /// By another map than the table's, for the sixteen lanes from `first` on.
-    void read_block_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, int size,
-                               const TransposingRead& read, int first,
-                               const std::array<std::int64_t, transposing_lanes>& places);
+    /// read_transposed by the map `read`.
+    template <class Address>
+    void read_by(const TransposingRead& read, EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type,
+                 Address address) {
+        std::array<std::int64_t, transposing_lanes> places{};
+        for (int first = 0; first < shape_.threads; first += transposing_lanes) {
+            for (int lane = 0; lane < transposing_lanes; ++lane)
+                places[static_cast<std::size_t>(lane)] = address(first + lane);
+            read_block_transposed(out, r0, element_bits(type) / 8, read, first, places);
+        }
+    }
     TransposingRead checked_transposing_read(ElementType type) const;
     const MachineShape& shape() const { return shape_; }
     Lds& memory() { return lds_; }
@@ -191,6 +192,10 @@ class EmulatedMachine {
     /// consecutive units, from one address that all lanes share.
     void check_copy(const StartedCopy& copy, int thread, int offset, int bytes);
     void check_consecutive_copies();
+    /// For the sixteen lanes from `first` on, whose 64 bits each lie at `places`.
+    void read_block_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, int size,
+                               const TransposingRead& read, int first,
+                               const std::array<std::int64_t, transposing_lanes>& places);
     void check_exchange(int lane_mask, int out_count, int in_count) const;
     void check_load_matrix() const;
     void load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,

@@ -1,0 +1,94 @@
+// What the catalogue's pipelines mean for the way from global memory to LDS.
+
+#include "kernels/arch/arch.hpp"
+#include "kernels/catalog/catalog.hpp"
+#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/cannot_execute.hpp"
+
+#include <gtest/gtest.h>
+
+namespace fmha::hip_target {
+namespace {
+
+std::vector<KernelConfig> kernels_of(const std::string& arch) {
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    auto kernels = catalog::list(archs, request);
+    std::erase_if(kernels, [](const KernelConfig& config) { return cannot_execute(config).has_value(); });
+    return kernels;
+}
+
+bool transposing(Pipeline pipeline) {
+    return pipeline == Pipeline::qr_async_trload || pipeline == Pipeline::qr_async_trload_v3;
+}
+
+/// Two buffers as they are without asynchronous copies, beside what else lies in LDS, are more than there is.
+bool short_of_lds(const KernelConfig& config) {
+    KernelConfig synchronous = config;
+    synchronous.algorithm.pipeline = Pipeline::qr;
+    return plan_of(synchronous).key_stage == 0;
+}
+
+class Cdna : public testing::TestWithParam<const char*> {};
+
+TEST_P(Cdna, CopiesKeysDirectlyInTheAsynchronousPipelinesAlone) {
+    std::size_t direct = 0, columns = 0, lacking = 0;
+    const auto kernels = kernels_of(GetParam());
+    for (const KernelConfig& config : kernels) {
+        const BlockPlan plan = plan_of(config);
+        const Pipeline pipeline = config.algorithm.pipeline;
+        if (pipeline != Pipeline::qr_async && !transposing(pipeline)) {
+            EXPECT_EQ(plan.async, AsyncCopies::none);
+            continue;
+        }
+        if (plan.async == AsyncCopies::none) {
+            EXPECT_TRUE(short_of_lds(config));
+            ++lacking;
+            continue;
+        }
+        ++direct;
+        EXPECT_EQ(plan.async, AsyncCopies::steps);
+        EXPECT_EQ(plan.key_words, plan.unit == MatrixUnit::cdna4 ? 4 : 1);
+        EXPECT_GT(plan.key_stage, 0) << "two buffers";
+        EXPECT_LE(2 * plan.key_stage, 65536) << "m0 has 16 bits";
+        const bool column = config.signature.v_layout == VLayout::column;
+        columns += column ? 1 : 0;
+        EXPECT_EQ(plan.value_words > 0, column || transposing(pipeline));
+        EXPECT_EQ(plan.reads_transposed, transposing(pipeline));
+    }
+    EXPECT_GT(direct, 0U);
+    EXPECT_EQ(columns > 0, std::string_view(GetParam()) != "gfx90a") << "V by column is of 8 bits";
+    // 8 bits, 256 channels, block scales and random bytes on 64 KB.
+    EXPECT_EQ(lacking, std::string_view(GetParam()) == "gfx942" ? 320U : 0U) << "of " << kernels.size();
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, Cdna, testing::Values("gfx90a", "gfx942", "gfx950"),
+                         [](const auto& arch) { return std::string(arch.param); });
+
+TEST(Rdna, CopiesThroughRegisters) {
+    for (const char* arch : {"gfx1100", "gfx1201"})
+        for (const KernelConfig& config : kernels_of(arch))
+            EXPECT_EQ(plan_of(config).async, AsyncCopies::none);
+}
+
+TEST(Nvidia, CopiesWholeTiles) {
+    for (const KernelConfig& config : kernels_of("sm_90"))
+        EXPECT_EQ(plan_of(config).async,
+                  config.algorithm.pipeline == Pipeline::qr_async ? AsyncCopies::tiles : AsyncCopies::none);
+}
+
+// Where keys of a fragment lie in a line of V, and which key a place is for.
+TEST(Places, AreReversible) {
+    for (const KernelConfig& config : kernels_of("gfx942")) {
+        if (config.signature.v_layout != VLayout::column) continue;
+        const BlockPlan plan = plan_of(config);
+        for (int key = 0; key < config.algorithm.tile.k1; ++key)
+            ASSERT_EQ(plan.key_at_place(plan.place_of_key(key)), key);
+    }
+}
+
+} // namespace
+} // namespace fmha::hip_target
