@@ -165,6 +165,12 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_THAT(global, HasSubstr("v_perm_b32"));
     // A descriptor that is not the same in all lanes would be read lane by lane.
     EXPECT_THAT(global, Not(HasSubstr("v_readfirstlane")));
+    const std::string direct = assembly.kernel("direct");
+    const bool copies = unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3 || unit == MatrixUnit::cdna4;
+    EXPECT_EQ(count(direct, "buffer_load_dword v[0-9]+, [^\\n]* offen lds\n"), copies ? 1 : 0) << direct;
+    EXPECT_EQ(count(direct, "buffer_load_dwordx4 v[0-9]+, [^\\n]* offen lds\n"), arch == "gfx950" ? 1 : 0);
+    EXPECT_EQ(count(direct, "ds_read_b64_tr_b16 "), arch == "gfx950" ? 1 : 0);
+    EXPECT_EQ(count(direct, "ds_read_b64_tr_b8 "), arch == "gfx950" ? 1 : 0);
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_exp_f32"));
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_log_f32"));
 

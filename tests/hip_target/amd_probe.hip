@@ -107,3 +107,29 @@ FMHA_KERNEL global(const char* from, std::uint32_t* p, int lines) {
         p[t] = Machine::select_bytes(p[t], p[t + 1], 0x05040100U);
     });
 }
+
+/// Where there are such copies and reads; nothing elsewhere.
+template <class M>
+__attribute__((device)) inline void copies(M machine, const char* from, std::uint32_t* p, int lines) {
+    if constexpr (M::has_step_copies) {
+        machine.each([&](int t) {
+            machine.template copy_async<1>(t, t * 4, from, t * 64, t < lines ? 4 : 0);
+        });
+        machine.commit_copies();
+        machine.wait_copies(0);
+        machine.barrier();
+    }
+    if constexpr (M::has_transposing_read) {
+        machine.each([&](int t) {
+            machine.template copy_async<4>(t, t * 16, from, t * 64, t < lines ? 16 : 0);
+        });
+        typename M::template Registers<std::uint32_t, 4> out;
+        machine.read_transposed(out, 0, ElementType::bf16, [](int t) { return t * 8; });
+        machine.read_transposed(out, 2, ElementType::fp8_ocp, [](int t) { return t * 8; });
+        machine.each([&](int t) {
+            for (int i = 0; i < 4; ++i) p[t * 4 + i] = out.at(t, i);
+        });
+    }
+}
+
+FMHA_KERNEL direct(const char* from, std::uint32_t* p, int lines) { copies(Machine(), from, p, lines); }
