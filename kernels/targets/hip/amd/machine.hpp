@@ -192,6 +192,9 @@ class Machine {
 
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
+        // In a block of one wave nothing else is left of a barrier, but copies after it may overwrite what was read before.
+        if constexpr (has_step_copies && block_threads == lanes)
+            asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory");
         __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
         __builtin_amdgcn_s_barrier();
         __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup", "local");
