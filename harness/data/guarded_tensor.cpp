@@ -37,7 +37,8 @@ GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
     mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping_ == MAP_FAILED) {
         mapping_ = nullptr;
-        throw InputError(fmt::format("a tensor of {} bytes does not fit into the address space", payload));
+        throw NoRoomForTensor(
+            fmt::format("a tensor of {} bytes does not fit into the address space", payload));
     }
     base_ = static_cast<unsigned char*>(mapping_) + guard;
     for (std::int64_t s = 0; s < layout.segments; ++s) {
@@ -52,8 +53,10 @@ GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
     }
     for (const Region& region : regions_)
         if (mprotect(region.begin, static_cast<std::size_t>(region.end - region.begin),
-                     PROT_READ | PROT_WRITE) != 0)
-            throw InputError(fmt::format("a tensor of {} bytes does not fit into memory", payload));
+                     PROT_READ | PROT_WRITE) != 0) {
+            munmap(mapping_, mapping_bytes_); // the destructor of what was never complete does not run
+            throw NoRoomForTensor(fmt::format("a tensor of {} bytes does not fit into memory", payload));
+        }
 }
 
 GuardedTensor::~GuardedTensor() {

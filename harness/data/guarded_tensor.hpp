@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/tensor_view.hpp"
 #include "harness/data/storage.hpp"
 
@@ -33,12 +34,18 @@ struct StrayByte {
     std::string where; ///< "guard before", "guard after" or "between logical elements"
 };
 
+/// This machine has not enough memory or address space left for a tensor.
+class NoRoomForTensor : public InputError {
+  public:
+    using InputError::InputError;
+};
+
 /// The memory of one tensor: every stretch has a guard zone of at least a page on both sides; beyond the
 /// guards there is no memory at all, so that a far stray access ends the process that runs the case.
 class GuardedTensor {
   public:
     GuardedTensor() = default;
-    /// Throws InputError when the address space cannot be reserved.
+    /// Throws NoRoomForTensor.
     explicit GuardedTensor(const TensorLayout& layout);
     GuardedTensor(const GuardedTensor&) = delete;
     GuardedTensor& operator=(const GuardedTensor&) = delete;

@@ -5,6 +5,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_gates.hpp"
+#include "harness/run/case_tensors.hpp"
 #include "harness/run/fwd_execution.hpp"
 #include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
@@ -58,36 +59,6 @@ std::string describe(const reference::KernelNumerics& n) {
         "u_o={:.3g} f_o={:.3g} u_p={:.3g} f_p={:.3g} u_m={:.3g} u_a={:.3g} eps_e={:.3g} eps_t={:.3g}{}{}",
         n.u_o, n.f_o, n.u_p, n.f_p, n.u_m, n.u_a, n.eps_e, n.eps_t, n.normalised_p ? " normalised P" : "",
         n.truncating ? " truncating" : "");
-}
-
-std::int64_t allocated_bytes(const FwdLayout& layout) {
-    std::int64_t total = 0;
-    for (const TensorLayout* tensor : {&layout.q, &layout.k, &layout.v, &layout.o})
-        total += element_bytes(tensor->type, tensor->segments * tensor->segment_elements);
-    for (const auto* tensor : {&layout.lse, &layout.bias, &layout.randval})
-        if (*tensor) total += element_bytes((*tensor)->type, (*tensor)->segment_elements);
-    return total;
-}
-
-/// Tensors beyond this many bytes are about reaching all of them, and filling them takes seconds.
-constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
-
-/// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
-bool may_move(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour, const FwdRunOptions& options) {
-    const std::int64_t bytes = allocated_bytes(lay_out(moved, flavour));
-    return c.wide_tensor.empty() && bytes <= most_moved_bytes &&
-           (options.memory_limit == 0 ||
-            allocated_bytes(lay_out(c, flavour)) + bytes <= options.memory_limit);
-}
-
-/// Floating-point operations of both products, with hidden keys.
-double work_of(const FwdCase& c) {
-    const auto of_entry = [](const std::vector<std::int64_t>& lengths, std::int64_t b) {
-        return static_cast<double>(lengths.size() == 1 ? lengths[0] : lengths[static_cast<std::size_t>(b)]);
-    };
-    double pairs = 0.0;
-    for (std::int64_t b = 0; b < c.batch; ++b) pairs += of_entry(c.seqlen_q, b) * of_entry(c.seqlen_k, b);
-    return 2.0 * pairs * static_cast<double>(c.nhead_q * (c.hdim_q + c.hdim_v));
 }
 
 /// The reference of one case: rows, agreement of the two oracles, and the expected values for one kernel's
@@ -240,6 +211,56 @@ CaseResult not_built_result(const CaseResult& blank, const FwdCase& c, const Can
     return result;
 }
 
+/// The kernels to run; nullopt when `result` has its outcome already, because there are none.
+std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const FwdCase& c,
+                                                    const KernelSource& source,
+                                                    const FwdRunOptions& options) {
+    std::vector<Candidate> candidates;
+    try {
+        const Problem problem = to_problem(c, options.arch);
+        if (c.expect == Expectation::invalid_problem) {
+            result.outcome = Outcome::failed;
+            result.message = fmt::format("the problem was accepted, {} was to refuse it", c.expect_rule);
+            return std::nullopt;
+        }
+        candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
+    } catch (const ProblemError& error) {
+        judge_refusal(result, c, Expectation::invalid_problem, error.rule(), error.what());
+        return std::nullopt;
+    } catch (const NoKernelFound& error) {
+        if (source.has_type(c.data_type)) {
+            judge_refusal(result, c, Expectation::no_kernel, "", error.what());
+        } else {
+            result.outcome = Outcome::refused_as_predicted;
+            result.message =
+                fmt::format("T-1: {} has no kernels of type {}", options.arch, to_string(c.data_type));
+        }
+        return std::nullopt;
+    } catch (const UnsupportedInvocation& error) {
+        result.not_run_reason = NotRunReason::target_cannot;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceLost& error) {
+        result.outcome = Outcome::crashed;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceError& error) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("the kernel could not be loaded: {}", error.what());
+        return std::nullopt;
+    }
+    if (c.expect == Expectation::no_kernel) {
+        result.outcome = Outcome::failed;
+        result.message =
+            fmt::format("a kernel was found, {}; the case expects none", candidates.front().name);
+        return std::nullopt;
+    }
+    std::erase_if(candidates, [&](const Candidate& candidate) {
+        return !options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name);
+    });
+    return candidates;
+}
+
 } // namespace
 
 CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics) {
@@ -287,93 +308,45 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
     const auto start = Clock::now();
     CaseResult blank = blank_result(c);
     blank.reproduce = reproducing_command(c, options, "");
-    const auto only = [&](CaseResult result) {
-        result.seconds = seconds_since(start);
-        return std::vector<CaseResult>{std::move(result)};
+    const auto only_blank = [&] {
+        blank.seconds = seconds_since(start);
+        return std::vector{blank};
     };
 
-    std::vector<Candidate> candidates;
-    try {
-        const Problem problem = to_problem(c, options.arch);
-        if (c.expect == Expectation::invalid_problem) {
-            blank.outcome = Outcome::failed;
-            blank.message = fmt::format("the problem was accepted, {} was to refuse it", c.expect_rule);
-            return only(blank);
-        }
-        candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
-    } catch (const ProblemError& error) {
-        judge_refusal(blank, c, Expectation::invalid_problem, error.rule(), error.what());
-        return only(blank);
-    } catch (const NoKernelFound& error) {
-        if (!source.has_type(c.data_type)) {
-            blank.outcome = Outcome::refused_as_predicted;
-            blank.message =
-                fmt::format("T-1: {} has no kernels of type {}", options.arch, to_string(c.data_type));
-            return only(blank);
-        }
-        judge_refusal(blank, c, Expectation::no_kernel, "", error.what());
-        return only(blank);
-    } catch (const UnsupportedInvocation& error) {
-        blank.not_run_reason = NotRunReason::target_cannot;
-        blank.message = error.what();
-        return only(blank);
-    } catch (const DeviceLost& error) {
-        blank.outcome = Outcome::crashed;
-        blank.message = error.what();
-        return only(blank);
-    } catch (const DeviceError& error) {
-        blank.outcome = Outcome::failed;
-        blank.message = fmt::format("the kernel could not be loaded: {}", error.what());
-        return only(blank);
-    }
-    if (c.expect == Expectation::no_kernel) {
-        blank.outcome = Outcome::failed;
-        blank.message = fmt::format("a kernel was found, {}; the case expects none", candidates.front().name);
-        return only(blank);
-    }
-
-    std::erase_if(candidates, [&](const Candidate& candidate) {
-        return !options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name);
-    });
+    auto candidates = candidates_of(blank, c, source, options);
+    if (!candidates) return only_blank();
     std::vector<CaseResult> results;
-    for (const Candidate& candidate : candidates)
+    for (const Candidate& candidate : *candidates)
         if (!candidate.instance) results.push_back(not_built_result(blank, c, candidate, options));
-    std::erase_if(candidates, [](const Candidate& candidate) { return !candidate.instance; });
-    if (candidates.empty()) return results;
+    std::erase_if(*candidates, [](const Candidate& candidate) { return !candidate.instance; });
+    if (candidates->empty()) return results;
 
     const Fp8Flavour flavour = fp8_flavour(options.arch);
-    if (options.memory_limit > 0 && allocated_bytes(lay_out(c, flavour)) > options.memory_limit) {
+    if (exceeds_limit(blank, c, flavour, options)) return only_blank();
+    std::optional<CaseTensors> tensors;
+    try {
+        tensors.emplace(c, flavour, options);
+    } catch (const NoRoomForTensor& error) {
         blank.not_run_reason = NotRunReason::no_memory;
-        blank.message = fmt::format("its tensors need {} bytes, {} are allowed",
-                                    allocated_bytes(lay_out(c, flavour)), options.memory_limit);
-        return only(blank);
+        blank.message = error.what();
+        return only_blank();
     }
-    if (options.work_limit > 0.0 && work_of(c) > options.work_limit) {
-        blank.not_run_reason = NotRunReason::too_much_work;
-        blank.message = fmt::format("it needs {:.3g} GFLOP, this target takes on at most {:.3g}",
-                                    work_of(c) * 1e-9, options.work_limit * 1e-9);
-        return only(blank);
-    }
-    FwdTensors tensors(c, flavour);
-    const FwdArgs args = tensors.args();
-    const FwdCase moved = in_another_layout(c);
-    std::optional<FwdTensors> elsewhere;
-    if (may_move(c, moved, flavour, options)) elsewhere.emplace(moved, flavour);
+    const FwdArgs args = tensors->here().args();
     FwdExpectation expectation(c, args, options.reference_threads);
     const auto agreement_start = Clock::now();
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
     const double agreement_seconds = seconds_since(agreement_start);
 
-    for (const Candidate& candidate : candidates) {
+    for (const Candidate& candidate : *candidates) {
         const auto kernel_start = Clock::now();
         CaseResult result = blank;
         result.kernel = candidate.name;
         result.reproduce = reproducing_command(c, options, candidate.name);
-        judge_candidate(result, c, candidate, tensors, elsewhere ? &*elsewhere : nullptr, expectation,
+        judge_candidate(result, c, candidate, tensors->here(), tensors->elsewhere(), expectation,
                         disagreement, options);
         result.reference_seconds += agreement_seconds;
         result.seconds = seconds_since(kernel_start);
-        if (&candidate == &candidates.front())
+        if (&candidate == &candidates->front())
             result.seconds += std::chrono::duration<double>(kernel_start - start).count();
         results.push_back(std::move(result));
     }

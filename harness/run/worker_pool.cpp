@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace fmha::harness {
@@ -49,16 +51,33 @@ bool read_all(int fd, void* data, std::size_t bytes) {
 /// What goes before an answer through the pipe.
 struct AnswerHeader {
     std::uint64_t bytes = 0;
-    std::uint64_t last = 0; ///< 1: this process takes no further task
+    std::uint64_t last = 0;  ///< 1: this process takes no further task
+    std::uint64_t threw = 0; ///< 1: the answer says what the task threw
 };
+
+/// What one task returned or threw. Nothing may be thrown further: unwinding the copy of the parent's stack would run its
+/// destructors, which end other workers.
+std::pair<AnswerHeader, std::string> answer_of(const std::function<std::string(std::size_t)>& task,
+                                               std::size_t index) {
+    try {
+        std::string answer = task(index);
+        return {{answer.size()}, std::move(answer)};
+    } catch (const std::exception& error) {
+        std::string answer = fmt::format("ended by an exception: {}", error.what());
+        return {{answer.size(), 1, 1}, std::move(answer)};
+    } catch (...) {
+        std::string answer = "ended by an exception of an unknown type";
+        return {{answer.size(), 1, 1}, std::move(answer)};
+    }
+}
 
 /// The child's side: takes indices until the pipe ends.
 [[noreturn]] void serve(int from_parent, int to_parent, const std::function<std::string(std::size_t)>& task,
                         const std::function<bool()>& spent) {
     std::uint64_t index = 0;
     while (read_all(from_parent, &index, sizeof index)) {
-        const std::string answer = task(index);
-        const AnswerHeader header{answer.size(), spent && spent()};
+        auto [header, answer] = answer_of(task, index);
+        if (spent && spent()) header.last = 1;
         if (!write_all(to_parent, &header, sizeof header) ||
             !write_all(to_parent, answer.data(), answer.size()) || header.last != 0)
             break;
@@ -111,16 +130,17 @@ class Worker {
     int descriptor() const { return from_child_; }
     Clock::duration busy() const { return Clock::now() - started_; }
 
-    /// The answer of the current task; nullopt when the process is gone.
-    std::optional<std::string> take() {
+    /// How the current task ended by itself; nullopt when the process is gone.
+    std::optional<TaskEnd> take() {
         AnswerHeader header;
-        std::string answer;
+        TaskEnd end;
         if (!read_all(from_child_, &header, sizeof header)) return std::nullopt;
-        answer.resize(header.bytes);
-        if (!read_all(from_child_, answer.data(), answer.size())) return std::nullopt;
+        end.answer.resize(header.bytes);
+        if (!read_all(from_child_, end.answer.data(), end.answer.size())) return std::nullopt;
+        if (header.threw != 0) end.kind = TaskEnd::Kind::crashed;
         task_.reset();
         last_ = header.last != 0;
-        return answer;
+        return end;
     }
 
     /// The last answer was the process's last.
@@ -175,6 +195,7 @@ void run_isolated(std::size_t count, const PoolOptions& options,
             worker->give(next++);
         }
         std::vector<pollfd> waits;
+        waits.reserve(workers.size());
         for (const auto& worker : workers)
             waits.push_back({worker && worker->task() ? worker->descriptor() : -1, POLLIN, 0});
         poll(waits.data(), waits.size(), options.task_timeout.count() > 0 || options.stop ? 100 : -1);
@@ -184,8 +205,8 @@ void run_isolated(std::size_t count, const PoolOptions& options,
             const std::size_t index = *worker->task();
             TaskEnd end;
             if ((waits[w].revents & (POLLIN | POLLHUP)) != 0) {
-                if (auto answer = worker->take()) {
-                    end.answer = std::move(*answer);
+                if (auto own = worker->take()) {
+                    end = std::move(*own);
                     if (worker->spent()) worker.reset();
                 } else {
                     end = worker->obituary();

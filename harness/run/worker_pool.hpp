@@ -24,7 +24,7 @@ struct PoolOptions {
 };
 
 /// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands
-/// every end to `on_end` in this process, in the order in which tasks finish. A task that kills its process
+/// every end to `on_end` in this process, in the order in which tasks finish. A task that throws, kills its process
 /// or runs too long costs itself only: the process is replaced and the others go on. Call it before this
 /// process starts threads. Returns early when `on_end` returns false or `stop` returns true; tasks that have
 /// not finished then are killed and have no end.

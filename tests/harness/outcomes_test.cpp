@@ -154,6 +154,24 @@ TEST(Isolation, ACrashCostsItself) {
     EXPECT_EQ(result.name, "test/small@1");
 }
 
+TEST(Isolation, AnExceptionCostsItself) {
+    // A worker that unwound its copy of this stack would end its sibling.
+    const auto ends = ends_of(6, [&](std::size_t i) -> std::string {
+        if (i % 3 == 1) throw std::runtime_error("no luck");
+        if (i % 3 == 2) throw 7;
+        // Is still at work when the sibling throws.
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        return std::to_string(i);
+    });
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+        EXPECT_EQ(ends[i].kind, i % 3 == 0 ? TaskEnd::Kind::done : TaskEnd::Kind::crashed);
+        EXPECT_FALSE(ends[i].killed_from_outside);
+    }
+    EXPECT_EQ(ends[1].answer, "ended by an exception: no luck");
+    EXPECT_EQ(ends[2].answer, "ended by an exception of an unknown type");
+    EXPECT_EQ(ends[3].answer, "3");
+}
+
 TEST(Isolation, ASpentProcessTakesNoOtherTask) {
     std::vector<std::string> answers(4);
     int tasks_here = 0; // of this process and, after the fork, of one worker

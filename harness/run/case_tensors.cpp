@@ -1,0 +1,68 @@
+#include "harness/run/case_tensors.hpp"
+
+#include "harness/run/fwd_execution.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::harness {
+namespace {
+
+std::int64_t allocated_bytes(const FwdLayout& layout) {
+    std::int64_t total = 0;
+    for (const TensorLayout* tensor : {&layout.q, &layout.k, &layout.v, &layout.o})
+        total += element_bytes(tensor->type, tensor->segments * tensor->segment_elements);
+    for (const auto* tensor : {&layout.lse, &layout.bias, &layout.randval})
+        if (*tensor) total += element_bytes((*tensor)->type, (*tensor)->segment_elements);
+    return total;
+}
+
+/// Tensors beyond this many bytes are about reaching all of them, and filling them takes seconds.
+constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
+
+/// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
+bool may_move(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour, const FwdRunOptions& options) {
+    const std::int64_t bytes = allocated_bytes(lay_out(moved, flavour));
+    return c.wide_tensor.empty() && bytes <= most_moved_bytes &&
+           (options.memory_limit == 0 ||
+            allocated_bytes(lay_out(c, flavour)) + bytes <= options.memory_limit);
+}
+
+/// Floating-point operations of both products, with hidden keys.
+double work_of(const FwdCase& c) {
+    const auto of_entry = [](const std::vector<std::int64_t>& lengths, std::int64_t b) {
+        return static_cast<double>(lengths.size() == 1 ? lengths[0] : lengths[static_cast<std::size_t>(b)]);
+    };
+    double pairs = 0.0;
+    for (std::int64_t b = 0; b < c.batch; ++b) pairs += of_entry(c.seqlen_q, b) * of_entry(c.seqlen_k, b);
+    return 2.0 * pairs * static_cast<double>(c.nhead_q * (c.hdim_q + c.hdim_v));
+}
+
+} // namespace
+
+bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options) {
+    if (const std::int64_t bytes = allocated_bytes(lay_out(c, flavour));
+        options.memory_limit > 0 && bytes > options.memory_limit) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message =
+            fmt::format("its tensors need {} bytes, {} are allowed", bytes, options.memory_limit);
+        return true;
+    }
+    if (options.work_limit > 0.0 && work_of(c) > options.work_limit) {
+        result.not_run_reason = NotRunReason::too_much_work;
+        result.message = fmt::format("it needs {:.3g} GFLOP, this target takes on at most {:.3g}",
+                                     work_of(c) * 1e-9, options.work_limit * 1e-9);
+        return true;
+    }
+    return false;
+}
+
+CaseTensors::CaseTensors(const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options)
+    : here_(c, flavour), moved_(in_another_layout(c)) {
+    try {
+        if (may_move(c, moved_, flavour, options)) elsewhere_.emplace(moved_, flavour);
+    } catch (const NoRoomForTensor&) {
+        elsewhere_.reset(); // as if it were beyond the memory limit
+    }
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "harness/data/fwd_tensors.hpp"
+#include "harness/results/result.hpp"
+#include "harness/run/fwd_runner.hpp"
+
+#include <optional>
+
+namespace fmha::harness {
+
+/// Whether `result` has become one that is not run, because the case exceeds a limit of `options`.
+bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options);
+
+/// The tensors of a case, and the same values in another layout where the case may have them and there is room.
+class CaseTensors {
+  public:
+    /// `c` must outlive it. Throws NoRoomForTensor when there is none for the case itself.
+    CaseTensors(const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options);
+    CaseTensors(const CaseTensors&) = delete;
+    CaseTensors& operator=(const CaseTensors&) = delete;
+
+    FwdTensors& here() { return here_; }
+    /// nullptr: nowhere else.
+    FwdTensors* elsewhere() { return elsewhere_ ? &*elsewhere_ : nullptr; }
+
+  private:
+    FwdTensors here_;
+    FwdCase moved_; ///< before the tensors that refer to it
+    std::optional<FwdTensors> elsewhere_;
+};
+
+} // namespace fmha::harness
