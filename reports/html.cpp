@@ -117,12 +117,16 @@ std::string all_results(const std::vector<CaseResult>& results) {
 std::string html(const Report& report) {
     const auto& info = report.info;
     std::string facts;
-    const std::pair<const char*, std::string> rows[] = {
+    std::vector<std::pair<const char*, std::string>> rows = {
         {"command", info.command},   {"target", info.target},
         {"architecture", info.arch}, {"kernels", info.kernels},
         {"started", info.started},   {"seconds", fmt::format("{:.1f}", info.seconds)},
         {"machine", info.machine},   {"compiler", info.compiler},
         {"version", info.version}};
+    if (info.resumed > 0)
+        rows.emplace_back("continued", fmt::format("{} of the cases had finished in earlier processes, whose "
+                                                   "time is not in the seconds",
+                                                   info.resumed));
     for (const auto& [name, value] : rows)
         facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
     std::string sections;

@@ -12,9 +12,11 @@
 
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 #include <thread>
@@ -77,7 +79,8 @@ class VerifyCommand final : public Command {
     }
     std::string_view example() const override {
         return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
-               "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'";
+               "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'\n"
+               "  fmha verify --tier full --journal full.jsonl --junit full.xml";
     }
 
     void declare(OptionSet& options) override {
@@ -120,8 +123,8 @@ class VerifyCommand final : public Command {
                        "GiB of tensors above which a case is not run; 0: no limit");
         options.option(
             "--journal", journal_,
-            "Append every outcome to this file as soon as it is known; given again after the run was "
-            "stopped or killed, the same command continues with the cases that are not in it");
+            "Append every outcome to this file as soon as it is known, so that the same command continues a "
+            "run that was stopped or killed");
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");
@@ -140,11 +143,7 @@ class VerifyCommand final : public Command {
         const std::vector<FwdCase> cases = chosen_cases();
         if (list_) return print_names(cases, streams);
         // Found out now rather than after an hour of work.
-        for (const std::string& file : {json_, junit_, html_}) {
-            if (!file.empty()) reports::check_writable(file);
-            if (!file.empty() && file == journal_)
-                throw InputError(fmt::format("--journal {}: a report is to be written to this file", file));
-        }
+        check_files();
         reports::Report report;
         if (!section_.empty()) report.sections.push_back(input_text(section_));
         const auto target = harness::make_target(target_, target_options());
@@ -187,6 +186,27 @@ class VerifyCommand final : public Command {
                 fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
+    }
+
+    /// Nothing but a device takes what two options write, by whatever names they call it; reports can be written.
+    void check_files() const {
+        namespace fs = std::filesystem;
+        std::map<fs::path, std::string_view> writers;
+        for (const auto& [option, file] : {std::pair<std::string_view, fs::path>{"--journal", journal_},
+                                           {"--json", json_},
+                                           {"--junit", junit_},
+                                           {"--html", page_file()}}) {
+            std::error_code failure;
+            const auto status = fs::status(file, failure);
+            if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) continue;
+            const auto place = fs::weakly_canonical(file, failure);
+            const auto [writer, is_new] = writers.emplace(failure ? file : place, option);
+            if (!is_new)
+                throw InputError(
+                    fmt::format("{} {}: {} writes to this file", option, file.string(), writer->second));
+        }
+        for (const std::string& file : {json_, junit_, html_})
+            if (!file.empty()) reports::check_writable(file);
     }
 
     harness::TargetOptions target_options() const {
@@ -283,18 +303,21 @@ class VerifyCommand final : public Command {
         fmt::print(streams.out, "\n");
     }
 
-    /// The page that was asked for, or one that nobody asked for but somebody may want to look at. Returns its place.
+    /// The page that was asked for, or one that somebody may want to look at; empty when other reports were asked for.
+    std::string page_file() const {
+        if (!html_.empty()) return html_;
+        return json_.empty() && junit_.empty() && format_ != "json" ? "fmha-report/index.html" : "";
+    }
+
+    /// Returns where the page is; empty when there is none.
     std::string write_page(const reports::Report& report, const Streams& streams) const {
-        if (!html_.empty()) {
-            reports::write_file(html_, reports::html(report));
-            return html_;
-        }
-        if (!json_.empty() || !junit_.empty() || format_ == "json") return {};
-        const std::string page = "fmha-report/index.html";
+        std::string page = page_file();
+        if (page.empty()) return page;
         try {
             reports::write_file(page, reports::html(report));
             return page;
         } catch (const InputError& error) {
+            if (!html_.empty()) throw;
             fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
             return {};
         }
@@ -311,8 +334,9 @@ class VerifyCommand final : public Command {
         fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
                    target_, report.info.arch, kernels_);
         if (report.info.resumed > 0)
-            fmt::print(streams.out, "continued: {} cases had finished in earlier processes, says {}\n",
-                       report.info.resumed, journal_);
+            fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
+                       report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
+                       journal_);
         fmt::print(streams.out, "{}", report.ledger.text());
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",

@@ -35,14 +35,18 @@ Json header_of(const Json& identity) {
 /// "arch is "gfx942" there and "gfx950" here" for each member that differs.
 std::string differences(const Json& there, const Json& here) {
     const auto shown = [](const Json& object, const std::string& key) {
-        return object.contains(key) ? object.at(key).dump() : std::string("nothing");
+        if (!object.contains(key)) return std::string("nothing");
+        const std::string text = object.at(key).dump();
+        // Of digests the beginning says enough.
+        return key.ends_with("_sha256") && text.size() > 14 ? text.substr(0, 13) + "…\"" : text;
     };
     std::vector<std::string> found;
     Json all = there;
     all.update(here);
     for (const auto& [key, unused] : all.items())
-        if (const auto a = shown(there, key), b = shown(here, key); a != b)
-            found.push_back(fmt::format("{} is {} there and {} here", key, a, b));
+        if (!there.contains(key) || !here.contains(key) || there.at(key) != here.at(key))
+            found.push_back(
+                fmt::format("{} is {} there and {} here", key, shown(there, key), shown(here, key)));
     return fmt::format("{}", fmt::join(found, ", "));
 }
 
@@ -80,10 +84,7 @@ Journal::Journal(std::filesystem::path file, const Json& identity) : file_(std::
         const std::size_t whole = read(text, identity);
         if (whole < text.size() && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0)
             throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
-        if (whole > 0) return;
-        const std::string problem = write_line(header_of(identity).dump() + '\n');
-        if (!problem.empty())
-            throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), problem));
+        if (whole == 0) begin(identity);
     } catch (...) {
         close(descriptor_);
         throw;
@@ -91,8 +92,21 @@ Journal::Journal(std::filesystem::path file, const Json& identity) : file_(std::
 }
 
 Journal::~Journal() {
-    fdatasync(descriptor_);
+    synchronise();
     close(descriptor_);
+}
+
+void Journal::begin(const Json& identity) {
+    std::string problem = write_line(header_of(identity).dump() + '\n');
+    if (problem.empty()) problem = flush();
+    if (!problem.empty()) throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), problem));
+    synchronised_ = Clock::now();
+    // The name of a new file is its folder's. Not every file system synchronises folders, so it is only asked to.
+    const auto folder = std::filesystem::absolute(file_).parent_path();
+    const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return;
+    fsync(descriptor);
+    close(descriptor);
 }
 
 void Journal::lock() const {
@@ -105,7 +119,9 @@ void Journal::lock() const {
     if (errno != EACCES && errno != EAGAIN)
         throw InputError(fmt::format("{}: cannot be locked: {}", file_.string(), std::strerror(errno)));
     struct flock holder = wanted;
-    const bool known = fcntl(descriptor_, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK;
+    // A process of another container or machine has no number here.
+    const bool known =
+        fcntl(descriptor_, F_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0;
     throw InputError(fmt::format("{}: is in use by another run{}", file_.string(),
                                  known ? fmt::format(", process {}", holder.l_pid) : std::string()));
 }
@@ -154,7 +170,7 @@ std::size_t Journal::read(const std::string& text, const Json& identity) {
     return at;
 }
 
-std::string Journal::write_line(const std::string& line) {
+std::string Journal::write_line(const std::string& line) const {
     const off_t before = lseek(descriptor_, 0, SEEK_END);
     std::size_t done = 0;
     while (done < line.size()) {
@@ -167,8 +183,12 @@ std::string Journal::write_line(const std::string& line) {
         }
         done += static_cast<std::size_t>(n);
     }
-    dirty_ = true;
-    keep_durable();
+    return {};
+}
+
+std::string Journal::flush() const {
+    while (fdatasync(descriptor_) != 0)
+        if (errno != EINTR) return std::strerror(errno);
     return {};
 }
 
@@ -177,15 +197,27 @@ void Journal::append(const std::string& name, std::span<const CaseResult> result
     Json line{{"case", name}, {"results", Json::array()}};
     for (const CaseResult& result : results) line["results"].push_back(to_json(result));
     const std::string problem = write_line(line.dump() + '\n');
-    if (!problem.empty())
+    if (!problem.empty()) {
         failure_ = fmt::format("{}: cannot be written from {} on: {}", file_.string(), name, problem);
+        return;
+    }
+    dirty_ = true;
+    keep_durable();
+}
+
+void Journal::synchronise() {
+    if (!dirty_) return;
+    // What the system could not write it does not try again, so neither does this.
+    dirty_ = false;
+    synchronised_ = Clock::now();
+    if (const std::string problem = flush(); !problem.empty() && failure_.empty())
+        failure_ =
+            fmt::format("{}: outcomes may be missing from it, it cannot be synchronised with the disk: {}",
+                        file_.string(), problem);
 }
 
 void Journal::keep_durable() {
-    if (!dirty_ || Clock::now() - synchronised_ < std::chrono::seconds(1)) return;
-    fdatasync(descriptor_);
-    synchronised_ = Clock::now();
-    dirty_ = false;
+    if (Clock::now() - synchronised_ >= std::chrono::seconds(1)) synchronise();
 }
 
 } // namespace fmha::harness

@@ -15,7 +15,7 @@ namespace fmha::harness {
 
 /// The file of a run that can be continued: a first line of JSON that says which run it is, then one line a finished
 /// case. A line is written at once when its case has finished, so that killing the process loses nothing; against a
-/// loss of power the file is synchronised at least once a second. A process that has it open excludes all others.
+/// loss of power whoever appends synchronises the file. A process that has it open excludes all others.
 class Journal {
   public:
     /// Begins `file`, or continues it if it was begun with the same `identity`; a last line that is incomplete is
@@ -32,19 +32,25 @@ class Journal {
     /// Appends one finished case. After a failure it writes nothing more, so that the run goes on without it.
     void append(const std::string& name, std::span<const CaseResult> results);
 
-    /// Synchronises what has been appended with the disk unless it did so less than a second ago.
+    /// Synchronises what has been appended with the disk.
+    void synchronise();
+
+    /// `synchronise`, unless that was less than a second ago.
     void keep_durable();
 
-    /// Why results are missing from the file, one sentence; empty when none is.
+    /// Why results are missing from the file, or may be after a loss of power, one sentence; empty when none is.
     const std::string& failure() const { return failure_; }
 
   private:
     void lock() const;
     std::string content() const;
+    void begin(const nlohmann::ordered_json& identity);
     /// Reads what is there. Returns how many bytes of it are whole.
     std::size_t read(const std::string& text, const nlohmann::ordered_json& identity);
     /// Appends all of `line` or nothing. Returns the reason for nothing.
-    std::string write_line(const std::string& line);
+    std::string write_line(const std::string& line) const;
+    /// Returns why what was written may not be on the disk; empty when it is.
+    std::string flush() const;
 
     std::filesystem::path file_;
     int descriptor_ = -1;

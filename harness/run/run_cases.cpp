@@ -3,6 +3,7 @@
 #include "harness/results/result_json.hpp"
 #include "harness/run/worker_pool.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 
@@ -27,6 +28,8 @@ class CaseRun {
             if (interrupt_.requested()) return;
             report_progress(i);
             settle(i, run_fwd_case(cases_[i], source_, options_.of_case));
+            // Nothing can do it while the next case runs, however long that takes.
+            if (journal_ != nullptr) journal_->synchronise();
         }
     }
 
@@ -54,6 +57,7 @@ class CaseRun {
 
     /// Everything in the order of the cases.
     std::vector<CaseResult> all() && {
+        if (journal_ != nullptr) journal_->synchronise();
         std::vector<CaseResult> all;
         for (std::size_t i = 0; i < cases_.size(); ++i) {
             if (!results_[i]) results_[i] = {unfinished_result(cases_[i], options_.of_case)};
@@ -70,7 +74,11 @@ class CaseRun {
     }
 
     void settle(std::size_t i, std::vector<CaseResult> results) {
-        if (journal_ != nullptr) journal_->append(cases_[i].id, results);
+        // What had no memory may have it when the run is continued.
+        const bool settled = std::ranges::none_of(results, [](const CaseResult& result) {
+            return result.not_run_reason == NotRunReason::no_memory;
+        });
+        if (journal_ != nullptr && settled) journal_->append(cases_[i].id, results);
         results_[i] = std::move(results);
     }
 

@@ -21,8 +21,8 @@ struct RunOptions {
 
 /// The results of all `cases`, in their order, however the cases are shared among processes. A case that was not
 /// finished when `interrupt` came has a result that says so. With a `journal`, cases that it holds are not run again, and
-/// those that are run are appended to it; not appended is a case whose worker was killed from outside, because that
-/// settles nothing about the kernel.
+/// those that are run are appended to it; not appended is a case whose worker was killed from outside or for which there
+/// was no memory, because that settles nothing about the kernel.
 std::vector<CaseResult> run_cases(const std::vector<FwdCase>& cases, const KernelSource& source,
                                   const Target& target, const RunOptions& options,
                                   const InterruptWatch& interrupt, Journal* journal = nullptr);

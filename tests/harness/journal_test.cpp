@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +15,18 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
+
+namespace {
+bool disk_is_broken = false;
+} // namespace
+
+/// Stands before the system's, because no disk can be broken here.
+extern "C" int fdatasync(int descriptor) {
+    if (!disk_is_broken) return fsync(descriptor);
+    errno = EIO;
+    return -1;
+}
 
 namespace fmha::cli {
 namespace {
@@ -225,6 +238,8 @@ TEST(Journal, OfAnotherRunIsRefusedAndLeftAlone) {
     refused({"--repeats", "3"}, "repeats is 0 there and 3 here");
     refused({"--kernels", "all"}, "kernels is \"planned\" there and \"all\" here");
     refused({"--timeout", "7"}, "timeout is 600 there and 7 here");
+    refused({"--kernels", "all", "--repeats", "3"},
+            " here, repeats is 0 there and 3 here; name another file, or ");
     EXPECT_EQ(text_of(journal), text);
     // Written by another build of this program.
     const auto digest = text.find("program_sha256\":\"") + 17;
@@ -254,9 +269,61 @@ TEST(Journal, WhatIsNoneIsRefusedAndLeftAlone) {
     refused(folder / "no/such/file", "no/such/file: cannot be written: No such file or directory");
     refused(FMHA_CASES_DIR, "cannot be written: Is a directory");
     refused("/dev/null", "/dev/null: a journal must be a regular file");
-    const Ran both = verify({"--journal", file, "--json", file});
-    EXPECT_EQ(both.code, 2);
-    EXPECT_THAT(both.err, HasSubstr("--journal " + file + ": a report is to be written to this file"));
+}
+
+TEST(Journal, IsNoReportByAnyName) {
+    const Scratch folder;
+    const std::string journal = folder / "run.jsonl", link = folder / "link", other = folder / "./run.jsonl";
+    std::filesystem::create_symlink("run.jsonl", link);
+    for (const std::string& name : {journal, link, other}) {
+        const Ran ran = verify({"--jobs", "1", "--journal", journal, "--json", name});
+        EXPECT_EQ(ran.code, 2) << name;
+        EXPECT_EQ(ran.err, "fmha verify: --json " + name + ": --journal writes to this file\n");
+        write(journal, "");
+    }
+    EXPECT_EQ(verify({"--json", "/dev/null", "--junit", "/dev/null"}).code, 1);
+}
+
+TEST(Journal, ADiskThatDoesNotKeepItTakesNoVerdictAway) {
+    const Scratch folder;
+    // From the third outcome on, and before the first.
+    const auto breaking = [](const FwdArgs& args) { disk_is_broken = args.seqlen_k == 33; };
+    const Ran late = verify({"--jobs", "0", "--journal", folder / "run.jsonl"}, breaking);
+    EXPECT_EQ(late.code, 2);
+    EXPECT_THAT(late.out, HasSubstr("5 asked   5 passed"));
+    EXPECT_THAT(late.err,
+                HasSubstr("run.jsonl: outcomes may be missing from it, it cannot be synchronised with the "
+                          "disk: Input/output error\n"));
+    disk_is_broken = true;
+    const Ran at_once = verify({"--jobs", "0", "--journal", folder / "new.jsonl"});
+    disk_is_broken = false;
+    EXPECT_EQ(at_once.code, 2);
+    EXPECT_EQ(at_once.out, "");
+    EXPECT_THAT(at_once.err, HasSubstr("new.jsonl: cannot be written: Input/output error\n"));
+}
+
+TEST(Journal, WhatHadNoMemoryIsTriedAgain) {
+    const Scratch folder;
+    const std::string journal = folder / "run.jsonl";
+    const std::vector<std::string> arguments{
+        "fwd/offsets_2_31[wide_tensor=o,wide_batch_stride=2147483712,fill=indexed]@1", "--jobs", "1",
+        "--journal", journal};
+    const Spoil correct = [](const FwdArgs&) {};
+    const int status = in_another_process(
+        [&] {
+            const rlimit small{rlim_t{1} << 30, rlim_t{1} << 30};
+            setrlimit(RLIMIT_AS, &small);
+            const Ran ran = verify(arguments, correct);
+            const bool said = ran.out.find("not run because of no_memory: 1, for example fwd/offsets_2_31") !=
+                              std::string::npos;
+            return said && ran.err.empty() ? ran.code : 99;
+        },
+        [](pid_t) {});
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 1);
+    const Ran ran = verify(arguments, correct);
+    EXPECT_THAT(ran.out, HasSubstr("continued: 5 cases had finished"));
+    EXPECT_THAT(ran.out, HasSubstr("6 asked   6 passed"));
 }
 
 TEST(Journal, ADamagedLineInTheMiddleIsRefused) {

@@ -135,7 +135,7 @@ TEST_F(FakeGpu, AJournalBelongsToTheKernelsThatWereBuilt) {
     build(planned({short_case}));
     const std::vector<std::string> arguments{short_case, "--journal", kernels() / "run.jsonl"};
     EXPECT_EQ(verify(arguments).code, 0);
-    EXPECT_THAT(verify(arguments).out, HasSubstr("continued: 1 cases had finished"));
+    EXPECT_THAT(verify(arguments).out, HasSubstr("continued: 1 case had finished"));
     build(planned({short_case}), "gfx950", "1");
     const Ran ran = verify(arguments);
     EXPECT_EQ(ran.code, 2);
