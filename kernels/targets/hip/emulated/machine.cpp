@@ -98,8 +98,8 @@ void EmulatedMachine::load_matrices(EmulatedRegisters<std::uint32_t>& out, int r
     }
     const auto element = [&](int matrix, int row, int col) {
         if (transposed) std::swap(row, col);
-        return std::uint32_t{
-            lines[static_cast<std::size_t>(matrix * side + row)][static_cast<std::size_t>(col)]};
+        const int line = matrix * side + row;
+        return std::uint32_t{lines[static_cast<std::size_t>(line)][static_cast<std::size_t>(col)]};
     };
     for (int lane = 0; lane < load_matrix_lanes; ++lane)
         for (int j = 0; j < load_matrix_lanes / side; ++j) {

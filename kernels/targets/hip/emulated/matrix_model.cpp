@@ -97,14 +97,14 @@ std::vector<double> MatrixModel::scales(WaveRegisters<const std::uint32_t> regis
     std::vector<double> out(static_cast<std::size_t>(outer) * static_cast<std::size_t>(blocks), 1.0);
     for (int lane = 0; lane < row_.wave_size; ++lane) {
         const int i = map.outer.of_lane(lane), block = map.k.of_lane(lane) / row_.scale_block;
+        const int scale = i * blocks + block;
         if (i < 0 || i >= outer || block < 0 || block >= blocks)
             throw EmulationError(Hazard::out_of_range,
                                  fmt::format("{}: lane {} has the scale of ({}, block {}) of {} x {} blocks",
                                              to_string(row_.instruction), lane, i, block, outer, blocks));
         const std::uint32_t code = registers.at(lane, scale_register(elements)) & 0xFFU;
-        out[static_cast<std::size_t>(i * blocks + block)] =
-            code == 0xFFU ? std::numeric_limits<double>::quiet_NaN()
-                          : std::ldexp(1.0, static_cast<int>(code) - 127);
+        out[static_cast<std::size_t>(scale)] = code == 0xFFU ? std::numeric_limits<double>::quiet_NaN()
+                                                             : std::ldexp(1.0, static_cast<int>(code) - 127);
     }
     return out;
 }
