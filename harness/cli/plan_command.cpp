@@ -49,8 +49,9 @@ class PlanCommand final : public Command {
             "--upstream-problems", upstream_,
             "problems in upstream's terms, JSON lines or a file of cases, gzip or not, - for standard "
             "input; needs --policy ck");
-        options.option("--snapshots", snapshots_,
-                       "folder of recorded plans (parity/plans): compare every shape on five architectures");
+        options.option(
+            "--snapshots", snapshots_,
+            "folder of recorded plans (parity/plans): compare every shape on every architecture there");
         options.flag("--accept", accept_, "record the present plans instead; needs --reason");
         options.option("--reason", reason_, "why the recorded plans change");
         options.choice("--format", format_, {"text", "json"}, "output for people or for programs");

@@ -7,7 +7,7 @@
 
 namespace fmha::cli {
 
-/// Compares the plans of every shape in `directory/shapes.jsonl` on five architectures with `directory/ARCH.txt`.
+/// Compares the plans of every shape in `directory/shapes.jsonl` on each architecture with `directory/ARCH.txt`.
 /// Differences go to `streams.err`, one line each, and make the result check_failed. With `accept` the files are
 /// written instead, with the reason in their first line. Throws InputError for unreadable files and for
 /// `accept` without a reason.

@@ -63,8 +63,10 @@ enum class MatrixInstruction : std::uint8_t {
     mma_16x8x8_f16,
     mma_16x8x8_bf16,
     mma_16x8x8_tf32,
+    mma_16x8x32_fp8,
+    mma_16x8x32_bf8,
 };
-inline constexpr int matrix_instructions = 30;
+inline constexpr int matrix_instructions = 32;
 
 /// One coordinate of an element as a sum over the bits of its lane and of its register: all layouts of all
 /// instructions are of this kind. An operand's "register" counts packed elements, not 32-bit words.
@@ -189,6 +191,14 @@ constexpr InstructionInfo mma_tf32(MatrixInstruction name) {
     return {name, 16, 8, 8, 32, ElementType::fp32, 4, 2, 4, 1, a_row, a_k, b_col, b_k, c_row, c_col};
 }
 
+/// mma.sync m16n8k32 with 8-bit operands, four of them a register.
+constexpr InstructionInfo mma_8bit(MatrixInstruction name, ElementType type) {
+    const Axis a_row{{0, 0, 1, 2, 4}, {0, 0, 8}}, a_k{{4, 8}, {1, 2, 0, 16}};
+    const Axis b_col{{0, 0, 1, 2, 4}, {}}, b_k{{4, 8}, {1, 2, 16}};
+    const Axis c_row{{0, 0, 1, 2, 4}, {0, 8}}, c_col{{2, 4}, {1}};
+    return {name, 16, 8, 32, 32, type, 16, 8, 4, 1, a_row, a_k, b_col, b_k, c_row, c_col};
+}
+
 } // namespace layouts
 
 /// The table. 8-bit operands are given in their OCP flavour; on CDNA 3 the same instruction reads FNUZ codes.
@@ -256,6 +266,10 @@ constexpr InstructionInfo instruction_info(MatrixInstruction name) {
         return layouts::mma_16bit(name, bf16, 8);
     case mma_16x8x8_tf32:
         return layouts::mma_tf32(name);
+    case mma_16x8x32_fp8:
+        return layouts::mma_8bit(name, fp8_ocp);
+    case mma_16x8x32_bf8:
+        return layouts::mma_8bit(name, bf8_ocp);
     }
     return {};
 }
@@ -279,7 +293,7 @@ constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
     case MatrixUnit::rdna4:
         return name >= wmma_gfx12_16x16x16_f16 && name <= wmma_gfx12_16x16x16_bf8;
     case MatrixUnit::nvidia:
-        return name >= mma_16x8x16_f16 && name <= mma_16x8x8_tf32;
+        return name >= mma_16x8x16_f16 && name <= mma_16x8x32_bf8;
     }
     return false;
 }
@@ -313,7 +327,7 @@ constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, i
 template <>
 struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
     using enum hip_target::MatrixInstruction;
-    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 30> names{
+    static constexpr std::array<EnumName<hip_target::MatrixInstruction>, 32> names{
         {{none, "none"},
          {mfma_32x32x8_f16, "mfma_32x32x8_f16"},
          {mfma_16x16x16_f16, "mfma_16x16x16_f16"},
@@ -343,6 +357,8 @@ struct fmha::EnumTable<fmha::hip_target::MatrixInstruction> {
          {mma_16x8x16_bf16, "mma_16x8x16_bf16"},
          {mma_16x8x8_f16, "mma_16x8x8_f16"},
          {mma_16x8x8_bf16, "mma_16x8x8_bf16"},
-         {mma_16x8x8_tf32, "mma_16x8x8_tf32"}}};
+         {mma_16x8x8_tf32, "mma_16x8x8_tf32"},
+         {mma_16x8x32_fp8, "mma_16x8x32_fp8"},
+         {mma_16x8x32_bf8, "mma_16x8x32_bf8"}}};
     static constexpr auto& aliases = no_aliases<hip_target::MatrixInstruction>;
 };

@@ -149,15 +149,25 @@ class RegisterCopies : public kernels::Decisions {
                     machine_.template lds_write<4>(thread, to, placed.word);
                     return;
                 }
+                if (element_bits(plan().type_v) == 8) {
+                    const int run = plan().place_run() < 4 ? plan().place_run() : 4;
+                    FMHA_UNROLL
+                    for (int w = 0; w < 4; ++w) {
+                        const std::uint32_t word = place_neighbours(words, w * run);
+                        write_patch(thread, address, index / per_line, plan().place_of_key(key + w * run),
+                                    &word);
+                    }
+                    return;
+                }
                 FMHA_UNROLL
                 for (int w = 0; w < 4; w += patch_words())
-                    write_patch(thread, address, index / per_line, key + w * 4 / from.element_size,
-                                words.word + w);
+                    write_patch(thread, address, index / per_line,
+                                plan().place_of_key(key + w * 4 / from.element_size), words.word + w);
             });
     }
 
-    /// V stored by key: patches of four keys times 16 bytes of channels are transposed in registers. Neighbouring
-    /// threads have neighbouring keys, so that their writes fall on different banks.
+    /// V stored by key: patches of four keys, whose places follow one another, times 16 bytes of channels are
+    /// transposed in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
     FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
         struct Patch {
             Words<4> line[4];
@@ -171,7 +181,8 @@ class RegisterCopies : public kernels::Decisions {
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    patch.line[k] = tile.read<4>(machine_, thread, part.line + index % patches * 4 + k,
+                    patch.line[k] = tile.read<4>(machine_, thread,
+                                                 part.line + plan().key_at_place(index % patches * 4 + k),
                                                  part.element + index / patches * unit);
                 return patch;
             },
@@ -277,9 +288,22 @@ class RegisterCopies : public kernels::Decisions {
         return out;
     }
 
-    /// Writes the elements of four keys, from `key` on, of a channel.
-    FMHA_DEVICE void write_patch(int thread, int address, int channel, int key, const std::uint32_t* words) {
-        const int byte = plan().place_of_key(key) * element_bits(plan().type_v) / 8;
+    /// Of 16 keys of 8 bits the four whose places follow that of key `first`.
+    FMHA_DEVICE std::uint32_t place_neighbours(const Words<4>& keys, int first) const {
+        std::uint32_t word = 0;
+        FMHA_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            const int key = plan().key_at_place(plan().place_of_key(first) + i);
+            const std::uint32_t code = keys.word[key / 4] >> static_cast<unsigned>(key % 4 * 8) & 0xFFU;
+            word |= code << static_cast<unsigned>(8 * i);
+        }
+        return word;
+    }
+
+    /// Writes the elements of four keys of a channel, those with places from `place` on.
+    FMHA_DEVICE void write_patch(int thread, int address, int channel, int place,
+                                 const std::uint32_t* words) {
+        const int byte = place * element_bits(plan().type_v) / 8;
         const int to = address + plan().value.at(channel, byte);
         if (patch_words() == 1)
             machine_.template lds_write<1>(thread, to, words);

@@ -228,6 +228,15 @@ const std::vector<Fact>& facts() {
         {mma_16x8x8_tf32, 'A', 6, 3, 9, 6},
         {mma_16x8x8_tf32, 'B', 6, 1, 6, 1},
         {mma_16x8x8_tf32, 'C', 6, 3, 9, 5},
+        {mma_16x8x32_fp8, 'A', 6, 5, 9, 9},
+        {mma_16x8x32_fp8, 'A', 6, 10, 1, 26},
+        {mma_16x8x32_fp8, 'A', 6, 15, 9, 27},
+        {mma_16x8x32_fp8, 'B', 6, 1, 9, 1},
+        {mma_16x8x32_fp8, 'B', 6, 6, 26, 1},
+        {mma_16x8x32_fp8, 'C', 6, 3, 9, 5},
+        {mma_16x8x32_bf8, 'A', 29, 6, 15, 6},
+        {mma_16x8x32_bf8, 'B', 29, 7, 23, 7},
+        {mma_16x8x32_bf8, 'C', 29, 0, 7, 2},
     };
     return list;
 }
@@ -289,7 +298,7 @@ TEST(InstructionShapes, AreThoseOfTheirNames) {
           Shape{mfma_32x32x2_f32, 32, 32, 2, 64}, Shape{mfma_16x16x4_f32, 16, 16, 4, 64},
           Shape{wmma_gfx11_16x16x16_f16, 16, 16, 16, 32}, Shape{wmma_gfx12_16x16x16_fp8, 16, 16, 16, 32},
           Shape{mma_16x8x16_f16, 16, 8, 16, 32}, Shape{mma_16x8x8_bf16, 16, 8, 8, 32},
-          Shape{mma_16x8x8_tf32, 16, 8, 8, 32}}) {
+          Shape{mma_16x8x8_tf32, 16, 8, 8, 32}, Shape{mma_16x8x32_bf8, 16, 8, 32, 32}}) {
         const InstructionInfo info = instruction_info(shape.instruction);
         EXPECT_EQ(info.m, shape.m);
         EXPECT_EQ(info.n, shape.n);

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-/// The device machine of NVIDIA GPUs from sm_80 on; kernels/targets/hip/README.md is its contract.
+/// The device machine of NVIDIA GPUs from sm_80 on, 8-bit types from sm_89 on; kernels/targets/hip/README.md is its contract.
 namespace fmha::hip_target::nvidia {
 
 extern __shared__ __align__(16) char lds[]; // NOLINT: dynamic shared memory has no other spelling
@@ -72,6 +72,18 @@ class Machine {
             break;
         case MatrixInstruction::mma_16x8x8_tf32:
             asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+            break;
+        case MatrixInstruction::mma_16x8x32_fp8:
+            asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                "{%0,%1,%2,%3};"
+                : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+                : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
+            break;
+        case MatrixInstruction::mma_16x8x32_bf8:
+            asm("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
                 "{%0,%1,%2,%3};"
                 : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
                 : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]));
@@ -210,8 +222,7 @@ class Machine {
         else if (type == ElementType::fp32)
             word = std::bit_cast<std::uint32_t>(x[0]);
         else
-            word = kernels::encode(x[0], type) | kernels::encode(x[1], type) << 8U |
-                   kernels::encode(x[2], type) << 16U | kernels::encode(x[3], type) << 24U;
+            word = eight_bits(x[0], x[1], type) | eight_bits(x[2], x[3], type) << 16U;
         return word;
     }
     FMHA_DEVICE std::uint32_t round_operand(std::uint32_t word) const {
@@ -221,6 +232,15 @@ class Machine {
     }
 
   private:
+    /// Two 8-bit codes; what overflows saturates (T-5).
+    FMHA_DEVICE static std::uint32_t eight_bits(float low, float high, ElementType type) {
+        std::uint16_t pair;
+        if (type == ElementType::fp8_ocp)
+            asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+        else
+            asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
+        return pair;
+    }
     FMHA_DEVICE static std::uint32_t shared(int address) {
         return static_cast<std::uint32_t>(__cvta_generic_to_shared(lds)) +
                static_cast<std::uint32_t>(address);
