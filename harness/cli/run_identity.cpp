@@ -28,6 +28,7 @@ std::string digest_of(const std::vector<harness::FwdCase>& cases) {
 nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, const harness::Target& target,
                                     const harness::RunOptions& options) {
     const auto& run = options.of_case;
+    const std::string kernels = target.kernel_build();
     return {{"cases", cases.size()},
             {"cases_sha256", digest_of(cases)},
             {"cases_root", run.cases_root},
@@ -43,7 +44,7 @@ nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, 
             {"work_limit", fmt::format("{}", run.work_limit)},
             {"version", FMHA_VERSION},
             {"program_sha256", system::sha256(system::read_file("/proc/self/exe"))},
-            {"kernels_sha256", target.kernel_build()}};
+            {"kernels_sha256", kernels.empty() ? kernels : system::sha256(kernels)}};
 }
 
 } // namespace fmha::cli

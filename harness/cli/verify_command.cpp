@@ -199,7 +199,7 @@ class VerifyCommand final : public Command {
             std::error_code failure;
             const auto status = fs::status(file, failure);
             if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) continue;
-            const auto place = fs::weakly_canonical(file, failure);
+            const auto place = fs::weakly_canonical(fs::absolute(file), failure);
             const auto [writer, is_new] = writers.emplace(failure ? file : place, option);
             if (!is_new)
                 throw InputError(

@@ -16,6 +16,7 @@ class CaseTensors {
   public:
     /// `c` must outlive it. Throws NoRoomForTensor when there is none for the case itself.
     CaseTensors(const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options);
+    ~CaseTensors() = default;
     CaseTensors(const CaseTensors&) = delete;
     CaseTensors& operator=(const CaseTensors&) = delete;
 

@@ -43,7 +43,9 @@ class HipTarget final : public Target {
     const std::string& arch() const override { return arch_; }
     std::string description() const override { return description_; }
     std::string flags() const override { return flags_; }
-    std::string kernel_build() const override { return folder_->build(); }
+    std::string kernel_build() const override {
+        return folder_->build() + loader::plugins_build(loader::plugin_folders());
+    }
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return hip_target::cannot_execute(config);
     }

@@ -29,7 +29,7 @@ class Target {
     virtual std::string description() const { return {}; }
     /// Options, each after a blank, that choose the same target again; "" when it is the default.
     virtual std::string flags() const { return {}; }
-    /// Identifies the code of kernels that come from elsewhere than this program; "" when none do.
+    /// Identifies the code of kernels, and of what launches them, that comes from elsewhere than this program; "" when none does.
     virtual std::string kernel_build() const { return {}; }
     /// nullopt when this target has a way to execute `config`; otherwise the reason, one sentence.
     virtual std::optional<std::string> cannot_execute(const KernelConfig& config) const = 0;

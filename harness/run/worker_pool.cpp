@@ -15,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 namespace fmha::harness {
@@ -55,20 +54,24 @@ struct AnswerHeader {
     std::uint64_t threw = 0; ///< 1: the answer says what the task threw
 };
 
+struct Answer {
+    AnswerHeader header;
+    std::string text;
+};
+
 /// What one task returned or threw. Nothing may be thrown further: unwinding the copy of the parent's stack would run its
 /// destructors, which end other workers.
-std::pair<AnswerHeader, std::string> answer_of(const std::function<std::string(std::size_t)>& task,
-                                               std::size_t index) {
+Answer answer_of(const std::function<std::string(std::size_t)>& task, std::size_t index) {
+    Answer answer;
     try {
-        std::string answer = task(index);
-        return {{answer.size()}, std::move(answer)};
+        answer.text = task(index);
     } catch (const std::exception& error) {
-        std::string answer = fmt::format("ended by an exception: {}", error.what());
-        return {{answer.size(), 1, 1}, std::move(answer)};
+        answer = {{.last = 1, .threw = 1}, fmt::format("ended by an exception: {}", error.what())};
     } catch (...) {
-        std::string answer = "ended by an exception of an unknown type";
-        return {{answer.size(), 1, 1}, std::move(answer)};
+        answer = {{.last = 1, .threw = 1}, "ended by an exception of an unknown type"};
     }
+    answer.header.bytes = answer.text.size();
+    return answer;
 }
 
 /// The child's side: takes indices until the pipe ends.

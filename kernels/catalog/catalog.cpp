@@ -83,7 +83,7 @@ class NearestName {
         std::size_t begin = seen_.empty() ? 0 : seen_.back().end;
         while (begin < name.size()) {
             const std::size_t end = std::min(name.find('_', begin), name.size());
-            add(std::string_view(name).substr(begin, end - begin), std::min(end + 1, name.size() + 1));
+            add(std::string_view(name).substr(begin, end - begin), end + 1);
             begin = end + 1;
         }
         const Seen& all = seen_.back();

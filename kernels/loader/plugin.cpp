@@ -1,5 +1,7 @@
 #include "kernels/loader/plugin.hpp"
 
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/device.hpp"
 
@@ -131,6 +133,14 @@ std::vector<PlatformSighting> look_for_devices(const std::vector<fs::path>& fold
         }
     }
     return sightings;
+}
+
+std::string plugins_build(const std::vector<fs::path>& folders) {
+    std::string text;
+    for (const std::string& platform : platforms())
+        if (const fs::path plugin = find_plugin(folders, platform); !plugin.empty())
+            text += fmt::format("{} {}\n", platform, system::sha256(system::read_file(plugin)));
+    return system::sha256(text);
 }
 
 DeviceRuntime& open_runtime(const std::vector<fs::path>& folders) {

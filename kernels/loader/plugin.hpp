@@ -38,6 +38,9 @@ struct PlatformSighting {
 /// Every platform of `platforms()`, whatever is wrong with it. Touches the runtimes: not before a fork.
 std::vector<PlatformSighting> look_for_devices(const std::vector<std::filesystem::path>& folders);
 
+/// SHA-256 of the plugins in `folders`, of which `open_runtime` opens one. Throws InputError when one cannot be read.
+std::string plugins_build(const std::vector<std::filesystem::path>& folders);
+
 /// The first runtime of the plugins in `folders` that has a device. Throws DeviceError with what is wrong with each platform.
 DeviceRuntime& open_runtime(const std::vector<std::filesystem::path>& folders);
 

@@ -281,6 +281,8 @@ TEST(Journal, IsNoReportByAnyName) {
         EXPECT_EQ(ran.err, "fmha verify: --json " + name + ": --journal writes to this file\n");
         write(journal, "");
     }
+    const Ran relative = verify({"--journal", "not_there.jsonl", "--json", "./not_there.jsonl"});
+    EXPECT_EQ(relative.err, "fmha verify: --json ./not_there.jsonl: --journal writes to this file\n");
     EXPECT_EQ(verify({"--json", "/dev/null", "--junit", "/dev/null"}).code, 1);
 }
 

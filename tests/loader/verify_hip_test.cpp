@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdlib>
+#include <fstream>
 #include <set>
 #include <sstream>
 
@@ -131,15 +132,23 @@ TEST_F(FakeGpu, AKernelThatWasNotBuiltIsNotRunAndSaysWhatToDo) {
     EXPECT_THAT(ran.out, HasSubstr("not_built: 1"));
 }
 
-TEST_F(FakeGpu, AJournalBelongsToTheKernelsThatWereBuilt) {
+TEST_F(FakeGpu, AJournalBelongsToTheKernelsAndThePluginThatWereBuilt) {
     build(planned({short_case}));
     const std::vector<std::string> arguments{short_case, "--journal", kernels() / "run.jsonl"};
     EXPECT_EQ(verify(arguments).code, 0);
     EXPECT_THAT(verify(arguments).out, HasSubstr("continued: 1 case had finished"));
+    const auto expect_refused = [&] {
+        const Ran ran = verify(arguments);
+        EXPECT_EQ(ran.code, 2);
+        EXPECT_THAT(ran.err, HasSubstr("belongs to another run: kernels_sha256 is \""));
+    };
     build(planned({short_case}), "gfx950", "1");
-    const Ran ran = verify(arguments);
-    EXPECT_EQ(ran.code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("belongs to another run: kernels_sha256 is \""));
+    expect_refused();
+    build(planned({short_case}));
+    EXPECT_EQ(verify(arguments).code, 0);
+    // What launches them was built anew.
+    std::ofstream(plugins() / loader::plugin_file("amd"), std::ios::app) << '\n';
+    expect_refused();
 }
 
 TEST_F(FakeGpu, ACorruptCodeObjectFailsItsCases) {
