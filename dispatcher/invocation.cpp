@@ -24,27 +24,27 @@ Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName&
     problem.signature = traits;
     Signature& s = problem.signature;
     s.family = KernelFamily::fwd;
-    s.mode = args.mode;
-    s.hdim_q = args.hdim_q;
-    s.hdim_v = args.hdim_v;
-    s.bias = args.bias_type;
-    s.qscale = args.qscale;
+    s.mode = args.shape.mode;
+    s.hdim_q = args.shape.hdim_q;
+    s.hdim_v = args.shape.hdim_v;
+    s.bias = args.score.bias_type;
+    s.qscale = args.quant.qscale;
     s.has_lse = args.lse.present();
     s.is_store_randval = args.randval.present();
-    s.has_dropout = args.p_drop > 0.0F;
-    s.has_logits_soft_cap = args.logits_soft_cap != 0.0F;
-    s.has_sink_logit = args.sink_logit != nullptr;
+    s.has_dropout = args.dropout.p_drop > 0.0F;
+    s.has_logits_soft_cap = args.score.logits_soft_cap != 0.0F;
+    s.has_sink_logit = args.score.sink_logit != nullptr;
     problem.mask_type = args.mask.type;
     problem.window_left = args.mask.left;
     problem.window_right = args.mask.right;
     problem.sink_size = args.mask.sink;
-    problem.batch = args.batch;
-    problem.nhead_q = args.nhead_q;
-    problem.nhead_k = args.nhead_k;
-    problem.seqlen_q = args.seqlen_q;
-    problem.seqlen_k = args.seqlen_k;
-    problem.max_seqlen_q = args.max_seqlen_q;
-    problem.min_seqlen_q = args.min_seqlen_q;
+    problem.batch = args.shape.batch;
+    problem.nhead_q = args.shape.nhead_q;
+    problem.nhead_k = args.shape.nhead_k;
+    problem.seqlen_q = args.shape.seqlen_q;
+    problem.seqlen_k = args.shape.seqlen_k;
+    problem.max_seqlen_q = args.shape.max_seqlen_q;
+    problem.min_seqlen_q = args.shape.min_seqlen_q;
     const LengthArrays& lengths = args.lengths;
     Presence& has = problem.presence;
     has.seqstart_q = lengths.seqstart_q != nullptr;
@@ -60,16 +60,16 @@ FwdArgs skeleton_of(const Problem& problem) {
     const Signature& s = problem.signature;
     const ElementTypes types = element_types(s.data_type, fp8_flavour(problem.arch));
     FwdArgs args;
-    args.mode = s.mode;
-    args.batch = problem.batch;
-    args.nhead_q = problem.nhead_q;
-    args.nhead_k = problem.nhead_k;
-    args.seqlen_q = problem.seqlen_q;
-    args.seqlen_k = problem.seqlen_k;
-    args.max_seqlen_q = problem.max_seqlen_q;
-    args.min_seqlen_q = problem.min_seqlen_q;
-    args.hdim_q = s.hdim_q;
-    args.hdim_v = s.hdim_v;
+    args.shape.mode = s.mode;
+    args.shape.batch = problem.batch;
+    args.shape.nhead_q = problem.nhead_q;
+    args.shape.nhead_k = problem.nhead_k;
+    args.shape.seqlen_q = problem.seqlen_q;
+    args.shape.seqlen_k = problem.seqlen_k;
+    args.shape.max_seqlen_q = problem.max_seqlen_q;
+    args.shape.min_seqlen_q = problem.min_seqlen_q;
+    args.shape.hdim_q = s.hdim_q;
+    args.shape.hdim_v = s.hdim_v;
     args.q.type = types.q;
     args.k.type = types.k;
     args.v.type = types.v;
@@ -80,8 +80,8 @@ FwdArgs skeleton_of(const Problem& problem) {
     if (s.has_lse) args.lse.data = placeholder<std::uint64_t>();
     if (s.is_store_randval) args.randval.data = placeholder<std::uint64_t>();
     if (s.bias == BiasType::elementwise) args.bias.data = placeholder<std::uint64_t>();
-    if (s.bias == BiasType::alibi) args.alibi_slopes = placeholder<float>();
-    if (s.has_sink_logit) args.sink_logit = placeholder<float>();
+    if (s.bias == BiasType::alibi) args.score.alibi_slopes = placeholder<float>();
+    if (s.has_sink_logit) args.score.sink_logit = placeholder<float>();
     const Presence& has = problem.presence;
     const std::int32_t* array = placeholder<std::int32_t>();
     if (has.seqstart_q) args.lengths.seqstart_q = array;
@@ -91,27 +91,27 @@ FwdArgs skeleton_of(const Problem& problem) {
     if (has.cu_seqlen_q) args.lengths.cu_seqlen_q = array;
     if (has.cu_seqlen_k) args.lengths.cu_seqlen_k = array;
     args.mask = {problem.mask_type, problem.window_left, problem.window_right, problem.sink_size};
-    args.bias_type = s.bias;
-    args.qscale = s.qscale;
+    args.score.bias_type = s.bias;
+    args.quant.qscale = s.qscale;
     // The rule of H-3 from the unpadded dimension; values that only have to be "on" get the mildest one.
-    args.scale_s = 1.0F / std::sqrt(static_cast<float>(s.hdim_q));
-    if (s.has_logits_soft_cap) args.logits_soft_cap = 1.0F;
-    if (s.has_dropout) args.p_drop = 0.5F;
+    args.score.scale_s = 1.0F / std::sqrt(static_cast<float>(s.hdim_q));
+    if (s.has_logits_soft_cap) args.score.logits_soft_cap = 1.0F;
+    if (s.has_dropout) args.dropout.p_drop = 0.5F;
     return args;
 }
 
 void validate_values(const FwdArgs& args) {
-    if (!(args.p_drop >= 0.0F && args.p_drop < 1.0F))
-        throw ProblemError("D-1", "p_drop", std::to_string(args.p_drop),
-                           "p_drop " + std::to_string(args.p_drop) + " is outside [0, 1)");
-    if (!(std::isfinite(args.logits_soft_cap) && args.logits_soft_cap >= 0.0F))
-        throw ProblemError("C-1", "logits_soft_cap", std::to_string(args.logits_soft_cap),
-                           "logits_soft_cap " + std::to_string(args.logits_soft_cap) +
+    if (!(args.dropout.p_drop >= 0.0F && args.dropout.p_drop < 1.0F))
+        throw ProblemError("D-1", "p_drop", std::to_string(args.dropout.p_drop),
+                           "p_drop " + std::to_string(args.dropout.p_drop) + " is outside [0, 1)");
+    if (!(std::isfinite(args.score.logits_soft_cap) && args.score.logits_soft_cap >= 0.0F))
+        throw ProblemError("C-1", "logits_soft_cap", std::to_string(args.score.logits_soft_cap),
+                           "logits_soft_cap " + std::to_string(args.score.logits_soft_cap) +
                                " is neither 0 (off) nor finite and positive");
-    if (!std::isfinite(args.scale_s))
-        throw ProblemError("H-3", "scale_s", std::to_string(args.scale_s), "scale_s is not finite");
-    if (!std::isfinite(args.scale_o))
-        throw ProblemError("O-1", "scale_o", std::to_string(args.scale_o), "scale_o is not finite");
+    if (!std::isfinite(args.score.scale_s))
+        throw ProblemError("H-3", "scale_s", std::to_string(args.score.scale_s), "scale_s is not finite");
+    if (!std::isfinite(args.score.scale_o))
+        throw ProblemError("O-1", "scale_o", std::to_string(args.score.scale_o), "scale_o is not finite");
 }
 
 } // namespace fmha

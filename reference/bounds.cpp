@@ -31,8 +31,8 @@ double distance(double x, double y, double limit) {
 
 } // namespace
 
-KernelNumerics kernel_numerics(const ElementTypes& types, double p_prescale) {
-    KernelNumerics kernel;
+Numerics kernel_numerics(const ElementTypes& types, double p_prescale) {
+    Numerics kernel;
     kernel.u_o = unit_roundoff(types.o);
     kernel.f_o = rounding_floor(types.o);
     if (types.p != ElementType::fp32) {
@@ -50,7 +50,7 @@ double probable_growth(double n, double u) {
     return std::expm1(8.0 * std::sqrt(n) * u + n * u * u);
 }
 
-double accumulation_growth(std::int64_t n, const KernelNumerics& kernel) {
+double accumulation_growth(std::int64_t n, const Numerics& kernel) {
     const auto terms = static_cast<double>(n);
     const bool strict = kernel.truncating || kernel.u_a > 0x1p-20;
     const auto interval = static_cast<double>(kernel.promotion_interval);
@@ -63,7 +63,7 @@ double accumulation_growth(std::int64_t n, const KernelNumerics& kernel) {
 }
 
 RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row_(row) {
-    const KernelNumerics& kernel = rows.numerics;
+    const Numerics& kernel = rows.numerics;
     relative_ = std::expm1(2.0 * rows.eta(row)) + 2.0 * kernel.eps_e + kernel.u_p + kernel.u_m +
                 accumulation_growth(2 * rows.seqlen_k(row) + 8, kernel) + 8.0 * u32;
     const double normaliser = kernel.normalised_p ? 1.0 : std::max(1.0, rows.ell(row));
@@ -77,7 +77,7 @@ double RowBound::error(Eigen::Index c) const {
 }
 
 double RowBound::limit(Eigen::Index c) const {
-    const KernelNumerics& kernel = rows_.numerics;
+    const Numerics& kernel = rows_.numerics;
     return std::abs(rows_.scale_o) * (1.0 + kernel.u_o) * error(c) + kernel.u_o * std::abs(expected(c)) +
            kernel.f_o;
 }
@@ -89,14 +89,14 @@ double RowBound::code_distance_limit(Eigen::Index c, ElementType type) const {
 }
 
 double RowBound::variance(Eigen::Index c) const {
-    const KernelNumerics& kernel = rows_.numerics;
+    const Numerics& kernel = rows_.numerics;
     const double inside = rows_.weight_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
                           square(p_floor_) / 3.0 * rows_.square_v(row_, c);
     return square(kernel.u_o * expected(c)) / 3.0 + square(rows_.scale_o) * inside + square(kernel.f_o) / 3.0;
 }
 
 double lse_limit(const ForwardRows& rows, Eigen::Index row) {
-    const KernelNumerics& kernel = rows.numerics;
+    const Numerics& kernel = rows.numerics;
     return rows.eta(row) + accumulation_growth(rows.seqlen_k(row), kernel) + 2.0 * kernel.eps_e +
            4.0 * u32 * (1.0 + std::abs(rows.lse(row)));
 }

@@ -13,7 +13,7 @@ double strict_growth(double n, double u);
 double probable_growth(double n, double u);
 /// Growth of a sum of n products under the kernel's declaration: strict when u_a > 2^-20 or the unit
 /// truncates, in two levels when it promotes partial sums to fp32 (B.8), probabilistic otherwise.
-double accumulation_growth(std::int64_t n, const KernelNumerics& kernel);
+double accumulation_growth(std::int64_t n, const Numerics& kernel);
 
 /// Limits of one row of O.
 class RowBound {

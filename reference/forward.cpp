@@ -12,7 +12,7 @@ namespace fmha::reference {
 ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options) {
     constexpr double nothing = -std::numeric_limits<double>::infinity();
     const auto count = static_cast<Eigen::Index>(rows.size());
-    const auto table = [&] { return ForwardRows::Table::Zero(count, args.hdim_v); };
+    const auto table = [&] { return ForwardRows::Table::Zero(count, args.shape.hdim_v); };
     const auto column = [&](double value) { return ForwardRows::Column::Constant(count, value); };
     const auto indices = [&](std::int64_t value) { return ForwardRows::Indices::Constant(count, value); };
     ForwardRows out;
@@ -22,8 +22,8 @@ ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const
     out.visible_keys = out.seqlen_k = indices(0);
     out.first_visible = out.last_visible = indices(-1);
     out.numerics = options.numerics;
-    out.scale_o = args.scale_o;
-    out.p_undrop = dropout_constants(args.p_drop).p_undrop;
+    out.scale_o = args.score.scale_o;
+    out.p_undrop = dropout_constants(args.dropout.p_drop).p_undrop;
     if (!options.companions) return out;
     out.eta = out.ell = out.max_a = column(0.0);
     out.weighted_abs = out.abs_v = out.square_v = out.weight_variance = table();
@@ -47,7 +47,7 @@ bool key_visible(const FwdArgs& args, std::int64_t b, std::int64_t i, std::int64
 }
 
 std::uint8_t stored_random_byte(const FwdArgs& args, const RowId& row, std::int64_t j) {
-    return random_byte({row.b, row.h, row.i, j}, args.nhead_q, args.seed, args.offset);
+    return random_byte({row.b, row.h, row.i, j}, args.shape.nhead_q, args.dropout.seed, args.dropout.offset);
 }
 
 double value_of(const FwdArgs& args, std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t c) {

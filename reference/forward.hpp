@@ -1,6 +1,7 @@
 #pragma once
 
-#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/args.hpp"
+#include "dispatcher/types/numerics.hpp"
 
 #include <Eigen/Core>
 
@@ -22,29 +23,14 @@ struct RowId {
 /// views and nothing else, and agree within tolerances B.1.
 enum class Oracle : std::uint8_t { row_by_row, matrix };
 
-/// How the kernel under test rounds, as it declares (tolerances B.1). The defaults are those of an fp32
-/// kernel.
-struct KernelNumerics {
-    double u_o = 0x1p-24, f_o = 0x1p-150; ///< roundoff and floor of the O type
-    double u_p = 0.0, f_p = 0.0;          ///< the same for P, f_p divided by P's pre-scale; 0 if P stays fp32
-    double u_m = 0.0;                     ///< extra rounding of multiplication operands
-    double u_a = 0x1p-24;                 ///< accumulator roundoff
-    double eps_e = 0x1p-22;               ///< relative error of the exponential
-    double eps_t = 0x1p-20;               ///< absolute error of tanh
-    bool normalised_p = false;            ///< P is divided by the normaliser before its cast (T-6)
-    bool truncating = false;              ///< the matrix unit truncates: strict growth functions
-    std::int64_t promotion_interval =
-        0; ///< products summed with u_a before promotion to fp32; 0 = never (B.8)
-};
-
 /// The declaration of a kernel that accumulates in IEEE fp32, casts un-normalised P to the tag's P type with
 /// a pre-scale of `p_prescale`, and rounds once to the O type.
-KernelNumerics kernel_numerics(const ElementTypes& types, double p_prescale = 1.0);
+Numerics kernel_numerics(const ElementTypes& types, double p_prescale = 1.0);
 
 struct ForwardOptions {
-    bool companions = true;  ///< also the sums that the bounds need
-    KernelNumerics numerics; ///< enters eta and the score part of the variance
-    int threads = 0;         ///< 0 = as many as the machine has
+    bool companions = true; ///< also the sums that the bounds need
+    Numerics numerics;      ///< enters eta and the score part of the variance
+    int threads = 0;        ///< 0 = as many as the machine has
 };
 
 /// One entry per requested row, in the order asked; tables are rows x hdim_v. Companions are empty unless
@@ -71,7 +57,7 @@ struct ForwardRows {
     Table square_v;         ///< Σ v̂² over visible keys
     Table weight_variance; ///< Σ w²ζ²(v̂ − O)² + u_p²/3·Σ w²v̂², the part of B.3 that depends on the weights
 
-    KernelNumerics numerics;
+    Numerics numerics;
     double scale_o = 1.0, p_undrop = 1.0;
     std::int64_t scores_evaluated = 0; ///< pairs (row, key) that were looked at
 

@@ -33,9 +33,9 @@ std::vector<std::int64_t> fixed_rows(const MaskArgs& mask, const EntryLengths& l
 
 std::vector<RowId> all_rows(const FwdArgs& args) {
     std::vector<RowId> rows;
-    for (std::int64_t b = 0; b < args.batch; ++b) {
+    for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const std::int64_t count = entry_lengths(args, b).seqlen_q;
-        for (std::int64_t h = 0; h < args.nhead_q; ++h)
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
             for (std::int64_t i = 0; i < count; ++i) rows.push_back({b, h, i});
     }
     return rows;
@@ -44,11 +44,11 @@ std::vector<RowId> all_rows(const FwdArgs& args) {
 std::vector<RowId> sampled_rows(const FwdArgs& args, std::uint64_t seed, std::int64_t random_rows) {
     std::vector<RowId> sample;
     std::uint64_t state = seed;
-    for (std::int64_t b = 0; b < args.batch; ++b) {
+    for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const EntryLengths lengths = entry_lengths(args, b);
         if (lengths.seqlen_q <= 0) continue;
         const std::vector<std::int64_t> fixed = fixed_rows(args.mask, lengths);
-        for (std::int64_t h = 0; h < args.nhead_q; ++h) {
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h) {
             std::vector<std::int64_t> rows = fixed;
             for (std::int64_t n = 0; n < random_rows; ++n)
                 rows.push_back(static_cast<std::int64_t>(next_random(state) %

@@ -90,16 +90,16 @@ struct Call {
 fmha::FwdArgs arguments(const fmha_fwd_args& in, const fmha::ElementTypes& types) {
     using fmha::ElementType;
     fmha::FwdArgs args;
-    args.mode = enumerator<fmha::Mode>("mode", in.mode);
-    args.batch = in.batch;
-    args.nhead_q = in.nhead_q;
-    args.nhead_k = in.nhead_k;
-    args.seqlen_q = in.seqlen_q;
-    args.seqlen_k = in.seqlen_k;
-    args.max_seqlen_q = in.max_seqlen_q;
-    args.min_seqlen_q = in.min_seqlen_q;
-    args.hdim_q = in.hdim_q;
-    args.hdim_v = in.hdim_v;
+    args.shape.mode = enumerator<fmha::Mode>("mode", in.mode);
+    args.shape.batch = in.batch;
+    args.shape.nhead_q = in.nhead_q;
+    args.shape.nhead_k = in.nhead_k;
+    args.shape.seqlen_q = in.seqlen_q;
+    args.shape.seqlen_k = in.seqlen_k;
+    args.shape.max_seqlen_q = in.max_seqlen_q;
+    args.shape.min_seqlen_q = in.min_seqlen_q;
+    args.shape.hdim_q = in.hdim_q;
+    args.shape.hdim_v = in.hdim_v;
     args.q = view(in.q, types.q);
     args.k = view(in.k, types.k);
     args.v = view(in.v, types.v);
@@ -111,25 +111,25 @@ fmha::FwdArgs arguments(const fmha_fwd_args& in, const fmha::ElementTypes& types
                     in.seqlen_k_array, in.cu_seqlen_q, in.cu_seqlen_k};
     args.mask = {enumerator<fmha::MaskType>("mask_type", in.mask_type), in.window_left, in.window_right,
                  in.sink_size};
-    args.bias_type = enumerator<fmha::BiasType>("bias_type", in.bias_type);
-    args.alibi_slopes = in.alibi_slopes;
-    args.alibi_stride = in.alibi_stride;
-    args.scale_s = in.scale_s != 0.0F ? in.scale_s : 1.0F / std::sqrt(static_cast<float>(in.hdim_q));
-    args.scale_o = in.scale_o != 0.0F ? in.scale_o : 1.0F;
-    args.logits_soft_cap = in.logits_soft_cap;
-    args.sink_logit = in.sink_logit;
-    args.p_drop = in.p_drop;
-    args.seed = in.dropout_seed;
-    args.offset = in.dropout_offset;
-    args.qscale = enumerator<fmha::QScale>("qscale", in.qscale);
-    const ElementType scale = args.qscale == fmha::QScale::mx ? ElementType::e8m0 : ElementType::fp32;
-    args.q_descale = view(in.q_descale, scale);
-    args.k_descale = view(in.k_descale, scale);
-    args.v_descale = view(in.v_descale, scale);
-    if (in.block_scale_size_q != 0) args.block_scale_size_q = in.block_scale_size_q;
-    if (in.block_scale_size_k != 0) args.block_scale_size_k = in.block_scale_size_k;
-    args.block_scale_seqstart_q = in.block_scale_seqstart_q;
-    args.block_scale_seqstart_k = in.block_scale_seqstart_k;
+    args.score.bias_type = enumerator<fmha::BiasType>("bias_type", in.bias_type);
+    args.score.alibi_slopes = in.alibi_slopes;
+    args.score.alibi_stride = in.alibi_stride;
+    args.score.scale_s = in.scale_s != 0.0F ? in.scale_s : 1.0F / std::sqrt(static_cast<float>(in.hdim_q));
+    args.score.scale_o = in.scale_o != 0.0F ? in.scale_o : 1.0F;
+    args.score.logits_soft_cap = in.logits_soft_cap;
+    args.score.sink_logit = in.sink_logit;
+    args.dropout.p_drop = in.p_drop;
+    args.dropout.seed = in.dropout_seed;
+    args.dropout.offset = in.dropout_offset;
+    args.quant.qscale = enumerator<fmha::QScale>("qscale", in.qscale);
+    const ElementType scale = args.quant.qscale == fmha::QScale::mx ? ElementType::e8m0 : ElementType::fp32;
+    args.quant.q_descale = view(in.q_descale, scale);
+    args.quant.k_descale = view(in.k_descale, scale);
+    args.quant.v_descale = view(in.v_descale, scale);
+    if (in.block_scale_size_q != 0) args.quant.block_scale_size_q = in.block_scale_size_q;
+    if (in.block_scale_size_k != 0) args.quant.block_scale_size_k = in.block_scale_size_k;
+    args.quant.block_scale_seqstart_q = in.block_scale_seqstart_q;
+    args.quant.block_scale_seqstart_k = in.block_scale_seqstart_k;
     return args;
 }
 
@@ -141,15 +141,18 @@ void require_pointers(const fmha::FwdArgs& args) {
     require(args.k.present(), "k.data");
     require(args.v.present(), "v.data");
     require(args.o.present(), "o.data");
-    require(args.bias_type != fmha::BiasType::elementwise || args.bias.present(), "bias.data");
-    require(args.bias_type != fmha::BiasType::alibi || args.alibi_slopes != nullptr, "alibi_slopes");
-    if (args.qscale == fmha::QScale::no_scale) return;
-    require(args.q_descale.present(), "q_descale.data");
-    require(args.k_descale.present(), "k_descale.data");
-    require(args.v_descale.present(), "v_descale.data");
-    const bool packed_blocks = args.mode == fmha::Mode::group && args.qscale != fmha::QScale::pertensor;
-    require(!packed_blocks || args.block_scale_seqstart_k != nullptr, "block_scale_seqstart_k");
-    require(!packed_blocks || args.qscale == fmha::QScale::mx || args.block_scale_seqstart_q != nullptr,
+    require(args.score.bias_type != fmha::BiasType::elementwise || args.bias.present(), "bias.data");
+    require(args.score.bias_type != fmha::BiasType::alibi || args.score.alibi_slopes != nullptr,
+            "alibi_slopes");
+    if (args.quant.qscale == fmha::QScale::no_scale) return;
+    require(args.quant.q_descale.present(), "q_descale.data");
+    require(args.quant.k_descale.present(), "k_descale.data");
+    require(args.quant.v_descale.present(), "v_descale.data");
+    const bool packed_blocks =
+        args.shape.mode == fmha::Mode::group && args.quant.qscale != fmha::QScale::pertensor;
+    require(!packed_blocks || args.quant.block_scale_seqstart_k != nullptr, "block_scale_seqstart_k");
+    require(!packed_blocks || args.quant.qscale == fmha::QScale::mx ||
+                args.quant.block_scale_seqstart_q != nullptr,
             "block_scale_seqstart_q");
 }
 

@@ -35,24 +35,25 @@ Work work_of(const FwdArgs& args) {
     };
     Work work;
     double scores = 0.0;
-    for (std::int64_t b = 0; b < args.batch; ++b) {
+    for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const reference::Entry entry = reference::entry_of(args, b);
         if (entry.skipped) continue;
         std::int64_t pairs = 0;
         for (std::int64_t i = 0; i < entry.seqlen_q; ++i) pairs += keys_seen(args.mask, entry, i);
-        work.visible_pairs += static_cast<double>(pairs) * static_cast<double>(args.nhead_q);
+        work.visible_pairs += static_cast<double>(pairs) * static_cast<double>(args.shape.nhead_q);
         scores += static_cast<double>(entry.seqlen_q) * static_cast<double>(entry.seqlen_k);
-        const std::int64_t queries = entry.seqlen_q * args.nhead_q, keys = entry.seqlen_k * args.nhead_k;
-        work.bytes += bytes(args.q, queries * args.hdim_q) + bytes(args.k, keys * args.hdim_q) +
-                      bytes(args.v, keys * args.hdim_v) + bytes(args.o, queries * args.hdim_v);
+        const std::int64_t queries = entry.seqlen_q * args.shape.nhead_q,
+                           keys = entry.seqlen_k * args.shape.nhead_k;
+        work.bytes += bytes(args.q, queries * args.shape.hdim_q) + bytes(args.k, keys * args.shape.hdim_q) +
+                      bytes(args.v, keys * args.shape.hdim_v) + bytes(args.o, queries * args.shape.hdim_v);
         if (args.lse.present()) work.bytes += bytes(args.lse, queries);
     }
-    const auto batch = static_cast<double>(args.batch), heads = static_cast<double>(args.nhead_q);
+    const auto batch = static_cast<double>(args.shape.batch), heads = static_cast<double>(args.shape.nhead_q);
     const double one_entry = scores / std::max(batch, 1.0);
-    if (args.bias_type == BiasType::elementwise)
+    if (args.score.bias_type == BiasType::elementwise)
         work.bytes += bytes_of_scores(args.bias, batch, heads, one_entry);
     if (args.randval.present()) work.bytes += bytes_of_scores(args.randval, batch, heads, one_entry);
-    work.flops = 2.0 * work.visible_pairs * static_cast<double>(args.hdim_q + args.hdim_v);
+    work.flops = 2.0 * work.visible_pairs * static_cast<double>(args.shape.hdim_q + args.shape.hdim_v);
     return work;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/args.hpp"
 #include "harness/data/fwd_fill.hpp"
 #include "harness/data/fwd_layout.hpp"
 #include "harness/data/guarded_tensor.hpp"

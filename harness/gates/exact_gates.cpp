@@ -59,9 +59,9 @@ std::int64_t ulps_between(ElementType type, std::uint32_t got, double expected) 
 std::string differs_from_v_row(const FwdJudgeContext& context, const reference::RowId& id, std::int64_t j) {
     const FwdArgs& args = context.args;
     const ElementType type = context.outputs.o_type();
-    const std::int64_t hk = id.h / (args.nhead_q / args.nhead_k);
+    const std::int64_t hk = id.h / (args.shape.nhead_q / args.shape.nhead_k);
     const std::int64_t index = context.outputs.row_index(id);
-    for (std::int64_t c = 0; c < args.hdim_v; ++c) {
+    for (std::int64_t c = 0; c < args.shape.hdim_v; ++c) {
         const double v = reference::value_of(args, id.b, hk, j, c);
         const double exact = context.expected.scale_o * v;
         const bool on_grid = reference::round_to(args.v.type, v) == v;
@@ -98,13 +98,13 @@ void judge_special_rows(const FwdJudgeContext& context, Findings& findings, Judg
     ExactGate empty("G5.2", "o"), single("G5.3", "o");
     bool any_empty = false, any_single = false;
     const auto& expected = context.expected;
-    const bool dropout = context.args.p_drop > 0.0F;
+    const bool dropout = context.args.dropout.p_drop > 0.0F;
     for (Eigen::Index row = 0; row < expected.lse.size(); ++row) {
         const auto& id = expected.rows[static_cast<std::size_t>(row)];
         const std::int64_t index = context.outputs.row_index(id);
         if (expected.visible_keys(row) == 0) {
             any_empty = true;
-            for (std::int64_t c = 0; c < context.args.hdim_v; ++c)
+            for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
                 if (context.outputs.o_code(index, c) != 0) {
                     empty.fail(fmt::format(
                         "{} sees no key but column {} is {:.9g}, not +0", place(id), c,
@@ -124,8 +124,9 @@ void judge_special_rows(const FwdJudgeContext& context, Findings& findings, Judg
             }
         } else if (expected.visible_keys(row) == 1 && !dropout &&
                    expected.row_max(row) == expected.score_max(row) &&
-                   (context.args.sink_logit == nullptr || std::isinf(context.args.sink_logit[id.h])) &&
-                   context.args.bias_type != BiasType::elementwise) {
+                   (context.args.score.sink_logit == nullptr ||
+                    std::isinf(context.args.score.sink_logit[id.h])) &&
+                   context.args.score.bias_type != BiasType::elementwise) {
             any_single = true;
             const auto wrong = differs_from_v_row(context, id, expected.first_visible(row));
             if (wrong.empty()) continue;
@@ -142,7 +143,7 @@ void judge_finite(const FwdJudgeContext& context, Judgement& judgement) {
     const auto& outputs = context.outputs;
     for (std::int64_t row = 0; row < outputs.rows(); ++row) {
         const auto& id = outputs.row_ids()[static_cast<std::size_t>(row)];
-        for (std::int64_t c = 0; c < context.args.hdim_v; ++c)
+        for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
             if (!std::isfinite(reference::decode(outputs.o_type(), outputs.o_code(row, c)))) {
                 gate.fail(fmt::format("{} column {} is {}", place(id), c,
                                       reference::decode(outputs.o_type(), outputs.o_code(row, c))));
@@ -158,8 +159,8 @@ void judge_finite(const FwdJudgeContext& context, Judgement& judgement) {
 /// normaliser, and logits that only the fill makes).
 bool edge_applies(const FwdJudgeContext& context) {
     const FwdArgs& args = context.args;
-    return context.edge && args.logits_soft_cap == 0.0F && args.p_drop == 0.0F &&
-           args.bias_type != BiasType::elementwise && args.sink_logit == nullptr;
+    return context.edge && args.score.logits_soft_cap == 0.0F && args.dropout.p_drop == 0.0F &&
+           args.score.bias_type != BiasType::elementwise && args.score.sink_logit == nullptr;
 }
 
 void judge_edge_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {

@@ -116,9 +116,10 @@ std::string Findings::pattern() const {
     std::vector<std::int64_t> sorted(keys.data(), keys.data() + keys.size());
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
-    return classify(wrong_, {context_.args.batch, context_.args.nhead_q,
-                             context_.args.nhead_q / context_.args.nhead_k, context_.args.hdim_v,
-                             static_cast<std::int64_t>(context_.expected.rows.size()), *middle});
+    return classify(wrong_,
+                    {context_.args.shape.batch, context_.args.shape.nhead_q,
+                     context_.args.shape.nhead_q / context_.args.shape.nhead_k, context_.args.shape.hdim_v,
+                     static_cast<std::int64_t>(context_.expected.rows.size()), *middle});
 }
 
 void judge_o(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {

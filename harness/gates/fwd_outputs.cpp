@@ -16,9 +16,10 @@ std::string place(const reference::RowId& row) {
 } // namespace
 
 FwdOutputs::FwdOutputs(const FwdArgs& args)
-    : o_type_(args.o.type), columns_(args.hdim_v), nhead_(args.nhead_q), row_ids_(reference::all_rows(args)) {
+    : o_type_(args.o.type), columns_(args.shape.hdim_v), nhead_(args.shape.nhead_q),
+      row_ids_(reference::all_rows(args)) {
     std::int64_t rows = 0, bytes = 0;
-    for (std::int64_t b = 0; b < args.batch; ++b) {
+    for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const auto lengths = reference::entry_lengths(args, b);
         first_row_.push_back(rows);
         entry_rows_.push_back(lengths.seqlen_q);
@@ -34,7 +35,7 @@ FwdOutputs::FwdOutputs(const FwdArgs& args)
     std::int64_t index = 0;
     for (const auto& id : row_ids_) {
         const auto entry = static_cast<std::size_t>(id.b);
-        const std::int64_t start = args.mode == Mode::group ? args.lengths.seqstart_q[id.b] : 0;
+        const std::int64_t start = args.shape.mode == Mode::group ? args.lengths.seqstart_q[id.b] : 0;
         const std::int64_t stored = start + id.i;
         for (std::int64_t c = 0; c < columns_; ++c)
             store_code(o_.data(), o_type_, index * columns_ + c,

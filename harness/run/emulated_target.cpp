@@ -1,6 +1,5 @@
 #include "harness/run/emulated_target.hpp"
 
-#include "harness/run/declared_numerics.hpp"
 #include "harness/run/host_target.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
@@ -24,9 +23,7 @@ class EmulatedTarget final : public Target {
     }
     /// The matrix model rounds every instruction's result once, which no hardware undercuts.
     Candidate make(const KernelConfig& config) const override {
-        return {{},
-                hip_target::make_emulated_instance(config),
-                in_reference_terms(hip_target::numerics_of(config))};
+        return {{}, hip_target::make_emulated_instance(config), hip_target::numerics_of(config)};
     }
     int default_jobs() const override {
         return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -227,9 +227,9 @@ void write_reference(const fs::path& folder, FwdTensors& tensors, const referenc
     for (std::size_t r = 0; r < rows.rows.size(); ++r) {
         const auto& id = rows.rows[r];
         const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(id.b)];
-        const std::int64_t b = args.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
+        const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
         const auto n = static_cast<Eigen::Index>(r);
-        for (std::int64_t d = 0; d < args.hdim_v; ++d)
+        for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
             put(o, file_offset(o_layout, b, id.h, row, d), rows.scale_o * rows.o(n, d));
         if (has_lse) put(lse, file_offset(tensors.lse().layout(), b, id.h, row, 0), rows.lse(n));
         if (!has_randval) continue;

@@ -54,7 +54,7 @@ void judge_refusal(CaseResult& result, const FwdCase& c, Expectation kind, const
         result.message = fmt::format("refused, but not for {}: {}", c.expect_rule, sentence);
 }
 
-std::string describe(const reference::KernelNumerics& n) {
+std::string describe(const Numerics& n) {
     return fmt::format(
         "u_o={:.3g} f_o={:.3g} u_p={:.3g} f_p={:.3g} u_m={:.3g} u_a={:.3g} eps_e={:.3g} eps_t={:.3g}{}{}",
         n.u_o, n.f_o, n.u_p, n.f_p, n.u_m, n.u_a, n.eps_e, n.eps_t, n.normalised_p ? " normalised P" : "",
@@ -73,7 +73,7 @@ class FwdExpectation {
     /// evenly spread rows of a large one.
     double oracle_disagreement() const {
         double work = 0.0;
-        const auto channels = static_cast<double>(args_.hdim_q + args_.hdim_v);
+        const auto channels = static_cast<double>(args_.shape.hdim_q + args_.shape.hdim_v);
         for (const auto& row : rows_)
             work += static_cast<double>(reference::entry_lengths(args_, row.b).seqlen_k) * channels;
         const auto stride = static_cast<std::size_t>(1.0 + work / work_of_full_agreement);
@@ -86,11 +86,9 @@ class FwdExpectation {
             reference::forward(args_, sample, without, reference::Oracle::row_by_row));
     }
 
-    const reference::ForwardRows& for_numerics(const reference::KernelNumerics& numerics) {
-        if (!expected_ || describe(numerics) != described_) {
+    const reference::ForwardRows& for_numerics(const Numerics& numerics) {
+        if (!expected_ || !(expected_->numerics == numerics))
             expected_ = reference::forward(args_, rows_, {.numerics = numerics, .threads = threads_});
-            described_ = describe(numerics);
-        }
         return *expected_;
     }
 
@@ -104,7 +102,6 @@ class FwdExpectation {
     int threads_;
     std::vector<reference::RowId> rows_;
     std::optional<reference::ForwardRows> expected_;
-    std::string described_;
 };
 
 /// Whether an O of zeros contradicts the reference: it fails G1 or, where that gate does not apply, a row in which some
@@ -122,9 +119,8 @@ bool must_not_be_zero(const CaseResult& result, const reference::ForwardRows& ex
 
 /// Fills in everything that the gates say about `outputs`. Returns why the numbers cannot be believed either way; empty
 /// when they can.
-std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs,
-                          const reference::KernelNumerics& numerics, const FwdTensors& tensors,
-                          FwdExpectation& expectation, double disagreement,
+std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs, const Numerics& numerics,
+                          const FwdTensors& tensors, FwdExpectation& expectation, double disagreement,
                           const std::optional<EdgeCode>& edge) {
     const auto start = Clock::now();
     const FwdArgs args = tensors.args();
@@ -263,7 +259,7 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fw
 
 } // namespace
 
-CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics) {
+CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics) {
     const FwdArgs args = tensors.args();
     const FwdCase& c = tensors.fwd_case();
     CaseResult result = blank_result(c);

@@ -34,7 +34,7 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
 
 /// Judges outputs that are already in `tensors`, written by a kernel that declares `numerics`, with the gates that need no
 /// second run.
-CaseResult judge_given_outputs(FwdTensors& tensors, const reference::KernelNumerics& numerics);
+CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics);
 
 /// The result of a case whose process did not live to report one.
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);

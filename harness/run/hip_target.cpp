@@ -1,7 +1,6 @@
 #include "harness/run/hip_target.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/declared_numerics.hpp"
 #include "harness/run/device_stage.hpp"
 #include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
@@ -52,7 +51,7 @@ class HipTarget final : public Target {
     Candidate make(const KernelConfig& config) const override {
         if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
         Candidate candidate;
-        candidate.numerics = in_reference_terms(hip_target::numerics_of(config));
+        candidate.numerics = hip_target::numerics_of(config);
         Session& device = session();
         try {
             candidate.instance =

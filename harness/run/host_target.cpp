@@ -1,7 +1,6 @@
 #include "harness/run/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/declared_numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 
@@ -21,7 +20,7 @@ class HostTarget final : public Target {
         return host_target::cannot_execute(config);
     }
     Candidate make(const KernelConfig& config) const override {
-        return {{}, host_target::make_instance(config), in_reference_terms(host_target::numerics_of(config))};
+        return {{}, host_target::make_instance(config), host_target::numerics_of(config)};
     }
     int default_jobs() const override {
         return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

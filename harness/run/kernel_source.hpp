@@ -25,7 +25,7 @@ class Launcher {
 struct Candidate {
     std::string name;                               ///< what reports and filters call it
     std::shared_ptr<const KernelInstance> instance; ///< nullptr: `not_built` says why
-    reference::KernelNumerics numerics;
+    Numerics numerics;
     std::shared_ptr<Launcher> launcher{}; ///< nullptr: the instance takes pointers to host memory
     std::string not_built{};
 };

@@ -1,6 +1,6 @@
 #include "harness/run/placement.hpp"
 
-#include "dispatcher/types/fwd_args_fields.hpp"
+#include "dispatcher/types/args_fields.hpp"
 
 #include <fmt/format.h>
 

@@ -13,13 +13,13 @@ struct Decisions {
 
     /// KV head that serves query head h (H-1).
     FMHA_DEVICE std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
-        return h / (args.nhead_q / args.nhead_k);
+        return h / (args.shape.nhead_q / args.shape.nhead_k);
     }
     FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }
     FMHA_DEVICE float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
-        return args.alibi_slopes[b * args.alibi_stride + h];
+        return args.score.alibi_slopes[b * args.score.alibi_stride + h];
     }
-    FMHA_DEVICE float scale(const FwdArgs& args) const { return args.scale_s; }
+    FMHA_DEVICE float scale(const FwdArgs& args) const { return args.score.scale_s; }
 
     /// A natural-log quantity in the base-2 units of the scores.
     FMHA_DEVICE float to_base2(float natural) const { return natural * 1.44269504088896341F; }

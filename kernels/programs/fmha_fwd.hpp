@@ -34,7 +34,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     const std::int64_t row0 = item.q_tile * tile.m0;
     const std::int64_t rows = entry.seqlen_q - row0 < tile.m0 ? entry.seqlen_q - row0 : tile.m0;
     if (rows <= 0) return;
-    if (has.skip_min_seqlen_q && args.min_seqlen_q > 0 && entry.seqlen_q <= args.min_seqlen_q) return;
+    if (has.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 && entry.seqlen_q <= args.shape.min_seqlen_q)
+        return;
 
     const std::int64_t hk = ctx.kv_head(args, item.h);
     const FwdMatrices in = FwdMatrices::of(cfg, args, entry, item.b, item.h, hk);
@@ -49,7 +50,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
             ? Alibi::of(args.mask, ctx.alibi_slope(args, item.b, item.h), entry.seqlen_q, entry.seqlen_k)
             : Alibi{};
     const Dropout dropout = Dropout::of(args, has.has_dropout, item.b, item.h);
-    const float sink = has.has_sink_logit && args.sink_logit != nullptr ? args.sink_logit[item.h] : never;
+    const float sink =
+        has.has_sink_logit && args.score.sink_logit != nullptr ? args.score.sink_logit[item.h] : never;
     const float sink_top = ctx.to_base2(sink);
 
     auto query = ctx.query();
@@ -85,7 +87,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         // F-2, F-3: descales are constant within a tile.
         const float scale = ctx.scale(args) * descale.q_at(args, row0) * descale.k_at(args, key0);
         if (has.has_logits_soft_cap)
-            ctx.soft_cap(scores, scale / args.logits_soft_cap, ctx.to_base2(args.logits_soft_cap));
+            ctx.soft_cap(scores, scale / args.score.logits_soft_cap,
+                         ctx.to_base2(args.score.logits_soft_cap));
         else
             ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 
@@ -137,7 +140,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         });
         ctx.store(to.lse, lse, row0);
     }
-    const float output_scale = args.scale_o * descale.v * ctx.dropout_rescale(dropout) * ctx.weight_unit();
+    const float output_scale =
+        args.score.scale_o * descale.v * ctx.dropout_rescale(dropout) * ctx.weight_unit();
     ctx.map_rows(shrink, total, total,
                  [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
     ctx.scale_rows(out, shrink);

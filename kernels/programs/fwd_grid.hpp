@@ -12,10 +12,10 @@ struct FwdGrid {
     std::int64_t batch, heads, q_tiles, v_tiles;
 
     FMHA_DEVICE constexpr FwdGrid(const KernelConfig& config, const FwdArgs& args)
-        : batch(args.batch), heads(args.nhead_q),
-          q_tiles(
-              tiles(args.mode == Mode::group ? args.max_seqlen_q : args.seqlen_q, config.algorithm.tile.m0)),
-          v_tiles(tiles(args.hdim_v, config.algorithm.tile.n1)) {}
+        : batch(args.shape.batch), heads(args.shape.nhead_q),
+          q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
+                        config.algorithm.tile.m0)),
+          v_tiles(tiles(args.shape.hdim_v, config.algorithm.tile.n1)) {}
 
     FMHA_DEVICE constexpr std::int64_t size() const { return batch * heads * q_tiles * v_tiles; }
     FMHA_DEVICE constexpr FwdItem operator[](std::int64_t n) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/programs/device.hpp"
 
@@ -73,8 +73,8 @@ struct Entry {
 
     FMHA_DEVICE static Entry of(const FwdArgs& args, std::int64_t b) {
         const LengthArrays& lengths = args.lengths;
-        Entry entry{args.seqlen_q, args.seqlen_k, 0, 0};
-        if (args.mode == Mode::group) {
+        Entry entry{args.shape.seqlen_q, args.shape.seqlen_k, 0, 0};
+        if (args.shape.mode == Mode::group) {
             entry.start_q = lengths.seqstart_q[b];
             entry.start_k = lengths.seqstart_k[b];
             entry.seqlen_q = lengths.seqstart_q[b + 1] - entry.start_q;
@@ -106,8 +106,8 @@ struct FwdMatrices {
         const Granules granules = Granules::of(cfg);
         const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
         const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
-        const Extent dq = Extent::of(args.hdim_q, granules.hdim_q);
-        const Extent dv = Extent::of(args.hdim_v, granules.hdim_v);
+        const Extent dq = Extent::of(args.shape.hdim_q, granules.hdim_q);
+        const Extent dv = Extent::of(args.shape.hdim_v, granules.hdim_v);
         FwdMatrices m{matrix_of(args.q, b, h, entry.start_q, sq, dq),
                       matrix_of(args.k, b, hk, entry.start_k, sk, dq),
                       matrix_of(args.v, b, hk, entry.start_k, sk, dv),
@@ -115,10 +115,10 @@ struct FwdMatrices {
                       matrix_of(args.randval, b, h, entry.start_q, sq, sk)};
         if (cfg.signature.qscale == QScale::mx) {
             const std::int64_t key_blocks =
-                args.block_scale_seqstart_k != nullptr ? args.block_scale_seqstart_k[b] : 0;
-            m.q.scales = {args.q_descale, args.q_descale.offset(b, h, entry.start_q, 0), 1, 32};
-            m.k.scales = {args.k_descale, args.k_descale.offset(b, hk, entry.start_k, 0), 1, 32};
-            m.v.scales = {args.v_descale, args.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
+                args.quant.block_scale_seqstart_k != nullptr ? args.quant.block_scale_seqstart_k[b] : 0;
+            m.q.scales = {args.quant.q_descale, args.quant.q_descale.offset(b, h, entry.start_q, 0), 1, 32};
+            m.k.scales = {args.quant.k_descale, args.quant.k_descale.offset(b, hk, entry.start_k, 0), 1, 32};
+            m.v.scales = {args.quant.v_descale, args.quant.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
         }
         return m;
     }
@@ -132,7 +132,7 @@ struct FwdResults {
                                      std::int64_t b, std::int64_t h) {
         const Granules granules = Granules::of(cfg);
         const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
-        const Extent dv = Extent::of(args.hdim_v, granules.hdim_v);
+        const Extent dv = Extent::of(args.shape.hdim_v, granules.hdim_v);
         return {matrix_of(args.o, b, h, entry.start_q, sq, dv),
                 matrix_of(args.lse, b, h, entry.start_q, sq, {1, 1, 1})};
     }
@@ -151,36 +151,36 @@ struct Descales {
                                    std::int64_t h, std::int64_t hk) {
         Descales out;
         if (cfg.signature.qscale == QScale::pertensor) {
-            out.q = read(args.q_descale, 0);
-            out.k = read(args.k_descale, 0);
-            out.v = read(args.v_descale, 0);
+            out.q = read(args.quant.q_descale, 0);
+            out.k = read(args.quant.k_descale, 0);
+            out.v = read(args.quant.v_descale, 0);
         }
         if (cfg.signature.qscale == QScale::blockscale) {
             const std::int64_t q_start =
-                args.block_scale_seqstart_q != nullptr ? args.block_scale_seqstart_q[b] : 0;
+                args.quant.block_scale_seqstart_q != nullptr ? args.quant.block_scale_seqstart_q[b] : 0;
             const std::int64_t k_start =
-                args.block_scale_seqstart_k != nullptr ? args.block_scale_seqstart_k[b] : 0;
+                args.quant.block_scale_seqstart_k != nullptr ? args.quant.block_scale_seqstart_k[b] : 0;
             out.per_block = true;
-            out.q_origin = args.q_descale.offset(b, h, q_start, 0);
-            out.k_origin = args.k_descale.offset(b, hk, k_start, 0);
-            out.v_origin = args.v_descale.offset(b, hk, k_start, 0);
+            out.q_origin = args.quant.q_descale.offset(b, h, q_start, 0);
+            out.k_origin = args.quant.k_descale.offset(b, hk, k_start, 0);
+            out.v_origin = args.quant.v_descale.offset(b, hk, k_start, 0);
         }
         return out;
     }
     FMHA_DEVICE float q_at(const FwdArgs& args, std::int64_t row) const {
-        return per_block ? read(args.q_descale,
-                                q_origin + row / args.block_scale_size_q * args.q_descale.row_stride)
+        return per_block ? read(args.quant.q_descale, q_origin + row / args.quant.block_scale_size_q *
+                                                                     args.quant.q_descale.row_stride)
                          : q;
     }
     FMHA_DEVICE float k_at(const FwdArgs& args, std::int64_t key) const {
-        return per_block ? read(args.k_descale,
-                                k_origin + key / args.block_scale_size_k * args.k_descale.row_stride)
+        return per_block ? read(args.quant.k_descale, k_origin + key / args.quant.block_scale_size_k *
+                                                                     args.quant.k_descale.row_stride)
                          : k;
     }
     /// Of the keys of one tile; 1 for pertensor, whose factor is applied once at the end.
     FMHA_DEVICE float v_at(const FwdArgs& args, std::int64_t key) const {
-        return per_block ? read(args.v_descale,
-                                v_origin + key / args.block_scale_size_k * args.v_descale.row_stride)
+        return per_block ? read(args.quant.v_descale, v_origin + key / args.quant.block_scale_size_k *
+                                                                     args.quant.v_descale.row_stride)
                          : 1.0F;
     }
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/args.hpp"
 #include "kernels/programs/device.hpp"
 
 #include <cstdint>
@@ -63,11 +63,12 @@ struct Dropout {
     FMHA_DEVICE static Dropout of(const FwdArgs& args, bool kernel_has_dropout, std::int64_t b,
                                   std::int64_t h) {
         Dropout out;
-        out.on = kernel_has_dropout && args.p_drop > 0.0F;
-        out.kept = 1.0F - args.p_drop;
+        out.on = kernel_has_dropout && args.dropout.p_drop > 0.0F;
+        out.kept = 1.0F - args.dropout.p_drop;
         out.threshold = static_cast<std::uint8_t>(out.kept * 255.0F);
-        const std::int64_t head = b * args.nhead_q + h;
-        out.squares = {args.seed, args.offset + static_cast<std::uint64_t>(head) * RandomSquares::lanes};
+        const std::int64_t head = b * args.shape.nhead_q + h;
+        out.squares = {args.dropout.seed,
+                       args.dropout.offset + static_cast<std::uint64_t>(head) * RandomSquares::lanes};
         return out;
     }
 };

@@ -41,21 +41,22 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdAr
         return fmt::format("tensor {} is {}, the kernel takes {}", name, to_string(view.type),
                            to_string(type));
     };
-    if (args.mode != s.mode)
-        return fmt::format("mode is {}, the kernel runs {}", to_string(args.mode), to_string(s.mode));
+    if (args.shape.mode != s.mode)
+        return fmt::format("mode is {}, the kernel runs {}", to_string(args.shape.mode), to_string(s.mode));
     if (args.q.type != types.q) return wrong_type("q", args.q, types.q);
     if (args.k.type != types.k) return wrong_type("k", args.k, types.k);
     if (args.v.type != types.v) return wrong_type("v", args.v, types.v);
     if (args.o.type != types.o) return wrong_type("o", args.o, types.o);
-    if (args.hdim_q > s.hdim_q || args.hdim_v > s.hdim_v)
-        return fmt::format("head dimensions ({}, {}) exceed the kernel's ({}, {})", args.hdim_q, args.hdim_v,
-                           s.hdim_q, s.hdim_v);
-    if (args.bias_type != s.bias)
-        return fmt::format("bias is {}, the kernel has {}", to_string(args.bias_type), to_string(s.bias));
-    if (args.bias_type == BiasType::elementwise && args.bias.type != types.bias)
+    if (args.shape.hdim_q > s.hdim_q || args.shape.hdim_v > s.hdim_v)
+        return fmt::format("head dimensions ({}, {}) exceed the kernel's ({}, {})", args.shape.hdim_q,
+                           args.shape.hdim_v, s.hdim_q, s.hdim_v);
+    if (args.score.bias_type != s.bias)
+        return fmt::format("bias is {}, the kernel has {}", to_string(args.score.bias_type),
+                           to_string(s.bias));
+    if (args.score.bias_type == BiasType::elementwise && args.bias.type != types.bias)
         return wrong_type("bias", args.bias, types.bias);
-    if ((args.logits_soft_cap > 0.0F) != s.has_logits_soft_cap)
-        return fmt::format("logits_soft_cap is {}, the kernel was built {} it", args.logits_soft_cap,
+    if ((args.score.logits_soft_cap > 0.0F) != s.has_logits_soft_cap)
+        return fmt::format("logits_soft_cap is {}, the kernel was built {} it", args.score.logits_soft_cap,
                            s.has_logits_soft_cap ? "with" : "without");
     if (args.mask.type != MaskType::no_mask && s.mask == MaskClass::none)
         return fmt::format("mask is {}, the kernel has no mask", to_string(args.mask.type));
@@ -66,24 +67,26 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdAr
                            args.mask.left);
     if (args.mask.sink > 0 && !s.has_sink)
         return fmt::format("sink_size={} needs a kernel with sink tokens", args.mask.sink);
-    if (args.sink_logit != nullptr && !s.has_sink_logit) return "sink logits need a kernel that has them";
+    if (args.score.sink_logit != nullptr && !s.has_sink_logit)
+        return "sink logits need a kernel that has them";
     if (args.lse.present() && !s.has_lse) return "an LSE buffer was given to a kernel that does not store it";
-    if (args.p_drop > 0.0F && !s.has_dropout)
-        return fmt::format("p_drop={} needs a kernel with dropout", args.p_drop);
-    if (args.min_seqlen_q > 0 && !s.skip_min_seqlen_q)
-        return fmt::format("min_seqlen_q={} needs a kernel that can skip", args.min_seqlen_q);
-    if (args.qscale != s.qscale)
-        return fmt::format("qscale is {}, the kernel has {}", to_string(args.qscale), to_string(s.qscale));
+    if (args.dropout.p_drop > 0.0F && !s.has_dropout)
+        return fmt::format("p_drop={} needs a kernel with dropout", args.dropout.p_drop);
+    if (args.shape.min_seqlen_q > 0 && !s.skip_min_seqlen_q)
+        return fmt::format("min_seqlen_q={} needs a kernel that can skip", args.shape.min_seqlen_q);
+    if (args.quant.qscale != s.qscale)
+        return fmt::format("qscale is {}, the kernel has {}", to_string(args.quant.qscale),
+                           to_string(s.qscale));
     for (const auto& [name, view] :
          {std::pair{"q", &args.q}, std::pair{"k", &args.k}, std::pair{"v", &args.v},
-          std::pair{"q_descale", &args.q_descale}, std::pair{"k_descale", &args.k_descale},
-          std::pair{"v_descale", &args.v_descale}})
+          std::pair{"q_descale", &args.quant.q_descale}, std::pair{"k_descale", &args.quant.k_descale},
+          std::pair{"v_descale", &args.quant.v_descale}})
         if (auto reason = wrong_strides(name, *view)) return reason;
-    if (args.qscale == QScale::blockscale &&
-        (args.block_scale_size_q % tile.m0 != 0 || args.block_scale_size_k % tile.n0 != 0))
+    if (args.quant.qscale == QScale::blockscale &&
+        (args.quant.block_scale_size_q % tile.m0 != 0 || args.quant.block_scale_size_k % tile.n0 != 0))
         return fmt::format(
             "scale blocks of {} rows and {} keys are not multiples of the tile's m0={} and n0={}",
-            args.block_scale_size_q, args.block_scale_size_k, tile.m0, tile.n0);
+            args.quant.block_scale_size_q, args.quant.block_scale_size_k, tile.m0, tile.n0);
     return std::nullopt;
 }
 

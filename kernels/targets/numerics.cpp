@@ -41,7 +41,6 @@ Roundoff roundoff_of(ElementType type) {
 Numerics storage_numerics(const KernelConfig& config) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     Numerics out;
-    out.o_type = types.o;
     out.u_o = roundoff_of(types.o).unit;
     out.f_o = roundoff_of(types.o).floor;
     // The exponential returns 0 below the normal range, whatever type the weight is then cast to.

@@ -25,7 +25,7 @@ struct Dropout {
 };
 
 double sink_of(const FwdArgs& args, std::int64_t h) {
-    return args.sink_logit != nullptr ? args.sink_logit[h] : -infinity;
+    return args.score.sink_logit != nullptr ? args.score.sink_logit[h] : -infinity;
 }
 
 } // namespace
@@ -33,8 +33,8 @@ double sink_of(const FwdArgs& args, std::int64_t h) {
 void KeyBlock::load(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
                     std::int64_t count, bool companions) {
     first = first_key;
-    k.resize(count, args.hdim_q);
-    v.resize(count, args.hdim_v);
+    k.resize(count, args.shape.hdim_q);
+    v.resize(count, args.shape.hdim_v);
     load_keys(args, extent, hk, first, k);
     load_values(args, extent, hk, first, v);
     if (!companions) return;
@@ -49,9 +49,9 @@ void KeyBlock::load(const FwdArgs& args, const Extent& extent, std::int64_t hk, 
 RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
                    Eigen::Index first_out, ForwardRows& out)
     : args_(args), extent_(extent), hk_(hk), rows_(rows), first_out_(first_out), out_(out),
-      companions_(out.has_companions()), elementwise_(args.bias_type == BiasType::elementwise) {
+      companions_(out.has_companions()), elementwise_(args.score.bias_type == BiasType::elementwise) {
     const auto count = static_cast<Eigen::Index>(rows.size());
-    q_.resize(count, args.hdim_q);
+    q_.resize(count, args.shape.hdim_q);
     for (Eigen::Index r = 0; r < count; ++r) {
         const RowId& row = rows[static_cast<std::size_t>(r)];
         load_query(args, extent, row, q_.row(r));
@@ -60,7 +60,7 @@ RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, s
     sum_ = Eigen::VectorXd::Zero(count);
     if (!companions_) return;
     zeta_sum_ = Eigen::VectorXd::Zero(count);
-    zeta_value_ = Matrix::Zero(count, args.hdim_v);
+    zeta_value_ = Matrix::Zero(count, args.shape.hdim_v);
 }
 
 std::int64_t RowGroup::run() {
@@ -124,9 +124,9 @@ void RowGroup::score_chunk() {
     const auto q = q_.middleRows(chunk_, count);
     s_.resize(count, columns_);
     s_.noalias() = q * keys_.k.middleRows(column_, columns_).transpose();
-    if (const double cap = args_.logits_soft_cap; cap > 0.0)
+    if (const double cap = args_.score.logits_soft_cap; cap > 0.0)
         s_ = s_.unaryExpr([cap](double t) { return cap * std::tanh(t / cap); });
-    if (args_.p_drop > 0.0F)
+    if (args_.dropout.p_drop > 0.0F)
         load_random_bytes(args_, rows_.subspan(static_cast<std::size_t>(chunk_), runs_.size()), keys_.first,
                           column_ + columns_, bytes_);
     if (!companions_) return;
@@ -138,7 +138,7 @@ void RowGroup::score_chunk() {
 
 /// F-4 to F-9 for one row: scores become kept exponentials relative to the running maximum.
 void RowGroup::weigh_row(Eigen::Index r) {
-    if (args_.bias_type != BiasType::no_bias) {
+    if (args_.score.bias_type != BiasType::no_bias) {
         beta_.resize(1, columns_);
         load_bias(args_, extent_, rows_[static_cast<std::size_t>(chunk_ + r)], keys_.first + column_, beta_);
         s_.row(r) += beta_;
@@ -154,7 +154,7 @@ void RowGroup::weigh_row(Eigen::Index r) {
     if (maximum > previous && previous > -infinity) rescale_row(r, std::exp(previous - maximum));
     exponentiate(r, maximum);
     sum_(chunk_ + r) += s_.row(r).sum();
-    if (args_.p_drop > 0.0F) drop(r);
+    if (args_.dropout.p_drop > 0.0F) drop(r);
     if (!companions_) return;
     const double cast_square = out_.numerics.u_p * out_.numerics.u_p / 3.0;
     a_.row(r) = s_.row(r).cwiseAbs2();
@@ -189,12 +189,12 @@ void RowGroup::note_visible(Eigen::Index r) {
 
 /// η and max a of B.2; leaves ζ² of B.3 in zeta_.
 void RowGroup::bound_scores(Eigen::Index r) {
-    const KernelNumerics& kernel = out_.numerics;
-    const double per_a = accumulation_growth(args_.hdim_q + 2, kernel) + 2.0 * kernel.u_m;
-    const double per_square = kernel.u_a * kernel.u_a / 6.0 * static_cast<double>(args_.hdim_q) +
+    const Numerics& kernel = out_.numerics;
+    const double per_a = accumulation_growth(args_.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m;
+    const double per_square = kernel.u_a * kernel.u_a / 6.0 * static_cast<double>(args_.shape.hdim_q) +
                               4.0 / 3.0 * kernel.u_m * kernel.u_m;
     const double per_key =
-        4.0 * u32 + (args_.logits_soft_cap > 0.0F ? args_.logits_soft_cap * kernel.eps_t : 0.0);
+        4.0 * u32 + (args_.score.logits_soft_cap > 0.0F ? args_.score.logits_soft_cap * kernel.eps_t : 0.0);
     const double zeta_floor = u32 * u32 + kernel.eps_e * kernel.eps_e / 3.0;
     double& eta = out_.eta(out_row(r));
     double& max_a = out_.max_a(out_row(r));
@@ -209,7 +209,7 @@ void RowGroup::bound_scores(Eigen::Index r) {
         auto zeta = zeta_.row(r).segment(run.begin, run.size).array();
         const auto finite_s = [&] { return (a > -infinity).select(s, 0.0); };
         max_a = std::max(max_a, a.maxCoeff());
-        if (args_.bias_type == BiasType::no_bias) {
+        if (args_.score.bias_type == BiasType::no_bias) {
             eta = std::max(eta, (per_a * a + 4.0 * u32 * s.abs()).maxCoeff() + per_key);
             zeta = per_square * zeta + u32 * u32 * s.square() + zeta_floor;
             continue;
@@ -260,7 +260,7 @@ void RowGroup::exponentiate(Eigen::Index r, double maximum) {
 }
 
 void RowGroup::drop(Eigen::Index r) {
-    const Dropout dropout(args_.p_drop);
+    const Dropout dropout(args_.dropout.p_drop);
     const auto bytes = bytes_.row(r).segment(column_, columns_).array();
     s_.row(r).array() *= (bytes.cast<int>() <= dropout.threshold).cast<double>() * dropout.rescale;
 }

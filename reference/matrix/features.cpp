@@ -12,17 +12,17 @@ namespace {
 constexpr std::int64_t micro_block = 32;
 
 std::int64_t blocks_before(const FwdArgs& args, const std::int32_t* starts, std::int64_t b) {
-    return args.mode == Mode::group && starts != nullptr ? starts[b] : 0;
+    return args.shape.mode == Mode::group && starts != nullptr ? starts[b] : 0;
 }
 
 /// Multiplies row r of `out` by its descales: `row` is its position inside the entry, `packed_row` inside the
 /// tensor.
 void descale_channels(const FwdArgs& args, const TensorView& scale, std::int64_t b, std::int64_t h,
                       std::int64_t packed_row, std::int64_t block, Eigen::Ref<Eigen::RowVectorXd> out) {
-    if (args.qscale == QScale::no_scale || !scale.present()) return;
-    if (args.qscale == QScale::pertensor) out *= decode_element(scale, 0, 0, 0, 0);
-    if (args.qscale == QScale::blockscale) out *= decode_element(scale, b, h, block, 0);
-    if (args.qscale != QScale::mx) return;
+    if (args.quant.qscale == QScale::no_scale || !scale.present()) return;
+    if (args.quant.qscale == QScale::pertensor) out *= decode_element(scale, 0, 0, 0, 0);
+    if (args.quant.qscale == QScale::blockscale) out *= decode_element(scale, b, h, block, 0);
+    if (args.quant.qscale != QScale::mx) return;
     for (Eigen::Index c = 0; c < out.size(); c += micro_block)
         out.segment(c, std::min<Eigen::Index>(micro_block, out.size() - c)) *=
             decode_element(scale, b, h, packed_row, c / micro_block);
@@ -36,12 +36,12 @@ Extent extent_of(const FwdArgs& args, std::int64_t b) {
         (given.seqlen_k != nullptr && given.cu_seqlen_k != nullptr))
         throw ProblemError("N-3", "lengths", "seqlen and cu_seqlen",
                            "a side has both seqlen and cu_seqlen; at most one may be given");
-    Extent extent{b, 0, args.seqlen_q, 0, args.seqlen_k};
+    Extent extent{b, 0, args.shape.seqlen_q, 0, args.shape.seqlen_k};
     const auto take = [b](const std::int32_t* starts, std::int64_t& length) {
         length = std::int64_t{starts[b + 1]} - starts[b];
         return std::int64_t{starts[b]};
     };
-    if (args.mode == Mode::group) {
+    if (args.shape.mode == Mode::group) {
         extent.first_q = take(given.seqstart_q, extent.queries);
         extent.first_k = take(given.seqstart_k, extent.keys);
     }
@@ -77,30 +77,30 @@ void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Blo
     const std::int64_t packed = extent.first_q + row.i;
     decode_block(args.q, row.b, row.h, packed, 0, out);
     const std::int64_t block =
-        blocks_before(args, args.block_scale_seqstart_q, row.b) + row.i / args.block_scale_size_q;
-    descale_channels(args, args.q_descale, row.b, row.h, packed, block, out.row(0));
-    out *= double{args.scale_s};
+        blocks_before(args, args.quant.block_scale_seqstart_q, row.b) + row.i / args.quant.block_scale_size_q;
+    descale_channels(args, args.quant.q_descale, row.b, row.h, packed, block, out.row(0));
+    out *= double{args.score.scale_s};
 }
 
 void load_keys(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out) {
     decode_block(args.k, extent.b, hk, extent.first_k + first, 0, out);
-    const std::int64_t first_block = blocks_before(args, args.block_scale_seqstart_k, extent.b);
+    const std::int64_t first_block = blocks_before(args, args.quant.block_scale_seqstart_k, extent.b);
     for (Eigen::Index r = 0; r < out.rows(); ++r)
-        descale_channels(args, args.k_descale, extent.b, hk, extent.first_k + first + r,
-                         first_block + (first + r) / args.block_scale_size_k, out.row(r));
+        descale_channels(args, args.quant.k_descale, extent.b, hk, extent.first_k + first + r,
+                         first_block + (first + r) / args.quant.block_scale_size_k, out.row(r));
 }
 
 void load_values(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out) {
     decode_block(args.v, extent.b, hk, extent.first_k + first, 0, out);
-    const TensorView& scale = args.v_descale;
-    if (args.qscale == QScale::no_scale || !scale.present()) return;
-    const std::int64_t first_block = blocks_before(args, args.block_scale_seqstart_k, extent.b);
-    if (args.qscale == QScale::pertensor) out *= decode_element(scale, 0, 0, 0, 0);
+    const TensorView& scale = args.quant.v_descale;
+    if (args.quant.qscale == QScale::no_scale || !scale.present()) return;
+    const std::int64_t first_block = blocks_before(args, args.quant.block_scale_seqstart_k, extent.b);
+    if (args.quant.qscale == QScale::pertensor) out *= decode_element(scale, 0, 0, 0, 0);
     for (Eigen::Index r = 0; r < out.rows(); ++r) {
-        if (args.qscale == QScale::blockscale)
-            out.row(r) *=
-                decode_element(scale, extent.b, hk, first_block + (first + r) / args.block_scale_size_k, 0);
-        if (args.qscale == QScale::mx) {
+        if (args.quant.qscale == QScale::blockscale)
+            out.row(r) *= decode_element(scale, extent.b, hk,
+                                         first_block + (first + r) / args.quant.block_scale_size_k, 0);
+        if (args.quant.qscale == QScale::mx) {
             Matrix along_channels(1, out.cols());
             decode_block(scale, extent.b, hk, first_block + (first + r) / micro_block, 0, along_channels);
             out.row(r).array() *= along_channels.row(0).array();
@@ -109,11 +109,11 @@ void load_values(const FwdArgs& args, const Extent& extent, std::int64_t hk, std
 }
 
 void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std::int64_t first, Block out) {
-    if (args.bias_type == BiasType::elementwise) {
+    if (args.score.bias_type == BiasType::elementwise) {
         decode_block(args.bias, row.b, row.h, extent.first_q + row.i, first, out);
         return;
     }
-    const double slope = args.alibi_slopes[row.b * args.alibi_stride + row.h];
+    const double slope = args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h];
     using Positions = Eigen::Array<double, 1, Eigen::Dynamic>;
     const Positions keys = Positions::LinSpaced(out.cols(), static_cast<double>(first),
                                                 static_cast<double>(first + out.cols() - 1));
@@ -171,10 +171,11 @@ void load_random_bytes(const FwdArgs& args, std::span<const RowId> rows, std::in
         while (end < rows.size() && same_lanes(rows[begin], rows[end])) ++end;
         const RowId& row = rows[begin];
         const std::uint64_t upper_lanes = (row.i & 8) != 0 ? 32 : 0;
-        const std::uint64_t off =
-            args.offset + static_cast<std::uint64_t>(row.b * args.nhead_q + row.h) * 64U + upper_lanes;
+        const std::uint64_t off = args.dropout.offset +
+                                  static_cast<std::uint64_t>(row.b * args.shape.nhead_q + row.h) * 64U +
+                                  upper_lanes;
         for (std::int64_t j = 0; j < keys; j += tile) {
-            const LaneWords words(args.seed, off, static_cast<std::uint32_t>(row.i >> 5),
+            const LaneWords words(args.dropout.seed, off, static_cast<std::uint32_t>(row.i >> 5),
                                   static_cast<std::uint32_t>((first + j) >> 5));
             const std::int64_t columns = std::min<std::int64_t>(tile, keys - j);
             for (std::size_t r = begin; r < end; ++r) {

@@ -23,7 +23,7 @@ struct Share {
 };
 
 std::int64_t kv_head(const FwdArgs& args, const RowId& row) {
-    return row.h / (args.nhead_q / args.nhead_k);
+    return row.h / (args.shape.nhead_q / args.shape.nhead_k);
 }
 
 std::vector<Share> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
@@ -94,7 +94,7 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
 
 ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> rows,
                                    const ForwardOptions& options) {
-    require_scales_of_forward(args.qscale);
+    require_scales_of_forward(args.quant.qscale);
     std::vector<Eigen::Index> order(rows.size());
     std::iota(order.begin(), order.end(), Eigen::Index{0});
     const auto asked = [&](Eigen::Index n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };

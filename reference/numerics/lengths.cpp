@@ -23,8 +23,8 @@ std::int64_t logical_length(const std::int32_t* seqlen, const std::int32_t* cu_s
 Entry entry_of(const FwdArgs& args, std::int64_t b) {
     const LengthArrays& l = args.lengths;
     Entry entry;
-    std::int64_t physical_q = args.seqlen_q, physical_k = args.seqlen_k;
-    if (args.mode == Mode::group) {
+    std::int64_t physical_q = args.shape.seqlen_q, physical_k = args.shape.seqlen_k;
+    if (args.shape.mode == Mode::group) {
         entry.start_q = l.seqstart_q[b];
         entry.start_k = l.seqstart_k[b];
         physical_q = l.seqstart_q[b + 1] - entry.start_q;
@@ -32,7 +32,8 @@ Entry entry_of(const FwdArgs& args, std::int64_t b) {
     }
     entry.seqlen_q = logical_length(l.seqlen_q, l.cu_seqlen_q, physical_q, b, "q");
     entry.seqlen_k = logical_length(l.seqlen_k, l.cu_seqlen_k, physical_k, b, "k");
-    entry.skipped = args.mode == Mode::group && args.min_seqlen_q > 0 && entry.seqlen_q <= args.min_seqlen_q;
+    entry.skipped = args.shape.mode == Mode::group && args.shape.min_seqlen_q > 0 &&
+                    entry.seqlen_q <= args.shape.min_seqlen_q;
     return entry;
 }
 

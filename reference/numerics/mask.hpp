@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/fwd_args.hpp"
+#include "dispatcher/types/args.hpp"
 
 #include <cstdint>
 

@@ -29,59 +29,63 @@ std::int64_t block_start(const std::int32_t* starts, Mode mode, std::int64_t b) 
 
 double q_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::int64_t b, std::int64_t h,
                  std::int64_t i, std::int64_t c) {
-    switch (args.qscale) {
+    switch (args.quant.qscale) {
     case QScale::no_scale:
         return 1.0;
     case QScale::pertensor:
-        return at(args.q_descale, decode, 0, 0, 0, 0);
+        return at(args.quant.q_descale, decode, 0, 0, 0, 0);
     case QScale::blockscale:
-        return at(args.q_descale, decode, b, h,
-                  block_start(args.block_scale_seqstart_q, args.mode, b) + i / args.block_scale_size_q, 0);
+        return at(args.quant.q_descale, decode, b, h,
+                  block_start(args.quant.block_scale_seqstart_q, args.shape.mode, b) +
+                      i / args.quant.block_scale_size_q,
+                  0);
     case QScale::mx:
-        return at(args.q_descale, decode, b, h, entry.start_q + i, c / mx_block);
+        return at(args.quant.q_descale, decode, b, h, entry.start_q + i, c / mx_block);
     case QScale::kv_blockscale:
     case QScale::per_token_head:
         break;
     }
-    reject(args.qscale);
+    reject(args.quant.qscale);
 }
 
 double k_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::int64_t b, std::int64_t hk,
                  std::int64_t j, std::int64_t c) {
-    switch (args.qscale) {
+    switch (args.quant.qscale) {
     case QScale::no_scale:
         return 1.0;
     case QScale::pertensor:
-        return at(args.k_descale, decode, 0, 0, 0, 0);
+        return at(args.quant.k_descale, decode, 0, 0, 0, 0);
     case QScale::blockscale:
-        return at(args.k_descale, decode, b, hk,
-                  block_start(args.block_scale_seqstart_k, args.mode, b) + j / args.block_scale_size_k, 0);
+        return at(args.quant.k_descale, decode, b, hk,
+                  block_start(args.quant.block_scale_seqstart_k, args.shape.mode, b) +
+                      j / args.quant.block_scale_size_k,
+                  0);
     case QScale::mx:
-        return at(args.k_descale, decode, b, hk, entry.start_k + j, c / mx_block);
+        return at(args.quant.k_descale, decode, b, hk, entry.start_k + j, c / mx_block);
     case QScale::kv_blockscale:
     case QScale::per_token_head:
         break;
     }
-    reject(args.qscale);
+    reject(args.quant.qscale);
 }
 
 double v_descale(const FwdArgs& args, Decoder decode, std::int64_t b, std::int64_t hk, std::int64_t j,
                  std::int64_t c) {
-    const std::int64_t start = block_start(args.block_scale_seqstart_k, args.mode, b);
-    switch (args.qscale) {
+    const std::int64_t start = block_start(args.quant.block_scale_seqstart_k, args.shape.mode, b);
+    switch (args.quant.qscale) {
     case QScale::no_scale:
         return 1.0;
     case QScale::pertensor:
-        return at(args.v_descale, decode, 0, 0, 0, 0);
+        return at(args.quant.v_descale, decode, 0, 0, 0, 0);
     case QScale::blockscale:
-        return at(args.v_descale, decode, b, hk, start + j / args.block_scale_size_k, 0);
+        return at(args.quant.v_descale, decode, b, hk, start + j / args.quant.block_scale_size_k, 0);
     case QScale::mx:
-        return at(args.v_descale, decode, b, hk, start + j / mx_block, c);
+        return at(args.quant.v_descale, decode, b, hk, start + j / mx_block, c);
     case QScale::kv_blockscale:
     case QScale::per_token_head:
         break;
     }
-    reject(args.qscale);
+    reject(args.quant.qscale);
 }
 
 } // namespace fmha::reference

@@ -50,18 +50,18 @@ void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>
 }
 
 /// η of B.2 for one key.
-double score_error(const FwdArgs& args, const KernelNumerics& kernel, const ScoredKey& key) {
-    double error = (accumulation_growth(args.hdim_q + 2, kernel) + 2.0 * kernel.u_m) * key.a +
+double score_error(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key) {
+    double error = (accumulation_growth(args.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m) * key.a +
                    4.0 * u32 * (std::abs(key.s) + 1.0);
-    if (args.logits_soft_cap > 0.0F) error += double{args.logits_soft_cap} * kernel.eps_t;
-    if (args.bias_type != BiasType::no_bias) error += 2.0 * u32 * std::abs(key.beta);
+    if (args.score.logits_soft_cap > 0.0F) error += double{args.score.logits_soft_cap} * kernel.eps_t;
+    if (args.score.bias_type != BiasType::no_bias) error += 2.0 * u32 * std::abs(key.beta);
     return error;
 }
 
 /// ζ² of B.3 for one key.
-double score_variance(const FwdArgs& args, const KernelNumerics& kernel, const ScoredKey& key) {
+double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key) {
     const double accumulation =
-        kernel.u_a * kernel.u_a / 3.0 * (static_cast<double>(args.hdim_q) / 2.0) * key.square;
+        kernel.u_a * kernel.u_a / 3.0 * (static_cast<double>(args.shape.hdim_q) / 2.0) * key.square;
     const double score = u32 * u32 * (key.s * key.s + 1.0);
     const double operands = 4.0 / 3.0 * kernel.u_m * kernel.u_m * key.square;
     return accumulation + score + operands + kernel.eps_e * kernel.eps_e / 3.0;
@@ -119,7 +119,7 @@ ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
 ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows,
                                          const ElementTypes& types, int threads) {
     const auto count = static_cast<std::int64_t>(rows.size());
-    ForwardRows::Table o = ForwardRows::Table::Zero(count, args.hdim_v);
+    ForwardRows::Table o = ForwardRows::Table::Zero(count, args.shape.hdim_v);
     const RowParts parts;
     const std::int64_t share = std::max(rows_per_task, count / thread_count(threads) + 1);
     run_tasks((count + share - 1) / share, threads, [&](std::int64_t task) {
@@ -134,7 +134,7 @@ ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const Ro
                 for (Eigen::Index c = 0; c < o.cols(); ++c) o(r, c) += p / n.sum * v[c];
             }
             for (Eigen::Index c = 0; c < o.cols(); ++c)
-                o(r, c) = round_to(types.o, double{args.scale_o} * o(r, c));
+                o(r, c) = round_to(types.o, double{args.score.scale_o} * o(r, c));
         }
     });
     return o;

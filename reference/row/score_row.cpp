@@ -15,40 +15,41 @@ double elementwise_bias(const FwdArgs& args, const Entry& entry, Decoder decode,
 }
 
 double sink_logit(const FwdArgs& args, std::int64_t h) {
-    return args.sink_logit == nullptr ? -std::numeric_limits<double>::infinity() : double{args.sink_logit[h]};
+    return args.score.sink_logit == nullptr ? -std::numeric_limits<double>::infinity()
+                                            : double{args.score.sink_logit[h]};
 }
 
 RowScorer::RowScorer(const FwdArgs& args, const RowParts& parts)
-    : args_(args), parts_(parts), dropout_(dropout_constants(args.p_drop)) {}
+    : args_(args), parts_(parts), dropout_(dropout_constants(args.dropout.p_drop)) {}
 
 void RowScorer::load(std::int64_t b, std::int64_t hk) {
     if (b == b_ && hk == hk_) return;
     if (b != b_) entry_ = parts_.entry(args_, b);
     b_ = b;
     hk_ = hk;
-    const bool inside_dot = args_.qscale == QScale::mx;
+    const bool inside_dot = args_.quant.qscale == QScale::mx;
     k_.clear();
     v_.clear();
     k_descale_.clear();
     for (std::int64_t j = 0; j < entry_.seqlen_k; ++j) {
         k_descale_.push_back(inside_dot ? 1.0 : k_descale(args_, entry_, parts_.decode, b, hk, j, 0));
-        for (std::int64_t c = 0; c < args_.hdim_q; ++c) {
+        for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c) {
             const double micro_scale =
                 inside_dot ? k_descale(args_, entry_, parts_.decode, b, hk, j, c) : 1.0;
             k_.push_back(micro_scale *
                          parts_.decode(args_.k.type, stored_code(args_.k, b, hk, entry_.start_k + j, c)));
         }
-        for (std::int64_t c = 0; c < args_.hdim_v; ++c)
+        for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c)
             v_.push_back(v_descale(args_, parts_.decode, b, hk, j, c) *
                          parts_.decode(args_.v.type, stored_code(args_.v, b, hk, entry_.start_k + j, c)));
     }
 }
 
 void RowScorer::load_query(const RowId& row) {
-    const bool inside_dot = args_.qscale == QScale::mx;
+    const bool inside_dot = args_.quant.qscale == QScale::mx;
     q_descale_ = inside_dot ? 1.0 : q_descale(args_, entry_, parts_.decode, row.b, row.h, row.i, 0);
     q_.clear();
-    for (std::int64_t c = 0; c < args_.hdim_q; ++c) {
+    for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c) {
         const double micro_scale =
             inside_dot ? q_descale(args_, entry_, parts_.decode, row.b, row.h, row.i, c) : 1.0;
         q_.push_back(micro_scale * parts_.decode(args_.q.type, stored_code(args_.q, row.b, row.h,
@@ -57,7 +58,7 @@ void RowScorer::load_query(const RowId& row) {
 }
 
 double RowScorer::beta(const RowId& row, std::int64_t j) const {
-    switch (args_.bias_type) {
+    switch (args_.score.bias_type) {
     case BiasType::no_bias:
         return 0.0;
     case BiasType::elementwise:
@@ -65,12 +66,12 @@ double RowScorer::beta(const RowId& row, std::int64_t j) const {
     case BiasType::alibi:
         break;
     }
-    const double slope = args_.alibi_slopes[row.b * args_.alibi_stride + row.h];
+    const double slope = args_.score.alibi_slopes[row.b * args_.score.alibi_stride + row.h];
     return parts_.alibi(args_.mask, slope, entry_.seqlen_q, entry_.seqlen_k, row.i, j);
 }
 
 const std::vector<ScoredKey>& RowScorer::score(const RowId& row) {
-    load(row.b, row.h / (args_.nhead_q / args_.nhead_k));
+    load(row.b, row.h / (args_.shape.nhead_q / args_.shape.nhead_k));
     if (row.i < 0 || row.i >= entry_.seqlen_q)
         throw Error("row " + std::to_string(row.i) + " of entry " + std::to_string(row.b) +
                     " was asked for; it has " + std::to_string(entry_.seqlen_q) + " query rows");
@@ -79,7 +80,7 @@ const std::vector<ScoredKey>& RowScorer::score(const RowId& row) {
     for (std::int64_t j = 0; j < entry_.seqlen_k; ++j) {
         if (!parts_.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, row.i, j)) continue;
         ++scores_evaluated_;
-        const double* k = &k_[static_cast<std::size_t>(j * args_.hdim_q)];
+        const double* k = &k_[static_cast<std::size_t>(j * args_.shape.hdim_q)];
         double dot = 0.0, absolute = 0.0, square = 0.0;
         for (std::size_t c = 0; c < q_.size(); ++c) {
             const double product = q_[c] * k[c];
@@ -87,16 +88,17 @@ const std::vector<ScoredKey>& RowScorer::score(const RowId& row) {
             absolute += std::abs(product);
             square += product * product;
         }
-        const double sigma = double{args_.scale_s} * q_descale_ * k_descale_[static_cast<std::size_t>(j)];
-        const double cap = args_.logits_soft_cap;
+        const double sigma =
+            double{args_.score.scale_s} * q_descale_ * k_descale_[static_cast<std::size_t>(j)];
+        const double cap = args_.score.logits_soft_cap;
         const double t = sigma * dot;
         const double z = cap > 0.0 ? cap * std::tanh(t / cap) : t;
         ScoredKey key{j, 0.0, std::abs(sigma) * absolute, sigma * sigma * square, beta(row, j), 1.0};
         key.s = z + key.beta;
         if (key.s == -std::numeric_limits<double>::infinity()) continue;
-        if (args_.p_drop > 0.0F) {
-            const std::uint8_t byte =
-                parts_.random_byte({row.b, row.h, row.i, j}, args_.nhead_q, args_.seed, args_.offset);
+        if (args_.dropout.p_drop > 0.0F) {
+            const std::uint8_t byte = parts_.random_byte({row.b, row.h, row.i, j}, args_.shape.nhead_q,
+                                                         args_.dropout.seed, args_.dropout.offset);
             key.kept = byte <= dropout_.threshold ? double{dropout_.rescale} : 0.0;
         }
         keys_.push_back(key);

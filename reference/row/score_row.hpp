@@ -26,7 +26,9 @@ class RowScorer {
 
     const Entry& entry() const { return entry_; }
     /// v̂(j, ·) of F-10, hdim_v values.
-    const double* value_row(std::int64_t j) const { return &v_[static_cast<std::size_t>(j * args_.hdim_v)]; }
+    const double* value_row(std::int64_t j) const {
+        return &v_[static_cast<std::size_t>(j * args_.shape.hdim_v)];
+    }
     std::int64_t scores_evaluated() const { return scores_evaluated_; }
 
   private:

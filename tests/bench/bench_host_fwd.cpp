@@ -65,12 +65,12 @@ struct Data {
             return fmha::TensorView{
                 data.data(), fmha::ElementType::fp16, heads * seqlen * hdim, seqlen * hdim, hdim, 1};
         };
-        args.batch = 1;
-        args.nhead_q = args.nhead_k = heads;
-        args.seqlen_q = args.seqlen_k = seqlen;
-        args.hdim_q = args.hdim_v = hdim;
+        args.shape.batch = 1;
+        args.shape.nhead_q = args.shape.nhead_k = heads;
+        args.shape.seqlen_q = args.shape.seqlen_k = seqlen;
+        args.shape.hdim_q = args.shape.hdim_v = hdim;
         args.q = view(q), args.k = view(k), args.v = view(v), args.o = view(o);
-        args.scale_s = 0.0883883476F;
+        args.score.scale_s = 0.0883883476F;
         if (causal) args.mask = {fmha::MaskType::top_left, -1, 0, 0};
     }
     Data(const Data&) = delete;

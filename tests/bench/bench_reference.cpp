@@ -69,11 +69,11 @@ class Attention {
         std::normal_distribution<float> normal;
         for (auto* tensor : {&q_, &k_, &v_})
             for (float& value : *tensor) value = normal(engine);
-        args_.batch = 1;
-        args_.nhead_q = args_.nhead_k = heads;
-        args_.seqlen_q = args_.seqlen_k = length;
-        args_.hdim_q = args_.hdim_v = hdim;
-        args_.scale_s = 0.0883883461F;
+        args_.shape.batch = 1;
+        args_.shape.nhead_q = args_.shape.nhead_k = heads;
+        args_.shape.seqlen_q = args_.shape.seqlen_k = length;
+        args_.shape.hdim_q = args_.shape.hdim_v = hdim;
+        args_.score.scale_s = 0.0883883461F;
         args_.q = view(q_);
         args_.k = view(k_);
         args_.v = view(v_);

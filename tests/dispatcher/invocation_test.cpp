@@ -56,7 +56,7 @@ TEST(Invocation, PointersDecideTheFlagsNotTheTraits) {
     float lse = 0.0F;
     args.lse.data = &lse;
     EXPECT_TRUE(problem_of(plain.signature, args, plain.arch).signature.has_lse);
-    args.sink_logit = &lse;
+    args.score.sink_logit = &lse;
     EXPECT_TRUE(problem_of(plain.signature, args, plain.arch).signature.has_sink_logit);
 }
 
@@ -73,14 +73,14 @@ TEST(Invocation, ValueRulesNameTheirId) {
     };
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(rule([](FwdArgs&) {}), "");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.p_drop = 0.99F; }), "");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.p_drop = 1.0F; }), "D-1");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.p_drop = -0.1F; }), "D-1");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.p_drop = nan; }), "D-1");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.logits_soft_cap = -1.0F; }), "C-1");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.logits_soft_cap = nan; }), "C-1");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.scale_s = nan; }), "H-3");
-    EXPECT_EQ(rule([](FwdArgs& a) { a.scale_o = nan; }), "O-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = 0.99F; }), "");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = 1.0F; }), "D-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = -0.1F; }), "D-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = nan; }), "D-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = -1.0F; }), "C-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = nan; }), "C-1");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_s = nan; }), "H-3");
+    EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_o = nan; }), "O-1");
 }
 
 } // namespace

@@ -20,9 +20,9 @@ using fmha::harness::MaskText;
 /// One line a query row: '#' for a visible key, '.' for a hidden one.
 std::string picture(const MaskText& mask, std::int64_t seqlen_q, std::int64_t seqlen_k) {
     fmha::FwdArgs args;
-    args.batch = args.nhead_q = args.nhead_k = 1;
-    args.seqlen_q = seqlen_q;
-    args.seqlen_k = seqlen_k;
+    args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1;
+    args.shape.seqlen_q = seqlen_q;
+    args.shape.seqlen_k = seqlen_k;
     args.mask = {mask.type, mask.left, mask.right, mask.sink};
     std::string text;
     for (std::int64_t i = 0; i < seqlen_q; ++i) {

@@ -58,11 +58,12 @@ TEST(WorkOf, AgreesWithTheMaskOnEveryPair) {
         const FwdTensors tensors(c, Fp8Flavour::ocp);
         const FwdArgs args = tensors.args();
         std::int64_t pairs = 0;
-        for (std::int64_t i = 0; i < args.seqlen_q; ++i)
-            for (std::int64_t j = 0; j < args.seqlen_k; ++j) pairs += reference::key_visible(args, 0, i, j);
+        for (std::int64_t i = 0; i < args.shape.seqlen_q; ++i)
+            for (std::int64_t j = 0; j < args.shape.seqlen_k; ++j)
+                pairs += reference::key_visible(args, 0, i, j);
         EXPECT_EQ(work_of(args).visible_pairs, static_cast<double>(pairs))
-            << "sq " << args.seqlen_q << " sk " << args.seqlen_k << " left " << c.window_left << " right "
-            << c.window_right << " sinks " << c.sink_size;
+            << "sq " << args.shape.seqlen_q << " sk " << args.shape.seqlen_k << " left " << c.window_left
+            << " right " << c.window_right << " sinks " << c.sink_size;
     }
 }
 

@@ -50,7 +50,7 @@ TEST(Verify, ACrashIsOneAndKeepsTheOtherResults) {
     const Ran ran = verify_on<harness::test::SpoiledKernel>(
         {one_case, "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129,mask=0,fill=indexed]@1", "--jobs", "2"},
         std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
-            if (args.seqlen_k > 100) static_cast<volatile char*>(args.o.data)[1LL << 34] = 1;
+            if (args.shape.seqlen_k > 100) static_cast<volatile char*>(args.o.data)[1LL << 34] = 1;
         }));
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("1 crashed"));
@@ -85,8 +85,8 @@ TEST(Verify, AnInterruptedRunReportsWhatFinishedAndIsRed) {
         {one_case, "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129,mask=0,fill=indexed]@1", "--jobs", "1",
          "--not-run-budget", "9"},
         std::function<void(const FwdArgs&)>([](const FwdArgs& args) {
-            if (args.seqlen_k > 100) kill(getppid(), SIGTERM);
-            while (args.seqlen_k > 100) pause();
+            if (args.shape.seqlen_k > 100) kill(getppid(), SIGTERM);
+            while (args.shape.seqlen_k > 100) pause();
         }));
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("2 asked   1 passed   0 failed   0 refused as predicted   1 not run"));

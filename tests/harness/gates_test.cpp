@@ -23,10 +23,10 @@ double get_o(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i
     return reference::decode(args.o.type, load_code(args.o.data, args.o.type, args.o.offset(b, h, i, c)));
 }
 void change_every_o(const FwdArgs& args, const std::function<double(double)>& change) {
-    for (std::int64_t b = 0; b < args.batch; ++b)
-        for (std::int64_t h = 0; h < args.nhead_q; ++h)
-            for (std::int64_t i = 0; i < args.seqlen_q; ++i)
-                for (std::int64_t c = 0; c < args.hdim_v; ++c)
+    for (std::int64_t b = 0; b < args.shape.batch; ++b)
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
+            for (std::int64_t i = 0; i < args.shape.seqlen_q; ++i)
+                for (std::int64_t c = 0; c < args.shape.hdim_v; ++c)
                     set_o(args, b, h, i, c, change(get_o(args, b, h, i, c)));
 }
 float& lse_at(const FwdArgs& args, std::int64_t b, std::int64_t h, std::int64_t i) {
@@ -79,8 +79,8 @@ TEST(Gates, G2SeesSmallErrorsEverywhere) {
 TEST(Gates, G2SeesOneWrongHead) {
     std::int64_t n = 0;
     const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
-        for (std::int64_t i = 0; i < a.seqlen_q; ++i)
-            for (std::int64_t c = 0; c < a.hdim_v; ++c)
+        for (std::int64_t i = 0; i < a.shape.seqlen_q; ++i)
+            for (std::int64_t c = 0; c < a.shape.hdim_v; ++c)
                 set_o(a, 1, 1, i, c, get_o(a, 1, 1, i, c) + (++n % 2 == 0 ? 2.5e-4 : -2.5e-4));
     });
     expect_failed_by(result, "G2");
@@ -91,10 +91,10 @@ TEST(Gates, MeanErrorSeesTruncation) {
     // One code towards zero in every other element: what a truncating cast does.
     std::int64_t n = 0;
     const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
-        for (std::int64_t b = 0; b < a.batch; ++b)
-            for (std::int64_t h = 0; h < a.nhead_q; ++h)
-                for (std::int64_t i = 0; i < a.seqlen_q; ++i)
-                    for (std::int64_t c = 0; c < a.hdim_v; ++c) {
+        for (std::int64_t b = 0; b < a.shape.batch; ++b)
+            for (std::int64_t h = 0; h < a.shape.nhead_q; ++h)
+                for (std::int64_t i = 0; i < a.shape.seqlen_q; ++i)
+                    for (std::int64_t c = 0; c < a.shape.hdim_v; ++c) {
                         const std::int64_t at = a.o.offset(b, h, i, c);
                         const std::uint32_t code = load_code(a.o.data, a.o.type, at);
                         if (++n % 2 == 0 && (code & 0x7FFFU) != 0)
@@ -222,7 +222,7 @@ TEST(Gates, ResultsThatDependOnPadding) {
     // The last stored element depends on the padding behind it; with NaN there it would show anyway, so the kernel
     // looks at one bit only.
     const CaseResult result = run_spoiled(small_case(), [](const FwdArgs& a) {
-        const std::uint32_t padding = load_code(a.v.data, a.v.type, a.v.offset(0, 0, 0, a.hdim_v));
+        const std::uint32_t padding = load_code(a.v.data, a.v.type, a.v.offset(0, 0, 0, a.shape.hdim_v));
         const std::int64_t at = a.o.offset(0, 0, 0, 0);
         store_code(a.o.data, a.o.type, at, (load_code(a.o.data, a.o.type, at) & ~1U) | (padding >> 1U & 1U));
     });
@@ -320,10 +320,10 @@ TEST(Patterns, AreNamed) {
         [](const std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)>& wrong) {
             return run_spoiled(small_case(),
                                [&](const FwdArgs& a) {
-                                   for (std::int64_t b = 0; b < a.batch; ++b)
-                                       for (std::int64_t h = 0; h < a.nhead_q; ++h)
-                                           for (std::int64_t i = 0; i < a.seqlen_q; ++i)
-                                               for (std::int64_t c = 0; c < a.hdim_v; ++c)
+                                   for (std::int64_t b = 0; b < a.shape.batch; ++b)
+                                       for (std::int64_t h = 0; h < a.shape.nhead_q; ++h)
+                                           for (std::int64_t i = 0; i < a.shape.seqlen_q; ++i)
+                                               for (std::int64_t c = 0; c < a.shape.hdim_v; ++c)
                                                    if (wrong(b, h, i, c))
                                                        set_o(a, b, h, i, c, get_o(a, b, h, i, c) + 1.0);
                                })

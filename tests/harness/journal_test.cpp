@@ -51,7 +51,8 @@ const std::vector<std::string>& five_cases() {
 
 /// The third of five is wrong, so that a report without the failure would not do.
 void spoil_the_third(const FwdArgs& args) {
-    if (args.seqlen_k == 33) static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
+    if (args.shape.seqlen_k == 33)
+        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
 }
 
 Ran verify(const std::vector<std::string>& more, const Spoil& spoil = spoil_the_third) {
@@ -108,7 +109,7 @@ TEST(Journal, AKilledRunContinuesAndReportsTheSame) {
     const std::string journal = folder / "run.jsonl";
     const auto hangs_on_the_fourth = [](const FwdArgs& args) {
         spoil_the_third(args);
-        while (args.seqlen_k == 63) pause();
+        while (args.shape.seqlen_k == 63) pause();
     };
     const int status = in_another_process(
         [&] {
@@ -181,8 +182,8 @@ TEST(Journal, AnInterruptedRunIsRedAndContinues) {
     const std::string journal = folder / "run.jsonl";
     const Ran stopped = verify({"--jobs", "1", "--journal", journal}, [](const FwdArgs& args) {
         spoil_the_third(args);
-        if (args.seqlen_k == 63) kill(getppid(), SIGTERM);
-        while (args.seqlen_k == 63) pause();
+        if (args.shape.seqlen_k == 63) kill(getppid(), SIGTERM);
+        while (args.shape.seqlen_k == 63) pause();
     });
     EXPECT_EQ(stopped.code, 1);
     EXPECT_THAT(stopped.out, HasSubstr("RED: interrupted\nthe same command continues it"));
@@ -195,8 +196,8 @@ TEST(Journal, ACrashIsAnOutcomeAndAKillFromOutsideIsNone) {
     const Scratch folder;
     const std::string journal = folder / "run.jsonl";
     const Ran first = verify({"--jobs", "1", "--journal", journal}, [](const FwdArgs& args) {
-        if (args.seqlen_k == 31) std::abort();
-        if (args.seqlen_k == 63) std::raise(SIGKILL);
+        if (args.shape.seqlen_k == 31) std::abort();
+        if (args.shape.seqlen_k == 63) std::raise(SIGKILL);
     });
     EXPECT_THAT(first.out, HasSubstr("2 crashed"));
     // The kernel is as it should be now, and what it did is not forgotten.
@@ -289,7 +290,7 @@ TEST(Journal, IsNoReportByAnyName) {
 TEST(Journal, ADiskThatDoesNotKeepItTakesNoVerdictAway) {
     const Scratch folder;
     // From the third outcome on, and before the first.
-    const auto breaking = [](const FwdArgs& args) { disk_is_broken = args.seqlen_k == 33; };
+    const auto breaking = [](const FwdArgs& args) { disk_is_broken = args.shape.seqlen_k == 33; };
     const Ran late = verify({"--jobs", "0", "--journal", folder / "run.jsonl"}, breaking);
     EXPECT_EQ(late.code, 2);
     EXPECT_THAT(late.out, HasSubstr("5 asked   5 passed"));

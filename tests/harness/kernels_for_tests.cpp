@@ -1,7 +1,6 @@
 #include "tests/harness/kernels_for_tests.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/declared_numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 
@@ -44,8 +43,7 @@ Candidate FittingHostKernel::planned(const Problem& problem) const {
                       .k1 = 32,
                       .k0max = hdim_q};
     algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
-    return {"fitting", host_target::make_instance(config),
-            in_reference_terms(host_target::numerics_of(config))};
+    return {"fitting", host_target::make_instance(config), host_target::numerics_of(config)};
 }
 
 Candidate SpoiledKernel::planned(const Problem& problem) const {

@@ -103,8 +103,8 @@ FwdArgs only_entry(FwdArgs args, std::int64_t b) {
     for (const std::int32_t* FwdArgs::*array :
          {&FwdArgs::block_scale_seqstart_q, &FwdArgs::block_scale_seqstart_k})
         if (args.*array != nullptr) args.*array += b;
-    if (args.alibi_slopes != nullptr) args.alibi_slopes += b * args.alibi_stride;
-    args.batch = 1;
+    if (args.score.alibi_slopes != nullptr) args.score.alibi_slopes += b * args.score.alibi_stride;
+    args.shape.batch = 1;
     return args;
 }
 
@@ -161,7 +161,7 @@ TEST(Relations, OneThatIsBrokenIsNamed) {
     EXPECT_THAT(padded, HasSubstr("batch, padded, with lengths: o at b0"));
     EXPECT_THAT(padded, testing::Not(HasSubstr("cumulative")));
     const MisledKernel batch_stride([](FwdArgs& args) {
-        if (args.mode == Mode::batch) args.v.batch_stride += 8;
+        if (args.shape.mode == Mode::batch) args.v.batch_stride += 8;
     });
     FwdCase equal = plain();
     equal.seqlen_q = equal.seqlen_k = {40, 40, 40};

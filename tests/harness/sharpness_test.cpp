@@ -62,10 +62,10 @@ Launch with_turned_values(std::int64_t count) {
         const auto swap_with_row_before = [&](std::int64_t row) {
             std::swap_ranges(value_row(args, row), value_row(args, row) + channels, value_row(args, row - 1));
         };
-        const std::int64_t first = args.seqlen_k - count;
-        for (std::int64_t row = args.seqlen_k - 1; row > first; --row) swap_with_row_before(row);
+        const std::int64_t first = args.shape.seqlen_k - count;
+        for (std::int64_t row = args.shape.seqlen_k - 1; row > first; --row) swap_with_row_before(row);
         kernel.launch(args, {});
-        for (std::int64_t row = first + 1; row < args.seqlen_k; ++row) swap_with_row_before(row);
+        for (std::int64_t row = first + 1; row < args.shape.seqlen_k; ++row) swap_with_row_before(row);
     };
 }
 
@@ -84,13 +84,13 @@ const std::vector<Mistake>& mistakes() {
         {"last 16 rows of V turned by one", with_turned_values(16)},
         {"softmax scale 1 % too large",
          [](const KernelInstance& kernel, FwdArgs args) {
-             args.scale_s *= 1.01F;
+             args.score.scale_s *= 1.01F;
              kernel.launch(args, {});
          }},
         {"P truncated instead of rounded", with_fault(Fault::weights_truncated)},
         {"output all zeros",
          [](const KernelInstance&, const FwdArgs& args) {
-             for (std::int64_t row = 0; row < args.seqlen_q; ++row)
+             for (std::int64_t row = 0; row < args.shape.seqlen_q; ++row)
                  for (std::int64_t c = 0; c < channels; ++c)
                      static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 0, row, c)] = 0;
          }},

@@ -1,6 +1,5 @@
 // A kernel that multiplies in TF32 is right by its own declaration and by no stricter one.
 
-#include "harness/run/declared_numerics.hpp"
 #include "kernels/targets/hip/numerics.hpp"
 #include "tests/harness/gate_support.hpp"
 
@@ -49,9 +48,9 @@ class RoundingInstance final : public KernelInstance {
     std::string name() const override { return "rounding." + inner_->name(); }
     void launch(const Invocation& invocation, Stream stream) const override {
         const auto& a = std::get<FwdArgs>(invocation);
-        const RoundedTensor q(a.q, a.batch, a.nhead_q, a.seqlen_q, a.hdim_q, bits_);
-        const RoundedTensor k(a.k, a.batch, a.nhead_k, a.seqlen_k, a.hdim_q, bits_);
-        const RoundedTensor v(a.v, a.batch, a.nhead_k, a.seqlen_k, a.hdim_v, bits_);
+        const RoundedTensor q(a.q, a.shape.batch, a.shape.nhead_q, a.shape.seqlen_q, a.shape.hdim_q, bits_);
+        const RoundedTensor k(a.k, a.shape.batch, a.shape.nhead_k, a.shape.seqlen_k, a.shape.hdim_q, bits_);
+        const RoundedTensor v(a.v, a.shape.batch, a.shape.nhead_k, a.shape.seqlen_k, a.shape.hdim_v, bits_);
         inner_->launch(invocation, stream);
     }
 
@@ -63,7 +62,7 @@ class RoundingInstance final : public KernelInstance {
 /// A host kernel whose operands are rounded, with a declaration of the test's choice.
 class RoundingKernel final : public FittingHostKernel {
   public:
-    RoundingKernel(int bits, reference::KernelNumerics declared) : bits_(bits), declared_(declared) {}
+    RoundingKernel(int bits, Numerics declared) : bits_(bits), declared_(declared) {}
     Candidate planned(const Problem& problem) const override {
         Candidate candidate = FittingHostKernel::planned(problem);
         candidate.instance = std::make_shared<RoundingInstance>(candidate.instance, bits_);
@@ -73,14 +72,14 @@ class RoundingKernel final : public FittingHostKernel {
 
   private:
     int bits_;
-    reference::KernelNumerics declared_;
+    Numerics declared_;
 };
 
-reference::KernelNumerics hopper_fp32() {
+Numerics hopper_fp32() {
     KernelConfig config;
     config.arch = "sm_90";
     config.signature.data_type = DataType::fp32;
-    return in_reference_terms(hip_target::numerics_of(config));
+    return hip_target::numerics_of(config);
 }
 
 FwdCase fp32_case() {
@@ -91,7 +90,7 @@ FwdCase fp32_case() {
     return c;
 }
 
-CaseResult run(int bits, const reference::KernelNumerics& declared) {
+CaseResult run(int bits, const Numerics& declared) {
     const auto results = run_fwd_case(fp32_case(), RoundingKernel(bits, declared), {});
     EXPECT_EQ(results.size(), 1U);
     return results.front();
@@ -104,7 +103,7 @@ TEST(Tf32, PassesItsOwnDeclaration) {
 }
 
 TEST(Tf32, FailsTheDeclarationOfAnExactProduct) {
-    reference::KernelNumerics exact = hopper_fp32();
+    Numerics exact = hopper_fp32();
     exact.u_m = exact.u_p = 0.0;
     const CaseResult result = run(11, exact);
     EXPECT_EQ(result.outcome, Outcome::failed);

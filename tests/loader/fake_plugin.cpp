@@ -2,7 +2,7 @@
 // the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
 // "illegal_address", which takes the context of the process whenever a launch has more than 100 keys.
 
-#include "dispatcher/types/fwd_args_fields.hpp"
+#include "dispatcher/types/args_fields.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "tests/loader/fake_runtime.hpp"
@@ -22,7 +22,7 @@ FakeRuntime& process_runtime() {
     runtime.device.arch = setting("FMHA_FAKE_ARCH", "gfx950");
     const std::string fault = setting("FMHA_FAKE_FAULT", "");
     runtime.run = [fault](const KernelConfig& config, const FwdArgs& args) {
-        if (fault == "illegal_address" && args.seqlen_k > 100) {
+        if (fault == "illegal_address" && args.shape.seqlen_k > 100) {
             runtime.loss = Status{700, Fault::context_lost};
             return;
         }

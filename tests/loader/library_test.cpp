@@ -170,12 +170,12 @@ TEST(Library, AFileThatLacksItsSymbol) {
 FwdArgs arguments(const KernelConfig& config) {
     static float memory[4];
     FwdArgs args;
-    args.batch = 2;
-    args.nhead_q = args.nhead_k = 3;
-    args.seqlen_q = args.max_seqlen_q = 129;
-    args.seqlen_k = 64;
-    args.hdim_q = config.signature.hdim_q;
-    args.hdim_v = config.signature.hdim_v;
+    args.shape.batch = 2;
+    args.shape.nhead_q = args.shape.nhead_k = 3;
+    args.shape.seqlen_q = args.shape.max_seqlen_q = 129;
+    args.shape.seqlen_k = 64;
+    args.shape.hdim_q = config.signature.hdim_q;
+    args.shape.hdim_v = config.signature.hdim_v;
     const ElementTypes types = element_types(config.signature.data_type, Fp8Flavour::ocp);
     args.q.type = args.k.type = args.v.type = types.q;
     args.o.type = types.o;
@@ -191,7 +191,7 @@ TEST(Kernel, LaunchesTheGridOfTheProgramAndTheBlockOfThePlan) {
     const KernelConfig* ran = nullptr;
     runtime.run = [&](const KernelConfig& config, const FwdArgs& args) {
         ran = &config;
-        EXPECT_EQ(args.seqlen_q, 129);
+        EXPECT_EQ(args.shape.seqlen_q, 129);
     };
     instance->launch(arguments(instance->config()), {});
     ASSERT_NE(ran, nullptr);
@@ -213,10 +213,10 @@ TEST(Kernel, RefusesWhatItCannotCompute) {
                 HasSubstr("tensor q is bf16, the kernel takes fp16"));
     EXPECT_THROW(instance->launch(std::monostate{}, {}), ArgumentTypeError);
     args = arguments(instance->config());
-    args.batch = std::int64_t{1} << 31;
+    args.shape.batch = std::int64_t{1} << 31;
     EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
                 HasSubstr("blocks; allowed: at most 2147483647"));
-    args.batch = 0;
+    args.shape.batch = 0;
     EXPECT_NO_THROW(instance->launch(args, {}));
     EXPECT_EQ(runtime.last_shape().blocks, 0U) << "nothing to compute, nothing launched";
 }

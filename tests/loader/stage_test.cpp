@@ -1,7 +1,7 @@
 // What goes to the device is everything that a kernel may reach, and what comes back is everything that it may have written.
 
+#include "dispatcher/types/args_fields.hpp"
 #include "dispatcher/types/error.hpp"
-#include "dispatcher/types/fwd_args_fields.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/run/device_stage.hpp"
 #include "tests/loader/fake_runtime.hpp"

@@ -17,7 +17,7 @@ TEST(Growth, FollowsItsFormulas) {
     EXPECT_DOUBLE_EQ(strict_growth(100, 0x1p-24), 100 * 0x1p-24 / (1 - 100 * 0x1p-24));
     EXPECT_EQ(strict_growth(8192, 0x1p-13), std::numeric_limits<double>::max());
     EXPECT_DOUBLE_EQ(probable_growth(400, 0x1p-24), std::expm1(160 * 0x1p-24 + 400 * 0x1p-48));
-    KernelNumerics kernel;
+    Numerics kernel;
     EXPECT_EQ(accumulation_growth(400, kernel), probable_growth(400, 0x1p-24));
     kernel.truncating = true;
     EXPECT_EQ(accumulation_growth(400, kernel), strict_growth(400, 0x1p-24));
@@ -29,15 +29,15 @@ TEST(Growth, FollowsItsFormulas) {
     EXPECT_EQ(accumulation_growth(100, kernel), strict_growth(100, 0x1p-13));
 }
 
-TEST(KernelNumerics, AreThoseOfTheTypes) {
-    const KernelNumerics fp16 = kernel_numerics(element_types(DataType::fp16, Fp8Flavour::ocp));
+TEST(DeclaredNumerics, AreThoseOfTheTypes) {
+    const Numerics fp16 = kernel_numerics(element_types(DataType::fp16, Fp8Flavour::ocp));
     EXPECT_EQ(fp16.u_o, 0x1p-11);
     EXPECT_EQ(fp16.f_o, 0x1p-25);
     EXPECT_EQ(fp16.u_p, 0x1p-11);
-    const KernelNumerics fp32 = kernel_numerics(element_types(DataType::fp32, Fp8Flavour::ocp));
+    const Numerics fp32 = kernel_numerics(element_types(DataType::fp32, Fp8Flavour::ocp));
     EXPECT_EQ(fp32.u_p, 0.0);
     EXPECT_EQ(fp32.f_p, 0.0);
-    const KernelNumerics shifted = kernel_numerics(element_types(DataType::fp8bf16, Fp8Flavour::ocp), 256.0);
+    const Numerics shifted = kernel_numerics(element_types(DataType::fp8bf16, Fp8Flavour::ocp), 256.0);
     EXPECT_EQ(shifted.f_p, 0x1p-18);
     EXPECT_EQ(shifted.u_p, 0x1p-4);
 }
@@ -46,10 +46,11 @@ TEST(KernelNumerics, AreThoseOfTheTypes) {
 class TwoKeys : public testing::Test {
   protected:
     TwoKeys() {
-        args_.batch = args_.nhead_q = args_.nhead_k = args_.hdim_q = args_.hdim_v = args_.seqlen_q = 1;
-        args_.seqlen_k = 2;
-        args_.scale_s = 1.0F;
-        args_.scale_o = 2.0F;
+        args_.shape.batch = args_.shape.nhead_q = args_.shape.nhead_k = args_.shape.hdim_q =
+            args_.shape.hdim_v = args_.shape.seqlen_q = 1;
+        args_.shape.seqlen_k = 2;
+        args_.score.scale_s = 1.0F;
+        args_.score.scale_o = 2.0F;
         args_.q = {q_.data(), ElementType::fp32, 0, 0, 1, 1};
         args_.k = {k_.data(), ElementType::fp32, 0, 0, 1, 1};
         args_.v = {v_.data(), ElementType::fp32, 0, 0, 1, 1};
@@ -62,7 +63,7 @@ class TwoKeys : public testing::Test {
     }
     std::vector<float> q_{1.0F}, k_{0.0F, 1.09861228867F}, v_{4.0F, -8.0F};
     FwdArgs args_;
-    KernelNumerics kernel_;
+    Numerics kernel_;
 };
 
 TEST_F(TwoKeys, GiveTheLimitsOfTheFormulas) {
@@ -113,8 +114,9 @@ TEST_F(TwoKeys, WithoutWeightHaveAFiniteLimitWhateverTheScores) {
 TEST(CodeDistance, IsOnePlusTheErrorInSteps) {
     std::vector<float> q{1.0F}, k{0.0F}, v{1000.0F};
     FwdArgs args;
-    args.batch = args.nhead_q = args.nhead_k = args.hdim_q = args.hdim_v = args.seqlen_q = args.seqlen_k = 1;
-    args.scale_s = 1.0F;
+    args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = args.shape.hdim_q = args.shape.hdim_v =
+        args.shape.seqlen_q = args.shape.seqlen_k = 1;
+    args.score.scale_s = 1.0F;
     args.q = {q.data(), ElementType::fp32, 0, 0, 1, 1};
     args.k = {k.data(), ElementType::fp32, 0, 0, 1, 1};
     args.v = {v.data(), ElementType::fp32, 0, 0, 1, 1};

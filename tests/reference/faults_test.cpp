@@ -95,7 +95,7 @@ double sign_lost(ElementType type, std::uint32_t code) {
     return std::abs(decode(type, code));
 }
 double sink_of_the_next_head(const FwdArgs& args, I h) {
-    return sink_logit(args, (h + 1) % args.nhead_q);
+    return sink_logit(args, (h + 1) % args.shape.nhead_q);
 }
 double sink_twice(const FwdArgs& args, I h) {
     return sink_logit(args, h) + std::log(2.0);

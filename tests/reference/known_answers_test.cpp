@@ -104,19 +104,19 @@ TEST_P(KnownAnswer, MatchesToNineDigits) {
     auto [example, oracle] = GetParam();
     std::vector<float> q{1, 2, -1};
     FwdArgs args;
-    args.batch = args.nhead_q = args.nhead_k = args.hdim_q = args.hdim_v = 1;
-    args.seqlen_q = 3;
-    args.seqlen_k = static_cast<std::int64_t>(example.k.size());
+    args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = args.shape.hdim_q = args.shape.hdim_v = 1;
+    args.shape.seqlen_q = 3;
+    args.shape.seqlen_k = static_cast<std::int64_t>(example.k.size());
     args.q = column_of(q);
     args.k = column_of(example.k);
     args.v = column_of(example.v);
     args.mask = example.mask;
-    args.scale_s = 1.0F;
-    args.logits_soft_cap = example.soft_cap;
-    args.sink_logit = &example.sink;
+    args.score.scale_s = 1.0F;
+    args.score.logits_soft_cap = example.soft_cap;
+    args.score.sink_logit = &example.sink;
     if (example.slope > 0.0F) {
-        args.bias_type = BiasType::alibi;
-        args.alibi_slopes = &example.slope;
+        args.score.bias_type = BiasType::alibi;
+        args.score.alibi_slopes = &example.slope;
     }
     const ForwardRows result = forward(args, all_rows(args), {}, oracle);
     ASSERT_EQ(result.o.rows(), 3);

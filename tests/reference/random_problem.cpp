@@ -77,14 +77,14 @@ void RandomProblem::draw_extents() {
     const auto& tags = EnumTable<DataType>::names;
     tag_ = tags[static_cast<std::size_t>(between(0, std::int64_t{tags.size()} - 1))].value;
     types_ = element_types(tag_, chance(0.5) ? Fp8Flavour::ocp : Fp8Flavour::fnuz);
-    args_.mode = chance(0.5) ? Mode::group : Mode::batch;
-    args_.batch = between(1, 3);
-    args_.nhead_k = between(1, 2);
-    args_.nhead_q = args_.nhead_k * between(1, 3);
-    args_.hdim_q = between(1, 40);
-    args_.hdim_v = between(1, 24);
-    args_.scale_s = static_cast<float>(between(1, 30)) / 40.0F;
-    args_.scale_o = chance(0.2) ? 2.5F : 1.0F;
+    args_.shape.mode = chance(0.5) ? Mode::group : Mode::batch;
+    args_.shape.batch = between(1, 3);
+    args_.shape.nhead_k = between(1, 2);
+    args_.shape.nhead_q = args_.shape.nhead_k * between(1, 3);
+    args_.shape.hdim_q = between(1, 40);
+    args_.shape.hdim_v = between(1, 24);
+    args_.score.scale_s = static_cast<float>(between(1, 30)) / 40.0F;
+    args_.score.scale_o = chance(0.2) ? 2.5F : 1.0F;
 }
 
 void RandomProblem::draw_lengths() {
@@ -93,21 +93,21 @@ void RandomProblem::draw_lengths() {
     const auto draw_side = [&](std::vector<std::int64_t>& physical, std::vector<std::int64_t>& logical,
                                std::int64_t most) {
         const std::int64_t common = between(1, most);
-        for (std::int64_t b = 0; b < args_.batch; ++b) {
-            physical.push_back(args_.mode == Mode::group ? between(0, most) : common);
+        for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
+            physical.push_back(args_.shape.mode == Mode::group ? between(0, most) : common);
             logical.push_back(ragged ? between(0, physical.back()) : physical.back());
         }
     };
     draw_side(physical_q_, logical_q_, most_q);
     draw_side(physical_k_, logical_k_, most_k);
-    args_.seqlen_q = physical_q_.front();
-    args_.seqlen_k = physical_k_.front();
-    args_.max_seqlen_q = std::max<std::int64_t>(1, largest(logical_q_));
+    args_.shape.seqlen_q = physical_q_.front();
+    args_.shape.seqlen_k = physical_k_.front();
+    args_.shape.max_seqlen_q = std::max<std::int64_t>(1, largest(logical_q_));
     LengthArrays& lengths = args_.lengths;
-    if (args_.mode == Mode::group) {
+    if (args_.shape.mode == Mode::group) {
         lengths.seqstart_q = ints(starts_of(physical_q_));
         lengths.seqstart_k = ints(starts_of(physical_k_));
-        if (chance(0.25)) args_.min_seqlen_q = between(1, 30);
+        if (chance(0.25)) args_.shape.min_seqlen_q = between(1, 30);
     }
     if (!ragged) return;
     const auto plain = [](const std::vector<std::int64_t>& values) {
@@ -128,7 +128,7 @@ TensorView RandomProblem::tensor(ElementType type, const Extents& extents, bool 
                                  const std::function<double()>& value) {
     // From the fastest axis: channels then rows (or the reverse), and heads before or after the slower of the
     // two.
-    const bool packed = args_.mode == Mode::group;
+    const bool packed = args_.shape.mode == Mode::group;
     const std::int64_t padding = 2 * between(0, 3);
     const auto padded = [&](std::int64_t n) { return n + n % 2 + padding; };
     TensorView view;
@@ -155,16 +155,19 @@ TensorView RandomProblem::tensor(ElementType type, const Extents& extents, bool 
 }
 
 void RandomProblem::draw_tensors() {
-    const bool packed = args_.mode == Mode::group;
-    const std::int64_t rows_q = packed ? sum(physical_q_) : args_.seqlen_q;
-    const std::int64_t rows_k = packed ? sum(physical_k_) : args_.seqlen_k;
-    const auto query = inside(logical_q_, physical_q_, args_.mode),
-               key = inside(logical_k_, physical_k_, args_.mode);
+    const bool packed = args_.shape.mode == Mode::group;
+    const std::int64_t rows_q = packed ? sum(physical_q_) : args_.shape.seqlen_q;
+    const std::int64_t rows_k = packed ? sum(physical_k_) : args_.shape.seqlen_k;
+    const auto query = inside(logical_q_, physical_q_, args_.shape.mode),
+               key = inside(logical_k_, physical_k_, args_.shape.mode);
     const auto normal = [this] { return std::normal_distribution<double>()(engine_); };
     const bool column_major = is_mx(tag_) || chance(0.4);
-    args_.q = tensor(types_.q, {args_.batch, args_.nhead_q, rows_q, args_.hdim_q}, false, query, normal);
-    args_.k = tensor(types_.k, {args_.batch, args_.nhead_k, rows_k, args_.hdim_q}, false, key, normal);
-    args_.v = tensor(types_.v, {args_.batch, args_.nhead_k, rows_k, args_.hdim_v}, column_major, key, normal);
+    args_.q = tensor(types_.q, {args_.shape.batch, args_.shape.nhead_q, rows_q, args_.shape.hdim_q}, false,
+                     query, normal);
+    args_.k = tensor(types_.k, {args_.shape.batch, args_.shape.nhead_k, rows_k, args_.shape.hdim_q}, false,
+                     key, normal);
+    args_.v = tensor(types_.v, {args_.shape.batch, args_.shape.nhead_k, rows_k, args_.shape.hdim_v},
+                     column_major, key, normal);
 }
 
 void RandomProblem::draw_mask() {
@@ -188,19 +191,19 @@ void RandomProblem::draw_mask() {
 
 void RandomProblem::draw_bias() {
     if (wish_.alibi || (!wish_.elementwise && chance(0.25))) {
-        args_.bias_type = BiasType::alibi;
-        const std::int64_t entries = chance(0.5) ? 1 : args_.batch;
-        args_.alibi_stride = entries == 1 ? 0 : args_.nhead_q;
+        args_.score.bias_type = BiasType::alibi;
+        const std::int64_t entries = chance(0.5) ? 1 : args_.shape.batch;
+        args_.score.alibi_stride = entries == 1 ? 0 : args_.shape.nhead_q;
         std::vector<float> slopes;
-        for (std::int64_t n = 0; n < entries * args_.nhead_q; ++n)
+        for (std::int64_t n = 0; n < entries * args_.shape.nhead_q; ++n)
             slopes.push_back(static_cast<float>(between(1, 64)) / 128.0F);
-        args_.alibi_slopes = floats(slopes);
+        args_.score.alibi_slopes = floats(slopes);
     } else if (wish_.elementwise || chance(0.3)) {
-        args_.bias_type = BiasType::elementwise;
-        const bool packed = args_.mode == Mode::group;
+        args_.score.bias_type = BiasType::elementwise;
+        const bool packed = args_.shape.mode == Mode::group;
         const std::int64_t rank = between(0, 2);
-        const Extents extents{rank == 2 ? args_.batch : 1, rank >= 1 ? args_.nhead_q : 1,
-                              packed ? sum(physical_q_) : args_.seqlen_q, largest(physical_k_)};
+        const Extents extents{rank == 2 ? args_.shape.batch : 1, rank >= 1 ? args_.shape.nhead_q : 1,
+                              packed ? sum(physical_q_) : args_.shape.seqlen_q, largest(physical_k_)};
         const bool infinities = types_.bias == ElementType::fp32 || types_.bias == ElementType::fp16 ||
                                 types_.bias == ElementType::bf16;
         args_.bias = tensor(
@@ -212,29 +215,29 @@ void RandomProblem::draw_bias() {
         if (rank < 2) args_.bias.batch_stride = 0;
         if (rank < 1) args_.bias.head_stride = 0;
     } else if (chance(0.3)) {
-        args_.logits_soft_cap = static_cast<float>(between(1, 12)) / 4.0F;
+        args_.score.logits_soft_cap = static_cast<float>(between(1, 12)) / 4.0F;
     }
 }
 
 void RandomProblem::draw_dropout_and_sinks() {
     if (wish_.dropout || chance(0.3)) {
-        args_.p_drop = static_cast<float>(between(1, 9)) / 10.0F;
-        args_.seed = engine_();
-        args_.offset = chance(0.5) ? engine_() : std::numeric_limits<std::uint64_t>::max() - 10;
+        args_.dropout.p_drop = static_cast<float>(between(1, 9)) / 10.0F;
+        args_.dropout.seed = engine_();
+        args_.dropout.offset = chance(0.5) ? engine_() : std::numeric_limits<std::uint64_t>::max() - 10;
     }
     if (wish_.sink_logits || chance(0.3)) {
         std::vector<float> sinks;
-        for (std::int64_t h = 0; h < args_.nhead_q; ++h)
+        for (std::int64_t h = 0; h < args_.shape.nhead_q; ++h)
             sinks.push_back(h > 0 && chance(0.2) ? -std::numeric_limits<float>::infinity()
                                                  : static_cast<float>(between(-8, 8)) / 4.0F);
-        args_.sink_logit = floats(sinks);
+        args_.score.sink_logit = floats(sinks);
     }
 }
 
 void RandomProblem::draw_scales() {
     if (types_.q == ElementType::fp32 || types_.q == ElementType::fp16 || types_.q == ElementType::bf16)
         return;
-    const bool packed = args_.mode == Mode::group;
+    const bool packed = args_.shape.mode == Mode::group;
     const auto everywhere = [](auto, auto) { return true; };
     const auto factor = [this] { return static_cast<double>(between(1, 40)) / 16.0; };
     const auto blocks = [](std::int64_t n, std::int64_t size) { return (n + size - 1) / size; };
@@ -245,45 +248,49 @@ void RandomProblem::draw_scales() {
         return starts_of(counts);
     };
     if (is_mx(tag_)) {
-        args_.qscale = QScale::mx;
+        args_.quant.qscale = QScale::mx;
         const auto power = [this] { return std::ldexp(1.0, static_cast<int>(between(-2, 2))); };
-        const std::int64_t rows_q = packed ? sum(physical_q_) : args_.seqlen_q;
-        const std::int64_t rows_k = packed ? sum(physical_k_) : args_.seqlen_k;
+        const std::int64_t rows_q = packed ? sum(physical_q_) : args_.shape.seqlen_q;
+        const std::int64_t rows_k = packed ? sum(physical_k_) : args_.shape.seqlen_k;
         const auto starts = block_starts(physical_k_, 32);
-        if (packed) args_.block_scale_seqstart_k = ints(starts);
-        const std::int64_t key_blocks = packed ? starts.back() : blocks(args_.seqlen_k, 32);
-        const std::int64_t channel_blocks = blocks(args_.hdim_q, 32);
+        if (packed) args_.quant.block_scale_seqstart_k = ints(starts);
+        const std::int64_t key_blocks = packed ? starts.back() : blocks(args_.shape.seqlen_k, 32);
+        const std::int64_t channel_blocks = blocks(args_.shape.hdim_q, 32);
         const auto e8m0 = ElementType::e8m0;
-        args_.q_descale =
-            tensor(e8m0, {args_.batch, args_.nhead_q, rows_q, channel_blocks}, false, everywhere, power);
-        args_.k_descale =
-            tensor(e8m0, {args_.batch, args_.nhead_k, rows_k, channel_blocks}, false, everywhere, power);
-        args_.v_descale = tensor(e8m0, {args_.batch, args_.nhead_k, key_blocks, args_.hdim_v}, chance(0.5),
-                                 everywhere, power);
+        args_.quant.q_descale = tensor(e8m0, {args_.shape.batch, args_.shape.nhead_q, rows_q, channel_blocks},
+                                       false, everywhere, power);
+        args_.quant.k_descale = tensor(e8m0, {args_.shape.batch, args_.shape.nhead_k, rows_k, channel_blocks},
+                                       false, everywhere, power);
+        args_.quant.v_descale =
+            tensor(e8m0, {args_.shape.batch, args_.shape.nhead_k, key_blocks, args_.shape.hdim_v},
+                   chance(0.5), everywhere, power);
     } else if (chance(0.4)) {
-        args_.qscale = QScale::pertensor;
-        for (TensorView* scale : {&args_.q_descale, &args_.k_descale, &args_.v_descale}) {
+        args_.quant.qscale = QScale::pertensor;
+        for (TensorView* scale : {&args_.quant.q_descale, &args_.quant.k_descale, &args_.quant.v_descale}) {
             *scale = tensor(ElementType::fp32, {1, 1, 1, 1}, false, everywhere, factor);
             scale->batch_stride = scale->head_stride = scale->row_stride = scale->col_stride = 0;
         }
     } else if (chance(0.6)) {
-        args_.qscale = QScale::blockscale;
-        args_.block_scale_size_q = between(1, 48);
-        args_.block_scale_size_k = between(1, 48);
-        const auto starts_q = block_starts(physical_q_, args_.block_scale_size_q);
-        const auto starts_k = block_starts(physical_k_, args_.block_scale_size_k);
+        args_.quant.qscale = QScale::blockscale;
+        args_.quant.block_scale_size_q = between(1, 48);
+        args_.quant.block_scale_size_k = between(1, 48);
+        const auto starts_q = block_starts(physical_q_, args_.quant.block_scale_size_q);
+        const auto starts_k = block_starts(physical_k_, args_.quant.block_scale_size_k);
         if (packed) {
-            args_.block_scale_seqstart_q = ints(starts_q);
-            args_.block_scale_seqstart_k = ints(starts_k);
+            args_.quant.block_scale_seqstart_q = ints(starts_q);
+            args_.quant.block_scale_seqstart_k = ints(starts_k);
         }
         const std::int64_t rows_q =
-            packed ? starts_q.back() : blocks(args_.seqlen_q, args_.block_scale_size_q);
+            packed ? starts_q.back() : blocks(args_.shape.seqlen_q, args_.quant.block_scale_size_q);
         const std::int64_t rows_k =
-            packed ? starts_k.back() : blocks(args_.seqlen_k, args_.block_scale_size_k);
+            packed ? starts_k.back() : blocks(args_.shape.seqlen_k, args_.quant.block_scale_size_k);
         const auto fp32 = ElementType::fp32;
-        args_.q_descale = tensor(fp32, {args_.batch, args_.nhead_q, rows_q, 1}, false, everywhere, factor);
-        args_.k_descale = tensor(fp32, {args_.batch, args_.nhead_k, rows_k, 1}, false, everywhere, factor);
-        args_.v_descale = tensor(fp32, {args_.batch, args_.nhead_k, rows_k, 1}, false, everywhere, factor);
+        args_.quant.q_descale =
+            tensor(fp32, {args_.shape.batch, args_.shape.nhead_q, rows_q, 1}, false, everywhere, factor);
+        args_.quant.k_descale =
+            tensor(fp32, {args_.shape.batch, args_.shape.nhead_k, rows_k, 1}, false, everywhere, factor);
+        args_.quant.v_descale =
+            tensor(fp32, {args_.shape.batch, args_.shape.nhead_k, rows_k, 1}, false, everywhere, factor);
     }
 }
 
@@ -296,18 +303,20 @@ const float* RandomProblem::floats(std::vector<float> values) {
 }
 
 std::string RandomProblem::text() const {
-    std::string text = std::string(to_string(tag_)) + ' ' + std::string(to_string(args_.mode)) + " heads " +
-                       std::to_string(args_.nhead_q) + '/' + std::to_string(args_.nhead_k) + " hdim " +
-                       std::to_string(args_.hdim_q) + '/' + std::to_string(args_.hdim_v) + " lengths";
+    std::string text = std::string(to_string(tag_)) + ' ' + std::string(to_string(args_.shape.mode)) +
+                       " heads " + std::to_string(args_.shape.nhead_q) + '/' +
+                       std::to_string(args_.shape.nhead_k) + " hdim " + std::to_string(args_.shape.hdim_q) +
+                       '/' + std::to_string(args_.shape.hdim_v) + " lengths";
     for (std::size_t b = 0; b < logical_q_.size(); ++b)
         text += ' ' + std::to_string(logical_q_[b]) + 'x' + std::to_string(logical_k_[b]);
     const MaskArgs& mask = args_.mask;
     text += " mask " + std::string(to_string(mask.type)) + ' ' + std::to_string(mask.left) + ',' +
             std::to_string(mask.right) + ',' + std::to_string(mask.sink);
-    text +=
-        " bias " + std::string(to_string(args_.bias_type)) + " cap " + std::to_string(args_.logits_soft_cap);
-    text += " p_drop " + std::to_string(args_.p_drop) + " qscale " + std::string(to_string(args_.qscale));
-    return text + (args_.sink_logit != nullptr ? " sink logits" : "");
+    text += " bias " + std::string(to_string(args_.score.bias_type)) + " cap " +
+            std::to_string(args_.score.logits_soft_cap);
+    text += " p_drop " + std::to_string(args_.dropout.p_drop) + " qscale " +
+            std::string(to_string(args_.quant.qscale));
+    return text + (args_.score.sink_logit != nullptr ? " sink logits" : "");
 }
 
 } // namespace fmha::reference::test

@@ -52,11 +52,11 @@ struct LongHead {
         : data(static_cast<std::size_t>(length * heads * 8)) {
         std::mt19937 engine{3};
         for (float& value : data) value = std::normal_distribution<float>()(engine);
-        args.batch = 1;
-        args.nhead_q = args.nhead_k = heads;
-        args.seqlen_q = args.seqlen_k = length;
-        args.hdim_q = args.hdim_v = 8;
-        args.scale_s = 0.5F;
+        args.shape.batch = 1;
+        args.shape.nhead_q = args.shape.nhead_k = heads;
+        args.shape.seqlen_q = args.shape.seqlen_k = length;
+        args.shape.hdim_q = args.shape.hdim_v = 8;
+        args.score.scale_s = 0.5F;
         args.mask = mask;
         args.q = args.k = args.v = {data.data(), ElementType::fp32, 0, length * 8, 8, 1};
     }
@@ -108,7 +108,7 @@ TEST_P(BothOracles, ARowOutsideItsEntryIsRefused) {
 
 TEST_P(BothOracles, ScaleModesOfOtherFamiliesAreRefused) {
     LongHead head(8, 1, {});
-    head.args.qscale = QScale::kv_blockscale;
+    head.args.quant.qscale = QScale::kv_blockscale;
     EXPECT_THROW(forward(head.args, all_rows(head.args), {}, GetParam()), ProblemError);
 }
 
@@ -124,7 +124,7 @@ TEST_P(BothOracles, BothLengthArraysOfASideAreRefused) {
 TEST(SampledRows, HasTheFixedOnesAndEnoughRandomOnes) {
     // Bottom-right causal with more queries than keys: rows below 700 see nothing.
     LongHead head(1000, 2, {MaskType::bottom_right, -1, 0, 0});
-    head.args.seqlen_k = 300;
+    head.args.shape.seqlen_k = 300;
     const std::vector<RowId> rows = sampled_rows(head.args, 1);
     EXPECT_TRUE(std::ranges::is_sorted(rows));
     const std::set<RowId> distinct(rows.begin(), rows.end());
@@ -142,11 +142,11 @@ TEST(SampledRows, HasTheFixedOnesAndEnoughRandomOnes) {
 TEST(AllRows, LeavesOutEntriesThatMinSeqlenQSkips) {
     LongHead head(12, 1, {});
     const std::vector<std::int32_t> starts{0, 4, 4, 12};
-    head.args.mode = Mode::group;
-    head.args.batch = 3;
+    head.args.shape.mode = Mode::group;
+    head.args.shape.batch = 3;
     head.args.lengths.seqstart_q = head.args.lengths.seqstart_k = starts.data();
     EXPECT_EQ(all_rows(head.args).size(), 12U);
-    head.args.min_seqlen_q = 4;
+    head.args.shape.min_seqlen_q = 4;
     const std::vector<RowId> rows = all_rows(head.args);
     ASSERT_EQ(rows.size(), 8U);
     EXPECT_EQ(rows.front(), (RowId{2, 0, 0}));

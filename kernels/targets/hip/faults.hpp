@@ -39,8 +39,8 @@ class FaultyContext : public Context {
 
     FMHA_DEVICE kernels::Entry entry(const FwdArgs& args, std::int64_t b) {
         entry_ = Context::entry(args, b);
-        last_entry_ = args.batch - 1;
-        last_head_ = args.nhead_q - 1;
+        last_entry_ = args.shape.batch - 1;
+        last_head_ = args.shape.nhead_q - 1;
         if (is(Fault::group_offset_off_by_one) && entry_.start_k > 0) --entry_.start_k;
         return entry_;
     }
@@ -53,7 +53,7 @@ class FaultyContext : public Context {
 
     FMHA_DEVICE std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(args, h);
-        return is(Fault::head_map_plus_one) ? (hk + 1) % args.nhead_k : hk;
+        return is(Fault::head_map_plus_one) ? (hk + 1) % args.shape.nhead_k : hk;
     }
     FMHA_DEVICE kernels::Mask mask(kernels::Mask mask) const {
         if (this->cfg().signature.mask == MaskClass::none) return mask;
@@ -62,7 +62,8 @@ class FaultyContext : public Context {
         return mask;
     }
     FMHA_DEVICE float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
-        return Context::alibi_slope(args, b, is(Fault::alibi_neighbour_slope) ? (h + 1) % args.nhead_q : h);
+        return Context::alibi_slope(args, b,
+                                    is(Fault::alibi_neighbour_slope) ? (h + 1) % args.shape.nhead_q : h);
     }
     FMHA_DEVICE float scale(const FwdArgs& args) const {
         return Context::scale(args) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);

@@ -4,8 +4,8 @@
 
 namespace fmha::hip_target {
 
-targets::Numerics numerics_of(const KernelConfig& config) {
-    targets::Numerics out = targets::storage_numerics(config);
+Numerics numerics_of(const KernelConfig& config) {
+    Numerics out = targets::storage_numerics(config);
     const MatrixUnit unit = matrix_unit(config.arch);
     const DataType type = config.signature.data_type;
     const bool amd_fp32 = type == DataType::fp32 && unit != MatrixUnit::nvidia;

@@ -25,6 +25,6 @@ namespace fmha::hip_target {
 ///   declared number covers; the fills avoid such values except where a case asks for them.
 /// - The exponential is `ex2.approx.ftz` (relative error 2^-22, PTX manual) or `v_exp_f32` (1 ulp, AMD's instruction set
 ///   manuals); both flush results below 2^-126. tanh is made of it, with an absolute error below 2^-20.
-targets::Numerics numerics_of(const KernelConfig& config);
+Numerics numerics_of(const KernelConfig& config);
 
 } // namespace fmha::hip_target

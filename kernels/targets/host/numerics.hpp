@@ -4,8 +4,6 @@
 
 namespace fmha::host_target {
 
-using targets::Numerics;
-
 /// Declared arithmetic of `config` on the host target: decoded operands are exact in fp32, sums are IEEE fp32.
 inline Numerics numerics_of(const KernelConfig& config) {
     return targets::storage_numerics(config);

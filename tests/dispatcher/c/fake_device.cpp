@@ -20,16 +20,16 @@ KernelConfig fitting(const FwdArgs& args) {
     Signature& s = config.signature;
     s.data_type = args.q.type == ElementType::bf16 ? DataType::bf16 : DataType::fp32;
     s.mask = args.mask.type == MaskType::no_mask ? MaskClass::none : MaskClass::generic;
-    s.mode = args.mode;
+    s.mode = args.shape.mode;
     s.has_lse = args.lse.present();
-    s.hdim_q = args.hdim_q;
-    s.hdim_v = args.hdim_v;
+    s.hdim_q = args.shape.hdim_q;
+    s.hdim_v = args.shape.hdim_v;
     config.algorithm.tile = {.m0 = 16,
                              .n0 = 16,
                              .k0 = 8,
-                             .n1 = static_cast<std::int16_t>(args.hdim_v),
+                             .n1 = static_cast<std::int16_t>(args.shape.hdim_v),
                              .k1 = 8,
-                             .k0max = static_cast<std::int16_t>(args.hdim_q)};
+                             .k0max = static_cast<std::int16_t>(args.shape.hdim_q)};
     config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
     return config;
 }

@@ -1,7 +1,6 @@
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/declared_numerics.hpp"
 #include "harness/run/fwd_runner.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -143,13 +142,11 @@ harness::Candidate FittingKernel::planned(const Problem& problem) const {
     config.signature = problem.signature;
     config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    return {"fitting", std::make_shared<LaunchedKernel>(config, launcher_),
-            harness::in_reference_terms(numerics_of(config))};
+    return {"fitting", std::make_shared<LaunchedKernel>(config, launcher_), numerics_of(config)};
 }
 
 harness::Candidate ExactKernel::planned(const Problem&) const {
-    return {"exact", std::make_shared<LaunchedKernel>(config_, launcher_),
-            harness::in_reference_terms(numerics_of(config_))};
+    return {"exact", std::make_shared<LaunchedKernel>(config_, launcher_), numerics_of(config_)};
 }
 
 harness::FwdCase plain_case(const KernelConfig& kernel) {

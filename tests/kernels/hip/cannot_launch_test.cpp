@@ -28,13 +28,13 @@ FwdArgs mxfp4_args() {
         return TensorView{memory, type, 1 << 20, 1 << 16, row_stride, col_stride};
     };
     FwdArgs args;
-    args.hdim_q = args.hdim_v = 128;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
     args.q = args.k = view(ElementType::fp4, 128, 1);
     args.v = view(ElementType::fp4, 1, 256);
     args.o = view(ElementType::fp32, 128, 1);
-    args.qscale = QScale::mx;
-    args.q_descale = args.k_descale = view(ElementType::e8m0, 3, 1);
-    args.v_descale = view(ElementType::e8m0, 1, 7);
+    args.quant.qscale = QScale::mx;
+    args.quant.q_descale = args.quant.k_descale = view(ElementType::e8m0, 3, 1);
+    args.quant.v_descale = view(ElementType::e8m0, 1, 7);
     return args;
 }
 
@@ -54,10 +54,10 @@ TEST(CannotLaunch, PackedElementsInTheMiddleOfAByte) {
 }
 
 TEST(CannotLaunch, ScalesThatAreNoLinesOfBytes) {
-    EXPECT_THAT(reason([](FwdArgs& args) { args.k_descale.col_stride = 2; }),
+    EXPECT_THAT(reason([](FwdArgs& args) { args.quant.k_descale.col_stride = 2; }),
                 HasSubstr("tensor k_descale of e8m0"));
-    EXPECT_THAT(reason([](FwdArgs& args) { args.v_descale.col_stride = 1 << 22; }), HasSubstr("4 MiB"));
-    EXPECT_EQ(reason([](FwdArgs& args) { args.v_descale.col_stride = (1 << 22) - 1; }), "");
+    EXPECT_THAT(reason([](FwdArgs& args) { args.quant.v_descale.col_stride = 1 << 22; }), HasSubstr("4 MiB"));
+    EXPECT_EQ(reason([](FwdArgs& args) { args.quant.v_descale.col_stride = (1 << 22) - 1; }), "");
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 namespace fmha::hip_target::test {
 namespace {
 
-targets::Numerics declared(ArchName arch, DataType type) {
+Numerics declared(ArchName arch, DataType type) {
     KernelConfig config;
     config.arch = arch;
     config.signature.data_type = type;

@@ -85,24 +85,24 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
         longest_k = std::max(longest_k, k);
     }
 
-    args_.mode = s.group ? Mode::group : Mode::batch;
-    args_.batch = batch;
-    args_.nhead_q = s.nhead_q;
-    args_.nhead_k = s.nhead_k;
-    args_.seqlen_q = longest_q + s.extra;
-    args_.seqlen_k = longest_k + s.extra;
-    args_.max_seqlen_q = std::max<std::int64_t>(1, longest_q);
-    args_.min_seqlen_q = s.min_seqlen_q;
-    args_.hdim_q = s.hdim_q;
-    args_.hdim_v = s.hdim_v;
+    args_.shape.mode = s.group ? Mode::group : Mode::batch;
+    args_.shape.batch = batch;
+    args_.shape.nhead_q = s.nhead_q;
+    args_.shape.nhead_k = s.nhead_k;
+    args_.shape.seqlen_q = longest_q + s.extra;
+    args_.shape.seqlen_k = longest_k + s.extra;
+    args_.shape.max_seqlen_q = std::max<std::int64_t>(1, longest_q);
+    args_.shape.min_seqlen_q = s.min_seqlen_q;
+    args_.shape.hdim_q = s.hdim_q;
+    args_.shape.hdim_v = s.hdim_v;
     args_.mask = s.mask;
-    args_.bias_type = s.bias;
-    args_.scale_s = 1.0F / std::sqrt(static_cast<float>(s.hdim_q));
-    args_.logits_soft_cap = s.soft_cap;
-    args_.p_drop = s.p_drop;
-    args_.seed = 12345;
-    args_.offset = 678;
-    args_.qscale = s.qscale;
+    args_.score.bias_type = s.bias;
+    args_.score.scale_s = 1.0F / std::sqrt(static_cast<float>(s.hdim_q));
+    args_.score.logits_soft_cap = s.soft_cap;
+    args_.dropout.p_drop = s.p_drop;
+    args_.dropout.seed = 12345;
+    args_.dropout.offset = 678;
+    args_.quant.qscale = s.qscale;
     if (s.group) {
         args_.lengths.seqstart_q = seqstart_q_.data();
         args_.lengths.seqstart_k = seqstart_k_.data();
@@ -115,8 +115,8 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
 
     // Physical extents of a tensor: one entry per batch, or everything packed behind one another.
     const std::int64_t entries = s.group ? 1 : batch;
-    const std::int64_t rows_q = s.group ? seqstart_q_.back() : args_.seqlen_q;
-    const std::int64_t rows_k = s.group ? seqstart_k_.back() : args_.seqlen_k;
+    const std::int64_t rows_q = s.group ? seqstart_q_.back() : args_.shape.seqlen_q;
+    const std::int64_t rows_k = s.group ? seqstart_k_.back() : args_.shape.seqlen_k;
     const auto fill = [&](const TensorView& view, std::int64_t heads, bool keys, std::int64_t cols,
                           auto value) {
         for (std::int64_t b = 0; b < batch; ++b)
@@ -150,13 +150,13 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
     if (s.bias == BiasType::alibi) {
         for (std::int64_t n = 0; n < batch * s.nhead_q; ++n)
             slopes_.push_back(0.02F + 0.01F * static_cast<float>(n));
-        args_.alibi_slopes = slopes_.data();
-        args_.alibi_stride = s.nhead_q;
+        args_.score.alibi_slopes = slopes_.data();
+        args_.score.alibi_stride = s.nhead_q;
     }
     if (s.sink_logit) {
         for (std::int64_t h = 0; h < s.nhead_q; ++h)
             sinks_.push_back(h == 1 ? -std::numeric_limits<float>::infinity() : normal(random));
-        args_.sink_logit = sinks_.data();
+        args_.score.sink_logit = sinks_.data();
     }
     if (s.qscale == QScale::pertensor || s.qscale == QScale::blockscale) {
         const bool whole = s.qscale == QScale::pertensor;
@@ -172,9 +172,9 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
         };
         const std::int64_t q_blocks = s.group ? blocks_q_.back() : blocks_of(rows_q, 128);
         const std::int64_t k_blocks = s.group ? blocks_k_.back() : blocks_of(rows_k, 128);
-        args_.q_descale = scales(s.nhead_q, whole ? 1 : q_blocks);
-        args_.k_descale = scales(s.nhead_k, whole ? 1 : k_blocks);
-        args_.v_descale = scales(s.nhead_k, whole ? 1 : k_blocks);
+        args_.quant.q_descale = scales(s.nhead_q, whole ? 1 : q_blocks);
+        args_.quant.k_descale = scales(s.nhead_k, whole ? 1 : k_blocks);
+        args_.quant.v_descale = scales(s.nhead_k, whole ? 1 : k_blocks);
     }
     if (s.qscale == QScale::mx) {
         const auto scales = [&](std::int64_t heads, std::int64_t rows, std::int64_t cols) {
@@ -187,13 +187,14 @@ FwdProblem::FwdProblem(const Shape& shape, std::uint64_t seed)
                             codes[view.offset(b, h, r, c)] = static_cast<std::uint8_t>(126 + random() % 3);
             return view;
         };
-        args_.q_descale = scales(s.nhead_q, rows_q, blocks_of(s.hdim_q, 32));
-        args_.k_descale = scales(s.nhead_k, rows_k, blocks_of(s.hdim_q, 32));
-        args_.v_descale = scales(s.nhead_k, s.group ? blocks_k_.back() : blocks_of(rows_k, 32), s.hdim_v);
+        args_.quant.q_descale = scales(s.nhead_q, rows_q, blocks_of(s.hdim_q, 32));
+        args_.quant.k_descale = scales(s.nhead_k, rows_k, blocks_of(s.hdim_q, 32));
+        args_.quant.v_descale =
+            scales(s.nhead_k, s.group ? blocks_k_.back() : blocks_of(rows_k, 32), s.hdim_v);
     }
     if (s.group && s.qscale != QScale::no_scale) {
-        args_.block_scale_seqstart_q = blocks_q_.data();
-        args_.block_scale_seqstart_k = blocks_k_.data();
+        args_.quant.block_scale_seqstart_q = blocks_q_.data();
+        args_.quant.block_scale_seqstart_k = blocks_k_.data();
     }
 
     std::vector<std::uint8_t>* storage = nullptr;
@@ -235,7 +236,7 @@ KernelConfig FwdProblem::config(Tile tile) const {
     config.arch = std::string_view(shape_.arch);
     Signature& s = config.signature;
     s.data_type = shape_.data_type;
-    s.mode = args_.mode;
+    s.mode = args_.shape.mode;
     s.v_layout = shape_.v_layout;
     s.has_logits_soft_cap = shape_.soft_cap > 0.0F;
     s.mask = shape_.mask.type == MaskType::no_mask                                  ? MaskClass::none

@@ -22,29 +22,21 @@ Distance judge(const FwdProblem& problem, const KernelConfig& config) {
     const FwdArgs& args = problem.args();
     const Numerics numerics = numerics_of(config);
     reference::ForwardOptions options;
-    options.numerics = {.u_o = numerics.u_o,
-                        .f_o = numerics.f_o,
-                        .u_p = numerics.u_p,
-                        .f_p = numerics.f_p,
-                        .u_m = numerics.u_m,
-                        .u_a = numerics.u_a,
-                        .eps_e = numerics.eps_e,
-                        .eps_t = numerics.eps_t,
-                        .normalised_p = numerics.normalised_p};
+    options.numerics = numerics;
     const auto rows = reference::all_rows(args);
     const auto expected = reference::forward(args, rows, options, reference::Oracle::row_by_row);
 
     Distance distance;
     distance.only_logical_elements_written = problem.only_logical_elements_written();
-    const double largest = element_bits(numerics.o_type) == 8 ? kernels::format_of(numerics.o_type).largest
-                                                              : std::numeric_limits<double>::infinity();
+    const double largest = element_bits(args.o.type) == 8 ? kernels::format_of(args.o.type).largest
+                                                          : std::numeric_limits<double>::infinity();
     double squares = 0.0, variance = 0.0;
-    if (numerics.o_type == ElementType::fp32) distance.rms_limit = 8.0;
+    if (args.o.type == ElementType::fp32) distance.rms_limit = 8.0;
     for (std::size_t n = 0; n < rows.size(); ++n) {
         const auto row = static_cast<Eigen::Index>(n);
         const auto [b, h, i] = rows[n];
         const reference::RowBound bound(expected, row);
-        for (std::int64_t c = 0; c < args.hdim_v; ++c) {
+        for (std::int64_t c = 0; c < args.shape.hdim_v; ++c) {
             const double want = std::clamp(bound.expected(c), -largest, largest);
             squares += std::pow(problem.o(b, h, i, c) - want, 2);
             variance += bound.variance(c);
@@ -68,7 +60,7 @@ Distance judge(const FwdProblem& problem, const KernelConfig& config) {
                     distance.random_bytes_agree = false;
     }
     // B.3: small samples vary more.
-    if (rows.size() * static_cast<std::size_t>(args.hdim_v) < 4096) distance.rms_limit *= 2;
+    if (rows.size() * static_cast<std::size_t>(args.shape.hdim_v) < 4096) distance.rms_limit *= 2;
     distance.rms = std::sqrt(ratio(squares, variance));
     return distance;
 }

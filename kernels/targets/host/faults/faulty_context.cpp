@@ -35,7 +35,7 @@ void FaultyContext::load(Panels& value, const kernels::Matrix& matrix, std::int6
     HostContext::load(value, matrix, row0, col0);
     if (is(Fault::value_rows_swapped) && value.depth > 1)
         for (int c = 0; c < value.cols; ++c) std::swap(*element(value, 0, c), *element(value, 1, c));
-    const std::int64_t last = args_->hdim_v - 1 - col0;
+    const std::int64_t last = args_->shape.hdim_v - 1 - col0;
     if (is(Fault::hdim_v_tail_lost) && last >= 0 && last < value.cols)
         for (int d = 0; d < value.depth; ++d) *element(value, d, last) = 0.0F;
 }
@@ -100,7 +100,7 @@ void FaultyContext::store(const kernels::Matrix& target, const FloatTile& tile, 
     if (is(Fault::output_unwritten))
         matrix.rows.written = std::min(matrix.rows.written, matrix.rows.size - 1);
     HostContext::store(matrix, tile, row0, col0);
-    const bool last_block = item_.b == args_->batch - 1 && item_.h == args_->nhead_q - 1 &&
+    const bool last_block = item_.b == args_->shape.batch - 1 && item_.h == args_->shape.nhead_q - 1 &&
                             row0 + tile.rows >= matrix.rows.size && col0 + tile.cols >= matrix.cols.size;
     if (is(Fault::write_past_end) && last_block) {
         const float one = 1.0F;

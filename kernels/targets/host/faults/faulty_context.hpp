@@ -29,7 +29,7 @@ class FaultyContext : public HostContext {
 
     std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
         const std::int64_t hk = HostContext::kv_head(args, h);
-        return is(Fault::head_map_plus_one) ? (hk + 1) % args.nhead_k : hk;
+        return is(Fault::head_map_plus_one) ? (hk + 1) % args.shape.nhead_k : hk;
     }
     kernels::Mask mask(kernels::Mask mask) const {
         if (cfg().signature.mask == MaskClass::none) return mask;
@@ -39,7 +39,7 @@ class FaultyContext : public HostContext {
     }
     float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
         return HostContext::alibi_slope(args, b,
-                                        is(Fault::alibi_neighbour_slope) ? (h + 1) % args.nhead_q : h);
+                                        is(Fault::alibi_neighbour_slope) ? (h + 1) % args.shape.nhead_q : h);
     }
     float scale(const FwdArgs& args) const {
         return HostContext::scale(args) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);
