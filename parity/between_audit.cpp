@@ -1,6 +1,6 @@
 #include "parity/between_audit.hpp"
 
-#include "parity/parallel.hpp"
+#include "dispatcher/system/parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -180,7 +180,7 @@ AuditReport audit_between(const arch::ArchSet& archs, RuleSet left, RuleSet righ
     report.title = fmt::format("{} against {}", to_string(left), to_string(right));
     report.differences_are_failures = false;
     report.checks.resize(on.size());
-    parallel_for(on.size(), [&](std::size_t i) {
+    system::parallel_for(on.size(), [&](std::size_t i) {
         Check& check = report.checks[i];
         check.subject = fmt::format("{} {}", on[i].view(), catalog::profile_name(profile));
         check.unit = "kernels";

@@ -1,10 +1,10 @@
 #include "parity/checkout_audit.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
-#include "parity/parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -171,7 +171,7 @@ AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scop
     const auto jobs = jobs_of(archs, scope);
     const system::TemporaryDirectory lists;
     report.checks.resize(jobs.size());
-    parallel_for(jobs.size(), [&](std::size_t i) {
+    system::parallel_for(jobs.size(), [&](std::size_t i) {
         report.checks[i] =
             audit_job(archs, scope, generator, jobs[i], lists.path() / fmt::format("{}.txt", i));
         if (!generator.has_targets)

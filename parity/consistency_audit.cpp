@@ -1,12 +1,12 @@
 #include "parity/consistency_audit.hpp"
 
 #include "dispatcher/dispatcher.hpp"
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
 #include "parity/listing.hpp"
-#include "parity/parallel.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -217,7 +217,7 @@ AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<Rule
     AuditReport report;
     report.title = "internal consistency";
     report.checks.resize(subjects.size());
-    parallel_for(subjects.size(), [&](std::size_t i) {
+    system::parallel_for(subjects.size(), [&](std::size_t i) {
         report.checks[i] =
             audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems);
     });

@@ -1,7 +1,7 @@
 #include "parity/golden_audit.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
-#include "parity/parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -184,8 +184,8 @@ AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path
     report.title = "golden audit";
     const auto all = subjects(archs, directory, scope, true);
     report.checks.resize(all.size());
-    parallel_for(all.size(),
-                 [&](std::size_t i) { report.checks[i] = audit_subject(archs, directory, all[i]); });
+    system::parallel_for(all.size(),
+                         [&](std::size_t i) { report.checks[i] = audit_subject(archs, directory, all[i]); });
     return report;
 }
 
@@ -196,7 +196,7 @@ std::vector<std::string> accept_golden(const arch::ArchSet& archs, const std::fi
         throw InputError("--accept needs --reason \"…\": the golden files keep it");
     const auto all = subjects(archs, directory, scope, false);
     std::vector<std::string> sentences(all.size());
-    parallel_for(all.size(), [&](std::size_t i) {
+    system::parallel_for(all.size(), [&](std::size_t i) {
         const auto& [rules, arch] = all[i];
         GoldenFile golden = read_golden(directory, rules, arch).value_or(GoldenFile{});
         const Facts now = collect_facts(archs, rules, arch);

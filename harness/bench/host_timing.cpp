@@ -1,5 +1,7 @@
 #include "harness/bench/timing.hpp"
 
+#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/system/processor.hpp"
 #include "harness/run/host_target.hpp"
 
 #include <Eigen/Core>
@@ -9,9 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <functional>
-#include <thread>
 
 namespace fmha::harness {
 namespace {
@@ -31,22 +31,13 @@ double best_of(int runs, const std::function<void()>& work) {
     return best;
 }
 
-unsigned hardware_threads() {
-    return std::max(1U, std::thread::hardware_concurrency());
+std::size_t hardware_threads() {
+    return static_cast<std::size_t>(system::hardware_threads());
 }
 
-void on_every_thread(const std::function<void(unsigned)>& work) {
-    std::vector<std::jthread> threads;
-    for (unsigned thread = 0; thread < hardware_threads(); ++thread) threads.emplace_back(work, thread);
-}
-
-std::string processor() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);)
-        if (line.starts_with("model name") && line.find(':') + 2 < line.size())
-            return fmt::format("{}, {} hardware threads", line.substr(line.find(':') + 2),
-                               hardware_threads());
-    return fmt::format("unknown processor, {} hardware threads", hardware_threads());
+void on_every_thread(const std::function<void(std::size_t)>& work) {
+    system::on_threads(system::hardware_threads(),
+                       [&](int thread) { work(static_cast<std::size_t>(thread)); });
 }
 
 /// In one place: these kernels compute far longer than they load.
@@ -74,7 +65,7 @@ class HostTiming final : public TimingTarget {
     explicit HostTiming(const TargetOptions& options) : target_(make_host_target(options)) {}
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
-    std::string machine() const override { return processor(); }
+    std::string machine() const override { return system::processor_description(); }
     std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) override {
         return std::make_unique<HostTimed>(kernel, tensors);
     }
@@ -84,13 +75,13 @@ class HostTiming final : public TimingTarget {
         if (!matrix_.known()) {
             static constexpr Eigen::Index n = 768;
             const double seconds = best_of(3, [] {
-                on_every_thread([](unsigned) {
+                on_every_thread([](std::size_t) {
                     const Eigen::MatrixXf a = Eigen::MatrixXf::Constant(n, n, 0.5F);
                     Eigen::MatrixXf c(n, n);
                     for (int repeat = 0; repeat < 4; ++repeat) c.noalias() = a * a;
                 });
             });
-            matrix_ = {4.0 * 2.0 * static_cast<double>(n * n * n) * hardware_threads() / seconds,
+            matrix_ = {4.0 * 2.0 * static_cast<double>(n * n * n) * system::hardware_threads() / seconds,
                        fmt::format("fp32 products {0} x {0} x {0} on every thread", n)};
         }
         return matrix_;
@@ -101,12 +92,12 @@ class HostTiming final : public TimingTarget {
             const auto bytes =
                 static_cast<std::size_t>(std::clamp<long>(4 * cache_bytes(), 64L << 20, 1L << 30));
             std::vector<std::vector<char>> from(hardware_threads()), to(hardware_threads());
-            on_every_thread([&](unsigned thread) {
+            on_every_thread([&](std::size_t thread) {
                 from[thread].assign(bytes / hardware_threads(), 'x');
                 to[thread].assign(bytes / hardware_threads(), 'y');
             });
             const double seconds = best_of(5, [&] {
-                on_every_thread([&](unsigned thread) {
+                on_every_thread([&](std::size_t thread) {
                     std::memcpy(to[thread].data(), from[thread].data(), to[thread].size());
                 });
             });

@@ -1,6 +1,7 @@
 #include "kernels/generator/audit.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/resources.hpp"
@@ -8,10 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
-#include <mutex>
-#include <thread>
 
 namespace fmha::generator {
 
@@ -84,28 +82,11 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
                                 const fs::path& folder) {
     const auto tool_of = disassemblers(tools);
     auto& objects = result.manifest.objects;
-    std::atomic<std::size_t> next = 0;
-    std::mutex guard;
-    std::exception_ptr failure;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < objects.size(); i = next++) {
-            try {
-                const auto tool = tool_of.find(objects[i].arch.str());
-                audit_unit(result.units[i], result.compile_ms[i], objects[i],
-                           tool == tool_of.end() ? fs::path() : tool->second, folder);
-            } catch (...) {
-                const std::lock_guard lock(guard);
-                failure = std::current_exception();
-                next = objects.size();
-            }
-        }
-    };
-    {
-        std::vector<std::jthread> workers;
-        for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
-            workers.emplace_back(work);
-    }
-    if (failure) std::rethrow_exception(failure);
+    system::parallel_for(objects.size(), [&](std::size_t i) {
+        const auto tool = tool_of.find(objects[i].arch.str());
+        audit_unit(result.units[i], result.compile_ms[i], objects[i],
+                   tool == tool_of.end() ? fs::path() : tool->second, folder);
+    });
 
     std::vector<AuditFinding> findings;
     for (const CodeObject& object : objects)

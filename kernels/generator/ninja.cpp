@@ -1,5 +1,6 @@
 #include "kernels/generator/ninja.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 
@@ -10,7 +11,6 @@
 #include <csignal>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 namespace fmha::generator {
 namespace {
@@ -51,7 +51,7 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
                    int jobs, const std::function<void(std::size_t, std::size_t, std::string_view)>& progress,
                    const std::function<bool()>& stop) {
     NinjaRun run;
-    if (jobs == 0) jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    jobs = system::thread_count(jobs);
     system::ProcessOptions options{.directory = folder};
     options.environment = {"NINJA_STATUS=[%f/%t] "};
     options.stop = stop;

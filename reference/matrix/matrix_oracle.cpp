@@ -1,9 +1,9 @@
 #include "reference/matrix/matrix_oracle.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "reference/matrix/blocks.hpp"
 #include "reference/result.hpp"
-#include "reference/threads.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -103,18 +103,19 @@ ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> r
     for (const Eigen::Index n : order) sorted.push_back(asked(n));
 
     ForwardRows out = empty_result(args, sorted, options);
-    const int threads = thread_count(options.threads);
+    const int threads = system::thread_count(options.threads);
     const std::vector<Share> shares = shares_of(groups_of(args, sorted), threads);
     std::atomic<std::int64_t> scores_evaluated{0};
-    run_tasks(static_cast<std::int64_t>(shares.size()), threads, [&](std::int64_t n) {
-        const Share& share = shares[static_cast<std::size_t>(n)];
+    const auto compute = [&](std::size_t n) {
+        const Share& share = shares[n];
         const auto mine = std::span<const RowId>(sorted).subspan(share.begin, share.size);
         const matrix::Extent extent = matrix::extent_of(args, mine.front().b);
         require_rows_inside(extent, mine);
         matrix::RowGroup group(args, extent, kv_head(args, mine.front()), mine,
                                static_cast<Eigen::Index>(share.begin), out);
         scores_evaluated += group.run();
-    });
+    };
+    system::parallel_for(shares.size(), compute, threads);
     out.scores_evaluated = scores_evaluated;
     if (!std::ranges::is_sorted(rows)) return in_asked_order(out, order, rows);
     return out;

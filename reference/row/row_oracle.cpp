@@ -1,9 +1,9 @@
 #include "reference/row/row_oracle.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "reference/bounds.hpp"
 #include "reference/result.hpp"
 #include "reference/row/score_row.hpp"
-#include "reference/threads.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -98,8 +98,8 @@ ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
     ForwardRows out = empty_result(args, rows, options);
     std::atomic<std::int64_t> scores_evaluated{0};
     const auto count = static_cast<std::int64_t>(rows.size());
-    const std::int64_t share = std::max(rows_per_task, count / thread_count(options.threads) + 1);
-    run_tasks((count + share - 1) / share, options.threads, [&](std::int64_t task) {
+    const std::int64_t share = std::max(rows_per_task, count / system::thread_count(options.threads) + 1);
+    const auto compute = [&](std::int64_t task) {
         RowScorer scorer(args, parts);
         for (std::int64_t r = task * share; r < std::min(count, (task + 1) * share); ++r) {
             const RowId& row = rows[static_cast<std::size_t>(r)];
@@ -111,7 +111,8 @@ ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
             if (options.companions) store_companions(out, r, keys, normaliser, scorer, args);
         }
         scores_evaluated += scorer.scores_evaluated();
-    });
+    };
+    system::parallel_for((count + share - 1) / share, compute, options.threads);
     out.scores_evaluated = scores_evaluated;
     return out;
 }
@@ -121,8 +122,8 @@ ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const Ro
     const auto count = static_cast<std::int64_t>(rows.size());
     ForwardRows::Table o = ForwardRows::Table::Zero(count, args.shape.hdim_v);
     const RowParts parts;
-    const std::int64_t share = std::max(rows_per_task, count / thread_count(threads) + 1);
-    run_tasks((count + share - 1) / share, threads, [&](std::int64_t task) {
+    const std::int64_t share = std::max(rows_per_task, count / system::thread_count(threads) + 1);
+    const auto compute = [&](std::int64_t task) {
         RowScorer scorer(args, parts);
         for (std::int64_t r = task * share; r < std::min(count, (task + 1) * share); ++r) {
             const RowId& row = rows[static_cast<std::size_t>(r)];
@@ -136,7 +137,8 @@ ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const Ro
             for (Eigen::Index c = 0; c < o.cols(); ++c)
                 o(r, c) = round_to(types.o, double{args.score.scale_o} * o(r, c));
         }
-    });
+    };
+    system::parallel_for((count + share - 1) / share, compute, threads);
     return o;
 }
 

@@ -11,18 +11,19 @@ namespace {
 
 class HostKernel final : public KernelInstance {
   public:
-    explicit HostKernel(const KernelConfig& config) : config_(config) {}
+    HostKernel(const KernelConfig& config, int threads) : config_(config), threads_(threads) {}
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return "host." + identifier(config_); }
     void launch(const Invocation& invocation, Stream) const override {
         const auto* args = std::get_if<FwdArgs>(&invocation);
         if (args == nullptr)
             throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name()));
-        run_fwd(config_, *args);
+        run_fwd(config_, *args, {.threads = threads_});
     }
 
   private:
     KernelConfig config_;
+    int threads_;
 };
 
 } // namespace
@@ -64,9 +65,9 @@ void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& 
                [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
 }
 
-std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config) {
+std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config, int threads) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    return std::make_shared<HostKernel>(config);
+    return std::make_shared<HostKernel>(config, threads);
 }
 
 } // namespace fmha::host_target

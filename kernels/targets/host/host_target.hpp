@@ -36,7 +36,8 @@ std::optional<std::string> cannot_execute(const KernelConfig& config);
 /// not the tensor's.
 void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& options = {});
 
-/// `config` as an instance that plans can execute. Throws UnsupportedInvocation when cannot_execute says so.
-std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config);
+/// `config` as an instance that plans can execute, on `threads` threads (0 = as many as the machine has). Throws
+/// UnsupportedInvocation when cannot_execute says so.
+std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config, int threads = 0);
 
 } // namespace fmha::host_target

@@ -7,6 +7,9 @@
 
 #include <gmock/gmock.h>
 
+#include <new>
+#include <thread>
+
 namespace fmha::hip_target::test {
 namespace {
 
@@ -45,6 +48,24 @@ KernelConfig kernel_with_one_buffer() {
     return smallest_house_kernel("gfx942", [](const KernelConfig& config) {
         return config.signature.data_type == DataType::fp32 && plan_of(config).key_stage == 0;
     });
+}
+
+TEST(Emulation, AThreadWithoutMemoryDoesNotEndTheProcess) {
+    const KernelConfig kernel = fp16_kernel("gfx942");
+    const auto caller = std::this_thread::get_id();
+    const FittingKernel source(kernel, [&](const KernelConfig& config, const FwdArgs& args) {
+        const auto make_machine = [&](const MachineShape& shape) {
+            if (std::this_thread::get_id() != caller) throw std::bad_alloc();
+            return EmulatedMachine(shape);
+        };
+        const auto make_context = [](EmulatedMachine& machine, const RunTime& setup) {
+            return BlockContext<EmulatedMachine, RunTime>(machine, setup);
+        };
+        EXPECT_THROW(emulate_blocks(config, args, {.threads = 4}, make_machine, make_context),
+                     std::bad_alloc);
+        emulate_blocks(config, args, {.threads = 1}, make_machine, make_context);
+    });
+    EXPECT_EQ(result_of(plain_case(kernel), kernel, source).outcome, Outcome::passed);
 }
 
 /// Several key tiles for a block of any of these kernels.

@@ -13,18 +13,19 @@ namespace {
 
 class EmulatedKernel final : public KernelInstance {
   public:
-    explicit EmulatedKernel(const KernelConfig& config) : config_(config) {}
+    EmulatedKernel(const KernelConfig& config, int threads) : config_(config), threads_(threads) {}
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return "emulated." + identifier(config_); }
     void launch(const Invocation& invocation, Stream) const override {
         const auto* args = std::get_if<FwdArgs>(&invocation);
         if (args == nullptr)
             throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name()));
-        emulate_fwd(config_, *args, {.last_thread_first = launches_++ % 2 == 1});
+        emulate_fwd(config_, *args, {.threads = threads_, .last_thread_first = launches_++ % 2 == 1});
     }
 
   private:
     KernelConfig config_;
+    int threads_;
     mutable std::atomic<unsigned> launches_{0};
 };
 
@@ -49,9 +50,9 @@ void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const Emulatio
         });
 }
 
-std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config) {
+std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config, int threads) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    return std::make_shared<EmulatedKernel>(config);
+    return std::make_shared<EmulatedKernel>(config, threads);
 }
 
 } // namespace fmha::hip_target

@@ -26,8 +26,9 @@ struct EmulationOptions {
 /// a DeviceError, when a block does what a device would let pass in silence.
 void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options = {});
 
-/// `config` as an instance that plans can execute. Its launches take turns in the order of a block's threads, so that a
-/// kernel whose threads race in global memory differs from itself. Throws UnsupportedInvocation when cannot_execute says so.
-std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config);
+/// `config` as an instance that plans can execute, on `threads` threads of the processor (0 = as many as the machine has).
+/// Its launches take turns in the order of a block's threads, so that a kernel whose threads race in global memory
+/// differs from itself. Throws UnsupportedInvocation when cannot_execute says so.
+std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config, int threads = 0);
 
 } // namespace fmha::hip_target

@@ -1,0 +1,113 @@
+// A thread of libfmha.so that finds no memory is a status of the call; the caller's process lives on.
+
+#include "dispatcher/include/fmha/fmha.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <vector>
+
+namespace {
+
+/// While set, only the thread with this id is given memory.
+std::atomic<std::thread::id> only{};
+std::atomic<int> refused{0};
+
+void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+    const auto allowed = only.load();
+    if (allowed != std::thread::id() && allowed != std::this_thread::get_id()) {
+        ++refused;
+        throw std::bad_alloc();
+    }
+    const std::size_t whole = (bytes / alignment + 1) * alignment;
+    if (void* memory = std::aligned_alloc(alignment, whole)) return memory;
+    throw std::bad_alloc();
+}
+
+} // namespace
+
+// The library's own allocations come here too, as it leaves operator new undefined.
+void* operator new(std::size_t bytes) {
+    return allocate(bytes);
+}
+void* operator new[](std::size_t bytes) {
+    return allocate(bytes);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    std::free(memory);
+}
+
+namespace {
+
+template <class T>
+T fresh() {
+    T value{};
+    value.size = sizeof(T);
+    value.version = FMHA_ABI_VERSION;
+    return value;
+}
+
+TEST(Memory, AThreadWithoutAnyIsAStatus) {
+    if (std::thread::hardware_concurrency() < 2)
+        GTEST_SKIP() << "one hardware thread: kernels start no other";
+    constexpr std::int64_t heads = 64, length = 16, hdim = 32, all = heads * length * hdim;
+    std::vector<float> q(all, 0.5F), k(all, 0.25F), v(all, 2.0F), o(all, 0.0F);
+    auto args = fresh<fmha_fwd_args>();
+    args.data_type = FMHA_FP32;
+    args.batch = 1;
+    args.nhead_q = args.nhead_k = heads;
+    args.seqlen_q = args.seqlen_k = length;
+    args.hdim_q = args.hdim_v = hdim;
+    args.window_left = args.window_right = -1;
+    args.scale_s = 1.0F;
+    args.q = {q.data(), all, length * hdim, hdim, 1};
+    args.k = {k.data(), all, length * hdim, hdim, 1};
+    args.v = {v.data(), all, length * hdim, hdim, 1};
+    args.o = {o.data(), all, length * hdim, hdim, 1};
+
+    fmha_context* context = nullptr;
+    auto options = fresh<fmha_context_options>();
+    options.arch = "gfx950";
+    ASSERT_EQ(fmha_create(&options, &context), FMHA_OK);
+    only = std::this_thread::get_id();
+    const auto status = fmha_run_fwd_host(context, &args, nullptr);
+    only = std::thread::id();
+    EXPECT_EQ(status, FMHA_NO_MEMORY) << fmha_last_error(context);
+    EXPECT_GT(refused, 0);
+    ASSERT_EQ(fmha_run_fwd_host(context, &args, nullptr), FMHA_OK) << fmha_last_error(context);
+    EXPECT_EQ(o.back(), 2.0F);
+    fmha_destroy(context);
+}
+
+} // namespace
