@@ -98,7 +98,7 @@ std::string kernel_struct(std::size_t number, const KernelConfig& config) {
 /// The macro, broken where clang-format breaks it.
 std::string exported(std::size_t number, std::string_view name) {
     const std::string symbol = symbol_of(name), kernel = fmt::format("K{}", number);
-    const std::string head = "FMHA_FWD_KERNEL(";
+    const std::string head = "FMHA_KERNEL(";
     if (head.size() + symbol.size() + kernel.size() + 3 <= column_limit)
         return fmt::format("{}{}, {})\n", head, symbol, kernel);
     if (head.size() + symbol.size() + 1 <= column_limit)

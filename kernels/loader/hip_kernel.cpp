@@ -1,8 +1,7 @@
 #include "kernels/loader/hip_kernel.hpp"
 
-#include "kernels/programs/fwd_grid.hpp"
-#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -29,18 +28,16 @@ HipKernel::HipKernel(const generator::BuiltKernel& kernel, const Device& device,
       function_(module_->function(kernel.symbol, shape_.dynamic_lds)) {}
 
 void HipKernel::launch(const Invocation& invocation, Stream stream) const {
-    const auto* args = std::get_if<FwdArgs>(&invocation);
-    if (args == nullptr)
-        throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name_));
-    if (const auto reason = targets::cannot_launch(config_, *args)) throw UnsupportedInvocation(*reason);
-    const std::int64_t blocks = kernels::FwdGrid(config_, *args).size();
-    if (blocks == 0) return;
-    if (blocks > std::numeric_limits<std::int32_t>::max())
-        throw UnsupportedInvocation(fmt::format("the launch needs {} blocks; allowed: at most {}", blocks,
-                                                std::numeric_limits<std::int32_t>::max()));
-    LaunchShape shape = shape_;
-    shape.blocks = static_cast<std::uint32_t>(blocks);
-    function_.launch(shape, args, stream.handle);
+    targets::with_launch(config_, invocation, [&]<class Program>(Program, const auto& args) {
+        const std::int64_t blocks = typename Program::Grid(config_, args).size();
+        if (blocks == 0) return;
+        if (blocks > std::numeric_limits<std::int32_t>::max())
+            throw UnsupportedInvocation(fmt::format("the launch needs {} blocks; allowed: at most {}", blocks,
+                                                    std::numeric_limits<std::int32_t>::max()));
+        LaunchShape shape = shape_;
+        shape.blocks = static_cast<std::uint32_t>(blocks);
+        function_.launch(shape, &args, stream.handle);
+    });
 }
 
 } // namespace fmha::loader

@@ -6,20 +6,22 @@
 
 namespace fmha::kernels {
 
-/// The scalar decisions of the forward program that are the same on every target. A block context derives
-/// from this struct; a test context hides single members to make a kernel wrong in one known way.
+/// The scalar decisions of attention that are the same on every target. A block context derives from this struct; a test
+/// context hides single members to make a kernel wrong in one known way.
 struct Decisions {
-    FMHA_DEVICE Entry entry(const FwdArgs& args, std::int64_t b) const { return Entry::of(args, b); }
+    FMHA_DEVICE Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+        return Entry::of(shape, lengths, b);
+    }
 
     /// KV head that serves query head h (H-1).
-    FMHA_DEVICE std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
-        return h / (args.shape.nhead_q / args.shape.nhead_k);
+    FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+        return h / (shape.nhead_q / shape.nhead_k);
     }
     FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }
-    FMHA_DEVICE float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
-        return args.score.alibi_slopes[b * args.score.alibi_stride + h];
+    FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
+        return score.alibi_slopes[b * score.alibi_stride + h];
     }
-    FMHA_DEVICE float scale(const FwdArgs& args) const { return args.score.scale_s; }
+    FMHA_DEVICE float scale(const ScoreArgs& score) const { return score.scale_s; }
 
     /// A natural-log quantity in the base-2 units of the scores.
     FMHA_DEVICE float to_base2(float natural) const { return natural * 1.44269504088896341F; }

@@ -71,10 +71,9 @@ struct Entry {
     std::int64_t seqlen_q = 0, seqlen_k = 0;
     std::int64_t start_q = 0, start_k = 0;
 
-    FMHA_DEVICE static Entry of(const FwdArgs& args, std::int64_t b) {
-        const LengthArrays& lengths = args.lengths;
-        Entry entry{args.shape.seqlen_q, args.shape.seqlen_k, 0, 0};
-        if (args.shape.mode == Mode::group) {
+    FMHA_DEVICE static Entry of(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+        Entry entry{shape.seqlen_q, shape.seqlen_k, 0, 0};
+        if (shape.mode == Mode::group) {
             entry.start_q = lengths.seqstart_q[b];
             entry.start_k = lengths.seqstart_k[b];
             entry.seqlen_q = lengths.seqstart_q[b + 1] - entry.start_q;
@@ -97,12 +96,18 @@ FMHA_DEVICE constexpr Matrix matrix_of(const TensorView& tensor, std::int64_t b,
     return {tensor, tensor.offset(b, h, row, 0), rows, cols, {}};
 }
 
-/// What the loop over keys works on.
+/// What the loop over keys works on, where the keys of an entry lie one after another.
 struct FwdMatrices {
     Matrix q, k, v, bias, randval;
 
-    FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
+    /// The matrices that hold the tile of keys from `key0` on, in the numbering of the sequence.
+    FMHA_DEVICE const Matrix& keys(std::int64_t) const { return k; }
+    FMHA_DEVICE const Matrix& values(std::int64_t) const { return v; }
+
+    template <class Args>
+    FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const Args& args, const Entry& entry,
                                       std::int64_t b, std::int64_t h, std::int64_t hk) {
+        const QuantArgs& quant = args.quant;
         const Granules granules = Granules::of(cfg);
         const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
         const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
@@ -112,13 +117,15 @@ struct FwdMatrices {
                       matrix_of(args.k, b, hk, entry.start_k, sk, dq),
                       matrix_of(args.v, b, hk, entry.start_k, sk, dv),
                       matrix_of(args.bias, b, h, entry.start_q, sq, sk),
-                      matrix_of(args.randval, b, h, entry.start_q, sq, sk)};
+                      {}};
+        if constexpr (requires { args.randval; })
+            m.randval = matrix_of(args.randval, b, h, entry.start_q, sq, sk);
         if (cfg.signature.qscale == QScale::mx) {
             const std::int64_t key_blocks =
-                args.quant.block_scale_seqstart_k != nullptr ? args.quant.block_scale_seqstart_k[b] : 0;
-            m.q.scales = {args.quant.q_descale, args.quant.q_descale.offset(b, h, entry.start_q, 0), 1, 32};
-            m.k.scales = {args.quant.k_descale, args.quant.k_descale.offset(b, hk, entry.start_k, 0), 1, 32};
-            m.v.scales = {args.quant.v_descale, args.quant.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
+                quant.block_scale_seqstart_k != nullptr ? quant.block_scale_seqstart_k[b] : 0;
+            m.q.scales = {quant.q_descale, quant.q_descale.offset(b, h, entry.start_q, 0), 1, 32};
+            m.k.scales = {quant.k_descale, quant.k_descale.offset(b, hk, entry.start_k, 0), 1, 32};
+            m.v.scales = {quant.v_descale, quant.v_descale.offset(b, hk, key_blocks, 0), 32, 1};
         }
         return m;
     }
@@ -147,40 +154,40 @@ struct Descales {
     FMHA_DEVICE static float read(const TensorView& tensor, std::int64_t offset) {
         return static_cast<const float*>(tensor.data)[offset];
     }
-    FMHA_DEVICE static Descales of(const KernelConfig& cfg, const FwdArgs& args, std::int64_t b,
+    FMHA_DEVICE static Descales of(const KernelConfig& cfg, const QuantArgs& quant, std::int64_t b,
                                    std::int64_t h, std::int64_t hk) {
         Descales out;
         if (cfg.signature.qscale == QScale::pertensor) {
-            out.q = read(args.quant.q_descale, 0);
-            out.k = read(args.quant.k_descale, 0);
-            out.v = read(args.quant.v_descale, 0);
+            out.q = read(quant.q_descale, 0);
+            out.k = read(quant.k_descale, 0);
+            out.v = read(quant.v_descale, 0);
         }
         if (cfg.signature.qscale == QScale::blockscale) {
             const std::int64_t q_start =
-                args.quant.block_scale_seqstart_q != nullptr ? args.quant.block_scale_seqstart_q[b] : 0;
+                quant.block_scale_seqstart_q != nullptr ? quant.block_scale_seqstart_q[b] : 0;
             const std::int64_t k_start =
-                args.quant.block_scale_seqstart_k != nullptr ? args.quant.block_scale_seqstart_k[b] : 0;
+                quant.block_scale_seqstart_k != nullptr ? quant.block_scale_seqstart_k[b] : 0;
             out.per_block = true;
-            out.q_origin = args.quant.q_descale.offset(b, h, q_start, 0);
-            out.k_origin = args.quant.k_descale.offset(b, hk, k_start, 0);
-            out.v_origin = args.quant.v_descale.offset(b, hk, k_start, 0);
+            out.q_origin = quant.q_descale.offset(b, h, q_start, 0);
+            out.k_origin = quant.k_descale.offset(b, hk, k_start, 0);
+            out.v_origin = quant.v_descale.offset(b, hk, k_start, 0);
         }
         return out;
     }
-    FMHA_DEVICE float q_at(const FwdArgs& args, std::int64_t row) const {
-        return per_block ? read(args.quant.q_descale, q_origin + row / args.quant.block_scale_size_q *
-                                                                     args.quant.q_descale.row_stride)
+    FMHA_DEVICE float q_at(const QuantArgs& quant, std::int64_t row) const {
+        return per_block ? read(quant.q_descale,
+                                q_origin + row / quant.block_scale_size_q * quant.q_descale.row_stride)
                          : q;
     }
-    FMHA_DEVICE float k_at(const FwdArgs& args, std::int64_t key) const {
-        return per_block ? read(args.quant.k_descale, k_origin + key / args.quant.block_scale_size_k *
-                                                                     args.quant.k_descale.row_stride)
+    FMHA_DEVICE float k_at(const QuantArgs& quant, std::int64_t key) const {
+        return per_block ? read(quant.k_descale,
+                                k_origin + key / quant.block_scale_size_k * quant.k_descale.row_stride)
                          : k;
     }
     /// Of the keys of one tile; 1 for pertensor, whose factor is applied once at the end.
-    FMHA_DEVICE float v_at(const FwdArgs& args, std::int64_t key) const {
-        return per_block ? read(args.quant.v_descale, v_origin + key / args.quant.block_scale_size_k *
-                                                                     args.quant.v_descale.row_stride)
+    FMHA_DEVICE float v_at(const QuantArgs& quant, std::int64_t key) const {
+        return per_block ? read(quant.v_descale,
+                                v_origin + key / quant.block_scale_size_k * quant.v_descale.row_stride)
                          : 1.0F;
     }
 };

@@ -60,15 +60,14 @@ struct Dropout {
     std::uint8_t threshold = 255; ///< a weight stays when its byte is at most this
     RandomSquares squares;
 
-    FMHA_DEVICE static Dropout of(const FwdArgs& args, bool kernel_has_dropout, std::int64_t b,
-                                  std::int64_t h) {
+    FMHA_DEVICE static Dropout of(const DropoutArgs& args, bool kernel_has_dropout, std::int64_t nhead_q,
+                                  std::int64_t b, std::int64_t h) {
         Dropout out;
-        out.on = kernel_has_dropout && args.dropout.p_drop > 0.0F;
-        out.kept = 1.0F - args.dropout.p_drop;
+        out.on = kernel_has_dropout && args.p_drop > 0.0F;
+        out.kept = 1.0F - args.p_drop;
         out.threshold = static_cast<std::uint8_t>(out.kept * 255.0F);
-        const std::int64_t head = b * args.shape.nhead_q + h;
-        out.squares = {args.dropout.seed,
-                       args.dropout.offset + static_cast<std::uint64_t>(head) * RandomSquares::lanes};
+        const std::int64_t head = b * nhead_q + h;
+        out.squares = {args.seed, args.offset + static_cast<std::uint64_t>(head) * RandomSquares::lanes};
         return out;
     }
 };

@@ -3,14 +3,49 @@
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace fmha::targets {
 
-/// nullopt when a kernel of `config` can be launched with `args`; otherwise the reason, one sentence. A
-/// feature that the arguments ask for and the kernel lacks is a reason; a ragged length without a padding
+/// A tensor of a launch and the type that the kernel takes.
+struct TypedTensor {
+    std::string_view name;
+    const TensorView& view;
+    ElementType type;
+};
+
+// Why a kernel of `config` cannot be launched with a part of its arguments, one sentence; nullopt when it can.
+std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tensors);
+std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& shape);
+std::optional<std::string> wrong_mask(const KernelConfig& config, const MaskArgs& mask);
+std::optional<std::string> wrong_score(const KernelConfig& config, const ScoreArgs& score);
+std::optional<std::string> wrong_dropout(const KernelConfig& config, const DropoutArgs& dropout);
+std::optional<std::string> wrong_quant(const KernelConfig& config, const QuantArgs& quant);
+/// `lse` is where the kernel's family stores it.
+std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorView& lse);
+
+/// nullopt when a kernel of `config` can be launched with `args`, the arguments of its family; otherwise the reason, one
+/// sentence. A feature that the arguments ask for and the kernel lacks is a reason; a ragged length without a padding
 /// flag is not, because a launch cannot see it on a GPU either.
-std::optional<std::string> cannot_launch(const KernelConfig& config, const FwdArgs& args);
+template <class Args>
+std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
+    const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
+    std::optional<std::string> reason = wrong_shape(config, args.shape);
+    if (!reason)
+        reason = wrong_tensors(
+            {{"q", args.q, types.q}, {"k", args.k, types.k}, {"v", args.v, types.v}, {"o", args.o, types.o}});
+    if (!reason) reason = wrong_score(config, args.score);
+    if (!reason && args.score.bias_type == BiasType::elementwise)
+        reason = wrong_tensors({{"bias", args.bias, types.bias}});
+    if (!reason) reason = wrong_mask(config, args.mask);
+    if (!reason) reason = wrong_lse(config, args.lse);
+    if constexpr (requires { args.dropout; })
+        if (!reason) reason = wrong_dropout(config, args.dropout);
+    if (!reason) reason = wrong_quant(config, args.quant);
+    return reason;
+}
 
 } // namespace fmha::targets

@@ -99,7 +99,7 @@ void forward(benchmark::State& state, std::int16_t m0, std::int16_t n0, bool cau
         std::array<double, repetitions> kernel{}, eigen{}, ratio{};
         for (std::size_t i = 0; i < repetitions; ++i) {
             eigen[i] = eigen_pair_seconds();
-            kernel[i] = seconds_of([&] { fmha::host_target::run_fwd(config, data.args, {.threads = 2}); });
+            kernel[i] = seconds_of([&] { fmha::host_target::run_kernel(config, data.args, {.threads = 2}); });
             eigen[i] = (eigen[i] + eigen_pair_seconds()) / 2;
             ratio[i] = (work / kernel[i]) / (4.0 * 1024 * 1024 * 1024 / eigen[i]);
         }
@@ -117,9 +117,9 @@ void causal_cost(benchmark::State& state, std::int16_t m0, std::int16_t n0) {
         std::array<double, repetitions> ratio{};
         for (double& r : ratio) {
             const double full = seconds_of(
-                [&] { fmha::host_target::run_fwd(config_of(m0, n0, false), whole.args, {.threads = 2}); });
+                [&] { fmha::host_target::run_kernel(config_of(m0, n0, false), whole.args, {.threads = 2}); });
             const double causal = seconds_of(
-                [&] { fmha::host_target::run_fwd(config_of(m0, n0, true), half.args, {.threads = 2}); });
+                [&] { fmha::host_target::run_kernel(config_of(m0, n0, true), half.args, {.threads = 2}); });
             r = causal / full;
         }
         state.SetIterationTime(median(ratio));

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 
 constexpr std::string_view remarks =
     R"(src/k.hip:27:1: remark: Function Name: fmha_k [-Rpass-analysis=kernel-resource-usage]
-   27 | FMHA_FWD_KERNEL(
+   27 | FMHA_KERNEL(
       | ^
 src/k.hip:27:1: remark:     TotalSGPRs: 40 [-Rpass-analysis=kernel-resource-usage]
 src/k.hip:27:1: remark:     VGPRs: 118 [-Rpass-analysis=kernel-resource-usage]

@@ -63,7 +63,7 @@ struct K0 {
 
 } // namespace
 
-FMHA_FWD_KERNEL(fmha_fwd_k, K0)
+FMHA_KERNEL(fmha_fwd_k, K0)
 )");
 }
 
@@ -109,7 +109,7 @@ TEST(Source, CompilesToTheConfigurationThatItNames) {
 inline int show(const char* symbol, const fmha::KernelConfig& config) {
     return std::printf("%s %s\n", symbol, fmha::identifier(config).c_str());
 }
-#define FMHA_FWD_KERNEL(symbol, Kernel) static const int symbol = show(#symbol, Kernel::config());
+#define FMHA_KERNEL(symbol, Kernel) static const int symbol = show(#symbol, Kernel::config());
 )");
     const auto kernels = some_of_all();
     const auto units = units_of(kernels, 1000);

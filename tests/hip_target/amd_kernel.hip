@@ -21,4 +21,4 @@ struct Kernel {
 
 } // namespace
 
-FMHA_FWD_KERNEL(forward, Kernel)
+FMHA_KERNEL(forward, Kernel)

@@ -39,8 +39,8 @@ write_faulty_headers() {
     cat >>"$root/kernels/targets/hip/entry.hpp" <<END
 
 #include "kernels/targets/hip/faults.hpp"
-#undef FMHA_FWD_KERNEL
-#define FMHA_FWD_KERNEL(symbol, Kernel) FMHA_FWD_FAULTY_KERNEL(symbol, Kernel, $fault)
+#undef FMHA_KERNEL
+#define FMHA_KERNEL(symbol, Kernel) FMHA_FAULTY_KERNEL(symbol, Kernel, $fault)
 END
 }
 

@@ -37,7 +37,7 @@ FakeRuntime& process_runtime() {
         if (const auto known = parse_enum<host_target::Fault>(fault))
             host_target::run_fwd_with_fault(config, args, *known, {.threads = 1});
         else
-            host_target::run_fwd(config, args, {.threads = 1});
+            host_target::run_kernel(config, args, {.threads = 1});
     };
     return runtime;
 }

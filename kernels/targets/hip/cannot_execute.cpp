@@ -1,6 +1,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
 #include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
 
@@ -58,8 +59,7 @@ std::string describe(const KernelConfig& config, const BlockPlan& plan) {
 
 std::optional<std::string> cannot_execute(const KernelConfig& config) {
     const Signature& s = config.signature;
-    if (s.family != KernelFamily::fwd)
-        return fmt::format("the HIP target has no program for family {}, only for fwd", to_string(s.family));
+    if (const auto none = targets::with_program(s.family, [](auto) {})) return none->reason();
     if (s.use_paged_kv || s.rope != Rope::none)
         return "family fwd has neither paged keys nor rotary embedding";
     const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/programs/fmha_fwd.hpp"
-#include "kernels/programs/fwd_grid.hpp"
+#include "kernels/programs/programs.hpp"
 #include "kernels/targets/hip/block_context.hpp"
 
 #if defined(__HIP__)
@@ -15,6 +14,8 @@ namespace fmha::hip_target {
 
 template <class Kernel>
 struct Launch {
+    using Program = kernels::Program<Kernel::config().signature.family>;
+    using Args = typename Program::Args;
     static constexpr BlockPlan plan = Planned<Kernel>::plan;
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
@@ -25,31 +26,31 @@ struct Launch {
     using Machine = nvidia::Machine<threads>;
 #endif
 
-    __attribute__((device, always_inline)) static void run(const FwdArgs& args, std::int64_t block) {
+    __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
         Machine machine;
         BlockContext<Machine, Constant<Kernel>> context(machine, {});
-        kernels::fmha_fwd(context, args, kernels::FwdGrid(Constant<Kernel>::cfg(), args)[block]);
+        Program::run(context, args, typename Program::Grid(Constant<Kernel>::cfg(), args)[block]);
     }
 };
 
 } // namespace fmha::hip_target
 
-// The arguments behind the symbol are a launch: threads and run(args, block).
+// The arguments behind the symbol are a launch: Args, threads and run(args, block).
 #if defined(__HIP__)
 // AMD: the arguments are read where they lie, when they are needed; as a parameter all of them would be loaded first.
-#define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
+#define FMHA_LAUNCH(symbol, ...)                                                                             \
     extern "C" __attribute__((global))                                                                       \
     __attribute__((amdgpu_flat_work_group_size(__VA_ARGS__::threads, __VA_ARGS__::threads))) void            \
-    symbol(const fmha::FwdArgs) {                                                                            \
-        __VA_ARGS__::run(*(const fmha::FwdArgs*)__builtin_amdgcn_kernarg_segment_ptr(),                      \
+    symbol(const __VA_ARGS__::Args) {                                                                        \
+        __VA_ARGS__::run(*(const __VA_ARGS__::Args*)__builtin_amdgcn_kernarg_segment_ptr(),                  \
                          __builtin_amdgcn_workgroup_id_x());                                                 \
     }
 #else
-#define FMHA_FWD_LAUNCH(symbol, ...)                                                                         \
+#define FMHA_LAUNCH(symbol, ...)                                                                             \
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads)                                       \
-        symbol(const __grid_constant__ fmha::FwdArgs args) {                                                 \
+        symbol(const __grid_constant__ __VA_ARGS__::Args args) {                                             \
         __VA_ARGS__::run(args, blockIdx.x);                                                                  \
     }
 #endif
 
-#define FMHA_FWD_KERNEL(symbol, Kernel) FMHA_FWD_LAUNCH(symbol, fmha::hip_target::Launch<Kernel>)
+#define FMHA_KERNEL(symbol, Kernel) FMHA_LAUNCH(symbol, fmha::hip_target::Launch<Kernel>)

@@ -37,10 +37,10 @@ class FaultyContext : public Context {
     FMHA_DEVICE FaultyContext(Machine& machine, const Setup& setup, const Chosen& chosen)
         : Context(machine, setup), chosen_(chosen) {}
 
-    FMHA_DEVICE kernels::Entry entry(const FwdArgs& args, std::int64_t b) {
-        entry_ = Context::entry(args, b);
-        last_entry_ = args.shape.batch - 1;
-        last_head_ = args.shape.nhead_q - 1;
+    FMHA_DEVICE kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+        entry_ = Context::entry(shape, lengths, b);
+        last_entry_ = shape.batch - 1;
+        last_head_ = shape.nhead_q - 1;
         if (is(Fault::group_offset_off_by_one) && entry_.start_k > 0) --entry_.start_k;
         return entry_;
     }
@@ -51,9 +51,9 @@ class FaultyContext : public Context {
         Context::visit(item, key_tile);
     }
 
-    FMHA_DEVICE std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
-        const std::int64_t hk = Context::kv_head(args, h);
-        return is(Fault::head_map_plus_one) ? (hk + 1) % args.shape.nhead_k : hk;
+    FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+        const std::int64_t hk = Context::kv_head(shape, h);
+        return is(Fault::head_map_plus_one) ? (hk + 1) % shape.nhead_k : hk;
     }
     FMHA_DEVICE kernels::Mask mask(kernels::Mask mask) const {
         if (this->cfg().signature.mask == MaskClass::none) return mask;
@@ -61,12 +61,12 @@ class FaultyContext : public Context {
         if (is(Fault::mask_left_too_narrow)) --mask.y;
         return mask;
     }
-    FMHA_DEVICE float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
-        return Context::alibi_slope(args, b,
-                                    is(Fault::alibi_neighbour_slope) ? (h + 1) % args.shape.nhead_q : h);
+    FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
+        return Context::alibi_slope(score, b,
+                                    is(Fault::alibi_neighbour_slope) ? (h + 1) % (last_head_ + 1) : h);
     }
-    FMHA_DEVICE float scale(const FwdArgs& args) const {
-        return Context::scale(args) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);
+    FMHA_DEVICE float scale(const ScoreArgs& score) const {
+        return Context::scale(score) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);
     }
     FMHA_DEVICE float to_base2(float natural) const {
         return is(Fault::log2e_omitted) ? natural : Context::to_base2(natural);
@@ -218,18 +218,19 @@ class FaultyContext : public Context {
 /// A launch of `Kernel` with a fault.
 template <class Kernel, targets::Fault fault>
 struct FaultyLaunch : Launch<Kernel> {
-    __attribute__((device)) static void run(const FwdArgs& args, std::int64_t block) {
+    __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
+        using Program = typename Launch<Kernel>::Program;
         using Machine = typename Launch<Kernel>::Machine;
         using Setup = Constant<Kernel>;
         Machine machine;
         FaultyContext<BlockContext<Machine, Setup>, ConstantFault<fault>> context(machine, Setup{}, {});
-        kernels::fmha_fwd(context, args, kernels::FwdGrid(Setup::cfg(), args)[block]);
+        Program::run(context, args, typename Program::Grid(Setup::cfg(), args)[block]);
     }
 };
 #endif
 
 } // namespace fmha::hip_target
 
-/// FMHA_FWD_KERNEL with a fault, by its name: FMHA_FWD_FAULTY_KERNEL(symbol, K0, last_key_dropped).
-#define FMHA_FWD_FAULTY_KERNEL(symbol, Kernel, fault)                                                        \
-    FMHA_FWD_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel, fmha::targets::Fault::fault>)
+/// FMHA_KERNEL with a fault, by its name: FMHA_FAULTY_KERNEL(symbol, K0, last_key_dropped).
+#define FMHA_FAULTY_KERNEL(symbol, Kernel, fault)                                                            \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel, fmha::targets::Fault::fault>)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/key_loop.hpp"
 #include "kernels/targets/hip/tile_copies.hpp"
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "kernels/programs/decisions.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/key_loop.hpp"
 #include "kernels/targets/host/convert.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "dispatcher/system/parallel.hpp"
-#include "kernels/programs/fwd_grid.hpp"
 #include "kernels/targets/host/context.hpp"
 
 #include <algorithm>
@@ -10,23 +9,21 @@
 
 namespace fmha::host_target {
 
-/// Runs the forward program over all blocks, each thread with a context of its own. `make_context(trace)`
-/// builds one. Blocks share nothing, so the result is the same for every number of threads. Throws what the first block,
-/// in the order of the grid, throws.
-template <class MakeContext>
-void run_blocks(const KernelConfig& config, const FwdArgs& args, const RunOptions& options,
-                MakeContext make_context) {
-    const kernels::FwdGrid grid(config, args);
+/// Runs a program over all blocks, each thread with a context of its own. `make_context(trace)` builds one. Blocks share
+/// nothing, so the result is the same for every number of threads. Throws what the first block, in the order of the grid,
+/// throws.
+template <class Program, class MakeContext>
+void run_blocks(Program, const KernelConfig& config, const typename Program::Args& args,
+                const RunOptions& options, MakeContext make_context) {
+    const typename Program::Grid grid(config, args);
     const int threads = system::thread_count(options.threads);
     std::vector<std::vector<TileVisit>> visits(static_cast<std::size_t>(threads));
     const auto on_thread = [&](int thread) {
         auto* mine = options.trace != nullptr ? &visits[static_cast<std::size_t>(thread)] : nullptr;
         return [&, context = make_context(mine)](std::int64_t n) mutable {
-            const kernels::FwdItem item = grid[n];
-            const std::int64_t m0 = config.algorithm.tile.m0;
-            const std::int64_t rows = kernels::Entry::of(args, item.b).seqlen_q - item.q_tile * m0;
-            context.begin(std::clamp<std::int64_t>(rows, 0, m0));
-            kernels::fmha_fwd(context, args, item);
+            const typename Program::Item item = grid[n];
+            context.begin(std::max<std::int64_t>(0, Program::rows(config, args, item)));
+            Program::run(context, args, item);
         };
     };
     system::parallel_with(grid.size(), on_thread, threads);

@@ -1,8 +1,8 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/host/executor.hpp"
+#include "kernels/targets/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -15,10 +15,7 @@ class HostKernel final : public KernelInstance {
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return "host." + identifier(config_); }
     void launch(const Invocation& invocation, Stream) const override {
-        const auto* args = std::get_if<FwdArgs>(&invocation);
-        if (args == nullptr)
-            throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name()));
-        run_fwd(config_, *args, {.threads = threads_});
+        run_kernel(config_, invocation, {.threads = threads_});
     }
 
   private:
@@ -31,8 +28,7 @@ class HostKernel final : public KernelInstance {
 std::optional<std::string> cannot_execute(const KernelConfig& config) {
     const Signature& s = config.signature;
     const Tile& tile = config.algorithm.tile;
-    if (s.family != KernelFamily::fwd)
-        return fmt::format("the host target has no program for family {}, only for fwd", to_string(s.family));
+    if (const auto none = targets::with_program(s.family, [](auto) {})) return none->reason();
     if (s.use_paged_kv || s.rope != Rope::none)
         return "family fwd has neither paged keys nor rotary embedding";
     if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
@@ -58,11 +54,12 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
     return std::nullopt;
 }
 
-void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& options) {
+void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
-    run_blocks(config, args, options,
-               [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
+    targets::with_launch(config, invocation, [&](auto program, const auto& args) {
+        run_blocks(program, config, args, options,
+                   [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
+    });
 }
 
 std::shared_ptr<const KernelInstance> make_instance(const KernelConfig& config, int threads) {

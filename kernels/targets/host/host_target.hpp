@@ -1,6 +1,5 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
 
@@ -10,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// Executes forward kernels on the processor: one compiled executor for every configuration, with that
+/// Executes kernels on the processor: one compiled executor for every configuration, with that
 /// configuration's tiling, padding behaviour and storage roundings.
 namespace fmha::host_target {
 
@@ -29,12 +28,12 @@ struct RunOptions {
 /// nullopt when this target executes `config`; otherwise the reason, one sentence.
 std::optional<std::string> cannot_execute(const KernelConfig& config);
 
-/// Runs the kernel `config` on `args` (host pointers) and returns when it is done. Throws
-/// UnsupportedInvocation with the sentence of cannot_execute or targets::cannot_launch. Without a padding flag the
-/// kernel assumes whole tiles on that axis: loads past the end repeat the last element, and rows or channels
+/// Runs the kernel `config` on its family's arguments (host pointers) and returns when it is done. Throws
+/// UnsupportedInvocation with the sentence of cannot_execute or targets::cannot_launch, and ArgumentTypeError when the
+/// arguments are another family's. Without a padding flag the kernel assumes whole tiles on that axis: loads past the end repeat the last element, and rows or channels
 /// of an incomplete tile are not stored, so a ragged extent gives wrong results but touches no memory that is
 /// not the tensor's.
-void run_fwd(const KernelConfig& config, const FwdArgs& args, const RunOptions& options = {});
+void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options = {});
 
 /// `config` as an instance that plans can execute, on `threads` threads (0 = as many as the machine has). Throws
 /// UnsupportedInvocation when cannot_execute says so.

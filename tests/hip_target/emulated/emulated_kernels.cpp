@@ -68,7 +68,7 @@ KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
 }
 
 void emulate(const KernelConfig& config, const FwdArgs& args) {
-    emulate_fwd(config, args);
+    emulate_kernel(config, args);
 }
 
 /// A kernel that calls a launcher.

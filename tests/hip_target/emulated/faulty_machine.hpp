@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/programs.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 
 #include <atomic>
@@ -115,7 +116,7 @@ class FaultyMachine : public EmulatedMachine {
 inline void emulate_on_faulty_machine(const KernelConfig& config, const FwdArgs& args,
                                       const Sabotage& sabotage, std::atomic<int>& hits) {
     emulate_blocks(
-        config, args, {.threads = 1},
+        kernels::Program<KernelFamily::fwd>{}, config, args, {.threads = 1},
         [&](const MachineShape& shape) { return FaultyMachine(shape, sabotage, hits); },
         [](FaultyMachine& machine, const RunTime& setup) {
             return BlockContext<FaultyMachine, RunTime>(machine, setup);

@@ -7,6 +7,7 @@
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/fwd_runner.hpp"
 #include "harness/run/targets.hpp"
+#include "kernels/programs/programs.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 #include "kernels/targets/hip/faults.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
@@ -23,7 +24,8 @@ using targets::Fault;
 
 void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault) {
     emulate_blocks(
-        config, args, {}, [](const MachineShape& shape) { return EmulatedMachine(shape); },
+        kernels::Program<KernelFamily::fwd>{}, config, args, {},
+        [](const MachineShape& shape) { return EmulatedMachine(shape); },
         [fault](EmulatedMachine& machine, const RunTime& setup) {
             using Right = BlockContext<EmulatedMachine, RunTime>;
             return FaultyContext<Right, RunTimeFault>(machine, setup, {fault});

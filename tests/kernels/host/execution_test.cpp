@@ -38,7 +38,7 @@ std::vector<TileVisit> tiles_with(const Shape& shape, const Tile& tile,
 std::vector<TileVisit> trace_of(const Shape& shape, const Tile& tile) {
     FwdProblem problem(shape);
     std::vector<TileVisit> trace;
-    run_fwd(problem.config(tile), problem.args(), {.trace = &trace});
+    run_kernel(problem.config(tile), problem.args(), {.trace = &trace});
     return trace;
 }
 
@@ -82,11 +82,11 @@ TEST(Threads, TheirNumberDoesNotChangeABit) {
     shape.seqlen_k = {210};
     FwdProblem problem(shape);
     const KernelConfig config = problem.config(tile_32x64);
-    run_fwd(config, problem.args(), {.threads = 1});
+    run_kernel(config, problem.args(), {.threads = 1});
     const auto once = problem.output_bytes();
     for (const int threads : {2, 5, 64}) {
         problem.poison_outputs();
-        run_fwd(config, problem.args(), {.threads = threads});
+        run_kernel(config, problem.args(), {.threads = threads});
         EXPECT_EQ(problem.output_bytes(), once) << threads;
     }
 }
@@ -127,7 +127,7 @@ TEST_P(WithoutPadding, WholeTilesAreRightAndRaggedOnesAreNot) {
         KernelConfig config = problem.config(tile_64x32);
         config.signature.hdim_v = 32;
         GetParam().clear(config.algorithm.pad);
-        run_fwd(config, problem.args());
+        run_kernel(config, problem.args());
         const Distance distance = judge(problem, config);
         EXPECT_EQ(distance.acceptable(), !is_ragged) << "O " << distance.o << " " << distance.worst;
         EXPECT_TRUE(distance.only_logical_elements_written);
@@ -146,7 +146,7 @@ TEST(Refusal, SaysWhatTheKernelLacks) {
         KernelConfig config = problem.config(tile_64x32);
         edit(config);
         try {
-            run_fwd(config, problem.args());
+            run_kernel(config, problem.args());
         } catch (const UnsupportedInvocation& error) {
             return std::string(error.what());
         }

@@ -59,7 +59,7 @@ TEST_P(HostFault, ChangesTheOutputs) {
     FwdProblem problem(shape_for(GetParam().fault));
     const KernelConfig config =
         problem.config({.m0 = 64, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64});
-    run_fwd(config, problem.args());
+    run_kernel(config, problem.args());
     const auto right = problem.output_bytes();
     ASSERT_TRUE(judge(problem, config).acceptable());
 

@@ -136,7 +136,7 @@ TEST_P(HostForward, AgreesWithTheReferenceForEveryTile) {
     for (const Tile& tile : {small_tile, wide_tile}) {
         const KernelConfig config = problem.config(tile);
         problem.poison_outputs();
-        run_fwd(config, problem.args());
+        run_kernel(config, problem.args());
         const Distance distance = judge(problem, config);
         EXPECT_TRUE(distance.acceptable())
             << "tile m0=" << tile.m0 << ": O " << distance.o << ", LSE " << distance.lse << ", RMS "

@@ -103,7 +103,7 @@ TEST_P(RandomProblems, StayInsideTheLimits) {
         const Tile tile = random_tile(dice);
         FwdProblem problem(shape, seed);
         const KernelConfig config = problem.config(tile);
-        run_fwd(config, problem.args(), {.threads = 2});
+        run_kernel(config, problem.args(), {.threads = 2});
         const Distance distance = judge(problem, config);
         EXPECT_TRUE(distance.acceptable())
             << "seed " << seed << ", " << to_string(shape.data_type) << ": O " << distance.o << ", LSE "

@@ -1,12 +1,11 @@
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
+#include "kernels/targets/launch.hpp"
 
 #include <atomic>
-#include <fmt/format.h>
 
 namespace fmha::hip_target {
 namespace {
@@ -17,10 +16,7 @@ class EmulatedKernel final : public KernelInstance {
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return "emulated." + identifier(config_); }
     void launch(const Invocation& invocation, Stream) const override {
-        const auto* args = std::get_if<FwdArgs>(&invocation);
-        if (args == nullptr)
-            throw ArgumentTypeError(fmt::format("kernel {} takes the arguments of family fwd", name()));
-        emulate_fwd(config_, *args, {.threads = threads_, .last_thread_first = launches_++ % 2 == 1});
+        emulate_kernel(config_, invocation, {.threads = threads_, .last_thread_first = launches_++ % 2 == 1});
     }
 
   private:
@@ -31,23 +27,20 @@ class EmulatedKernel final : public KernelInstance {
 
 } // namespace
 
-EmulationError in_block(const EmulationError& error, const kernels::FwdItem& item) {
-    return {error.hazard(), fmt::format("{} (block b={} h={} q_tile={} v_tile={})", error.what(), item.b,
-                                        item.h, item.q_tile, item.v_tile)};
-}
-
-void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options) {
+void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
+                    const EmulationOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
-    emulate_blocks(
-        config, args, options,
-        [&](MachineShape shape) {
-            shape.last_thread_first = options.last_thread_first;
-            return EmulatedMachine(shape);
-        },
-        [](EmulatedMachine& machine, const RunTime& setup) {
-            return BlockContext<EmulatedMachine, RunTime>(machine, setup);
-        });
+    targets::with_launch(config, invocation, [&](auto program, const auto& args) {
+        emulate_blocks(
+            program, config, args, options,
+            [&](MachineShape shape) {
+                shape.last_thread_first = options.last_thread_first;
+                return EmulatedMachine(shape);
+            },
+            [](EmulatedMachine& machine, const RunTime& setup) {
+                return BlockContext<EmulatedMachine, RunTime>(machine, setup);
+            });
+    });
 }
 
 std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config, int threads) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
 
@@ -8,7 +7,7 @@
 #include <optional>
 #include <string>
 
-/// Executes the HIP target's forward kernels on the processor, lane by lane: the same tile program, block context
+/// Executes the HIP target's kernels on the processor, lane by lane: the same tile program, block context
 /// and block plan as on a device, over an emulated machine. One compiled executor runs every configuration of every
 /// architecture; which of them it declines is what `cannot_execute` of the HIP target says.
 namespace fmha::hip_target {
@@ -21,10 +20,12 @@ struct EmulationOptions {
     bool last_thread_first = false; ///< the other order of a block's threads
 };
 
-/// Runs the kernel `config` on `args` (host pointers) and returns when it is done. Throws UnsupportedInvocation when the
-/// target does not execute the configuration or the kernel cannot be launched with the arguments, and EmulationError,
-/// a DeviceError, when a block does what a device would let pass in silence.
-void emulate_fwd(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options = {});
+/// Runs the kernel `config` on its family's arguments (host pointers) and returns when it is done. Throws
+/// UnsupportedInvocation when the target does not execute the configuration or the kernel cannot be launched with the
+/// arguments, ArgumentTypeError when they are another family's, and EmulationError, a DeviceError, when a block does
+/// what a device would let pass in silence.
+void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
+                    const EmulationOptions& options = {});
 
 /// `config` as an instance that plans can execute, on `threads` threads of the processor (0 = as many as the machine has).
 /// Its launches take turns in the order of a block's threads, so that a kernel whose threads race in global memory

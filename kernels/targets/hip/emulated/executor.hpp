@@ -1,10 +1,11 @@
 #pragma once
 
 #include "dispatcher/system/parallel.hpp"
-#include "kernels/programs/fwd_grid.hpp"
 #include "kernels/targets/hip/block_context.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
+
+#include <string>
 
 namespace fmha::hip_target {
 
@@ -14,24 +15,32 @@ inline MachineShape machine_shape(const BlockPlan& plan) {
 }
 
 /// `error` with the block in which it happened.
-EmulationError in_block(const EmulationError& error, const kernels::FwdItem& item);
+template <Fielded Item>
+EmulationError in_block(const EmulationError& error, const Item& item) {
+    std::string block;
+    each_field(item, [&](std::string_view name, const auto& number) {
+        block += ' ' + std::string(name) + '=' + field_text(number);
+    });
+    return {error.hazard(), error.what() + (" (block" + block + ")")};
+}
 
-/// Runs the forward program over all blocks. Each thread of the processor has a machine of its own, from
-/// `make_machine(shape)`, and every block a context, from `make_context(machine, setup)`. Throws what the first block, in
-/// the order of the grid, throws; an EmulationError says which block that is.
-template <class MakeMachine, class MakeContext>
-void emulate_blocks(const KernelConfig& config, const FwdArgs& args, const EmulationOptions& options,
-                    MakeMachine make_machine, MakeContext make_context) {
-    const kernels::FwdGrid grid(config, args);
+/// Runs a program over all blocks. Each thread of the processor has a machine of its own, from `make_machine(shape)`, and
+/// every block a context, from `make_context(machine, setup)`. Throws what the first block, in the order of the grid,
+/// throws; an EmulationError says which block that is.
+template <class Program, class MakeMachine, class MakeContext>
+void emulate_blocks(Program, const KernelConfig& config, const typename Program::Args& args,
+                    const EmulationOptions& options, MakeMachine make_machine, MakeContext make_context) {
+    const typename Program::Grid grid(config, args);
     const RunTime setup(config);
     const auto on_thread = [&](int) {
         return [&, machine = make_machine(machine_shape(setup.plan()))](std::int64_t n) mutable {
+            const typename Program::Item item = grid[n];
             machine.begin();
             auto context = make_context(machine, setup);
             try {
-                kernels::fmha_fwd(context, args, grid[n]);
+                Program::run(context, args, item);
             } catch (const EmulationError& error) {
-                throw in_block(error, grid[n]);
+                throw in_block(error, item);
             }
         };
     };

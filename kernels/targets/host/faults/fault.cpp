@@ -1,6 +1,7 @@
 #include "kernels/targets/host/faults/fault.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/programs/programs.hpp"
 #include "kernels/targets/cannot_launch.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/faults/faulty_context.hpp"
@@ -42,7 +43,7 @@ void run_fwd_with_fault(const KernelConfig& config, const FwdArgs& args, Fault f
                         const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
-    run_blocks(config, args, options,
+    run_blocks(kernels::Program<KernelFamily::fwd>{}, config, args, options,
                [&](std::vector<TileVisit>* trace) { return FaultyContext(config, args, fault, trace); });
 }
 

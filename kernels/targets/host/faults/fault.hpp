@@ -23,7 +23,7 @@ struct FaultInfo {
 /// Every fault once, in order of declaration.
 std::span<const FaultInfo> fault_catalogue();
 
-/// `run_fwd` with one mistake in the kernel. `write_past_end` writes the element behind the last logical one
+/// `run_kernel` with one mistake in the kernel. `write_past_end` writes the element behind the last logical one
 /// of O, which must be the caller's memory (stride padding or a guard zone).
 void run_fwd_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault,
                         const RunOptions& options = {});

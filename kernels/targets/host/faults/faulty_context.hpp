@@ -14,8 +14,8 @@ class FaultyContext : public HostContext {
     FaultyContext(const KernelConfig& config, const FwdArgs& args, Fault fault, std::vector<TileVisit>* trace)
         : HostContext(config, trace), args_(&args), fault_(fault) {}
 
-    kernels::Entry entry(const FwdArgs& args, std::int64_t b) {
-        entry_ = HostContext::entry(args, b);
+    kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+        entry_ = HostContext::entry(shape, lengths, b);
         tiles_seen_ = 0;
         if (is(Fault::group_offset_off_by_one) && entry_.start_k > 0) --entry_.start_k;
         return entry_;
@@ -27,9 +27,9 @@ class FaultyContext : public HostContext {
         HostContext::visit(item, key_tile);
     }
 
-    std::int64_t kv_head(const FwdArgs& args, std::int64_t h) const {
-        const std::int64_t hk = HostContext::kv_head(args, h);
-        return is(Fault::head_map_plus_one) ? (hk + 1) % args.shape.nhead_k : hk;
+    std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+        const std::int64_t hk = HostContext::kv_head(shape, h);
+        return is(Fault::head_map_plus_one) ? (hk + 1) % shape.nhead_k : hk;
     }
     kernels::Mask mask(kernels::Mask mask) const {
         if (cfg().signature.mask == MaskClass::none) return mask;
@@ -37,12 +37,12 @@ class FaultyContext : public HostContext {
         if (is(Fault::mask_left_too_narrow)) --mask.y;
         return mask;
     }
-    float alibi_slope(const FwdArgs& args, std::int64_t b, std::int64_t h) const {
-        return HostContext::alibi_slope(args, b,
-                                        is(Fault::alibi_neighbour_slope) ? (h + 1) % args.shape.nhead_q : h);
+    float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
+        return HostContext::alibi_slope(
+            score, b, is(Fault::alibi_neighbour_slope) ? (h + 1) % args_->shape.nhead_q : h);
     }
-    float scale(const FwdArgs& args) const {
-        return HostContext::scale(args) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);
+    float scale(const ScoreArgs& score) const {
+        return HostContext::scale(score) * (is(Fault::scale_one_percent) ? 1.01F : 1.0F);
     }
     float to_base2(float natural) const {
         return is(Fault::log2e_omitted) ? natural : HostContext::to_base2(natural);

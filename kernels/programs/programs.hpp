@@ -1,0 +1,4 @@
+#pragma once
+
+/// Every program.
+#include "kernels/programs/fmha_fwd.hpp"

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "dispatcher/types/enums.hpp"
+#include "kernels/programs/programs.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fmha::targets {
+
+/// Why nothing runs the kernels of a family: its program is not written.
+struct NoProgram {
+    KernelFamily family = KernelFamily::fwd;
+
+    /// One sentence.
+    std::string reason() const { return "there is no program for family " + std::string(to_string(family)); }
+};
+
+/// Calls `visit` with the program of `family`, a value of type `kernels::Program<family>`. The only place that knows which
+/// families have one; of the others it returns the reason and calls nothing.
+template <class Visit>
+[[nodiscard]] std::optional<NoProgram> with_program(KernelFamily family, Visit&& visit) {
+    switch (family) {
+    case KernelFamily::fwd:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd>{});
+        return std::nullopt;
+    default:
+        return NoProgram{family};
+    }
+}
+
+} // namespace fmha::targets
