@@ -19,9 +19,11 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
     const std::int64_t hk = ctx.kv_head(args.shape, item.h);
     const FwdMatrices in = FwdMatrices::of(cfg, args, entry, item.b, item.h, hk);
     const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
-    KeyLoop<Ctx, FwdArgs, FwdMatrices> loop(ctx, args, in, scoring, item);
-    loop.run(KeyTiles::of(scoring.mask, rows.first, rows.count, in.k.rows.read, cfg.algorithm.tile.n0));
-    loop.store(FwdResults::of(cfg, args, entry, item.b, item.h), args.score.scale_o);
+    const KeyTiles tiles =
+        KeyTiles::of(scoring.mask, rows.first, rows.count, in.k.rows.read, cfg.algorithm.tile.n0);
+    attend(
+        ctx, args, item, in, scoring, tiles, [&] { return FwdResults::of(cfg, args, entry, item.b, item.h); },
+        args.score.scale_o);
 }
 
 /// The blocks of one forward launch, numbered from 0, so that the query tiles of a head follow each other. A launch asks

@@ -2,8 +2,6 @@
 
 #include "kernels/programs/decisions.hpp"
 
-#include <utility>
-
 namespace fmha::kernels {
 
 inline constexpr float never = -__builtin_inff(); ///< logit of a key that is not seen
@@ -53,8 +51,87 @@ struct Scoring {
     }
 };
 
-/// The loop over keys that the programs of attention share: one block, which owns m0 query rows and n1 channels of the
-/// output, streams the keys past them. Its tiles:
+/// F-1: scores = Q·Kᵀ of the key tile at key0.
+template <class Ctx, class Scores, class Query, class Key>
+FMHA_DEVICE void multiply_keys(Ctx& ctx, Scores& scores, Query& query, Key& key, const Matrix& keys,
+                               std::int64_t key0) {
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    ctx.fill(scores, 0.0F);
+    FMHA_UNROLL
+    for (int step = 0; step < ctx.steps(tile.k0max, keys.cols.read, tile.k0); ++step) {
+        ctx.load_transposed(key, keys, key0, step * tile.k0);
+        ctx.product(scores, query, step * tile.k0, key);
+    }
+}
+
+/// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
+template <class Ctx, class Scores, class Args>
+FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
+                                  const Matrix& bias, std::int64_t key_count, std::int64_t row0,
+                                  std::int64_t key0) {
+    const auto& has = ctx.cfg().signature;
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    // Descales are constant within a tile.
+    const float scale = ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) *
+                        scoring.descale.k_at(args.quant, key0);
+    if (has.has_logits_soft_cap)
+        ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
+    else
+        ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
+
+    if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
+    if (has.bias == BiasType::alibi)
+        ctx.map(scores, [&ctx, at = TileAlibi::of(scoring.alibi, row0, key0)](float s, int r, int c) {
+            return s + ctx.to_base2(at.at(r, c));
+        });
+
+    // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
+    const TileMask seen = TileMask::of(scoring.mask, row0, key0, key_count);
+    if (!seen.sees_all(tile.m0, tile.n0))
+        ctx.map(scores, [seen, kernel = has.mask](float s, int r, int c) {
+            return seen.sees(r, c, kernel) ? s : never;
+        });
+}
+
+/// F-6: scores become weights exp2(score − top), and what was summed before shrinks by exp2(old top − new top). A row
+/// that has seen nothing yet keeps top = −∞, shrink = 1 and weights of 0, never NaN.
+template <class Ctx, class Scores, class Output, class Rows>
+FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Output& out, Rows& top, Rows& total,
+                                   Rows& shrink) {
+    ctx.raise_to_row_max(top, shrink, scores);
+    ctx.exp2_minus(scores, top);
+    ctx.scale_rows(total, shrink);
+    ctx.add_row_sums(total, scores);
+    ctx.scale_rows(out, shrink);
+}
+
+/// out += weights · V of the key tile at key0.
+template <class Ctx, class Output, class Weights, class Value>
+FMHA_DEVICE void multiply_values(Ctx& ctx, Output& out, Weights& weights, Value& value, const Matrix& values,
+                                 std::int64_t key0, std::int64_t channel0, float descale) {
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    FMHA_UNROLL
+    for (int step = 0; step < ctx.steps(tile.n0, values.rows.read - key0, tile.k1); ++step) {
+        ctx.load(value, values, key0 + step * tile.k1, channel0);
+        ctx.product(out, weights, step * tile.k1, value, descale);
+    }
+}
+
+/// LSE of every row (F-7), from its maximum in base 2 and its total.
+template <class Ctx, class Rows>
+FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Rows& total,
+                           const Scoring& scoring, std::int64_t row0) {
+    auto lse = ctx.rows();
+    ctx.map_rows(lse, top, total,
+                 [&ctx, sink = scoring.sink, sink_top = scoring.sink_top](float m, float sum) {
+                     // A row that sees no key returns the sink exactly, hence no round trip through base 2.
+                     return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
+                 });
+    ctx.store(to, lse, row0);
+}
+
+/// The loop over keys of the programs of attention: one block, which owns m0 query rows and n1 channels of the output,
+/// streams the keys of `tiles` past them. Its tiles:
 ///
 /// - query (m0, hdim_q), an operand
 /// - scores (m0, n0), an accumulator: logits of one key tile, then weights exp2(score − top)
@@ -63,152 +140,67 @@ struct Scoring {
 /// - out (m0, n1), an accumulator: Σ weight · value, not yet divided by total
 ///
 /// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units.
-/// `In` holds the matrices, those of a key tile from `keys(key0)` and `values(key0)`.
-template <class Ctx, class Args, class In>
-class KeyLoop {
-  public:
-    FMHA_DEVICE KeyLoop(Ctx& ctx, const Args& args, const In& in, const Scoring& scoring, const FwdItem& item)
-        : ctx_(ctx), args_(args), in_(in), scoring_(scoring), item_(item), query_(ctx.query()),
-          key_(ctx.key()), value_(ctx.value()), scores_(ctx.scores()), out_(ctx.output()), top_(ctx.rows()),
-          total_(ctx.rows()), shrink_(ctx.rows()) {}
+/// `in` holds the matrices, those of a key tile as `keys(key0)` and `values(key0)`. `results()` says where output and LSE
+/// go; it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
+template <class Ctx, class Args, class In, class Results>
+FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const In& in, const Scoring& scoring,
+                        const KeyTiles& tiles, Results results, float scale) {
+    const auto& has = ctx.cfg().signature;
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    const std::int64_t row0 = item.q_tile * tile.m0, channel0 = item.v_tile * tile.n1;
+    const bool owns_rows = item.v_tile == 0; // the first column block stores what exists once per row
 
-    FMHA_DEVICE void run(const KeyTiles& tiles) {
-        const Tile& tile = ctx_.cfg().algorithm.tile;
-        ctx_.load(query_, in_.q, row0(), 0);
-        ctx_.fill(out_, 0.0F);
-        ctx_.fill(top_, scoring_.sink_top);
-        ctx_.fill(total_, ctx_.sink_mass(scoring_.sink));
-        ctx_.prefetch(key_, in_.keys(tiles.first() * tile.n0), tiles.first() * tile.n0, 0);
-        ctx_.commit();
+    auto query = ctx.query();
+    auto key = ctx.key();
+    auto value = ctx.value();
+    auto scores = ctx.scores();
+    auto out = ctx.output();
+    auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
 
-        for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
-            const std::int64_t key0 = t * tile.n0;
-            ctx_.visit(item_, t);
-            ctx_.prefetch(value_, in_.values(key0), key0, channel0());
-            ctx_.commit();
+    ctx.load(query, in.q, row0, 0);
+    ctx.fill(out, 0.0F);
+    ctx.fill(top, scoring.sink_top);
+    ctx.fill(total, ctx.sink_mass(scoring.sink));
+    ctx.prefetch(key, in.keys(tiles.first() * tile.n0), tiles.first() * tile.n0, 0);
+    ctx.commit();
 
-            ctx_.wait(1); // the keys are there, the values may still be on their way
-            multiply_keys(key0);
-            if (const std::int64_t next = tiles.next(t); next < tiles.end)
-                ctx_.prefetch(key_, in_.keys(next * tile.n0), next * tile.n0, 0);
-            ctx_.commit();
+    for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
+        const std::int64_t key0 = t * tile.n0;
+        ctx.visit(item, t);
+        ctx.prefetch(value, in.values(key0), key0, channel0);
+        ctx.commit();
 
-            scores_to_logits(key0);
-            logits_to_weights();
-            drop(key0);
-            auto weights = ctx_.narrow(scores_); // F-10
-            ctx_.wait(1);                        // the values are there
-            multiply_values(weights, key0);
-        }
+        ctx.wait(1); // the keys are there, the values may still be on their way
+        multiply_keys(ctx, scores, query, key, in.keys(key0), key0);
+        if (tiles.next(t) < tiles.end)
+            ctx.prefetch(key, in.keys(tiles.next(t) * tile.n0), tiles.next(t) * tile.n0, 0);
+        ctx.commit();
+
+        scores_to_logits(ctx, scores, args, scoring, in.bias, in.k.rows.read, row0, key0);
+        logits_to_weights(ctx, scores, out, top, total, shrink);
+        // F-9 after the sum, because the normaliser uses undropped weights (D-3).
+        if constexpr (requires { args.randval; })
+            if (scoring.dropout.on) {
+                auto random = ctx.random_bytes();
+                ctx.generate(random, scoring.dropout.squares, row0, key0);
+                ctx.drop(scores, random, scoring.dropout.threshold);
+                if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, key0);
+            }
+        auto weights = ctx.narrow(scores); // F-10
+        ctx.wait(1);                       // the values are there
+        multiply_values(ctx, out, weights, value, in.values(key0), key0, channel0,
+                        scoring.descale.v_at(args.quant, key0));
     }
 
-    /// Divides by the totals and stores; `scale` is what multiplies the output beside descales and dropout.
-    FMHA_DEVICE void store(const FwdResults& to, float scale) {
-        if (ctx_.cfg().signature.has_lse && to.lse.tensor.present() && owns_rows()) {
-            auto lse = ctx_.rows();
-            ctx_.map_rows(
-                lse, top_, total_,
-                [&ctx = ctx_, sink = scoring_.sink, sink_top = scoring_.sink_top](float m, float sum) {
-                    // A row that sees no key returns the sink exactly, hence no round trip through base 2.
-                    return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
-                });
-            ctx_.store(to.lse, lse, row0());
-        }
-        const float output_scale =
-            scale * scoring_.descale.v * ctx_.dropout_rescale(scoring_.dropout) * ctx_.weight_unit();
-        ctx_.map_rows(shrink_, total_, total_,
-                      [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
-        ctx_.scale_rows(out_, shrink_);
-        ctx_.store(to.o, out_, row0(), channel0());
-    }
-
-  private:
-    FMHA_DEVICE std::int64_t row0() const { return item_.q_tile * ctx_.cfg().algorithm.tile.m0; }
-    FMHA_DEVICE std::int64_t channel0() const { return item_.v_tile * ctx_.cfg().algorithm.tile.n1; }
-    /// The first column block stores what exists once per row.
-    FMHA_DEVICE bool owns_rows() const { return item_.v_tile == 0; }
-
-    /// F-1
-    FMHA_DEVICE void multiply_keys(std::int64_t key0) {
-        const Tile& tile = ctx_.cfg().algorithm.tile;
-        const Matrix& keys = in_.keys(key0);
-        ctx_.fill(scores_, 0.0F);
-        FMHA_UNROLL
-        for (int step = 0; step < ctx_.steps(tile.k0max, in_.q.cols.read, tile.k0); ++step) {
-            ctx_.load_transposed(key_, keys, key0, step * tile.k0);
-            ctx_.product(scores_, query_, step * tile.k0, key_);
-        }
-    }
-
-    /// F-2 to F-5
-    FMHA_DEVICE void scores_to_logits(std::int64_t key0) {
-        const auto& has = ctx_.cfg().signature;
-        const Tile& tile = ctx_.cfg().algorithm.tile;
-        // Descales are constant within a tile.
-        const float scale = ctx_.scale(args_.score) * scoring_.descale.q_at(args_.quant, row0()) *
-                            scoring_.descale.k_at(args_.quant, key0);
-        if (has.has_logits_soft_cap)
-            ctx_.soft_cap(scores_, scale / args_.score.logits_soft_cap,
-                          ctx_.to_base2(args_.score.logits_soft_cap));
-        else
-            ctx_.map(scores_, [f = ctx_.to_base2(scale)](float s, int, int) { return s * f; });
-
-        if (has.bias == BiasType::elementwise) ctx_.add_bias(scores_, in_.bias, row0(), key0);
-        if (has.bias == BiasType::alibi)
-            ctx_.map(scores_, [&ctx = ctx_, at = TileAlibi::of(scoring_.alibi, row0(), key0)](
-                                  float s, int r, int c) { return s + ctx.to_base2(at.at(r, c)); });
-
-        // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
-        const TileMask seen = TileMask::of(scoring_.mask, row0(), key0, in_.k.rows.read);
-        if (!seen.sees_all(tile.m0, tile.n0))
-            ctx_.map(scores_, [seen, kernel = has.mask](float s, int r, int c) {
-                return seen.sees(r, c, kernel) ? s : never;
-            });
-    }
-
-    /// F-6: shrink = exp2(old top − new top). A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights of
-    /// 0, never NaN.
-    FMHA_DEVICE void logits_to_weights() {
-        ctx_.raise_to_row_max(top_, shrink_, scores_);
-        ctx_.exp2_minus(scores_, top_);
-        ctx_.scale_rows(total_, shrink_);
-        ctx_.add_row_sums(total_, scores_);
-        ctx_.scale_rows(out_, shrink_);
-    }
-
-    /// F-9, after the sum, because the normaliser uses undropped weights (D-3).
-    FMHA_DEVICE void drop(std::int64_t key0) {
-        if constexpr (requires { args_.randval; }) {
-            if (!scoring_.dropout.on) return;
-            auto random = ctx_.random_bytes();
-            ctx_.generate(random, scoring_.dropout.squares, row0(), key0);
-            ctx_.drop(scores_, random, scoring_.dropout.threshold);
-            if (args_.randval.present() && owns_rows()) ctx_.store(in_.randval, random, row0(), key0);
-        }
-    }
-
-    template <class Weights>
-    FMHA_DEVICE void multiply_values(Weights& weights, std::int64_t key0) {
-        const Tile& tile = ctx_.cfg().algorithm.tile;
-        const Matrix& values = in_.values(key0);
-        FMHA_UNROLL
-        for (int step = 0; step < ctx_.steps(tile.n0, in_.v.rows.read - key0, tile.k1); ++step) {
-            ctx_.load(value_, values, key0 + step * tile.k1, channel0());
-            ctx_.product(out_, weights, step * tile.k1, value_, scoring_.descale.v_at(args_.quant, key0));
-        }
-    }
-
-    Ctx& ctx_;
-    const Args& args_;
-    const In& in_;
-    const Scoring& scoring_;
-    const FwdItem& item_;
-    decltype(std::declval<Ctx&>().query()) query_;
-    decltype(std::declval<Ctx&>().key()) key_;
-    decltype(std::declval<Ctx&>().value()) value_;
-    decltype(std::declval<Ctx&>().scores()) scores_;
-    decltype(std::declval<Ctx&>().output()) out_;
-    decltype(std::declval<Ctx&>().rows()) top_, total_, shrink_;
-};
+    const FwdResults to = results();
+    if (has.has_lse && to.lse.tensor.present() && owns_rows)
+        store_lse(ctx, to.lse, top, total, scoring, row0);
+    const float output_scale =
+        scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
+    ctx.map_rows(shrink, total, total,
+                 [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
+    ctx.scale_rows(out, shrink);
+    ctx.store(to.o, out, row0, channel0);
+}
 
 } // namespace fmha::kernels

@@ -51,6 +51,7 @@ KernelConfig kernel_with_one_buffer() {
 }
 
 TEST(Emulation, AThreadWithoutMemoryDoesNotEndTheProcess) {
+    const kernels::Program<KernelFamily::fwd> forward;
     const KernelConfig kernel = fp16_kernel("gfx942");
     const auto caller = std::this_thread::get_id();
     const FittingKernel source(kernel, [&](const KernelConfig& config, const FwdArgs& args) {
@@ -61,9 +62,9 @@ TEST(Emulation, AThreadWithoutMemoryDoesNotEndTheProcess) {
         const auto make_context = [](EmulatedMachine& machine, const RunTime& setup) {
             return BlockContext<EmulatedMachine, RunTime>(machine, setup);
         };
-        EXPECT_THROW(emulate_blocks(config, args, {.threads = 4}, make_machine, make_context),
+        EXPECT_THROW(emulate_blocks(forward, config, args, {.threads = 4}, make_machine, make_context),
                      std::bad_alloc);
-        emulate_blocks(config, args, {.threads = 1}, make_machine, make_context);
+        emulate_blocks(forward, config, args, {.threads = 1}, make_machine, make_context);
     });
     EXPECT_EQ(result_of(plain_case(kernel), kernel, source).outcome, Outcome::passed);
 }
