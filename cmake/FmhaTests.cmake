@@ -1,5 +1,20 @@
 include(GoogleTest)
 
+# Test programs need their own precompiled header: they are compiled as executables, at -O1, because none of them
+# measures and compiling takes longer than running them.
+set(fmha_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+add_executable(fmha_precompiled_tests ${PROJECT_BINARY_DIR}/precompiled.cpp)
+target_compile_options(fmha_precompiled_tests PRIVATE ${fmha_test_options})
+target_precompile_headers(fmha_precompiled_tests PRIVATE ${fmha_precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
+target_link_libraries(fmha_precompiled_tests
+  PRIVATE fmha_flags Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json GTest::gmock)
+
+# fmha_test_program(<target>): an executable of tests is compiled as cheaply as they allow.
+function(fmha_test_program target)
+  target_compile_options(${target} PRIVATE ${fmha_test_options})
+  fmha_use_precompiled(${target} fmha_precompiled_tests)
+endfunction()
+
 # fmha_test(<name> SOURCES … USES … [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest.
 function(fmha_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
@@ -8,6 +23,7 @@ function(fmha_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} GTest::gmock_main)
+  fmha_test_program(${name})
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   # Discovery would keep the first of several labels only, so CTest sets them when it has the list of tests.

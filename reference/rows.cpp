@@ -1,4 +1,4 @@
-#include "reference/forward.hpp"
+#include "reference/rows.hpp"
 #include "reference/numerics/mask.hpp"
 
 #include <algorithm>

@@ -4,11 +4,14 @@
 #include "harness/data/edge_code.hpp"
 #include "harness/gates/fwd_outputs.hpp"
 #include "harness/results/result.hpp"
-#include "reference/forward.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
+
+namespace fmha::reference {
+struct ForwardRows;
+}
 
 namespace fmha::harness {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
-#include "reference/forward.hpp"
+#include "reference/rows.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,6 +2,7 @@
 
 #include "harness/gates/fwd_gates.hpp"
 #include "harness/gates/pattern.hpp"
+#include "reference/forward.hpp"
 
 #include <limits>
 

@@ -1,6 +1,7 @@
 #include "harness/run/exchange.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <cmath>

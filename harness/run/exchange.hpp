@@ -2,7 +2,6 @@
 
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/npy/npy.hpp"
-#include "reference/forward.hpp"
 
 #include <filesystem>
 #include <string>
@@ -10,6 +9,10 @@
 
 /// Tensors in and out as `.npy` files, so that kernels written anywhere can be judged. Names, shapes and dtypes are those
 /// of cases/README.md.
+namespace fmha::reference {
+struct ForwardRows;
+}
+
 namespace fmha::harness {
 
 /// The extents of a tensor's file, in memory order without padding; packed fp4 counts bytes in its last axis.

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "dispatcher/types/kernel_instance.hpp"
+#include "dispatcher/types/numerics.hpp"
 #include "dispatcher/types/problem.hpp"
-#include "reference/forward.hpp"
 
 #include <memory>
 #include <string>
