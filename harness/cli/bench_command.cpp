@@ -51,7 +51,7 @@ class BenchCommand final : public Command {
         options.option("--kernel", kernel_filter_,
                        "With --kernels all: only kernels whose name matches this glob");
         options.option("--where", where_,
-                       "SQL expression over the catalogue, aliased c: only kernels for which it holds");
+                       "Python expression over a kernel c: only kernels for which it is true");
         options.option("--seconds", seconds_, "Time spent on the timed launches of each kernel");
         options.option("--json", json_, "Write the numbers as JSON");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");

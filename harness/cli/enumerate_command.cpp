@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <charconv>
-#include <optional>
+#include <vector>
 
 namespace fmha::cli {
 namespace {
@@ -20,17 +20,22 @@ namespace {
 /// Records are handed to SQLite in batches, so that a list of millions is never in memory as a whole.
 constexpr std::size_t batch_size = 4096;
 
-/// Enumerates `request` and hands on the records for which the filter, if there is one, is true.
+/// Enumerates `request` and hands on the records for which every filter is true.
 void enumerate_matching(const arch::ArchSet& archs, const catalog::Request& request,
-                        std::optional<catalog::RowFilter>& filter, catalog::Sink sink) {
-    if (!filter) {
+                        std::vector<catalog::RowFilter>& filters, catalog::Sink sink) {
+    if (filters.empty()) {
         catalog::enumerate(archs, request, sink);
         return;
     }
     std::vector<KernelConfig> batch;
     batch.reserve(batch_size);
     const auto flush = [&] {
-        filter->select(batch, [&](std::size_t i) { sink(batch[i]); });
+        for (catalog::RowFilter& filter : filters) {
+            std::size_t kept = 0;
+            filter.select(batch, [&](std::size_t i) { batch[kept++] = batch[i]; });
+            batch.resize(kept);
+        }
+        for (const KernelConfig& config : batch) sink(config);
         batch.clear();
     };
     catalog::enumerate(archs, request, [&](const KernelConfig& config) {
@@ -92,8 +97,8 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.option("--config", config_, "claim, stored, sweep: configuration file (variant and trait lists)");
     options.flag("--exhaustive", exhaustive_, "sweep: products without constraints");
     options.option("--where", where_,
-                   "keep records for which this SQL expression over c is true (--show-columns)");
-    options.option("--where-file", where_file_, "the same, read from a file");
+                   "keep records for which this Python expression over c is true (--show-columns)");
+    options.option("--where-file", where_file_, "the same, read from a file; with --where both must be true");
     options.flag(
         "--custom-factory", custom_factory_,
         "ck: upstream's switch CK_TILE_FMHA_FWD_CUSTOM_FACTORY (one more forward tile, tables of gfx9)");
@@ -179,21 +184,21 @@ int EnumerateCommand::run(const Streams& streams) {
     }
 
     const catalog::Naming naming(request.rules, request.masks);
-    if (!where_.empty() && !where_file_.empty())
-        throw InputError("--where and --where-file exclude one another");
-    std::optional<catalog::RowFilter> filter;
-    if (!where_.empty() || !where_file_.empty())
-        filter.emplace(where_file_.empty() ? where_ : read_file("--where-file", where_file_),
-                       [naming](const KernelConfig& config, std::string& out) {
-                           catalog::append_name(naming, config, out);
-                       });
+    std::vector<catalog::RowFilter> filters;
+    const auto keep_where = [&](std::string_view expression) {
+        filters.emplace_back(expression, [naming](const KernelConfig& config, std::string& out) {
+            catalog::append_name(naming, config, out);
+        });
+    };
+    if (!where_file_.empty()) keep_where(read_file("--where-file", where_file_));
+    if (!where_.empty()) keep_where(where_);
 
     if (names_ || (json && !count_)) {
         KernelWriter writer(streams.out, naming,
                             !json    ? KernelFormat::names
                             : names_ ? KernelFormat::names_json
                                      : KernelFormat::records_json);
-        enumerate_matching(archs, request, filter, [&](const KernelConfig& config) { writer.add(config); });
+        enumerate_matching(archs, request, filters, [&](const KernelConfig& config) { writer.add(config); });
         writer.finish();
         return all_well;
     }
@@ -202,7 +207,7 @@ int EnumerateCommand::run(const Streams& streams) {
     std::string title;
     if (one_table) title = fmt::format("{}", fmt::join(archs_, ","));
     KernelCounter counter(title);
-    enumerate_matching(archs, request, filter, [&](const KernelConfig& config) { counter.add(config); });
+    enumerate_matching(archs, request, filters, [&](const KernelConfig& config) { counter.add(config); });
     fmt::print(streams.out, "{}", json ? counter.to_json() : counter.to_text());
     return all_well;
 }

@@ -33,8 +33,7 @@ void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
     options.list("--family", families_,
                  "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd)");
-    options.option("--where", where_,
-                   "Only kernels for which this SQL expression over the catalogue, aliased c, holds");
+    options.option("--where", where_, "Only kernels c for which this Python expression is true");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
                    "Only kernels that are planned for a case of this tier: smoke, full or nightly");

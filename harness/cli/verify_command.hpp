@@ -7,7 +7,7 @@
 
 namespace fmha::cli {
 
-/// Gives a target's kernels for which an SQL expression holds (empty: all); throws InputError.
+/// Gives a target's kernels for which an expression is true (empty: all); throws InputError.
 using KernelSourceFactory = std::function<std::unique_ptr<harness::KernelSource>(
     const std::shared_ptr<const harness::Target>& target, const std::string& where)>;
 

@@ -31,7 +31,7 @@ class CatalogueKernels final : public KernelSource {
     std::uint32_t types_;
 };
 
-/// The house catalogue of forward for the target's architecture, executed on that target; `where` is an SQL expression
+/// The house catalogue of forward for the target's architecture, executed on that target; `where` is an expression
 /// over the catalogue that kernels must satisfy, empty for all. Throws InputError for an unknown architecture, a bad
 /// expression or one that leaves no kernel.
 std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,

@@ -35,7 +35,7 @@ Column column(std::string name, Read read) {
 
 std::vector<Column> upstream_columns() {
     using C = KernelConfig;
-    const auto flag = [](bool value) { return Cell(std::int64_t{value}); };
+    const auto flag = [](bool value) { return Cell(value); };
     std::vector<Column> list;
     list.push_back(column("gfx_arch", [](const C& c) { return Cell(c.arch.view()); }));
     list.push_back(column("vlayout", [](const C& c) {
@@ -67,15 +67,16 @@ std::vector<Column> upstream_columns() {
     list.push_back(column("tile_bwd6", [](const C& c) { return Cell(std::int64_t{c.algorithm.tile.b6}); }));
     list.push_back(column("tile_bwd7", [](const C& c) { return Cell(std::int64_t{c.algorithm.tile.b7}); }));
     list.push_back(column("tile_bwd8", [](const C& c) { return Cell(std::int64_t{c.algorithm.tile.b8}); }));
-    list.push_back({"tile", [](const C& c, std::string& s) { return joined(c.algorithm.tile, s); }});
-    list.push_back({"wave", [](const C& c, std::string& s) { return joined(c.algorithm.wave, s); }});
-    list.push_back({"warp", [](const C& c, std::string& s) { return joined(c.algorithm.warp, s); }});
-    list.push_back({"padding", [](const C& c, std::string& s) -> Cell {
+    list.push_back({"tile", [](const C& c, std::string& s) { return joined(c.algorithm.tile, s); }, "x"});
+    list.push_back({"wave", [](const C& c, std::string& s) { return joined(c.algorithm.wave, s); }, "x"});
+    list.push_back({"warp", [](const C& c, std::string& s) { return joined(c.algorithm.warp, s); }, "x"});
+    list.push_back({"padding",
+                    [](const C& c, std::string& s) -> Cell {
                         const Padding& pad = c.algorithm.pad;
                         s = fmt::format("{:d}{:d}{:d}{:d}", pad.s, pad.sk, pad.d, pad.dv);
                         return s;
-                    }});
-
+                    },
+                    ""});
     return list;
 }
 
@@ -83,6 +84,8 @@ template <class M>
 Cell leaf_cell(const M& leaf) {
     if constexpr (NamedEnum<M>)
         return to_string(leaf);
+    else if constexpr (std::same_as<M, bool>)
+        return leaf;
     else if constexpr (std::integral<M>)
         return static_cast<std::int64_t>(leaf);
     else

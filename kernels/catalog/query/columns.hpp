@@ -3,6 +3,7 @@
 #include "dispatcher/types/kernel_config.hpp"
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,8 +12,8 @@
 
 namespace fmha::catalog {
 
-/// One cell of the catalogue: integers and booleans are numbers, everything else is text.
-using Cell = std::variant<std::int64_t, std::string_view>;
+/// One cell of the catalogue; what is neither a number nor true or false is text.
+using Cell = std::variant<std::int64_t, std::string_view, bool>;
 
 /// A column of the table `c` that filter expressions see.
 struct Column {
@@ -20,6 +21,9 @@ struct Column {
     /// Reads the cell; `scratch` backs text that the record does not hold itself and lives as long as the
     /// cell.
     std::function<Cell(const KernelConfig& config, std::string& scratch)> read;
+    /// For text of numbers that upstream has as a tuple: the characters between two of them; empty when each has one
+    /// digit.
+    std::optional<std::string_view> tuple_separator{};
 };
 
 /// Every column but `name`, in this order: the fields that upstream's documents promise, with upstream's

@@ -1,86 +1,388 @@
 #include "kernels/catalog/query/expression.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/catalog/query/columns.hpp"
+#include "kernels/catalog/query/term.hpp"
+#include "kernels/catalog/query/tokens.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <optional>
+#include <utility>
 
 namespace fmha::catalog {
 namespace {
 
-/// Index just after the text that starts at `at` and ends with `terminator`; `npos` when it never ends.
-std::size_t skip_past(std::string_view text, std::size_t at, std::string_view terminator) {
-    const auto end = text.find(terminator, at);
-    return end == std::string_view::npos ? end : end + terminator.size();
-}
+using Kind = TermKind;
 
-/// True when the last word of `text` is the keyword `in`.
-bool ends_with_in(std::string_view text) {
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
-    if (text.size() < 2) return false;
-    const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-    if (lower(text[text.size() - 2]) != 'i' || lower(text.back()) != 'n') return false;
-    return text.size() == 2 || (std::isalnum(static_cast<unsigned char>(text[text.size() - 3])) == 0 &&
-                                text[text.size() - 3] != '_' && text[text.size() - 3] != '.');
-}
+constexpr int most_nesting = 60;
 
-/// SQL reads "mode" as the column of that name; upstream's expressions mean the text.
-std::string as_sql_text(std::string_view content) {
-    std::string text = "'";
-    for (const char c : content) text += c == '\'' ? std::string("''") : std::string(1, c);
-    return text + "'";
-}
+class Parser {
+  public:
+    explicit Parser(std::string_view expression) : tokens_(tokens_of(expression)) {}
+
+    std::string run() {
+        if (now().kind == Token::Kind::end) fail(0, "it is empty");
+        if (is_keyword(now(), "def") || is_keyword(now(), "import") || is_keyword(now(), "return"))
+            fail(now().at, "statements are not allowed; give the expression that filter_config returns");
+        const Term whole = disjunction();
+        if (now().kind != Token::Kind::end) unexpected("");
+        return truth_of(whole);
+    }
+
+  private:
+    // Reading tokens.
+
+    const Token& now() const { return tokens_[next_]; }
+    const Token& after() const { return tokens_[std::min(next_ + 1, tokens_.size() - 1)]; }
+
+    static bool is_keyword(const Token& token, std::string_view keyword) {
+        return token.kind == Token::Kind::word &&
+               std::ranges::equal(token.spelling, keyword, {},
+                                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    }
+    static bool is_sign(const Token& token, std::string_view sign) {
+        return token.kind == Token::Kind::sign && token.spelling == sign;
+    }
+    bool take_keyword(std::string_view keyword) {
+        const bool here = is_keyword(now(), keyword);
+        if (here) ++next_;
+        return here;
+    }
+    bool take_sign(std::string_view sign) {
+        const bool here = is_sign(now(), sign);
+        if (here) ++next_;
+        return here;
+    }
+    void expect_sign(std::string_view sign) {
+        if (!take_sign(sign)) unexpected(fmt::format("'{}' is missing", sign));
+    }
+
+    [[noreturn]] void unexpected(std::string_view missing) const {
+        const Token& token = now();
+        if (token.kind == Token::Kind::end)
+            fail(token.at, std::string(missing.empty() ? "a value is missing" : missing));
+        if (token.kind == Token::Kind::sign &&
+            (token.spelling == ")" || token.spelling == "]" || token.spelling == "}"))
+            fail(token.at, fmt::format("'{}' closes nothing", token.spelling));
+        fail(token.at, fmt::format("'{}' is not allowed here{}{}", token.spelling,
+                                   missing.empty() ? "" : "; ", missing));
+    }
+
+    // The grammar, loosest first.
+
+    Term disjunction() { return joined("or", "1", "0", &Parser::conjunction); }
+    Term conjunction() { return joined("and", "0", "1", &Parser::negation); }
+
+    /// CASE stops at the first operand that decides, as Python does; AND and OR of SQL need not.
+    Term joined(std::string_view keyword, std::string_view decided, std::string_view otherwise,
+                Term (Parser::*operand)()) {
+        Term first = (this->*operand)();
+        if (!is_keyword(now(), keyword)) return first;
+        bool chooses = first.kind != Kind::truth || first.chooses;
+        std::string sql = "(CASE";
+        const auto add = [&](const Term& term) {
+            const auto condition = truth_of(term);
+            sql += fmt::format(" WHEN {} THEN {}",
+                               decided == "1" ? condition : fmt::format("NOT {}", condition), decided);
+        };
+        add(first);
+        while (take_keyword(keyword)) {
+            const Term term = (this->*operand)();
+            chooses = chooses || term.kind != Kind::truth || term.chooses;
+            add(term);
+        }
+        Term all = make_term(fmt::format("{} ELSE {} END)", sql, otherwise), Kind::truth, first.at);
+        all.chooses = chooses;
+        return all;
+    }
+
+    Term negation() {
+        const std::size_t at = now().at;
+        bool negative = false, any = false;
+        while (take_keyword("not")) negative = !negative, any = true;
+        const Term term = comparison();
+        if (!any) return term;
+        return make_term(fmt::format("({} {})", truth_of(term), negative ? "= 0" : "<> 0"), Kind::truth, at);
+    }
+
+    Term comparison() {
+        Term left = bits_or();
+        std::vector<std::string> links;
+        const std::size_t at = left.at;
+        while (auto link = one_comparison(left)) links.push_back(std::move(*link));
+        if (links.empty()) return left;
+        if (links.size() == 1) return make_term(std::move(links.front()), Kind::truth, at);
+        return make_term(fmt::format("({})", fmt::join(links, " AND ")), Kind::truth, at);
+    }
+
+    /// One link of a chain: reads a sign and its right side, which becomes the next left side.
+    std::optional<std::string> one_comparison(Term& left) {
+        const auto link = [&](std::string_view sign, bool negative) {
+            Term right = bits_or();
+            auto sql = compare(left, sign, negative, right);
+            left = std::move(right);
+            return sql;
+        };
+        for (const std::string_view sign : {"==", "=", "!=", "<>", "<=", ">=", "<", ">"})
+            if (take_sign(sign)) return link(sign, false);
+        if (take_keyword("is")) return link("is", take_keyword("not"));
+        const bool negative = is_keyword(now(), "not");
+        const Token& word = negative ? after() : now();
+        for (const std::string_view sign : {"in", "like", "glob"})
+            if (is_keyword(word, sign)) {
+                next_ += negative ? 2U : 1U;
+                return link(sign, negative);
+            }
+        if (!negative && take_keyword("between")) return range(left);
+        return std::nullopt;
+    }
+
+    std::string range(Term& left) {
+        const Term low = bits_or();
+        if (!take_keyword("and")) unexpected("'and' of 'between' is missing");
+        Term high = bits_or();
+        auto sql = between(left, low, high);
+        left = std::move(high);
+        return sql;
+    }
+
+    Term bits_or() { return of_numbers({{{"|", "|"}}}, &Parser::bits_and); }
+    Term bits_and() { return of_numbers({{{"&", "&"}}}, &Parser::sum); }
+
+    using Signs = std::vector<std::pair<std::string_view, std::string_view>>;
+
+    /// `a sign b sign c`, from the left; the second of a pair is an SQL operator or, behind '@', a function.
+    Term of_numbers(const Signs& signs, Term (Parser::*operand)()) {
+        Term left = (this->*operand)();
+        while (true) {
+            const auto found =
+                std::ranges::find_if(signs, [&](const auto& sign) { return is_sign(now(), sign.first); });
+            if (found == signs.end()) return left;
+            ++next_;
+            left = value_of(std::move(left));
+            const Term right = value_of((this->*operand)());
+            const std::size_t at = left.at;
+            if (found->first == "+" && left.kind == Kind::text) {
+                need(right, Kind::text, "+ behind text");
+                left = make_term(fmt::format("({} || {})", left.sql, right.sql), Kind::text, at);
+                continue;
+            }
+            const auto who = fmt::format("'{}'", found->first);
+            need(left, Kind::number, who);
+            need(right, Kind::number, who);
+            const bool bits = found->first == "&" || found->first == "|";
+            const Kind kind = bits && left.kind == right.kind ? left.kind : Kind::number;
+            left = make_term(found->second.starts_with('@')
+                                 ? fmt::format("{}({}, {})", found->second.substr(1), left.sql, right.sql)
+                                 : fmt::format("({} {} {})", left.sql, found->second, right.sql),
+                             kind, at);
+        }
+    }
+
+    Term sum() { return of_numbers({{"+", "+"}, {"-", "-"}}, &Parser::product); }
+    Term product() {
+        return of_numbers({{"*", "*"}, {"/", "@py_divide"}, {"//", "@py_floor_divide"}, {"%", "@py_modulo"}},
+                          &Parser::factor);
+    }
+
+    Term factor() {
+        const std::size_t at = now().at;
+        bool negative = false, any = false;
+        while (is_sign(now(), "-") || is_sign(now(), "+"))
+            negative ^= is_sign(tokens_[next_++], "-"), any = true;
+        Term term = primary();
+        if (!any) return term;
+        need(value_of(term), Kind::number, "a sign");
+        if (!negative) return term;
+        Term result = make_term(fmt::format("(- {})", term.sql), Kind::number, at);
+        if (term.literal) result.literal = "-" + *term.literal;
+        return result;
+    }
+
+    Term primary() {
+        if (++nesting_ > most_nesting) fail(now().at, "nested too deeply");
+        Term term = atom();
+        while (true) {
+            if (is_sign(now(), "[")) {
+                term = element(term);
+            } else if (take_sign(".")) {
+                term = method(term);
+            } else {
+                break;
+            }
+        }
+        --nesting_;
+        return term;
+    }
+
+    Term atom() {
+        const Token token = now();
+        if (token.kind == Token::Kind::number) {
+            ++next_;
+            Term term = make_term(token.spelling, Kind::number, token.at);
+            if (token.spelling.find_first_not_of("0123456789") == std::string::npos)
+                term.literal = token.spelling;
+            return term;
+        }
+        if (token.kind == Token::Kind::text) {
+            ++next_;
+            return make_term(quoted(token.spelling), Kind::text, token.at);
+        }
+        if (take_sign("(")) return parenthesised(token.at);
+        if (take_sign("[")) return list(token.at, "]");
+        if (take_sign("{")) return list(token.at, "}");
+        if (token.kind != Token::Kind::word) unexpected("a value is missing");
+        if (take_keyword("true")) return make_term("1", Kind::truth, token.at);
+        if (take_keyword("false")) return make_term("0", Kind::truth, token.at);
+        if (take_keyword("none") || take_keyword("null")) return make_term("NULL", Kind::none, token.at);
+        if (is_sign(after(), "(")) return call();
+        if (token.spelling == "c") return column();
+        unexpected("a column is written c.name, a text stands in quotes");
+    }
+
+    static std::string quoted(std::string_view content) {
+        std::string text = "'";
+        for (const char c : content) text += c == '\'' ? std::string("''") : std::string(1, c);
+        return text + "'";
+    }
+
+    Term parenthesised(std::size_t at) {
+        if (take_sign(")")) return list_of({}, at);
+        Term first = disjunction();
+        if (!is_sign(now(), ",")) {
+            expect_sign(")");
+            first.parenthesised = true;
+            first.at = at;
+            return first;
+        }
+        return rest_of_list(std::move(first), at, ")");
+    }
+
+    Term list(std::size_t at, std::string_view closer) {
+        if (take_sign(closer)) return list_of({}, at);
+        return rest_of_list(disjunction(), at, closer);
+    }
+
+    Term rest_of_list(Term first, std::size_t at, std::string_view closer) {
+        std::vector<Term> items{value_of(std::move(first))};
+        while (take_sign(",") && !is_sign(now(), closer)) items.push_back(value_of(disjunction()));
+        expect_sign(closer);
+        return list_of(std::move(items), at);
+    }
+
+    Term list_of(std::vector<Term> items, std::size_t at) const {
+        Term term = make_term("", Kind::list, at);
+        term.items = std::move(items);
+        return term;
+    }
+
+    Term call() {
+        const Token name = now();
+        const auto found = std::ranges::find(term_functions(), name.spelling, &TermFunction::name);
+        if (found == term_functions().end()) {
+            std::vector<std::string_view> names;
+            for (const TermFunction& function : term_functions()) names.push_back(function.name);
+            fail(name.at, fmt::format("the function {}() is not allowed; there are: {}", name.spelling,
+                                      fmt::join(names, ", ")));
+        }
+        next_ += 2;
+        return apply(*found, {}, name.at);
+    }
+
+    /// The arguments behind `given`, up to the closing parenthesis, and the call.
+    Term apply(const TermFunction& function, std::vector<Term> given, std::size_t at) {
+        if (!take_sign(")")) {
+            do given.push_back(value_of(disjunction()));
+            while (take_sign(","));
+            expect_sign(")");
+        }
+        if (given.size() != function.arguments.size())
+            fail(at, fmt::format("{}() takes {} values, not {}", function.name, function.arguments.size(),
+                                 given.size()));
+        std::vector<std::string> arguments;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            need(given[i], function.arguments[i], fmt::format("{}()", function.name));
+            arguments.push_back(given[i].sql);
+        }
+        return make_term(fmt::format("{}({})", function.sql, fmt::join(arguments, ", ")), function.result,
+                         at);
+    }
+
+    Term column() {
+        const std::size_t at = now().at;
+        ++next_;
+        if (!take_sign(".") || now().kind != Token::Kind::word)
+            unexpected("c stands before a column: c.name");
+        const std::string name = tokens_[next_++].spelling;
+        if (name == "name") return make_term("c.name", Kind::text, at);
+        const auto all = columns();
+        const auto found = std::ranges::find(all, name, &Column::name);
+        if (found == all.end()) {
+            std::vector<std::string_view> names;
+            for (const Column& one : all) names.push_back(one.name);
+            fail(at, fmt::format("no such column: c.{}; there are: {}, name", name, fmt::join(names, ", ")));
+        }
+        std::string scratch;
+        const Cell sample = found->read(KernelConfig{}, scratch);
+        Kind kind = std::holds_alternative<bool>(sample)           ? Kind::truth
+                    : std::holds_alternative<std::int64_t>(sample) ? Kind::number
+                                                                   : Kind::text;
+        if (found->tuple_separator) kind = Kind::tuple;
+        Term term = make_term(fmt::format("c.\"{}\"", name), kind, at);
+        term.separator = found->tuple_separator.value_or("");
+        return term;
+    }
+
+    Term element(const Term& term) {
+        const std::size_t at = now().at;
+        if (term.kind != Kind::tuple)
+            fail(at, fmt::format("only tuples have elements ({}), this is {}", tuples(), name_of(term.kind)));
+        expect_sign("[");
+        const Term index = sum();
+        if (!index.literal) fail(index.at, "an element is chosen by a whole number, as in c.tile[0]");
+        expect_sign("]");
+        return make_term(fmt::format("py_element({}, '{}', {})", term.sql, term.separator, *index.literal),
+                         Kind::number, at);
+    }
+
+    static std::string tuples() {
+        std::vector<std::string> names;
+        for (const Column& column : columns())
+            if (column.tuple_separator) names.push_back("c." + column.name);
+        return fmt::format("{}", fmt::join(names, ", "));
+    }
+
+    Term method(const Term& of) {
+        const Token name = now();
+        ++next_;
+        const auto methods = term_methods();
+        const auto found = std::ranges::find(methods, name.spelling, &TermFunction::name);
+        if (found == methods.end() || !take_sign("("))
+            fail(name.at,
+                 fmt::format("'.{}' is not known; text has startswith(), endswith(), lower() and upper()",
+                             name.spelling));
+        return apply(*found, {value_of(of)}, name.at);
+    }
+
+    std::vector<Token> tokens_;
+    std::size_t next_ = 0;
+    int nesting_ = 0;
+};
 
 } // namespace
 
-std::string prepare_expression(std::string_view text) {
-    const auto fail = [](std::size_t at, std::string_view what) {
-        throw InputError(fmt::format("filter expression, character {}: {}", at + 1, what));
-    };
-    std::string result;
-    std::string open; // the closers that are still expected, innermost last
-    std::size_t at = 0;
-    while (at < text.size()) {
-        const char c = text[at];
-        std::size_t next = at + 1;
-        std::string_view piece = text.substr(at, 1);
-        if (c == '\'' || c == '"' || c == '`') {
-            next = skip_past(text, at + 1, text.substr(at, 1));
-            if (next == std::string_view::npos) fail(at, "this quote is never closed");
-            piece = text.substr(at, next - at);
-            if (c == '"') {
-                result += as_sql_text(piece.substr(1, piece.size() - 2));
-                piece = {};
-            }
-        } else if (text.substr(at).starts_with("--")) {
-            next = skip_past(text, at, "\n");
-            if (next == std::string_view::npos) next = text.size();
-            piece = " ";
-        } else if (text.substr(at).starts_with("/*")) {
-            next = skip_past(text, at + 2, "*/");
-            if (next == std::string_view::npos) fail(at, "this comment is never closed");
-            piece = " ";
-        } else if (c == '(') {
-            open += ')';
-        } else if (c == '[' && ends_with_in(result)) {
-            open += ']';
-            piece = "(";
-        } else if (c == ')' || (c == ']' && !open.empty() && open.back() == ']')) {
-            if (open.empty() || open.back() != c) fail(at, fmt::format("'{}' closes nothing", c));
-            open.pop_back();
-            piece = ")";
-        } else if (c == ';') {
-            fail(at, "';' is not allowed: it is one expression, not a statement");
-        } else if (c == '\0') {
-            fail(at, "a null byte is not allowed");
-        }
-        result += piece;
-        at = next;
+std::string sql_of(std::string_view expression) {
+    try {
+        return Parser(expression).run();
+    } catch (const ExpressionError& error) {
+        throw InputError(
+            fmt::format("filter expression \"{}\": character {}: {}", expression, error.at + 1, error.why));
     }
-    if (!open.empty()) fail(text.size(), fmt::format("'{}' is missing", open.back()));
-    if (result.find_first_not_of(" \t\r\n") == std::string::npos) fail(0, "it is empty");
-    return result;
 }
 
 } // namespace fmha::catalog

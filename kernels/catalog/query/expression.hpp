@@ -5,10 +5,11 @@
 
 namespace fmha::catalog {
 
-/// Checks that `text` is one expression as far as its punctuation goes (quotes and parentheses close, nothing
-/// closes what it has not opened, no semicolon), so that it can stand between parentheses, and turns
-/// what upstream's expressions have and SQL has not into SQL: `in [a, b]` becomes `in (a, b)`, "text" 'text'.
-/// Throws InputError that says what is wrong and where.
-std::string prepare_expression(std::string_view text);
+/// A filter expression over the columns of `c` as one SQL expression between parentheses, with the meaning that Python
+/// gives it: comparisons chain (`64 <= c.tile_m0 < 256`), `and`, `or` and `not` look at truth and stop early, `in` looks
+/// into lists, texts and tuples, `c.tile[0]` is an element, `/` divides exactly, None equals nothing but itself. From SQL
+/// come `=` and `<>`, `like`, `glob` and `between`, which Python has not. Throws InputError, with the place, for
+/// everything else: unknown columns and functions, statements, a comparison of text with a number.
+std::string sql_of(std::string_view expression);
 
 } // namespace fmha::catalog

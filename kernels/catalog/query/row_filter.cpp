@@ -3,12 +3,10 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/expression.hpp"
+#include "kernels/catalog/query/sql_functions.hpp"
 
 #include <fmt/format.h>
 #include <sqlite3.h>
-
-#include <algorithm>
-#include <array>
 
 namespace fmha::catalog {
 namespace {
@@ -96,6 +94,8 @@ int read_column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index
     const Cell cell = all[static_cast<std::size_t>(index)].read(config, batch.scratch);
     if (const auto* number = std::get_if<std::int64_t>(&cell))
         sqlite3_result_int64(context, *number);
+    else if (const auto* flag = std::get_if<bool>(&cell))
+        sqlite3_result_int(context, *flag ? 1 : 0);
     else
         put_text(context, std::get<std::string_view>(cell));
     return SQLITE_OK;
@@ -122,48 +122,8 @@ constexpr sqlite3_module make_module() {
 }
 constexpr sqlite3_module catalogue_module = make_module();
 
-/// Functions of values that an expression may call; `like` and `glob` are also what the operators call.
-constexpr std::array<std::string_view, 22> allowed_functions{
-    "abs",     "coalesce", "format", "glob",   "ifnull", "iif",  "instr",  "length",
-    "like",    "likely",   "lower",  "ltrim",  "max",    "min",  "nullif", "printf",
-    "replace", "round",    "rtrim",  "substr", "trim",   "upper"};
-
-struct Permissions {
-    bool outer_select_seen = false;
-    std::string refused; ///< the first thing that was refused, in words
-};
-
-int authorize(void* data, int action, const char* first, const char* second, const char*, const char*) {
-    auto& permissions = *static_cast<Permissions*>(data);
-    const auto refuse = [&](std::string what) {
-        if (permissions.refused.empty()) permissions.refused = std::move(what);
-        return SQLITE_DENY;
-    };
-    switch (action) {
-    case SQLITE_SELECT:
-        if (std::exchange(permissions.outer_select_seen, true)) return refuse("a subquery");
-        return SQLITE_OK;
-    case SQLITE_READ:
-        return SQLITE_OK; // the connection holds nothing but the catalogue
-    case SQLITE_FUNCTION:
-        if (std::find(allowed_functions.begin(), allowed_functions.end(), second) != allowed_functions.end())
-            return SQLITE_OK;
-        return refuse(fmt::format("the function {}()", second));
-    case SQLITE_RECURSIVE:
-        return refuse("a recursive query");
-    default:
-        return refuse(fmt::format("the action {} on {}", action, first != nullptr ? first : "the database"));
-    }
-}
-
 int past_deadline(void* batch) {
     return Clock::now() >= static_cast<Batch*>(batch)->deadline ? 1 : 0;
-}
-
-std::string column_list() {
-    std::string text;
-    for (const Column& column : columns()) text += column.name + ", ";
-    return text + "name";
 }
 
 void restrict_connection(sqlite3* db) {
@@ -194,7 +154,6 @@ struct RowFilter::State {
     Clock::duration time_left{};
     FilterLimits limits;
     Batch batch;
-    Permissions permissions;
     std::unique_ptr<sqlite3, CloseDatabase> db;
     std::unique_ptr<sqlite3_stmt, FinalizeStatement> statement; // after db: finalized before it closes
 
@@ -221,25 +180,15 @@ RowFilter::RowFilter(std::string_view expression, NameOf name_of, FilterLimits l
     if (opened != SQLITE_OK) state.fail("SQLite does not open a database in memory");
     restrict_connection(db);
     sqlite3_create_module(db, "catalogue", &catalogue_module, &state.batch);
-    // Declaring the table's columns is an action that the authorizer refuses, so the table is connected
-    // before.
-    if (sqlite3_exec(db, "SELECT rowid FROM catalogue", nullptr, nullptr, nullptr) != SQLITE_OK)
-        state.fail(sqlite3_errmsg(db));
-    sqlite3_set_authorizer(db, authorize, &state.permissions);
+    add_python_functions(db);
     sqlite3_progress_handler(db, 1000, past_deadline, &state.batch);
 
-    const auto sql =
-        fmt::format("SELECT c.rowid FROM catalogue AS c WHERE (\n{}\n)", prepare_expression(expression));
+    const auto sql = fmt::format("SELECT c.rowid FROM catalogue AS c WHERE {}", sql_of(expression));
     sqlite3_stmt* statement = nullptr;
     const int prepared = sqlite3_prepare_v3(db, sql.c_str(), static_cast<int>(sql.size()) + 1,
                                             SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     state.statement.reset(statement);
-    if (prepared == SQLITE_OK) return;
-    if (!state.permissions.refused.empty())
-        state.fail(fmt::format("{} is not allowed ({})", state.permissions.refused, sqlite3_errmsg(db)));
-    const std::string message = sqlite3_errmsg(db);
-    if (message.starts_with("no such column")) state.fail(message + "; there are: " + column_list());
-    state.fail(message);
+    if (prepared != SQLITE_OK) state.fail(sqlite3_errmsg(db));
 }
 
 RowFilter::~RowFilter() = default;

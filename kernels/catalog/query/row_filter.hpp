@@ -18,18 +18,17 @@ struct FilterLimits {
     std::chrono::milliseconds time{30'000}; ///< spent inside `select`, all calls together
 };
 
-/// An SQL expression over one catalogue record, aliased `c`, executed by SQLite:
+/// An expression over one catalogue record, called `c`, as upstream's Python filters have it:
 ///
-///     c.hdim_q == 128 and c.pipeline == 'qr_async' and not c.dropout
+///     c.hdim_q == 128 and 64 <= c.tile_m0 < 256 and 'async' in c.pipeline and not c.dropout
 ///
-/// SQLite sees one read-only virtual table and nothing else: no file, no other statement, no subquery, only
-/// functions of values. `in [64, 128]` is accepted for `in (64, 128)`, and "text" for 'text'.
+/// `sql_of` reads it; SQLite executes it over one read-only virtual table.
 class RowFilter {
   public:
     /// Appends the name of a record, for expressions that use `c.name`.
     using NameOf = std::function<void(const KernelConfig& config, std::string& name)>;
 
-    /// Throws InputError that names the expression and SQLite's message.
+    /// Throws InputError that names the expression, the place in it and what is wrong.
     RowFilter(std::string_view expression, NameOf name_of, FilterLimits limits = {});
     ~RowFilter();
     RowFilter(RowFilter&&) noexcept;
@@ -37,7 +36,7 @@ class RowFilter {
     RowFilter(const RowFilter&) = delete;
     RowFilter& operator=(const RowFilter&) = delete;
 
-    /// Calls `hit(index)` in ascending order for every record for which the expression is true (NULL is not).
+    /// Calls `hit(index)` in ascending order for every record for which the expression is true.
     /// Throws InputError when the time limit is exceeded or the expression fails at run time.
     void select(std::span<const KernelConfig> records, const std::function<void(std::size_t)>& hit);
 
