@@ -127,6 +127,7 @@ std::string html(const Report& report) {
         rows.emplace_back("continued", fmt::format("{} of the cases had finished in earlier processes, whose "
                                                    "time is not in the seconds",
                                                    info.resumed));
+    for (const std::string& sentence : info.left_out) rows.emplace_back("left out", sentence);
     for (const auto& [name, value] : rows)
         facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
     std::string sections;

@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What the shapes of `forward_tests` become.
+constexpr std::string_view matrix_family = "fwd";
+
 bool is_matrix(const fs::path& path) {
     return path.extension() == ".yaml" || path.extension() == ".yml";
 }
@@ -96,7 +99,9 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
 
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<FwdCase>& into) {
     if (is_matrix(path)) {
-        std::ranges::move(load_shape_matrix(path, options.tier), std::back_inserter(into));
+        if (!options.family.empty() && options.family != matrix_family) return;
+        const auto dims = options.kernel_dims ? options.kernel_dims() : KernelDims{};
+        std::ranges::move(load_shape_matrix(path, options.tier, dims), std::back_inserter(into));
         return;
     }
     const auto file = CaseFile::read(path, stem_of(path, options.root));
@@ -173,6 +178,25 @@ std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std
         if (auto table = file.pairs(options.tier)) tables.emplace_back(file.stem(), std::move(*table));
     }
     return tables;
+}
+
+std::vector<std::string> left_out(const std::vector<std::string>& arguments, const LoadOptions& options) {
+    std::vector<std::string> sentences;
+    for (const auto& argument : arguments) {
+        if (!fs::exists(argument) && split_name(argument)) continue;
+        const auto path = find_path(argument, options.root);
+        if (fs::is_directory(path) || !is_matrix(path)) continue;
+        const auto shapes = count_shapes(path, options.tier);
+        const auto add = [&](std::string_view section, std::int64_t count, std::string_view why) {
+            if (count > 0)
+                sentences.push_back(fmt::format("{} of {}: {} shapes not run, {}", section,
+                                                path.generic_string(), count, why));
+        };
+        if (!options.family.empty() && options.family != matrix_family)
+            add("forward_tests", shapes.forward, "they are of another family than " + options.family);
+        add("backward_tests", shapes.backward, "nothing computes backward yet");
+    }
+    return sentences;
 }
 
 Shard parse_shard(std::string_view text) {

@@ -2,9 +2,11 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/cases/pair_table.hpp"
+#include "harness/cases/shape_matrix.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +21,8 @@ struct LoadOptions {
     /// Every case gets a seed of its own derived from this one and its name; without it the files' seeds
     /// apply.
     std::optional<std::uint64_t> run_seed{};
+    /// Kernels that shape matrices expect to find; called only for these. Absent: every shape expects one.
+    std::function<KernelDims()> kernel_dims{};
 };
 
 /// Shard `index` of `count`, counted from 1.
@@ -37,6 +41,9 @@ std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const
 /// stems.
 std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std::string>& arguments,
                                                            const LoadOptions& options);
+
+/// Shapes of the named shape matrices that `load_cases` leaves out, a sentence for each section of a file.
+std::vector<std::string> left_out(const std::vector<std::string>& arguments, const LoadOptions& options);
 
 /// One case by its printed name.
 FwdCase load_case(std::string_view name, const std::filesystem::path& root);

@@ -78,12 +78,7 @@ const std::array<MatrixAxis, 12>& axes() {
     return table;
 }
 
-/// Head dimension of the largest forward kernel of a type.
-std::int64_t largest_hdim(DataType type) {
-    return type == DataType::fp8fp32 ? 128 : 256;
-}
-
-void predict(FwdCase& shape) {
+void predict(FwdCase& shape, const KernelDims& dims) {
     const auto expect = [&shape](Expectation expectation, const char* rule) {
         shape.expect = expectation;
         shape.expect_rule = rule;
@@ -92,10 +87,18 @@ void predict(FwdCase& shape) {
         expect(Expectation::invalid_problem, "H-1");
     else if (shape.hdim_q % 8 != 0 || shape.hdim_v % 8 != 0)
         expect(Expectation::invalid_problem, "H-2");
-    else if (shape.hdim_q > largest_hdim(shape.data_type))
+    if (shape.expect != Expectation::pass) return;
+    const auto found = dims.find(shape.data_type);
+    if (found == dims.end()) return;
+    const auto any = [&](const auto& takes) { return std::ranges::any_of(found->second, takes); };
+    if (!any([&](const auto& kernel) { return kernel.first >= shape.hdim_q; }))
         expect(Expectation::no_kernel, "hdim_q");
-    else if (shape.hdim_v > largest_hdim(shape.data_type))
+    else if (!any([&](const auto& kernel) { return kernel.second >= shape.hdim_v; }))
         expect(Expectation::no_kernel, "hdim_v");
+    else if (!any([&](const auto& kernel) {
+                 return kernel.first >= shape.hdim_q && kernel.second >= shape.hdim_v;
+             }))
+        expect(Expectation::no_kernel, "");
 }
 
 /// Rows to sample instead of computing the whole reference: above about a second of it.
@@ -120,26 +123,19 @@ class MatrixReader {
         check_keys(top_, keys, where_);
     }
 
-    std::vector<FwdCase> shapes(Tier highest) {
+    std::vector<FwdCase> shapes(Tier highest, const KernelDims& dims) {
+        auto found = shapes_of("forward_tests", highest);
         std::vector<FwdCase> result;
-        const auto section = top_["forward_tests"];
-        if (!section || !section.IsMap())
-            throw InputError(fmt::format("{}: forward_tests is missing or not a map of tiers", where_));
-        static constexpr auto tier_names = [] {
-            std::array<std::string_view, EnumTable<Tier>::names.size()> names;
-            std::ranges::transform(EnumTable<Tier>::names, names.begin(), &EnumName<Tier>::name);
-            return names;
-        }();
-        check_keys(section, tier_names, where_ + ": forward_tests");
-        for (const auto& [tier, name] : EnumTable<Tier>::names) {
-            if (tier > highest) break;
-            const auto tests = section[std::string(name)];
-            if (!tests) continue;
-            if (!tests.IsSequence())
-                throw InputError(fmt::format("{}: forward_tests.{}: expected a list of tests", where_, name));
-            for (const auto& test : tests) add_test(test, tier, result);
+        for (auto& [test, shape] : found) {
+            finish(shape, test, dims);
+            result.push_back(std::move(shape));
         }
         return result;
+    }
+
+    std::int64_t count(const std::string& section, Tier highest) {
+        if (section == "backward_tests" && !top_[section]) return 0;
+        return static_cast<std::int64_t>(shapes_of(section, highest).size());
     }
 
     /// An empty case of the test called `name`; InputError when the file has none of that name.
@@ -151,6 +147,32 @@ class MatrixReader {
     }
 
   private:
+    /// Shapes with the names of their tests.
+    using NamedShapes = std::vector<std::pair<std::string, FwdCase>>;
+
+    NamedShapes shapes_of(const std::string& name_of_section, Tier highest) {
+        NamedShapes result;
+        const auto section = top_[name_of_section];
+        if (!section || !section.IsMap())
+            throw InputError(fmt::format("{}: {} is missing or not a map of tiers", where_, name_of_section));
+        static constexpr auto tier_names = [] {
+            std::array<std::string_view, EnumTable<Tier>::names.size()> names;
+            std::ranges::transform(EnumTable<Tier>::names, names.begin(), &EnumName<Tier>::name);
+            return names;
+        }();
+        check_keys(section, tier_names, where_ + ": " + name_of_section);
+        for (const auto& [tier, name] : EnumTable<Tier>::names) {
+            if (tier > highest) break;
+            const auto tests = section[std::string(name)];
+            if (!tests) continue;
+            if (!tests.IsSequence())
+                throw InputError(
+                    fmt::format("{}: {}.{}: expected a list of tests", where_, name_of_section, name));
+            for (const auto& test : tests) add_test(test, tier, result);
+        }
+        return result;
+    }
+
     static FwdCase blank(const YAML::Node& test, const std::string& name) {
         FwdCase shape;
         shape.about = test["description"] ? test["description"].as<std::string>() : name;
@@ -172,7 +194,7 @@ class MatrixReader {
         }
     }
 
-    void add_test(const YAML::Node& test, Tier tier, std::vector<FwdCase>& into) {
+    void add_test(const YAML::Node& test, Tier tier, NamedShapes& into) const {
         if (!test.IsMap() || !test["name"] || !test["name"].IsScalar())
             throw InputError(
                 fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
@@ -188,10 +210,9 @@ class MatrixReader {
     }
 
     void expand(const YAML::Node& test, const std::string& at, const std::string& name, std::size_t depth,
-                const FwdCase& so_far, std::vector<FwdCase>& into) {
+                const FwdCase& so_far, NamedShapes& into) const {
         if (depth == axes().size()) {
-            into.push_back(so_far);
-            finish(into.back(), at, name);
+            into.emplace_back(name, so_far);
             return;
         }
         const auto& axis = axes()[depth];
@@ -216,8 +237,8 @@ class MatrixReader {
         }
     }
 
-    void finish(FwdCase& shape, const std::string& at, const std::string& name) {
-        predict(shape);
+    void finish(FwdCase& shape, const std::string& name, const KernelDims& dims) {
+        predict(shape, dims);
         if (is_large(shape)) {
             shape.sampled_rows = true;
             shape.repeats = 1;
@@ -226,7 +247,7 @@ class MatrixReader {
         const auto count = ++occurrences_[bare];
         const auto stem = fmt::format("{}/{}{}", where_, name, count > 1 ? fmt::format("#{}", count) : "");
         shape.id = print_name(stem, shape, FwdCase{}, {});
-        check_form(shape, at);
+        check_form(shape, where_ + ": " + name);
     }
 
     std::string where_;
@@ -236,8 +257,14 @@ class MatrixReader {
 
 } // namespace
 
-std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest) {
-    return MatrixReader(path).shapes(highest);
+std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest,
+                                       const KernelDims& dims) {
+    return MatrixReader(path).shapes(highest, dims);
+}
+
+MatrixSections count_shapes(const std::filesystem::path& path, Tier highest) {
+    MatrixReader reader(path);
+    return {reader.count("forward_tests", highest), reader.count("backward_tests", highest)};
 }
 
 FwdCase load_matrix_case(const std::string& stem, const std::string& overrides,

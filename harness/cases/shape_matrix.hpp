@@ -3,22 +3,36 @@
 #include "harness/cases/case.hpp"
 
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fmha::harness {
 
+/// (hdim_q, hdim_v) of the forward kernels that an architecture has, by data type.
+using KernelDims = std::map<DataType, std::set<std::pair<std::int64_t, std::int64_t>>>;
+
 /// Forward cases of an upstream shape matrix (YAML): the full product of the twelve axes of every test of
 /// `forward_tests`, tiers up to `highest`, in file order with batch slowest and lse fastest; nothing zipped
 /// and nothing dropped. A shape that the file repeats gets "#2", "#3" … behind its test's name.
-/// `backward_tests` is checked for being readable and waits for the backward family. InputError for anything
-/// unexpected in the file.
+/// InputError for anything unexpected in the file.
 ///
-/// Head counts that do not divide expect the refusal H-1, head dimensions beyond the largest kernel of their
-/// type expect a refusal by head dimension; upstream drops the latter silently.
-std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest);
+/// Head counts that do not divide expect the refusal H-1. Head dimensions beyond every kernel of their type in `dims`
+/// expect a refusal by head dimension; upstream drops such shapes silently. A type that `dims` lacks expects nothing:
+/// its refusal is T-1.
+std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest,
+                                       const KernelDims& dims);
+
+/// How many shapes each section of the file has up to that tier.
+struct MatrixSections {
+    std::int64_t forward = 0;
+    std::int64_t backward = 0; ///< of `backward_tests`, which nothing computes yet
+};
+MatrixSections count_shapes(const std::filesystem::path& path, Tier highest);
 
 /// The file part of a matrix case's stem ("dir/matrix.yaml/Test" gives "dir/matrix.yaml"); empty for other
 /// stems.

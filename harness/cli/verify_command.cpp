@@ -7,6 +7,7 @@
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/kernel_dims.hpp"
 #include "harness/run/run_cases.hpp"
 #include "reports/report.hpp"
 
@@ -105,7 +106,7 @@ class VerifyCommand final : public Command {
         options.option("--kernel", kernel_filter_,
                        "With --kernels all: only kernels whose name matches this glob");
         options.option("--where", where_,
-                       "SQL expression over the catalogue, aliased c: only kernels for which it holds");
+                       "Python expression over a kernel c: only kernels for which it is true");
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
         options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
@@ -141,7 +142,11 @@ class VerifyCommand final : public Command {
         check_options();
         if (pairs_) return print_pairs(streams);
         const std::vector<FwdCase> cases = chosen_cases();
-        if (list_) return print_names(cases, streams);
+        if (list_) {
+            for (const std::string& sentence : harness::left_out(cases_, load_options()))
+                fmt::print(streams.err, "{}\n", sentence);
+            return print_names(cases, streams);
+        }
         // Found out now rather than after an hour of work.
         check_files();
         reports::Report report;
@@ -154,6 +159,7 @@ class VerifyCommand final : public Command {
         std::optional<harness::Journal> journal;
         if (!journal_.empty()) journal.emplace(journal_, run_identity(cases, *target, options));
         report.info = run_info(streams.invocation, *target, options.jobs);
+        report.info.left_out = harness::left_out(cases_, load_options());
         report.info.resumed = journal ? static_cast<std::int64_t>(journal->finished().size()) : 0;
         Progress progress(streams.err, streams.progress, cases.size(),
                           static_cast<std::size_t>(report.info.resumed));
@@ -231,6 +237,9 @@ class VerifyCommand final : public Command {
         harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = family_;
         load.run_seed = seed_;
+        load.kernel_dims = [this] {
+            return harness::forward_kernel_dims(harness::make_target(target_, target_options())->arch());
+        };
         return load;
     }
 
@@ -337,6 +346,7 @@ class VerifyCommand final : public Command {
             fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
                        journal_);
+        for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
         fmt::print(streams.out, "{}", report.ledger.text());
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",

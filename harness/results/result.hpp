@@ -63,7 +63,8 @@ struct RunInfo {
     bool seed_given = false; ///< the seed of the command replaced those of the cases
     double seconds = 0.0;
     std::int64_t jobs = 0;
-    std::int64_t resumed = 0; ///< cases whose results an earlier process had left in the journal
+    std::int64_t resumed = 0;            ///< cases whose results an earlier process had left in the journal
+    std::vector<std::string> left_out{}; ///< shapes of named files that are no cases, a sentence each
 };
 
 } // namespace fmha::harness

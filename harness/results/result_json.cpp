@@ -86,6 +86,7 @@ Json to_json(const RunInfo& info) {
             {"seed", info.seed_given ? Json(info.seed) : Json()},
             {"jobs", info.jobs},
             {"resumed", info.resumed},
+            {"left_out", info.left_out},
             {"seconds", number(info.seconds)}};
 }
 

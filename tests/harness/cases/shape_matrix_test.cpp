@@ -14,10 +14,16 @@ using testing::ElementsAre;
 
 const std::filesystem::path matrix = FMHA_SMALL_MATRIX;
 
+/// Kernels of an architecture that does not exist.
+const KernelDims dims{{DataType::fp16, {{256, 256}}},
+                      {DataType::bf16, {{256, 256}}},
+                      {DataType::fp8bf16, {{128, 128}}},
+                      {DataType::fp8fp32, {{128, 128}}}};
+
 std::map<std::string, std::vector<FwdCase>> by_test(Tier tier) {
     std::map<std::string, std::vector<FwdCase>> tests;
     const auto start = matrix.generic_string().size() + 1;
-    for (auto& shape : load_shape_matrix(matrix, tier))
+    for (auto& shape : load_shape_matrix(matrix, tier, dims))
         tests[shape.id.substr(start, shape.id.find_first_of("#[@", start) - start)].push_back(
             std::move(shape));
     return tests;
@@ -33,7 +39,8 @@ TEST(ShapeMatrix, TiersAreCumulativeAndNothingIsDropped) {
     const auto full = by_test(Tier::full);
     EXPECT_EQ(full.at("Features").size(), 12U);
     EXPECT_EQ(full.size(), 5U);
-    EXPECT_EQ(load_shape_matrix(matrix, Tier::nightly).size(), load_shape_matrix(matrix, Tier::full).size());
+    EXPECT_EQ(load_shape_matrix(matrix, Tier::nightly, dims).size(),
+              load_shape_matrix(matrix, Tier::full, dims).size());
     EXPECT_EQ(full.at("Features")[0].tier, Tier::full);
     EXPECT_EQ(full.at("Products")[0].tier, Tier::smoke);
 }
@@ -90,6 +97,44 @@ TEST(ShapeMatrix, ShapesThatCannotRunSayWhy) {
               (std::map<std::string, int>{{"", 1}, {"H-1", 6}, {"H-2", 2}, {"hdim_q", 2}, {"hdim_v", 1}}));
 }
 
+std::map<std::string, int> refusals(const KernelDims& kernels) {
+    std::map<std::string, int> expected;
+    for (const auto& shape : load_shape_matrix(matrix, Tier::smoke, kernels))
+        if (shape.id.find("/Refusals") != std::string::npos)
+            ++expected[shape.expect == Expectation::pass ? "pass" : shape.expect_rule];
+    return expected;
+}
+
+TEST(ShapeMatrix, HeadDimensionsAreRefusedOnlyWhereTheCatalogueHasNone) {
+    using Counts = std::map<std::string, int>;
+    const auto fp16 = [](KernelDims::mapped_type kernels) {
+        return KernelDims{{DataType::fp16, std::move(kernels)}};
+    };
+    EXPECT_EQ(refusals(fp16({{576, 512}})), (Counts{{"pass", 4}, {"H-1", 6}, {"H-2", 2}}));
+    EXPECT_EQ(refusals(fp16({{576, 64}})), (Counts{{"pass", 2}, {"hdim_v", 2}, {"H-1", 6}, {"H-2", 2}}));
+    // Dimensions that exist, never together.
+    EXPECT_EQ(refusals(fp16({{576, 64}, {64, 512}})), (Counts{{"pass", 3}, {"", 1}, {"H-1", 6}, {"H-2", 2}}));
+    EXPECT_EQ(refusals({}), (Counts{{"pass", 4}, {"H-1", 6}, {"H-2", 2}})) << "a type that is missing is T-1";
+}
+
+TEST(ShapeMatrix, TheFamilyIsHonouredAndShapesLeftOutAreCounted) {
+    LoadOptions options{.root = matrix.parent_path(), .tier = Tier::smoke};
+    const std::string file = matrix.generic_string();
+    EXPECT_EQ(load_cases({file}, options).size(), 24U);
+    EXPECT_THAT(left_out({file}, options), ElementsAre("backward_tests of " + file +
+                                                       ": 1 shapes not run, nothing computes backward yet"));
+    options.family = "bwd";
+    EXPECT_EQ(load_cases({file}, options).size(), 0U);
+    EXPECT_THAT(
+        left_out({file}, options),
+        ElementsAre("forward_tests of " + file + ": 24 shapes not run, they are of another family than bwd",
+                    "backward_tests of " + file + ": 1 shapes not run, nothing computes backward yet"));
+    options.family = "fwd";
+    EXPECT_EQ(load_cases({file}, options).size(), 24U);
+    options.tier = Tier::full;
+    EXPECT_THAT(left_out({file}, options), ElementsAre(testing::HasSubstr("backward_tests")));
+}
+
 TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
     const auto repeats = by_test(Tier::smoke).at("Repeats");
     std::set<std::string> names;
@@ -101,7 +146,8 @@ TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
 
 TEST(ShapeMatrix, NamesAreReproducers) {
     for (const auto& shape :
-         load_cases({matrix.string()}, {.root = matrix.parent_path(), .tier = Tier::full})) {
+         load_cases({matrix.string()},
+                    {.root = matrix.parent_path(), .tier = Tier::full, .kernel_dims = [] { return dims; }})) {
         auto again = load_case(shape.id, matrix.parent_path());
         again.tier = shape.tier;
         EXPECT_EQ(again, shape) << shape.id;

@@ -1,0 +1,22 @@
+#include "harness/run/kernel_dims.hpp"
+
+#include "kernels/arch/arch.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+namespace fmha::harness {
+
+KernelDims forward_kernel_dims(const std::string& arch) {
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    KernelDims dims;
+    catalog::enumerate(archs, request, [&](const KernelConfig& kernel) {
+        if (kernel.signature.mode == Mode::batch)
+            dims[kernel.signature.data_type].emplace(kernel.signature.hdim_q, kernel.signature.hdim_v);
+    });
+    return dims;
+}
+
+} // namespace fmha::harness
