@@ -100,18 +100,4 @@ FwdArgs skeleton_of(const Problem& problem) {
     return args;
 }
 
-void validate_values(const FwdArgs& args) {
-    if (!(args.dropout.p_drop >= 0.0F && args.dropout.p_drop < 1.0F))
-        throw ProblemError("D-1", "p_drop", std::to_string(args.dropout.p_drop),
-                           "p_drop " + std::to_string(args.dropout.p_drop) + " is outside [0, 1)");
-    if (!(std::isfinite(args.score.logits_soft_cap) && args.score.logits_soft_cap >= 0.0F))
-        throw ProblemError("C-1", "logits_soft_cap", std::to_string(args.score.logits_soft_cap),
-                           "logits_soft_cap " + std::to_string(args.score.logits_soft_cap) +
-                               " is neither 0 (off) nor finite and positive");
-    if (!std::isfinite(args.score.scale_s))
-        throw ProblemError("H-3", "scale_s", std::to_string(args.score.scale_s), "scale_s is not finite");
-    if (!std::isfinite(args.score.scale_o))
-        throw ProblemError("O-1", "scale_o", std::to_string(args.score.scale_o), "scale_o is not finite");
-}
-
 } // namespace fmha

@@ -14,7 +14,4 @@ Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName&
 /// is to set pointers, strides and values. `problem_of` gives the problem back.
 FwdArgs skeleton_of(const Problem& problem);
 
-/// Value rules that a problem does not show: p_drop (D-1), the soft-cap (C-1), scales. Throws ProblemError.
-void validate_values(const FwdArgs& args);
-
 } // namespace fmha

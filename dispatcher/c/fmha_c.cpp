@@ -3,6 +3,7 @@
 #include "dispatcher/include/fmha/fmha.h"
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
 
@@ -156,7 +157,10 @@ void require_pointers(const fmha::FwdArgs& args) {
             "block_scale_seqstart_q");
 }
 
-Call call_of(const fmha_context& context, const fmha_fwd_args* in) {
+/// Whose memory the pointers of a call are.
+enum class Memory : std::uint8_t { host, device };
+
+Call call_of(const fmha_context& context, const fmha_fwd_args* in, Memory memory) {
     check_header(in, "args");
     fmha::Signature traits;
     traits.data_type = enumerator<fmha::DataType>("data_type", in->data_type);
@@ -166,7 +170,11 @@ Call call_of(const fmha_context& context, const fmha_fwd_args* in) {
     call.problem = problem_of(traits, call.args, context.arch);
     call.problem.max_seqlen_k = in->max_seqlen_k;
     fmha::validate(call.problem);
-    fmha::validate_values(call.args);
+    const fmha::FwdArgs& args = call.args;
+    std::span<const std::int32_t> seqstart_k;
+    if (memory == Memory::host && args.shape.mode == fmha::Mode::group)
+        seqstart_k = {args.lengths.seqstart_k, static_cast<std::size_t>(args.shape.batch) + 1};
+    fmha::check_values(traits.data_type, args.score, args.dropout, args.quant, seqstart_k);
     return call;
 }
 
@@ -255,7 +263,7 @@ fmha_status fmha_plan_fwd(fmha_context* context, const fmha_fwd_args* args, fmha
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        planned(*context, call_of(*context, args).problem, info);
+        planned(*context, call_of(*context, args, Memory::device).problem, info);
     });
 }
 
@@ -263,8 +271,9 @@ fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        const Call call = call_of(*context, args);
+        const Call call = call_of(*context, args, Memory::host);
         require_pointers(call.args);
+        fmha::check_descales(call.args);
         const auto kernel = planned(*context, call.problem, info);
         auto& instance = context->instances[identifier(kernel->config)];
         if (instance == nullptr) instance = fmha::host_target::make_instance(kernel->config);
@@ -285,7 +294,7 @@ fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args
             throw fmha::UnsupportedInvocation(
                 "this context was created without kernels_dir and has no device; "
                 "use fmha_run_fwd_host");
-        const Call call = call_of(*context, args);
+        const Call call = call_of(*context, args, Memory::device);
         require_pointers(call.args);
         const auto kernel = planned(*context, call.problem, info);
         context->device->launch(kernel->config, call.args, stream);

@@ -9,8 +9,9 @@
 
 namespace fmha {
 
-/// The arguments of one launch; one alternative per family as families are added.
-using Invocation = std::variant<std::monostate, FwdArgs>;
+/// The arguments of a call, one alternative an API: all stages of a plan get the same.
+using Invocation =
+    std::variant<std::monostate, FwdArgs, SplitKvArgs, PagedKvArgs, AppendKvArgs, BatchPrefillArgs, BwdArgs>;
 
 /// A stream of the target's runtime; the host target ignores it.
 struct Stream {

@@ -1,41 +1,30 @@
 #include "harness/cases/case_problem.hpp"
 
-#include <fmt/format.h>
+#include "dispatcher/types/check_values.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <vector>
 
 namespace fmha::harness {
 namespace {
 
-void check_argument(bool good, const char* rule, const char* field, double value, const char* sentence) {
-    if (!good)
-        throw ProblemError(rule, field, fmt::format("{}", value),
-                           fmt::format("{} is {}; {}", field, value, sentence));
-}
-
 /// Rules about values that a problem does not hold because no kernel depends on them.
 void check_arguments(const FwdCase& c) {
-    check_argument(c.p_drop >= 0.0 && c.p_drop < 1.0, "D-1", "p_drop", c.p_drop, "it must be in [0, 1)");
-    check_argument(std::isfinite(c.logits_soft_cap) && c.logits_soft_cap >= 0.0, "C-1", "logits_soft_cap",
-                   c.logits_soft_cap, "it must be finite and above 0, or 0 for none");
-    check_argument(std::isfinite(c.scale_s), "H-3", "scale_s", c.scale_s, "it must be finite");
-    const bool scales_output = c.data_type == DataType::fp8 || c.data_type == DataType::bf8;
-    check_argument(std::isfinite(c.scale_o) && (scales_output || c.scale_o == 1.0), "O-1", "scale_o",
-                   c.scale_o, "only fp8 and bf8 outputs are scaled, by a finite number");
-    // In group mode an entry begins where the one before it ends. Batch mode is the problem's to check.
-    if (c.data_type == DataType::mxfp4 && c.mode == Mode::group)
-        for (const std::int64_t length : c.physical_k.empty() ? c.seqlen_k : c.physical_k)
-            check_argument(
-                length % 2 == 0, "T-2", c.physical_k.empty() ? "seqlen_k" : "physical_k",
-                static_cast<double>(length),
-                "packed fp4 values of V run along the keys, so that every entry begins at an even key");
-    if (c.qscale == QScale::blockscale) {
-        check_argument(c.block_scale_q > 0, "Q-2", "block_scale_q", static_cast<double>(c.block_scale_q),
-                       "it must be positive");
-        check_argument(c.block_scale_k > 0, "Q-2", "block_scale_k", static_cast<double>(c.block_scale_k),
-                       "it must be positive");
-    }
+    const ScoreArgs score{.scale_s = static_cast<float>(c.scale_s),
+                          .scale_o = static_cast<float>(c.scale_o),
+                          .logits_soft_cap = static_cast<float>(c.logits_soft_cap)};
+    const DropoutArgs dropout{.p_drop = static_cast<float>(c.p_drop)};
+    QuantArgs quant;
+    quant.qscale = c.qscale;
+    quant.block_scale_size_q = c.block_scale_q;
+    quant.block_scale_size_k = c.block_scale_k;
+    std::vector<std::int32_t> starts{0};
+    const auto& physical = c.physical_k.empty() ? c.seqlen_k : c.physical_k;
+    if (c.mode == Mode::group && c.data_type == DataType::mxfp4)
+        for (std::int64_t b = 0; b < c.batch; ++b)
+            starts.push_back(static_cast<std::int32_t>(
+                starts.back() + physical[physical.size() == 1 ? 0 : static_cast<std::size_t>(b)]));
+    check_values(c.data_type, score, dropout, quant, starts);
 }
 
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {

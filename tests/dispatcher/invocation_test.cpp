@@ -1,5 +1,7 @@
 #include "dispatcher/invocation.hpp"
 
+#include "dispatcher/types/check_values.hpp"
+
 #include "dispatcher/types/error.hpp"
 #include "tests/dispatcher/kernels.hpp"
 
@@ -60,18 +62,30 @@ TEST(Invocation, PointersDecideTheFlagsNotTheTraits) {
     EXPECT_TRUE(problem_of(plain.signature, args, plain.arch).signature.has_sink_logit);
 }
 
-TEST(Invocation, ValueRulesNameTheirId) {
-    const auto rule = [](const auto& change) {
-        FwdArgs args = skeleton_of(builder_for(ApiFamily::fwd).build());
-        change(args);
-        try {
-            validate_values(args);
-        } catch (const ProblemError& error) {
-            return error.rule();
-        }
-        return std::string();
+/// The rule that a change of the arguments breaks; "" when it breaks none.
+template <class Check, class Change>
+std::string broken_rule(Check check, Change change) {
+    FwdArgs args = skeleton_of(builder_for(ApiFamily::fwd).build());
+    change(args);
+    try {
+        check(args);
+    } catch (const ProblemError& error) {
+        return error.rule();
+    }
+    return {};
+}
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Values, RulesNameTheirId) {
+    DataType type = DataType::fp16;
+    const auto rule = [&](const auto& change, std::span<const std::int32_t> seqstart_k = {}) {
+        return broken_rule(
+            [&](const FwdArgs& args) {
+                check_values(type, args.score, args.dropout, args.quant, seqstart_k);
+            },
+            change);
     };
-    constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     EXPECT_EQ(rule([](FwdArgs&) {}), "");
     EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = 0.99F; }), "");
     EXPECT_EQ(rule([](FwdArgs& a) { a.dropout.p_drop = 1.0F; }), "D-1");
@@ -81,6 +95,81 @@ TEST(Invocation, ValueRulesNameTheirId) {
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.logits_soft_cap = nan; }), "C-1");
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_s = nan; }), "H-3");
     EXPECT_EQ(rule([](FwdArgs& a) { a.score.scale_o = nan; }), "O-1");
+    const auto blocks = [](std::int64_t q, std::int64_t k) {
+        return [=](FwdArgs& a) {
+            a.quant.qscale = QScale::blockscale;
+            a.quant.block_scale_size_q = q;
+            a.quant.block_scale_size_k = k;
+        };
+    };
+    EXPECT_EQ(rule(blocks(128, 64)), "");
+    EXPECT_EQ(rule(blocks(-128, 64)), "Q-2");
+    EXPECT_EQ(rule(blocks(128, 0)), "Q-2");
+}
+
+TEST(Values, OnlyQuantisedOutputsAreScaled) {
+    const auto rule = [](DataType type) {
+        return broken_rule(
+            [&](const FwdArgs& args) { check_values(type, args.score, args.dropout, args.quant); },
+            [](FwdArgs& a) { a.score.scale_o = 2.0F; });
+    };
+    EXPECT_EQ(rule(DataType::fp8), "");
+    EXPECT_EQ(rule(DataType::bf8), "");
+    for (const DataType type :
+         {DataType::fp16, DataType::bf16, DataType::fp32, DataType::fp8bf16, DataType::fp8fp32})
+        EXPECT_EQ(rule(type), "O-1") << to_string(type);
+}
+
+TEST(Values, EntriesOfPackedKeysBeginWithAByte) {
+    const auto rule = [](DataType type, std::vector<std::int32_t> starts) {
+        return broken_rule(
+            [&](const FwdArgs& args) { check_values(type, args.score, args.dropout, args.quant, starts); },
+            [](FwdArgs&) {});
+    };
+    EXPECT_EQ(rule(DataType::mxfp4, {0, 62, 64}), "");
+    EXPECT_EQ(rule(DataType::mxfp4, {0, 63, 64}), "T-2");
+    EXPECT_EQ(rule(DataType::fp16, {0, 63, 64}), "");
+}
+
+TEST(Values, DescalesAreNumbersAboveZero) {
+    std::array<float, 1> one{1.0F}, scale{0.5F};
+    const auto rule = [&](float value) {
+        scale = {value};
+        return broken_rule(check_descales, [&](FwdArgs& a) {
+            a.quant.qscale = QScale::pertensor;
+            a.quant.q_descale.data = a.quant.k_descale.data = one.data();
+            a.quant.v_descale.data = scale.data();
+        });
+    };
+    EXPECT_EQ(rule(0.5F), "");
+    for (const float bad : {0.0F, -1.0F, nan, std::numeric_limits<float>::infinity()})
+        EXPECT_EQ(rule(bad), "Q-6") << bad;
+}
+
+TEST(Values, LogicalBlockScalesAreNumbers) {
+    // One head, 40 keys: two blocks of 32; the third byte of a row is padding and may hold anything.
+    std::array<std::uint8_t, 3 * 40> codes{};
+    codes.fill(127);
+    const auto rule = [&](std::size_t bad) {
+        codes.fill(127);
+        codes[bad] = 0xFF;
+        return broken_rule(check_descales, [&](FwdArgs& a) {
+            a.shape = {.batch = 1,
+                       .nhead_q = 1,
+                       .nhead_k = 1,
+                       .seqlen_q = 40,
+                       .seqlen_k = 40,
+                       .hdim_q = 64,
+                       .hdim_v = 1};
+            a.quant.qscale = QScale::mx;
+            const TensorView rows{codes.data(), ElementType::e8m0, 0, 0, 3, 1};
+            a.quant.q_descale = a.quant.k_descale = rows;
+            a.quant.v_descale = {codes.data(), ElementType::e8m0, 0, 0, 1, 0};
+        });
+    };
+    EXPECT_EQ(rule(2), "");
+    EXPECT_EQ(rule(3 * 39 + 1), "Q-6");
+    EXPECT_EQ(rule(1), "Q-6");
 }
 
 } // namespace

@@ -211,7 +211,7 @@ std::vector<std::string> Reader::chain(const std::string& group, std::string_vie
         const arch::Part part = family_part(groups.back(), family);
         const auto base = part.value->find("base");
         if (base == part.value->end()) break;
-        if (std::find(groups.begin(), groups.end(), *base) != groups.end())
+        if (std::find(groups.begin(), groups.end(), base->get_ref<const std::string&>()) != groups.end())
             throw InputError(fmt::format("{}/base: {} closes a circle of bases", part.source, base->dump()));
         groups.push_back(*base);
     }

@@ -40,12 +40,12 @@ struct Example {
         for (std::size_t i = 0; i < queries.size(); ++i) q[8 * i] = queries[i];
         for (std::size_t j = 0; j < keys.size(); ++j) k[8 * j] = keys[j], v[8 * j] = values[j];
         args.data_type = FMHA_FP32;
-        args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1;
-        args.shape.seqlen_q = 3;
-        args.shape.seqlen_k = 4;
-        args.shape.hdim_q = args.shape.hdim_v = 8;
+        args.batch = args.nhead_q = args.nhead_k = 1;
+        args.seqlen_q = 3;
+        args.seqlen_k = 4;
+        args.hdim_q = args.hdim_v = 8;
         args.window_left = args.window_right = -1;
-        args.score.scale_s = 1.0F;
+        args.scale_s = 1.0F;
         args.q = {q.data(), 24, 24, 8, 1};
         args.k = {k.data(), 32, 32, 8, 1};
         args.v = {v.data(), 32, 32, 8, 1};
@@ -103,8 +103,7 @@ TEST_F(DeviceInterface, RunsABuiltKernel) {
 TEST_F(DeviceInterface, ChoosesFromTheFolderOnly) {
     ASSERT_EQ(create("gfx942"), FMHA_OK) << error();
     Example example;
-    example.args.shape.hdim_q = example.args.shape.hdim_v =
-        64; // the catalogue has such kernels, the folder has not
+    example.args.hdim_q = example.args.hdim_v = 64; // the catalogue has such kernels, the folder has not
     auto info = fresh<fmha_run_info>();
     EXPECT_EQ(fmha_plan_fwd(context_, &example.args, &info), FMHA_NO_KERNEL);
     EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_NO_KERNEL);

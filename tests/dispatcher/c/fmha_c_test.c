@@ -87,6 +87,11 @@ static void refusals(fmha_context* context) {
     CHECK(strcmp(fmha_last_rule(context), "D-1") == 0);
 
     set_up(&e);
+    e.args.scale_o = 2.0F;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "O-1") == 0);
+
+    set_up(&e);
     e.args.hdim_q = 512;
     CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_NO_KERNEL);
     CHECK(strstr(fmha_last_error(context), "hdim_q is 512") != NULL);

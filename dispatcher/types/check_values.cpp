@@ -1,0 +1,111 @@
+#include "dispatcher/types/check_values.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace fmha {
+namespace {
+
+template <class T>
+void require(bool good, const char* rule, const char* field, T value, const char* sentence) {
+    if (!good)
+        throw ProblemError(rule, field, fmt::format("{}", value),
+                           fmt::format("{} is {}; {}", field, value, sentence));
+}
+
+std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
+    return (length + size - 1) / size;
+}
+
+/// One scale of a tensor of descales, as stored.
+void check_scale(const char* name, const TensorView& view, std::int64_t offset) {
+    const auto* bytes = static_cast<const unsigned char*>(view.data) + element_bytes(view.type, offset);
+    if (view.type == ElementType::e8m0) {
+        require(*bytes != 0xFFU, "Q-6", name, "0xFF (NaN)", "a block scale must be a number");
+        return;
+    }
+    float scale = 0.0F;
+    std::memcpy(&scale, bytes, sizeof scale);
+    require(std::isfinite(scale) && scale > 0.0F, "Q-6", name, scale, "a descale must be finite and above 0");
+}
+
+/// Rows of descales of one entry: the first stored one and their number.
+struct ScaleRows {
+    std::int64_t first = 0, count = 0;
+};
+
+/// Rows `[start, start + length)` of a side, in units of `size`, `packed_start` being where the entry's blocks begin.
+ScaleRows rows_of(const FwdArgs& args, std::int64_t b, bool queries, std::int64_t size) {
+    const LengthArrays& l = args.lengths;
+    const bool group = args.shape.mode == Mode::group;
+    const std::int32_t* starts = queries ? l.seqstart_q : l.seqstart_k;
+    const std::int32_t* lengths = queries ? l.seqlen_q : l.seqlen_k;
+    const std::int32_t* cumulative = queries ? l.cu_seqlen_q : l.cu_seqlen_k;
+    std::int64_t length = queries ? args.shape.seqlen_q : args.shape.seqlen_k;
+    if (group) length = starts[b + 1] - starts[b];
+    if (lengths != nullptr) length = lengths[b];
+    if (cumulative != nullptr) length = cumulative[b + 1] - cumulative[b];
+    if (!group) return {0, blocks_of(length, size)};
+    const std::int32_t* blocks = queries ? args.quant.block_scale_seqstart_q : args.quant.block_scale_seqstart_k;
+    return {size == 1 ? starts[b] : blocks[b], blocks_of(length, size)};
+}
+
+void check_rows(const char* name, const TensorView& view, std::int64_t b, std::int64_t heads, ScaleRows rows,
+                std::int64_t columns) {
+    for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t n = 0; n < rows.count; ++n)
+            for (std::int64_t c = 0; c < columns; ++c)
+                check_scale(name, view, view.offset(b, h, rows.first + n, c));
+}
+
+} // namespace
+
+void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& dropout, const QuantArgs& quant,
+                  std::span<const std::int32_t> seqstart_k) {
+    require(dropout.p_drop >= 0.0F && dropout.p_drop < 1.0F, "D-1", "p_drop", dropout.p_drop,
+            "it must be in [0, 1)");
+    require(std::isfinite(score.logits_soft_cap) && score.logits_soft_cap >= 0.0F, "C-1", "logits_soft_cap",
+            score.logits_soft_cap, "it must be finite and above 0, or 0 for none");
+    require(std::isfinite(score.scale_s), "H-3", "scale_s", score.scale_s, "it must be finite");
+    const bool scales_output = type == DataType::fp8 || type == DataType::bf8;
+    require(std::isfinite(score.scale_o) && (scales_output || score.scale_o == 1.0F), "O-1", "scale_o",
+            score.scale_o, "only fp8 and bf8 outputs are scaled, by a finite number");
+    if (quant.qscale == QScale::blockscale) {
+        require(quant.block_scale_size_q > 0, "Q-2", "block_scale_size_q", quant.block_scale_size_q,
+                "it must be positive");
+        require(quant.block_scale_size_k > 0, "Q-2", "block_scale_size_k", quant.block_scale_size_k,
+                "it must be positive");
+    }
+    if (type == DataType::mxfp4)
+        for (const std::int32_t start : seqstart_k)
+            require(start % 2 == 0, "T-2", "seqstart_k", start,
+                    "packed fp4 values of V run along the keys, so that every entry begins at an even key");
+}
+
+void check_descales(const FwdArgs& args) {
+    const QuantArgs& quant = args.quant;
+    const Shape& shape = args.shape;
+    if (quant.qscale == QScale::pertensor) {
+        check_scale("q_descale", quant.q_descale, 0);
+        check_scale("k_descale", quant.k_descale, 0);
+        check_scale("v_descale", quant.v_descale, 0);
+        return;
+    }
+    const bool by_block = quant.qscale == QScale::blockscale;
+    if (!by_block && quant.qscale != QScale::mx) return;
+    for (std::int64_t b = 0; b < shape.batch; ++b) {
+        const std::int64_t columns = by_block ? 1 : blocks_of(shape.hdim_q, 32);
+        const ScaleRows q = rows_of(args, b, true, by_block ? quant.block_scale_size_q : 1);
+        const ScaleRows k = rows_of(args, b, false, by_block ? quant.block_scale_size_k : 1);
+        const ScaleRows v = rows_of(args, b, false, by_block ? quant.block_scale_size_k : 32);
+        check_rows("q_descale", quant.q_descale, b, shape.nhead_q, q, columns);
+        check_rows("k_descale", quant.k_descale, b, shape.nhead_k, k, columns);
+        check_rows("v_descale", quant.v_descale, b, shape.nhead_k, v, by_block ? 1 : shape.hdim_v);
+    }
+}
+
+} // namespace fmha

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "dispatcher/types/args.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace fmha {
+
+/// Rules about values that a problem does not hold because no kernel depends on them: p_drop (D-1), the soft-cap (C-1),
+/// scales (H-3, O-1), sizes of scale blocks, and the first key of each entry of packed 4-bit values, which V holds
+/// along the keys (T-2). `seqstart_k` is [batch + 1] in host memory in group mode; empty = not to be seen from here.
+/// Throws ProblemError with the rule and the argument's name.
+void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& dropout, const QuantArgs& quant,
+                  std::span<const std::int32_t> seqstart_k = {});
+
+/// Descales in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at what the lengths make logical.
+/// Throws ProblemError.
+void check_descales(const FwdArgs& args);
+
+} // namespace fmha
