@@ -19,12 +19,13 @@ enum class ElementType : std::uint8_t {
     fp4,
     e8m0,
     uint8,
+    int32, ///< lengths, tables and indices
 };
 
 template <>
 struct EnumTable<ElementType> {
     using enum ElementType;
-    static constexpr std::array<EnumName<ElementType>, 10> names{{{fp32, "fp32"},
+    static constexpr std::array<EnumName<ElementType>, 11> names{{{fp32, "fp32"},
                                                                   {fp16, "fp16"},
                                                                   {bf16, "bf16"},
                                                                   {fp8_ocp, "fp8_ocp"},
@@ -33,7 +34,8 @@ struct EnumTable<ElementType> {
                                                                   {bf8_fnuz, "bf8_fnuz"},
                                                                   {fp4, "fp4"},
                                                                   {e8m0, "e8m0"},
-                                                                  {uint8, "uint8"}}};
+                                                                  {uint8, "uint8"},
+                                                                  {int32, "int32"}}};
     static constexpr auto& aliases = no_aliases<ElementType>;
 };
 
@@ -50,6 +52,7 @@ struct EnumTable<Fp8Flavour> {
 [[gnu::always_inline]] constexpr int element_bits(ElementType type) {
     switch (type) {
     case ElementType::fp32:
+    case ElementType::int32:
         return 32;
     case ElementType::fp16:
     case ElementType::bf16:

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_outputs.hpp"
 #include "harness/run/fwd_runner.hpp"
 #include "kernels/catalog/glob.hpp"
@@ -36,7 +37,7 @@ std::vector<double> times_within(TimedKernel& kernel, double budget) {
 /// Judges, times and judges again. Leaves why the kernel is wrong in the row's message.
 void measure(BenchRow& row, const Candidate& candidate, FwdTensors& tensors, TimingTarget& timing,
              double budget) {
-    const auto kernel = timing.prepare(candidate, tensors);
+    const auto kernel = timing.prepare(candidate, tensors.args(), tensors.set());
     row.places = kernel->places();
     kernel->time(1);
     kernel->fetch();

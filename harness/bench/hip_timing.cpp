@@ -19,7 +19,7 @@ constexpr std::size_t events_at_a_time = 64;
 class HipTimed final : public TimedKernel {
   public:
     HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const Candidate& kernel,
-             FwdTensors& tensors)
+             const Invocation& arguments, TensorSet& tensors)
         : stream_(&stream), kernel_(kernel) {
         std::vector<MemoryBlock> blocks = tensors.memory();
         std::size_t bytes = 0;
@@ -30,7 +30,7 @@ class HipTimed final : public TimedKernel {
         const std::int64_t wanted =
             places_beyond(device.properties().l2_bytes, static_cast<std::int64_t>(bytes));
         for (std::int64_t n = 0; n < std::max<std::int64_t>(1, std::min(wanted, fit)); ++n)
-            places_.push_back(std::make_unique<Place>(device, stream, blocks, tensors.args()));
+            places_.push_back(std::make_unique<Place>(device, stream, blocks, arguments));
         for (std::size_t n = 0; n < events_at_a_time; ++n) events_.emplace_back(device);
         stream.synchronise();
     }
@@ -56,8 +56,7 @@ class HipTimed final : public TimedKernel {
     }
 
     void fetch() override {
-        for (const Placed& one : places_.front()->placed)
-            if (one.block.tensor) download(one, *stream_);
+        for (const Placed& one : places_.front()->placed) download(one, *stream_);
         stream_->synchronise();
     }
 
@@ -65,18 +64,18 @@ class HipTimed final : public TimedKernel {
     /// The tensors of the case once more.
     struct Place {
         Place(const loader::Device& device, const loader::DeviceStream& stream,
-              const std::vector<MemoryBlock>& blocks, const FwdArgs& host) {
+              const std::vector<MemoryBlock>& blocks, const Invocation& host) {
             buffers.reserve(blocks.size());
             for (const MemoryBlock& block : blocks) {
                 buffers.emplace_back(device, bytes_of(block));
                 placed.push_back({block, &buffers.back()});
                 upload(placed.back(), stream);
             }
-            args = args_on_device(host, placed);
+            args = on_device(host, placed);
         }
         std::vector<loader::DeviceBuffer> buffers;
         std::vector<Placed> placed;
-        FwdArgs args;
+        Invocation args;
     };
     struct EventPair {
         explicit EventPair(const loader::Device& device) : start(device), stop(device) {}
@@ -98,8 +97,9 @@ class HipTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return target_->description(); }
-    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) override {
-        return std::make_unique<HipTimed>(device_, stream_, kernel, tensors);
+    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+                                         TensorSet& tensors) override {
+        return std::make_unique<HipTimed>(device_, stream_, kernel, arguments, tensors);
     }
 
     Ceiling matrix_ceiling(DataType type) override {

@@ -43,21 +43,21 @@ void on_every_thread(const std::function<void(std::size_t)>& work) {
 /// In one place: these kernels compute far longer than they load.
 class HostTimed final : public TimedKernel {
   public:
-    HostTimed(Candidate kernel, FwdTensors& tensors) : kernel_(std::move(kernel)), tensors_(&tensors) {}
+    HostTimed(Candidate kernel, const Invocation& arguments)
+        : kernel_(std::move(kernel)), arguments_(arguments) {}
 
     std::int64_t places() const override { return 1; }
     std::vector<double> time(std::int64_t launches) override {
-        const FwdArgs args = tensors_->args();
         std::vector<double> seconds;
         for (std::int64_t n = 0; n < launches; ++n)
-            seconds.push_back(seconds_of([&] { kernel_.instance->launch(args, {}); }));
+            seconds.push_back(seconds_of([&] { kernel_.instance->launch(arguments_, {}); }));
         return seconds;
     }
     void fetch() override {} // They are there.
 
   private:
     Candidate kernel_;
-    FwdTensors* tensors_;
+    Invocation arguments_;
 };
 
 class HostTiming final : public TimingTarget {
@@ -66,8 +66,9 @@ class HostTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return system::processor_description(); }
-    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) override {
-        return std::make_unique<HostTimed>(kernel, tensors);
+    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+                                         TensorSet&) override {
+        return std::make_unique<HostTimed>(kernel, arguments);
     }
 
     /// Every kernel multiplies in fp32 here, whatever its type.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "harness/data/fwd_tensors.hpp"
+#include "harness/data/tensor_set.hpp"
 #include "harness/run/targets.hpp"
 
 #include <cstdint>
@@ -47,8 +47,9 @@ class TimingTarget {
     virtual const std::shared_ptr<const Target>& target() const = 0;
     /// The processor or device, in words.
     virtual std::string machine() const = 0;
-    /// `tensors` must outlive the result. Throws what launching throws.
-    virtual std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, FwdTensors& tensors) = 0;
+    /// `arguments` point into `tensors`, which must outlive the result. Throws what launching throws.
+    virtual std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+                                                 TensorSet& tensors) = 0;
     /// Of products in the type that this target multiplies for `type`; measured once.
     virtual Ceiling matrix_ceiling(DataType type) = 0;
     /// Of copies; bytes read and bytes written both count. Measured once.

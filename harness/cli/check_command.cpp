@@ -1,4 +1,5 @@
 #include "harness/cli/commands.hpp"
+#include "reference/forward.hpp"
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
@@ -40,7 +41,7 @@ class CheckCommand final : public Command {
         harness::FwdTensors tensors(c, fp8_flavour(chosen_.arch()));
         harness::read_inputs(tensors_, tensors);
         harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, tensors);
-        Numerics numerics = reference::kernel_numerics(tensors.layout().types, p_prescale_);
+        Numerics numerics = reference::kernel_numerics(tensors.geometry().types, p_prescale_);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {
             if (c.data_type != DataType::fp32)

@@ -1,4 +1,5 @@
 #include "harness/cli/commands.hpp"
+#include "reference/forward.hpp"
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -95,24 +96,55 @@ std::vector<std::span<unsigned char>> GuardedTensor::memory() const {
     return stretches;
 }
 
+StrayByte GuardedTensor::place_of(std::int64_t offset) const {
+    const std::int64_t bits = element_bits(layout_.type);
+    const std::int64_t element = offset >= 0 ? offset * 8 / bits : -((-offset * 8 + bits - 1) / bits);
+    const auto region =
+        std::ranges::find_if(regions_, [&](const Region& r) { return base_ + offset < r.end; });
+    if (region == regions_.end() || offset >= region->payload_end) return {element, "guard after"};
+    return {element, offset < region->payload_begin ? "guard before" : "between logical elements"};
+}
+
 std::optional<StrayByte> GuardedTensor::first_stray() const {
     const std::uint64_t word = poison_word(layout_.type, poison_);
+    const auto* expected = reinterpret_cast<const unsigned char*>(&word);
     for (const Region& region : regions_)
-        for (const unsigned char* at = region.begin; at < region.end; at += sizeof word) {
-            if (std::memcmp(at, &word, sizeof word) == 0) continue;
-            std::int64_t offset = at - base_;
-            for (std::size_t i = 0;
-                 i < sizeof word && at[i] == reinterpret_cast<const unsigned char*>(&word)[i]; ++i)
-                ++offset;
-            const char* where = offset < region.payload_begin  ? "guard before"
-                                : offset >= region.payload_end ? "guard after"
-                                                               : "between logical elements";
-            const std::int64_t element =
-                offset >= 0 ? offset * 8 / element_bits(layout_.type)
-                            : -((-offset * 8 + element_bits(layout_.type) - 1) / element_bits(layout_.type));
-            return StrayByte{element, where};
+        for (const unsigned char* at = region.begin; at < region.end; at += sizeof word)
+            if (std::memcmp(at, &word, sizeof word) != 0)
+                return place_of(std::mismatch(at, at + sizeof word, expected).first - base_);
+    return std::nullopt;
+}
+
+std::optional<StrayByte> GuardedTensor::first_stray_in_guards() const {
+    const std::uint64_t word = poison_word(layout_.type, poison_);
+    const auto* expected = reinterpret_cast<const unsigned char*>(&word);
+    for (const Region& region : regions_)
+        for (const unsigned char* at = region.begin; at < region.end; ++at) {
+            const std::int64_t offset = at - base_;
+            if (offset >= region.payload_begin && offset < region.payload_end) continue;
+            if (*at != expected[static_cast<std::size_t>(at - region.begin) % sizeof word])
+                return place_of(offset);
         }
     return std::nullopt;
+}
+
+std::optional<StrayByte> GuardedTensor::first_difference(std::span<const unsigned char> image) const {
+    const unsigned char* expected = image.data();
+    for (const Region& region : regions_) {
+        const auto at = std::mismatch(region.begin, region.end, expected);
+        if (at.first != region.end) return place_of(at.first - base_);
+        expected = at.second;
+    }
+    return std::nullopt;
+}
+
+void GuardedTensor::restore(std::span<const unsigned char> image) {
+    const unsigned char* from = image.data();
+    for (const Region& region : regions_) {
+        const auto bytes = static_cast<std::size_t>(region.end - region.begin);
+        std::memcpy(region.begin, from, bytes);
+        from += bytes;
+    }
 }
 
 std::uint64_t GuardedTensor::checksum() const {

@@ -24,7 +24,8 @@ struct TensorLayout {
     /// heads (L-3) or columns before rows (column-major V).
     std::int64_t batches = 1, heads = 1, rows = 1, columns = 1;
     bool seq_major = false, transposed = false;
-    int axes = 4; ///< 3: one value a row and no column axis; 0: a single value
+    int axes =
+        4; ///< 3: one value a row and no column axis; 2: rows and columns alone; 1: one row; 0: a single value
 };
 
 /// Where a byte differs from what it must be.
@@ -75,6 +76,12 @@ class GuardedTensor {
     /// First place that no longer holds the last poison. Call it after the logical elements were given the
     /// poison back.
     std::optional<StrayByte> first_stray() const;
+    /// The same in the guards alone.
+    std::optional<StrayByte> first_stray_in_guards() const;
+    /// First byte that is not the one of `image`, a copy of all `memory()`.
+    std::optional<StrayByte> first_difference(std::span<const unsigned char> image) const;
+    /// Puts a copy of all `memory()` back.
+    void restore(std::span<const unsigned char> image);
     std::uint32_t poison_code() const { return harness::poison_code(layout_.type, poison_); }
     /// Checksum of all memory, guards included: inputs must not change.
     std::uint64_t checksum() const;
@@ -89,6 +96,7 @@ class GuardedTensor {
         return b * layout_.batch_stride + h * layout_.head_stride + row * layout_.row_stride +
                col * layout_.col_stride;
     }
+    StrayByte place_of(std::int64_t offset) const;
     void swap(GuardedTensor& other) noexcept;
 
     TensorLayout layout_;

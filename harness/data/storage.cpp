@@ -69,6 +69,8 @@ std::uint32_t poison_code(ElementType type, Poison poison) {
         return nan ? 0xFFU : 0xFEU;
     case ElementType::uint8:
         return nan ? 0xA5U : 0x5AU;
+    case ElementType::int32: // an index that is far outside, on either side
+        return nan ? 0xC0DEC0DEU : 0x3FFFFFFFU;
     }
     return 0;
 }

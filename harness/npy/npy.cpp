@@ -19,11 +19,12 @@ struct TypeRow {
     const char* name;
     const char* descr;
 };
-constexpr std::array<TypeRow, 5> types{{{NpyType::float16, 2, "float16", "<f2"},
+constexpr std::array<TypeRow, 6> types{{{NpyType::float16, 2, "float16", "<f2"},
                                         {NpyType::float32, 4, "float32", "<f4"},
                                         {NpyType::float64, 8, "float64", "<f8"},
                                         {NpyType::uint8, 1, "uint8", "|u1"},
-                                        {NpyType::uint16, 2, "uint16", "<u2"}}};
+                                        {NpyType::uint16, 2, "uint16", "<u2"},
+                                        {NpyType::int32, 4, "int32", "<i4"}}};
 
 const TypeRow& row_of(NpyType type) {
     return types[static_cast<std::size_t>(type)];
@@ -103,8 +104,9 @@ class HeaderParser {
             if (descr == row.descr) return row.type;
         if (descr.starts_with('>'))
             fail(fmt::format("dtype '{}' is big endian; allowed: little endian", descr));
-        fail(fmt::format("dtype '{}' is not exchanged; allowed: float16, float32, float64, uint8 and uint16",
-                         descr));
+        fail(fmt::format(
+            "dtype '{}' is not exchanged; allowed: float16, float32, float64, uint8, uint16 and int32",
+            descr));
     }
     std::vector<std::int64_t> shape() {
         std::vector<std::int64_t> extents;

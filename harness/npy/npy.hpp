@@ -7,9 +7,9 @@
 
 namespace fmha::harness {
 
-/// Element types that are exchanged: numpy's float16/32/64, and uint8/uint16 for the bit patterns of 8- and 4-bit types,
-/// e8m0 scales and bf16.
-enum class NpyType : std::uint8_t { float16, float32, float64, uint8, uint16 };
+/// Element types that are exchanged: numpy's float16/32/64, uint8/uint16 for the bit patterns of 8- and 4-bit types,
+/// e8m0 scales and bf16, and int32 for tables and indices.
+enum class NpyType : std::uint8_t { float16, float32, float64, uint8, uint16, int32 };
 
 /// An array as a `.npy` file holds it: C order, little endian.
 struct NpyArray {

@@ -7,24 +7,14 @@
 namespace fmha::harness {
 namespace {
 
-std::int64_t allocated_bytes(const FwdLayout& layout) {
-    std::int64_t total = 0;
-    for (const TensorLayout* tensor : {&layout.q, &layout.k, &layout.v, &layout.o})
-        total += element_bytes(tensor->type, tensor->segments * tensor->segment_elements);
-    for (const auto* tensor : {&layout.lse, &layout.bias, &layout.randval})
-        if (*tensor) total += element_bytes((*tensor)->type, (*tensor)->segment_elements);
-    return total;
-}
-
 /// Tensors beyond this many bytes are about reaching all of them, and filling them takes seconds.
 constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
 
 /// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
 bool may_move(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour, const FwdRunOptions& options) {
-    const std::int64_t bytes = allocated_bytes(lay_out(moved, flavour));
+    const std::int64_t bytes = tensor_bytes<FwdArgs>(moved, flavour);
     return c.wide_tensor.empty() && bytes <= most_moved_bytes &&
-           (options.memory_limit == 0 ||
-            allocated_bytes(lay_out(c, flavour)) + bytes <= options.memory_limit);
+           (options.memory_limit == 0 || tensor_bytes<FwdArgs>(c, flavour) + bytes <= options.memory_limit);
 }
 
 /// Floating-point operations of both products, with hidden keys.
@@ -40,7 +30,7 @@ double work_of(const FwdCase& c) {
 } // namespace
 
 bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options) {
-    if (const std::int64_t bytes = allocated_bytes(lay_out(c, flavour));
+    if (const std::int64_t bytes = tensor_bytes<FwdArgs>(c, flavour);
         options.memory_limit > 0 && bytes > options.memory_limit) {
         result.not_run_reason = NotRunReason::no_memory;
         result.message =

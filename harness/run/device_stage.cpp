@@ -15,9 +15,9 @@ constexpr std::size_t most_kept_bytes = std::size_t{1} << 30U;
 DeviceStage::DeviceStage(const loader::Device& device)
     : device_(device), stream_(device), start_(device), stop_(device) {}
 
-double DeviceStage::launch(const KernelInstance& kernel, FwdTensors& tensors) {
+double DeviceStage::launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors) {
     try {
-        const double seconds = copy_and_launch(kernel, tensors);
+        const double seconds = copy_and_launch(kernel, arguments, tensors);
         std::erase_if(buffers_, [](const auto& named) { return named.second.bytes() > most_kept_bytes; });
         return seconds;
     } catch (const DeviceLost&) {
@@ -26,21 +26,21 @@ double DeviceStage::launch(const KernelInstance& kernel, FwdTensors& tensors) {
     }
 }
 
-double DeviceStage::copy_and_launch(const KernelInstance& kernel, FwdTensors& tensors) {
+double DeviceStage::copy_and_launch(const KernelInstance& kernel, const Invocation& arguments,
+                                    TensorSet& tensors) {
     std::vector<Placed> placed;
     for (MemoryBlock& block : tensors.memory()) {
         loader::DeviceBuffer& there = buffer(block.name, bytes_of(block));
         placed.push_back({std::move(block), &there});
         upload(placed.back(), stream_);
     }
-    const FwdArgs args = args_on_device(tensors.args(), placed);
+    const Invocation args = on_device(arguments, placed);
 
     start_.record(stream_);
     kernel.launch(args, Stream{stream_.handle()});
     stop_.record(stream_);
     stream_.synchronise();
-    for (const Placed& one : placed)
-        if (one.block.tensor) download(one, stream_);
+    for (const Placed& one : placed) download(one, stream_);
     stream_.synchronise();
     return stop_.seconds_since(start_);
 }

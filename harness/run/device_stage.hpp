@@ -16,13 +16,13 @@ class DeviceStage final : public Launcher {
   public:
     explicit DeviceStage(const loader::Device& device);
 
-    double launch(const KernelInstance& kernel, FwdTensors& tensors) override;
+    double launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors) override;
 
     /// True once a kernel took the device's context with it.
     bool lost() const { return lost_; }
 
   private:
-    double copy_and_launch(const KernelInstance& kernel, FwdTensors& tensors);
+    double copy_and_launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors);
     loader::DeviceBuffer& buffer(std::string_view name, std::size_t bytes);
 
     loader::Device device_;

@@ -4,6 +4,7 @@
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
@@ -47,6 +48,8 @@ NpyType stored_as(ElementType type) {
         return NpyType::float16;
     case ElementType::bf16:
         return NpyType::uint16;
+    case ElementType::int32:
+        return NpyType::int32;
     default:
         return NpyType::uint8;
     }
@@ -90,28 +93,12 @@ std::uint32_t code_at(const NpyArray& array, ElementType type, std::int64_t inde
     return reference::encode(type, value);
 }
 
-void read_tensor(const fs::path& folder, const std::string& name, FwdTensors& tensors) {
-    GuardedTensor& tensor = tensors.tensor(name);
-    if (!tensor.present()) return;
+void read_tensor(const fs::path& folder, const std::string& name, GuardedTensor& tensor) {
     const TensorLayout& layout = tensor.layout();
     const NpyArray array = read_checked(file_of(folder, name), layout.type, npy_shape(layout));
     each_element(layout, [&](auto b, auto h, auto row, auto col) {
         tensor.set_code(b, h, row, col, code_at(array, layout.type, file_offset(layout, b, h, row, col)));
     });
-}
-
-std::vector<float> read_floats(const fs::path& folder, const std::string& name,
-                               const std::vector<std::int64_t>& shape) {
-    const fs::path file = file_of(folder, name);
-    const NpyArray array = read_checked(file, ElementType::fp32, shape);
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < array.elements(); ++i) {
-        values.push_back(
-            static_cast<float>(reference::decode(ElementType::fp32, code_at(array, ElementType::fp32, i))));
-        if (std::isnan(values.back()))
-            throw InputError(fmt::format("{}: element {} is NaN", file.string(), i));
-    }
-    return values;
 }
 
 NpyArray blank(NpyType type, std::vector<std::int64_t> shape) {
@@ -120,9 +107,7 @@ NpyArray blank(NpyType type, std::vector<std::int64_t> shape) {
     return array;
 }
 
-void write_tensor(const fs::path& folder, const std::string& name, FwdTensors& tensors) {
-    const GuardedTensor& tensor = tensors.tensor(name);
-    if (!tensor.present()) return;
+void write_tensor(const fs::path& folder, const std::string& name, const GuardedTensor& tensor) {
     const TensorLayout& layout = tensor.layout();
     NpyArray array = blank(stored_as(layout.type), npy_shape(layout));
     each_element(layout, [&](auto b, auto h, auto row, auto col) {
@@ -132,50 +117,36 @@ void write_tensor(const fs::path& folder, const std::string& name, FwdTensors& t
     write_npy(file_of(folder, name), array);
 }
 
-void write_floats(const fs::path& folder, const std::string& name, const std::vector<float>& values,
-                  const std::vector<std::int64_t>& shape) {
-    NpyArray array = blank(NpyType::float32, shape);
-    std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
-    write_npy(file_of(folder, name), array);
+bool can_be_nan(ElementType type) {
+    return type != ElementType::int32 && type != ElementType::uint8;
 }
 
-std::vector<std::int64_t> slopes_shape(const FwdCase& c) {
-    return c.bias_rank >= 1 ? std::vector{c.batch, c.nhead_q} : std::vector{c.nhead_q};
+/// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2), and a scale that is NaN is none.
+void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
+    if (!can_be_nan(spec.layout.type)) return;
+    spec.logical([&](const RowRun& run) {
+        for (std::int64_t d = 0; d < run.columns; ++d)
+            if (std::isnan(reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, d))))
+                throw InputError(fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs "
+                                             "must not be (L-5)",
+                                             file_of(folder, spec.name).string(), run.b, run.h, run.row, d));
+    });
 }
 
-/// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2).
-void refuse_nan(const fs::path& folder, FwdTensors& tensors) {
-    const FwdCase& c = tensors.fwd_case();
-    const auto check = [&](const std::string& name, std::int64_t heads, bool queries, auto columns_of) {
-        const GuardedTensor& tensor = tensors.tensor(name);
-        for (std::int64_t b = 0; b < c.batch; ++b) {
-            const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(b)];
-            for (std::int64_t h = 0; h < heads; ++h)
-                for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
-                    for (std::int64_t d = 0; d < columns_of(entry); ++d) {
-                        const std::int64_t row = (queries ? entry.start_q : entry.start_k) + i;
-                        if (std::isnan(reference::decode(tensor.layout().type, tensor.code(b, h, row, d))))
-                            throw InputError(
-                                fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs "
-                                            "must not be (L-5)",
-                                            file_of(folder, name).string(), b, h, i, d));
-                    }
-        }
-    };
-    check("q", c.nhead_q, true, [&](const Entry&) { return c.hdim_q; });
-    check("k", c.nhead_k, false, [&](const Entry&) { return c.hdim_q; });
-    check("v", c.nhead_k, false, [&](const Entry&) { return c.hdim_v; });
-    // A bias that batch entries or heads share has a stride of 0 there.
-    if (c.bias == BiasType::elementwise)
-        check("bias", c.nhead_q, true, [](const Entry& entry) { return entry.seqlen_k; });
+/// Calls visit(spec) for every tensor of the case that other programs bring or take, and that flows as asked.
+template <class Visit>
+void each_exchanged(const FwdTensors& tensors, Flow flow, Visit&& visit) {
+    for (const Role<FwdArgs>& role : roles_of<FwdArgs>())
+        if (role.exchanged && role.flow == flow && tensors.has(role.name))
+            visit(*std::ranges::find(tensors.set().specs(), role.name, &TensorSpec::name));
 }
-
-constexpr const char* input_names[] = {"q", "k", "v", "bias", "q_descale", "k_descale", "v_descale"};
 
 } // namespace
 
 std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
     if (layout.axes == 0) return {};
+    if (layout.axes == 1) return {layout.columns};
+    if (layout.axes == 2) return {layout.rows, layout.columns};
     std::vector<std::int64_t> shape{layout.batches, layout.heads,
                                     layout.transposed ? layout.columns : layout.rows};
     if (layout.seq_major) std::swap(shape[1], shape[2]);
@@ -186,26 +157,23 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
 
 void read_inputs(const fs::path& folder, FwdTensors& tensors) {
     if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
-    const FwdCase& c = tensors.fwd_case();
-    for (const char* name : input_names) read_tensor(folder, name, tensors);
-    if (c.bias == BiasType::alibi)
-        tensors.alibi_slopes() = read_floats(folder, "alibi_slopes", slopes_shape(c));
-    if (c.sink_logits != SinkLogits::none)
-        tensors.sink_logits() = read_floats(folder, "sink_logits", {c.nhead_q});
-    refuse_nan(folder, tensors);
+    each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
+        GuardedTensor& tensor = tensors.tensor(spec.name);
+        read_tensor(folder, spec.name, tensor);
+        refuse_nan(folder, spec, tensor);
+    });
 }
 
 void read_outputs(const fs::path& folder, FwdTensors& tensors) {
-    for (const char* name : {"o", "lse", "randval"}) read_tensor(folder, name, tensors);
+    each_exchanged(tensors, Flow::out, [&](const TensorSpec& spec) {
+        read_tensor(folder, spec.name, tensors.tensor(spec.name));
+    });
 }
 
 void write_inputs(const fs::path& folder, FwdTensors& tensors) {
-    const FwdCase& c = tensors.fwd_case();
-    for (const char* name : input_names) write_tensor(folder, name, tensors);
-    if (c.bias == BiasType::alibi)
-        write_floats(folder, "alibi_slopes", tensors.alibi_slopes(), slopes_shape(c));
-    if (c.sink_logits != SinkLogits::none)
-        write_floats(folder, "sink_logits", tensors.sink_logits(), {c.nhead_q});
+    each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
+        write_tensor(folder, spec.name, tensors.tensor(spec.name));
+    });
 }
 
 void write_reference(const fs::path& folder, FwdTensors& tensors, const reference::ForwardRows& rows) {
@@ -219,25 +187,25 @@ void write_reference(const fs::path& folder, FwdTensors& tensors, const referenc
         std::memcpy(array.bytes.data() + index * 8, &value, 8);
     };
     const FwdArgs args = tensors.args();
-    const TensorLayout& o_layout = tensors.o().layout();
+    const TensorLayout& o_layout = tensors.tensor("o").layout();
     NpyArray o = filled(o_layout);
     NpyArray lse, randval;
-    const bool has_lse = tensors.lse().present(), has_randval = tensors.randval().present();
-    if (has_lse) lse = filled(tensors.lse().layout());
-    if (has_randval) randval = blank(NpyType::uint8, npy_shape(tensors.randval().layout()));
+    const bool has_lse = tensors.has("lse"), has_randval = tensors.has("randval");
+    if (has_lse) lse = filled(tensors.tensor("lse").layout());
+    if (has_randval) randval = blank(NpyType::uint8, npy_shape(tensors.tensor("randval").layout()));
     for (std::size_t r = 0; r < rows.rows.size(); ++r) {
         const auto& id = rows.rows[r];
-        const Entry& entry = tensors.layout().entries[static_cast<std::size_t>(id.b)];
+        const Entry& entry = tensors.geometry().entries[static_cast<std::size_t>(id.b)];
         const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
         const auto n = static_cast<Eigen::Index>(r);
         for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
             put(o, file_offset(o_layout, b, id.h, row, d), rows.scale_o * rows.o(n, d));
-        if (has_lse) put(lse, file_offset(tensors.lse().layout(), b, id.h, row, 0), rows.lse(n));
+        if (has_lse) put(lse, file_offset(tensors.tensor("lse").layout(), b, id.h, row, 0), rows.lse(n));
         if (!has_randval) continue;
         for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
             if (reference::key_visible(args, id.b, id.i, j))
                 randval.bytes[static_cast<std::size_t>(
-                    file_offset(tensors.randval().layout(), b, id.h, row, j))] =
+                    file_offset(tensors.tensor("randval").layout(), b, id.h, row, j))] =
                     reference::stored_random_byte(args, id, j);
     }
     write_npy(file_of(folder, "o"), o);

@@ -73,7 +73,7 @@ FwdOutputs FwdExecution::launch(FwdTensors& tensors, Poison poison, GateVerdict&
 }
 
 double FwdExecution::launch_once(FwdTensors& tensors) {
-    if (launcher_ != nullptr) return launcher_->launch(kernel_, tensors);
+    if (launcher_ != nullptr) return launcher_->launch(kernel_, tensors.args(), tensors.set());
     const auto start = std::chrono::steady_clock::now();
     kernel_.launch(tensors.args(), Stream{});
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -10,15 +10,15 @@
 
 namespace fmha::harness {
 
-class FwdTensors;
+class TensorSet;
 
 /// Launches kernels whose pointers are not the host's.
 class Launcher {
   public:
     virtual ~Launcher() = default;
-    /// One launch on tensors in host memory, which hold its results afterwards. Returns the seconds of the kernel alone.
-    /// Throws DeviceError.
-    virtual double launch(const KernelInstance& kernel, FwdTensors& tensors) = 0;
+    /// One launch on tensors in host memory, which hold its results afterwards; `arguments` point into them. Returns the
+    /// seconds of the kernel alone. Throws DeviceError.
+    virtual double launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors) = 0;
 };
 
 /// A kernel that can be launched, and how it declares to round.

@@ -7,7 +7,7 @@
 namespace fmha::harness {
 namespace {
 
-unsigned char* on_device(const std::vector<Placed>& placed, const void* host, const std::string& path) {
+unsigned char* address_of(const std::vector<Placed>& placed, const void* host, const std::string& path) {
     const auto* at = static_cast<const unsigned char*>(host);
     for (const Placed& one : placed)
         if (at >= one.block.begin() && at < one.block.end())
@@ -18,7 +18,7 @@ unsigned char* on_device(const std::vector<Placed>& placed, const void* host, co
 template <class Pointer>
 Pointer rebased(const std::vector<Placed>& placed, Pointer host, const std::string& path) {
     return host == nullptr ? nullptr
-                           : static_cast<Pointer>(static_cast<void*>(on_device(placed, host, path)));
+                           : static_cast<Pointer>(static_cast<void*>(address_of(placed, host, path)));
 }
 
 std::size_t offset_in(const MemoryBlock& block, const std::span<unsigned char>& stretch) {
@@ -41,9 +41,15 @@ void download(const Placed& placed, const loader::DeviceStream& stream) {
         placed.buffer->download(stream, stretch.data(), stretch.size(), offset_in(placed.block, stretch));
 }
 
-FwdArgs args_on_device(FwdArgs host, const std::vector<Placed>& placed) {
-    each_pointer(host,
-                 [&](const std::string& path, auto& pointer) { pointer = rebased(placed, pointer, path); });
+Invocation on_device(Invocation host, const std::vector<Placed>& placed) {
+    std::visit(
+        [&]<class Args>(Args& args) {
+            if constexpr (!std::same_as<Args, std::monostate>)
+                each_pointer(args, [&](const std::string& path, auto& pointer) {
+                    pointer = rebased(placed, pointer, path);
+                });
+        },
+        host);
     return host;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "harness/data/fwd_tensors.hpp"
+#include "dispatcher/types/kernel_instance.hpp"
+#include "harness/data/tensor_set.hpp"
 #include "kernels/loader/device.hpp"
 
 #include <vector>
@@ -21,6 +22,6 @@ void download(const Placed& placed, const loader::DeviceStream& stream);
 
 /// `host` with every pointer replaced by the device's. Throws DeviceError for a pointer into no block: one of the host
 /// never reaches a device.
-FwdArgs args_on_device(FwdArgs host, const std::vector<Placed>& placed);
+Invocation on_device(Invocation host, const std::vector<Placed>& placed);
 
 } // namespace fmha::harness

@@ -41,6 +41,7 @@ FMHA_DEVICE constexpr Format format_of(ElementType type) {
     case ElementType::fp32:
     case ElementType::e8m0:
     case ElementType::uint8:
+    case ElementType::int32:
         break;
     }
     return {};

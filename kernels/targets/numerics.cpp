@@ -31,6 +31,7 @@ Roundoff roundoff_of(ElementType type) {
         return {0x1p-2, 0x1p-2};
     case ElementType::e8m0:
     case ElementType::uint8:
+    case ElementType::int32:
         break;
     }
     return {};

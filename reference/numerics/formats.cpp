@@ -63,6 +63,7 @@ Format format_of(ElementType type) {
         return {2, 1, 1, Specials::none, true};
     case ElementType::e8m0:
     case ElementType::uint8:
+    case ElementType::int32:
         break;
     }
     throw Error("element type " + std::string(to_string(type)) + " is not a signed floating-point format");

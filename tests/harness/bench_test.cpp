@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/bench/bench.hpp"
 #include "harness/data/fwd_tensors.hpp"
+#include "reference/forward.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>

@@ -88,21 +88,18 @@ FwdOutputs computed(const FwdCase& c, const KernelSource& source) {
 
 /// Of the arguments, what concerns entry `b` alone.
 FwdArgs only_entry(FwdArgs args, std::int64_t b) {
-    for (TensorView FwdArgs::*tensor :
-         {&FwdArgs::q, &FwdArgs::k, &FwdArgs::v, &FwdArgs::o, &FwdArgs::lse, &FwdArgs::bias,
-          &FwdArgs::randval, &FwdArgs::q_descale, &FwdArgs::k_descale, &FwdArgs::v_descale}) {
-        TensorView& view = args.*tensor;
-        if (view.present())
-            view.data =
-                static_cast<unsigned char*>(view.data) + element_bytes(view.type, b * view.batch_stride);
-    }
+    QuantArgs& quant = args.quant;
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o, &args.lse, &args.bias, &args.randval,
+                             &quant.q_descale, &quant.k_descale, &quant.v_descale})
+        if (view->present())
+            view->data =
+                static_cast<unsigned char*>(view->data) + element_bytes(view->type, b * view->batch_stride);
     for (const std::int32_t* LengthArrays::*array :
          {&LengthArrays::seqstart_q, &LengthArrays::seqstart_k, &LengthArrays::seqlen_q,
           &LengthArrays::seqlen_k, &LengthArrays::cu_seqlen_q, &LengthArrays::cu_seqlen_k})
         if (args.lengths.*array != nullptr) args.lengths.*array += b;
-    for (const std::int32_t* FwdArgs::*array :
-         {&FwdArgs::block_scale_seqstart_q, &FwdArgs::block_scale_seqstart_k})
-        if (args.*array != nullptr) args.*array += b;
+    for (const std::int32_t** array : {&quant.block_scale_seqstart_q, &quant.block_scale_seqstart_k})
+        if (*array != nullptr) *array += b;
     if (args.score.alibi_slopes != nullptr) args.score.alibi_slopes += b * args.score.alibi_stride;
     args.shape.batch = 1;
     return args;

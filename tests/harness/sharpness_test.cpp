@@ -7,6 +7,7 @@
 #include "harness/gates/fwd_gates.hpp"
 #include "harness/gates/fwd_outputs.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
+#include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
@@ -133,9 +134,9 @@ class Bench {
         mistake.launch(*kernel_.instance, args);
         const FwdOutputs outputs(args);
         const FwdJudgeContext context{
-            args, outputs, expected_, fill_, tensors_.fill().edge(), tensors_.layout().types.p};
+            args, outputs, expected_, fill_, tensors_.fill().edge(), tensors_.geometry().types.p};
         Judgement judgement = judge(context);
-        judgement.gates.push_back(low_precision_yardstick(context, tensors_.layout().types));
+        judgement.gates.push_back(low_precision_yardstick(context, tensors_.geometry().types));
         judgement.gates.push_back(flat(outputs));
         Cell cell;
         const std::pair<const char*, char> marks[] = {{"flat", 'F'}, {"G4", '4'},      {"G1", '1'},

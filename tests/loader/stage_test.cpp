@@ -93,7 +93,7 @@ TEST(Stage, EveryPointerBecomesTheDevices) {
                         << block.name << " at byte " << at;
             }
         };
-        stage.launch(Observer(see), tensors);
+        stage.launch(Observer(see), tensors.args(), tensors.set());
         EXPECT_EQ(launches, 1);
     }
     EXPECT_EQ(moved, all) << "a pointer of the arguments that no case here has";
@@ -110,8 +110,8 @@ TEST(Stage, AHostPointerNeverReachesTheDevice) {
         const auto* begin = reinterpret_cast<const unsigned char*>(elsewhere.data());
         EXPECT_FALSE(begin >= block.begin() && begin < block.end());
     }
-    EXPECT_EQ(pointers_of(args).at("alibi_slopes"),
-              reinterpret_cast<const unsigned char*>(tensors.alibi_slopes().data()));
+    EXPECT_EQ(pointers_of(args).at("score.alibi_slopes"),
+              static_cast<const unsigned char*>(tensors.tensor("alibi_slopes").view().data));
 }
 
 FwdCase plain() {
@@ -131,7 +131,7 @@ std::optional<std::string> stray_after(std::int64_t offset) {
     DeviceStage stage(Device(runtime, 0));
     stage.launch(
         Observer([&](const FwdArgs& args) { static_cast<unsigned char*>(args.o.data)[offset] = 0x11; }),
-        tensors);
+        tensors.args(), tensors.set());
     return tensors.stray_write();
 }
 
@@ -142,7 +142,7 @@ TEST(Stage, StrayWritesComeBack) {
     EXPECT_EQ(stray_after(64 * 2), "o: element 64 (between logical elements)");
     const FwdCase c = plain();
     const FwdTensors tensors(c, Fp8Flavour::ocp);
-    const std::int64_t end = tensors.layout().o.segment_elements * 2;
+    const std::int64_t end = tensors.tensor("o").layout().segment_elements * 2;
     EXPECT_THAT(stray_after(end).value_or(""), testing::HasSubstr("guard after"));
     EXPECT_THAT(stray_after(end + 4000).value_or(""), testing::HasSubstr("guard after"));
 }
@@ -153,10 +153,10 @@ TEST(Stage, AWrittenInputComesBack) {
     const std::uint64_t before = tensors.input_checksum();
     FakeRuntime runtime;
     DeviceStage stage(Device(runtime, 0));
-    stage.launch(Observer([](const FwdArgs&) {}), tensors);
+    stage.launch(Observer([](const FwdArgs&) {}), tensors.args(), tensors.set());
     EXPECT_EQ(tensors.input_checksum(), before);
     stage.launch(Observer([](const FwdArgs& args) { static_cast<unsigned char*>(args.k.data)[8] ^= 1U; }),
-                 tensors);
+                 tensors.args(), tensors.set());
     EXPECT_NE(tensors.input_checksum(), before);
 }
 
@@ -172,8 +172,8 @@ TEST(Stage, WideTensorsKeepTheirOffsets) {
                      ASSERT_EQ(args.o.batch_stride, 1 << 20);
                      static_cast<std::uint16_t*>(args.o.data)[args.o.offset(2, 1, 19, 63)] = 0x3C00;
                  }),
-                 tensors);
-    EXPECT_EQ(tensors.o().code(2, 1, 19, 63), 0x3C00U);
+                 tensors.args(), tensors.set());
+    EXPECT_EQ(tensors.tensor("o").code(2, 1, 19, 63), 0x3C00U);
 }
 
 TEST(Stage, KeepsItsAllocations) {
@@ -185,7 +185,7 @@ TEST(Stage, KeepsItsAllocations) {
         DeviceStage stage(Device(runtime, 0));
         const auto run = [&](const FwdCase& c) {
             FwdTensors tensors(c, Fp8Flavour::ocp);
-            stage.launch(Observer([](const FwdArgs&) {}), tensors);
+            stage.launch(Observer([](const FwdArgs&) {}), tensors.args(), tensors.set());
             return runtime.alive();
         };
         const std::size_t alive = run(small);
@@ -206,7 +206,7 @@ TEST(Stage, WhateverFailsIsThrownAndLeaksNothing) {
         runtime.failure = {719, Fault::other};
         try {
             DeviceStage stage(Device(runtime, 0));
-            stage.launch(kernel, tensors);
+            stage.launch(kernel, tensors.args(), tensors.set());
             EXPECT_LT(failing, 0) << "call " << failing << " failed and nobody said so";
             calls = runtime.calls();
         } catch (const DeviceError& error) {
@@ -224,7 +224,7 @@ TEST(Stage, ALossIsRemembered) {
     DeviceStage stage(Device(runtime, 0));
     runtime.loss = Status{700, Fault::context_lost};
     EXPECT_FALSE(stage.lost());
-    EXPECT_THROW(stage.launch(Observer([](const FwdArgs&) {}), tensors), DeviceLost);
+    EXPECT_THROW(stage.launch(Observer([](const FwdArgs&) {}), tensors.args(), tensors.set()), DeviceLost);
     EXPECT_TRUE(stage.lost());
 }
 

@@ -52,6 +52,7 @@ double expected(ElementType type, int code) {
     case ElementType::uint8:
         return code;
     case ElementType::fp32:
+    case ElementType::int32:
         break;
     }
     return nan;

@@ -108,6 +108,9 @@ void read_line(float* dst, const TensorView& tensor, std::int64_t offset, std::i
         }
         return;
     }
+    case ElementType::int32:
+        return each(static_cast<const std::int32_t*>(tensor.data),
+                    [](std::int32_t x) { return static_cast<float>(x); });
     case ElementType::uint8:
         return each(static_cast<const std::uint8_t*>(tensor.data),
                     [](std::uint8_t x) { return static_cast<float>(x); });

@@ -1,0 +1,371 @@
+#include "harness/data/attention_roles.hpp"
+
+#include "harness/data/fwd_tensors.hpp"
+#include "reference/numerics/formats.hpp"
+
+#include <bit>
+#include <cmath>
+
+namespace fmha::harness {
+namespace {
+
+void append_slopes_of_power_of_two(std::int64_t heads, std::int64_t step, std::int64_t limit,
+                                   std::vector<float>& into) {
+    for (std::int64_t m = 0; m < heads && static_cast<std::int64_t>(into.size()) < limit; m += step)
+        into.push_back(
+            static_cast<float>(std::exp2(-8.0 * static_cast<double>(m + 1) / static_cast<double>(heads))));
+}
+
+std::uint32_t encode(ElementType type, double value) {
+    return reference::encode(type, value);
+}
+
+/// Which tensor of a case a descale belongs to, as FwdFill numbers them.
+enum Stream : int { stream_q = 0, stream_k = 1, stream_v = 2 };
+
+std::int64_t block_length(const FwdCase& c, Stream stream) {
+    return stream == stream_q ? c.block_scale_q : c.block_scale_k;
+}
+
+/// What the stored value of an element is multiplied by to give its real value.
+double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::int64_t h,
+                  std::int64_t position, std::int64_t column) {
+    const FwdCase& c = source.c;
+    switch (c.qscale) {
+    case QScale::pertensor:
+        return source.fill.descale(stream, 0, 0, 0);
+    case QScale::blockscale:
+        return source.fill.descale(stream, b, h, position / block_length(c, stream));
+    case QScale::mx:
+        return reference::decode(ElementType::e8m0,
+                                 stream == stream_v
+                                     ? source.fill.mx_scale(stream, b, h, column, position / 32)
+                                     : source.fill.mx_scale(stream, b, h, position, column / 32));
+    default:
+        return 1.0;
+    }
+}
+
+/// Stores real values divided by their descale, on the grid of the type.
+void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, std::int64_t b,
+                std::int64_t h, std::int64_t stored, std::int64_t position, std::span<double> row) {
+    std::int64_t column = 0;
+    for (double& value : row) {
+        if (source.c.qscale != QScale::no_scale) value /= descale_at(source, stream, b, h, position, column);
+        tensor.set_code(b, h, stored, column++, encode(tensor.layout().type, value));
+    }
+}
+
+template <class Visit>
+void each_entry(const DataSource& source, Visit&& visit) {
+    for (std::int64_t b = 0; b < source.c.batch; ++b)
+        visit(b, source.geometry.entries[static_cast<std::size_t>(b)]);
+}
+
+/// The descale blocks of an entry that its logical rows touch: of queries or of keys, the first stored one and their number.
+struct BlockRange {
+    std::int64_t first, count;
+};
+BlockRange blocks_of_entry(const FwdCase& c, const Entry& entry, Stream stream) {
+    const bool group = c.mode == Mode::group;
+    if (stream == stream_q)
+        return {group ? entry.block_start_q : 0, blocks_of(entry.seqlen_q, c.block_scale_q)};
+    return {group ? entry.block_start_k : 0, blocks_of(entry.seqlen_k, keys_of_block(c))};
+}
+
+TensorLayout descale_layout(const FwdCase& c, const Geometry& g, Stream stream) {
+    const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
+    const StrideMaker strides(c);
+    if (c.qscale == QScale::pertensor)
+        return {.type = ElementType::fp32, .col_stride = 0, .segment_elements = 1, .axes = 0};
+    if (c.qscale == QScale::blockscale) {
+        TensorLayout layout = strides.make(ElementType::fp32, g.stored_batch, heads,
+                                           stream == stream_q ? g.blocks_q : g.blocks_k, 1, false);
+        layout.axes = 3;
+        return layout;
+    }
+    // Stored [channel][key block] for V; the view's row is the key block.
+    if (stream == stream_v)
+        return strides.make_transposed(ElementType::e8m0, g.stored_batch, heads, g.blocks_k, c.hdim_v, false);
+    return strides.make(ElementType::e8m0, g.stored_batch, heads, stream == stream_q ? g.rows_q : g.rows_k,
+                        blocks_of(c.hdim_q, 32), false);
+}
+
+/// Calls `visit(b, h, stored row, logical row, columns)` for every row of descales.
+template <class Visit>
+void each_descale_row(const DataSource& source, Stream stream, Visit&& visit) {
+    const FwdCase& c = source.c;
+    const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
+    if (c.qscale == QScale::pertensor) return visit(0, 0, 0, 0, 1);
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        const bool by_row = c.qscale == QScale::mx && stream != stream_v;
+        const BlockRange blocks = by_row ? BlockRange{stream == stream_q ? entry.start_q : entry.start_k,
+                                                      stream == stream_q ? entry.seqlen_q : entry.seqlen_k}
+                                         : blocks_of_entry(c, entry, stream);
+        const std::int64_t columns = c.qscale != QScale::mx ? 1
+                                     : stream == stream_v   ? c.hdim_v
+                                                            : blocks_of(c.hdim_q, 32);
+        for (std::int64_t h = 0; h < heads; ++h)
+            for (std::int64_t n = 0; n < blocks.count; ++n) visit(b, h, blocks.first + n, n, columns);
+    });
+}
+
+void fill_descale(const DataSource& source, GuardedTensor& tensor, Stream stream) {
+    each_descale_row(source, stream, [&](auto b, auto h, auto stored, auto n, auto columns) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+            const bool of_channel = stream == stream_v;
+            tensor.set_code(
+                b, h, stored, column,
+                source.c.qscale != QScale::mx
+                    ? encode(ElementType::fp32, source.fill.descale(stream, b, h, n))
+                    : source.fill.mx_scale(stream, b, h, of_channel ? column : n, of_channel ? n : column));
+        }
+    });
+}
+
+void rows_of_descale(const DataSource& source, Stream stream, const RowVisit& visit) {
+    each_descale_row(source, stream, [&](auto b, auto h, auto stored, auto, auto columns) {
+        visit({b, h, stored, columns});
+    });
+}
+
+/// Rows of a tensor with one row a query of an entry, or a key.
+void rows_of_side(const DataSource& source, bool queries, std::int64_t heads, std::int64_t columns,
+                  const RowVisit& visit) {
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        for (std::int64_t h = 0; h < heads; ++h)
+            for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
+                visit({b, h, (queries ? entry.start_q : entry.start_k) + i, columns});
+    });
+}
+
+/// Rows of outputs: `columns(entry)` each.
+template <class Columns>
+void rows_of_output(const DataSource& source, const RowVisit& visit, Columns columns) {
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        if (entry.skipped) return;
+        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+            for (std::int64_t i = 0; i < entry.seqlen_q; ++i)
+                visit({b, h, entry.start_q + i, columns(entry)});
+    });
+}
+
+/// Calls `visit(b, h, stored row, i, keys)` for every stored row of the bias once. A bias that all entries share serves the
+/// longest of them; a packed one has rows of its own for each entry.
+template <class Visit>
+void each_bias_row(const DataSource& source, Visit&& visit) {
+    const FwdCase& c = source.c;
+    const Geometry& g = source.geometry;
+    const bool shared = c.mode == Mode::batch && c.bias_rank < 2;
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        if (shared && b > 0) return;
+        const std::int64_t rows = shared ? g.max_seqlen_q : entry.seqlen_q;
+        const std::int64_t keys = shared ? g.max_seqlen_k : entry.seqlen_k;
+        for (std::int64_t h = 0; h < (c.bias_rank >= 1 ? c.nhead_q : 1); ++h)
+            for (std::int64_t i = 0; i < rows; ++i) visit(b, h, entry.start_q + i, i, keys);
+    });
+}
+
+} // namespace
+
+std::vector<float> default_alibi_slopes(std::int64_t heads) {
+    std::vector<float> slopes;
+    std::int64_t power = 1;
+    while (power * 2 <= heads) power *= 2;
+    append_slopes_of_power_of_two(power, 1, heads, slopes);
+    append_slopes_of_power_of_two(power * 2, 2, heads, slopes);
+    return slopes;
+}
+
+namespace roles {
+
+TensorLayout layout_q(const FwdCase& c, const Geometry& g) {
+    return widened(c,
+                   StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
+                                       c.iperm == Layout::bshd),
+                   "q");
+}
+TensorLayout layout_k(const FwdCase& c, const Geometry& g) {
+    return widened(c,
+                   StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_q,
+                                       c.iperm == Layout::bshd),
+                   "k");
+}
+TensorLayout layout_v(const FwdCase& c, const Geometry& g) {
+    const StrideMaker strides(c);
+    const bool seq_major = c.iperm == Layout::bshd;
+    return widened(
+        c,
+        c.v_layout == VLayout::row
+            ? strides.make(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major)
+            : strides.make_transposed(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major),
+        "v");
+}
+TensorLayout layout_o(const FwdCase& c, const Geometry& g) {
+    return widened(c,
+                   StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
+                                       c.operm == Layout::bshd),
+                   "o");
+}
+TensorLayout layout_lse(const FwdCase& c, const Geometry& g) {
+    return StrideMaker(c).make_statistic(g.stored_batch, c.nhead_q, g.rows_q);
+}
+TensorLayout layout_bias(const FwdCase& c, const Geometry& g) {
+    TensorLayout layout =
+        StrideMaker(c).make(g.types.bias, c.bias_rank >= 2 ? g.stored_batch : 1,
+                            c.bias_rank >= 1 ? c.nhead_q : 1, g.rows_q, g.row_keys, c.iperm == Layout::bshd);
+    if (c.bias_rank < 2) layout.batch_stride = 0;
+    if (c.bias_rank < 1) layout.head_stride = 0;
+    return layout;
+}
+TensorLayout layout_randval(const FwdCase& c, const Geometry& g) {
+    return StrideMaker(c).make(ElementType::uint8, g.stored_batch, c.nhead_q, g.rows_q, g.row_keys, false);
+}
+TensorLayout layout_q_descale(const FwdCase& c, const Geometry& g) {
+    return descale_layout(c, g, stream_q);
+}
+TensorLayout layout_k_descale(const FwdCase& c, const Geometry& g) {
+    return descale_layout(c, g, stream_k);
+}
+TensorLayout layout_v_descale(const FwdCase& c, const Geometry& g) {
+    return descale_layout(c, g, stream_v);
+}
+TensorLayout layout_alibi_slopes(const FwdCase& c, const Geometry&) {
+    return c.bias_rank >= 1 ? array_layout(ElementType::fp32, c.batch, c.nhead_q)
+                            : array_layout(ElementType::fp32, c.nhead_q);
+}
+
+void fill_q(const DataSource& source, GuardedTensor& tensor) {
+    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_q));
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+            for (std::int64_t i = 0; i < entry.seqlen_q; ++i) {
+                source.fill.q_row(b, h, i, row);
+                encode_row(source, tensor, stream_q, b, h, entry.start_q + i, i, row);
+            }
+    });
+}
+void fill_k(const DataSource& source, GuardedTensor& tensor) {
+    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_q));
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        for (std::int64_t h = 0; h < source.c.nhead_k; ++h)
+            for (std::int64_t j = 0; j < entry.seqlen_k; ++j) {
+                source.fill.k_row(b, h, j, entry.seqlen_k, row);
+                encode_row(source, tensor, stream_k, b, h, entry.start_k + j, j, row);
+            }
+    });
+}
+void fill_v(const DataSource& source, GuardedTensor& tensor) {
+    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_v));
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        for (std::int64_t h = 0; h < source.c.nhead_k; ++h)
+            for (std::int64_t j = 0; j < entry.seqlen_k; ++j) {
+                source.fill.v_row(b, h, j, row);
+                encode_row(source, tensor, stream_v, b, h, entry.start_k + j, j, row);
+            }
+    });
+}
+void fill_bias(const DataSource& source, GuardedTensor& tensor) {
+    each_bias_row(source, [&](auto b, auto h, auto stored, auto i, auto keys) {
+        for (std::int64_t j = 0; j < keys; ++j)
+            tensor.set_code(b, h, stored, j, encode(tensor.layout().type, source.fill.bias(b, h, i, j)));
+    });
+}
+void fill_q_descale(const DataSource& source, GuardedTensor& tensor) {
+    fill_descale(source, tensor, stream_q);
+}
+void fill_k_descale(const DataSource& source, GuardedTensor& tensor) {
+    fill_descale(source, tensor, stream_k);
+}
+void fill_v_descale(const DataSource& source, GuardedTensor& tensor) {
+    fill_descale(source, tensor, stream_v);
+}
+void fill_alibi_slopes(const DataSource& source, GuardedTensor& tensor) {
+    const std::vector<float> slopes = default_alibi_slopes(source.c.nhead_q);
+    for (std::int64_t b = 0; b < tensor.layout().rows; ++b)
+        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+            tensor.set_code(0, 0, b, h,
+                            std::bit_cast<std::uint32_t>(slopes[static_cast<std::size_t>(h)] *
+                                                         (1.0F + static_cast<float>(b) / 8.0F)));
+}
+void fill_sink_logits(const DataSource& source, GuardedTensor& tensor) {
+    for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+        tensor.set_code(0, 0, 0, h, std::bit_cast<std::uint32_t>(source.fill.sink_logit(h)));
+}
+
+void rows_of_q(const DataSource& source, const RowVisit& visit) {
+    rows_of_side(source, true, source.c.nhead_q, source.c.hdim_q, visit);
+}
+void rows_of_k(const DataSource& source, const RowVisit& visit) {
+    rows_of_side(source, false, source.c.nhead_k, source.c.hdim_q, visit);
+}
+void rows_of_v(const DataSource& source, const RowVisit& visit) {
+    rows_of_side(source, false, source.c.nhead_k, source.c.hdim_v, visit);
+}
+void rows_of_o(const DataSource& source, const RowVisit& visit) {
+    rows_of_output(source, visit, [&](const Entry&) { return source.c.hdim_v; });
+}
+void rows_of_lse(const DataSource& source, const RowVisit& visit) {
+    rows_of_output(source, visit, [](const Entry&) { return std::int64_t{1}; });
+}
+void rows_of_bias(const DataSource& source, const RowVisit& visit) {
+    each_bias_row(source, [&](auto b, auto h, auto stored, auto, auto keys) { visit({b, h, stored, keys}); });
+}
+void rows_of_randval(const DataSource& source, const RowVisit& visit) {
+    rows_of_output(source, visit, [](const Entry& entry) { return entry.seqlen_k; });
+}
+void rows_of_q_descale(const DataSource& source, const RowVisit& visit) {
+    rows_of_descale(source, stream_q, visit);
+}
+void rows_of_k_descale(const DataSource& source, const RowVisit& visit) {
+    rows_of_descale(source, stream_k, visit);
+}
+void rows_of_v_descale(const DataSource& source, const RowVisit& visit) {
+    rows_of_descale(source, stream_v, visit);
+}
+
+void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulative, EntryNumber value) {
+    std::int64_t sum = 0, n = 0;
+    const auto put = [&](std::int64_t number) {
+        tensor.set_code(0, 0, 0, n++, static_cast<std::uint32_t>(static_cast<std::int32_t>(number)));
+    };
+    if (cumulative) put(0);
+    for (const Entry& entry : source.geometry.entries) {
+        sum += value(entry);
+        put(cumulative ? sum : value(entry));
+    }
+}
+
+MaskArgs mask_args(const FwdCase& c) {
+    return {c.mask, c.window_left, c.window_right, c.sink_size};
+}
+
+Shape shape_args(const DataSource& source) {
+    const FwdCase& c = source.c;
+    const Entry& first = source.geometry.entries.front();
+    return {.mode = c.mode,
+            .batch = c.batch,
+            .nhead_q = c.nhead_q,
+            .nhead_k = c.nhead_k,
+            .seqlen_q = first.physical_q,
+            .seqlen_k = first.physical_k,
+            .max_seqlen_q = source.geometry.max_seqlen_q,
+            .min_seqlen_q = c.min_seqlen_q,
+            .hdim_q = c.hdim_q,
+            .hdim_v = c.hdim_v};
+}
+
+ScoreArgs score_args(const FwdCase& c) {
+    return {.bias_type = c.bias,
+            .alibi_stride = c.bias == BiasType::alibi && c.bias_rank >= 1 ? c.nhead_q : 0,
+            .scale_s = resolved_scale(c),
+            .scale_o = static_cast<float>(c.scale_o),
+            .logits_soft_cap = static_cast<float>(c.logits_soft_cap)};
+}
+
+DropoutArgs dropout_args(const FwdCase& c) {
+    return {static_cast<float>(c.p_drop), c.dropout_seed, c.dropout_offset};
+}
+
+} // namespace roles
+} // namespace fmha::harness

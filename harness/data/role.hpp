@@ -1,0 +1,109 @@
+#pragma once
+
+#include "harness/data/fwd_fill.hpp"
+#include "harness/data/geometry.hpp"
+#include "harness/data/tensor_set.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace fmha::harness {
+
+/// All that decides the tensors of a case.
+struct DataSource {
+    DataSource(const FwdCase& of, Fp8Flavour flavour)
+        : c(of), geometry(geometry_of(of, flavour)), fill(of, geometry.types.q, geometry.types.v) {}
+
+    const FwdCase& c;
+    Geometry geometry;
+    FwdFill fill;
+};
+
+/// One line of a family's table of tensors: a tensor or small array of its arguments.
+template <class Args>
+struct Role {
+    std::string_view name;
+    Flow flow = Flow::in;
+    bool (*present)(const FwdCase&);
+    TensorLayout (*layout)(const FwdCase&, const Geometry&);
+    void (*fill)(const DataSource&, GuardedTensor&); ///< null: stays poison
+    void (*logical)(const DataSource&, const RowVisit&);
+    void (*bind)(Args&, const GuardedTensor&);
+    /// Content that another program may bring as a .npy file; lengths and the like follow from the case.
+    bool exchanged = true;
+};
+
+/// The tables, specialised by each family: its tensors, and the arguments that are no tensors.
+template <class Args>
+std::span<const Role<Args>> roles_of();
+template <class Args>
+void bind_values(const DataSource& source, Args& args);
+
+/// All memory of one case of a family in host memory.
+template <class Args>
+class FamilyTensors {
+  public:
+    /// Lays out, poisons and fills. `c` must outlive this. Throws InputError for a case that cannot be laid out and
+    /// NoRoomForTensor.
+    FamilyTensors(const FwdCase& c, Fp8Flavour flavour) : source_(c, flavour), set_(specs(source_)) {
+        set_.refill(Poison::nan);
+    }
+    FamilyTensors(const FamilyTensors&) = delete;
+    FamilyTensors& operator=(const FamilyTensors&) = delete;
+    ~FamilyTensors() = default;
+
+    /// Valid until this is destroyed.
+    Args args() const {
+        Args args;
+        bind_values(source_, args);
+        for (const Role<Args>& role : roles_of<Args>())
+            if (role.present(source_.c)) role.bind(args, set_.tensor(role.name));
+        return args;
+    }
+
+    TensorSet& set() { return set_; }
+    const TensorSet& set() const { return set_; }
+    const FwdCase& fwd_case() const { return source_.c; }
+    const Geometry& geometry() const { return source_.geometry; }
+    const FwdFill& fill() const { return source_.fill; }
+    GuardedTensor& tensor(std::string_view name) { return set_.tensor(name); }
+    const GuardedTensor& tensor(std::string_view name) const { return set_.tensor(name); }
+    bool has(std::string_view name) const { return set_.has(name); }
+
+    /// See TensorSet.
+    void refill(Poison poison) { set_.refill(poison); }
+    std::vector<MemoryBlock> memory() const { return set_.memory(); }
+    std::uint64_t input_checksum() const { return set_.input_checksum(); }
+    std::optional<std::string> stray_write() { return set_.stray_write(); }
+
+  private:
+    static std::vector<TensorSpec> specs(const DataSource& source) {
+        std::vector<TensorSpec> specs;
+        for (const Role<Args>& role : roles_of<Args>()) {
+            if (!role.present(source.c)) continue;
+            TensorSpec spec{
+                std::string(role.name), role.flow, role.layout(source.c, source.geometry), {}, {}};
+            if (role.fill != nullptr)
+                spec.fill = [&source, &role](GuardedTensor& tensor) { role.fill(source, tensor); };
+            spec.logical = [&source, &role](const RowVisit& visit) { role.logical(source, visit); };
+            specs.push_back(std::move(spec));
+        }
+        return specs;
+    }
+
+    DataSource source_; ///< before the set, whose functions refer to it
+    TensorSet set_;
+};
+
+/// Bytes that the tensors of a case take, without allocating them.
+template <class Args>
+std::int64_t tensor_bytes(const FwdCase& c, Fp8Flavour flavour) {
+    const Geometry geometry = geometry_of(c, flavour);
+    std::int64_t bytes = 0;
+    for (const Role<Args>& role : roles_of<Args>())
+        if (role.present(c)) bytes += allocated_bytes(role.layout(c, geometry));
+    return bytes;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,101 @@
+#include "harness/data/tensor_set.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace fmha::harness {
+namespace {
+
+std::vector<unsigned char> copy_of(const GuardedTensor& tensor) {
+    std::vector<unsigned char> image;
+    for (const auto& stretch : tensor.memory()) image.insert(image.end(), stretch.begin(), stretch.end());
+    return image;
+}
+
+} // namespace
+
+std::int64_t allocated_bytes(const TensorLayout& layout) {
+    return element_bytes(layout.type, layout.segments * layout.segment_elements);
+}
+
+TensorSet::TensorSet(std::vector<TensorSpec> specs) : specs_(std::move(specs)), images_(specs_.size()) {
+    tensors_.reserve(specs_.size());
+    for (const TensorSpec& spec : specs_) tensors_.emplace_back(spec.layout);
+    for (GuardedTensor& tensor : tensors_) tensor.poison(Poison::nan);
+}
+
+void TensorSet::refill(Poison poison) {
+    for (std::size_t n = 0; n < specs_.size(); ++n) {
+        tensors_[n].poison(poison);
+        if (specs_[n].fill) specs_[n].fill(tensors_[n]);
+        if (specs_[n].flow == Flow::in_out) images_[n] = copy_of(tensors_[n]);
+    }
+}
+
+const GuardedTensor* TensorSet::find(std::string_view name) const {
+    const auto found = std::ranges::find(specs_, name, &TensorSpec::name);
+    return found == specs_.end() ? nullptr : &tensors_[static_cast<std::size_t>(found - specs_.begin())];
+}
+
+const GuardedTensor& TensorSet::tensor(std::string_view name) const {
+    if (const GuardedTensor* found = find(name)) return *found;
+    throw Error(fmt::format("the case has no tensor {}", name));
+}
+
+GuardedTensor& TensorSet::tensor(std::string_view name) {
+    return const_cast<GuardedTensor&>(std::as_const(*this).tensor(name));
+}
+
+std::vector<MemoryBlock> TensorSet::memory() const {
+    std::vector<MemoryBlock> blocks;
+    for (std::size_t n = 0; n < specs_.size(); ++n) blocks.push_back({specs_[n].name, tensors_[n].memory()});
+    return blocks;
+}
+
+std::uint64_t TensorSet::input_checksum() const {
+    std::uint64_t sum = 0;
+    for (std::size_t n = 0; n < specs_.size(); ++n)
+        if (specs_[n].flow == Flow::in) sum = sum * 0x100000001B3ULL + tensors_[n].checksum();
+    return sum;
+}
+
+std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
+    const TensorSpec& spec = specs_[index];
+    GuardedTensor& tensor = tensors_[index];
+    const auto each_cell = [&](const auto& visit) {
+        spec.logical([&](const RowRun& run) {
+            for (std::int64_t c = 0; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
+        });
+    };
+    // What a kernel had to write is put aside, so that the rest can be compared with what was there before.
+    std::vector<std::uint32_t> written;
+    each_cell([&](auto b, auto h, auto row, auto c) { written.push_back(tensor.code(b, h, row, c)); });
+    std::optional<StrayByte> stray;
+    if (spec.flow == Flow::in_out) {
+        const std::vector<unsigned char> now = copy_of(tensor);
+        tensor.restore(images_[index]);
+        std::size_t next = 0;
+        each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, written[next++]); });
+        stray = tensor.first_difference(now);
+        tensor.restore(now);
+        return stray;
+    }
+    each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, tensor.poison_code()); });
+    stray = tensor.first_stray();
+    std::size_t next = 0;
+    each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, written[next++]); });
+    return stray;
+}
+
+std::optional<std::string> TensorSet::stray_write() {
+    for (std::size_t n = 0; n < specs_.size(); ++n) {
+        std::optional<StrayByte> stray;
+        if (specs_[n].flow == Flow::scratch) stray = tensors_[n].first_stray_in_guards();
+        if (specs_[n].flow == Flow::out || specs_[n].flow == Flow::in_out) stray = stray_in(n);
+        if (stray) return fmt::format("{}: element {} ({})", specs_[n].name, stray->element, stray->where);
+    }
+    return std::nullopt;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "harness/data/guarded_tensor.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What a kernel does with a tensor: reads it, writes it, updates it in place (caches, rotated queries), or uses it as
+/// memory of its own (workspaces).
+enum class Flow : std::uint8_t { in, out, in_out, scratch };
+
+/// The first `columns` elements of a stored row.
+struct RowRun {
+    std::int64_t b = 0, h = 0, row = 0, columns = 0;
+};
+using RowVisit = std::function<void(const RowRun&)>;
+
+/// One tensor or small array of a case in words: its memory, its content, and which of its cells belong to the problem.
+struct TensorSpec {
+    std::string name; ///< the .npy file, the device's buffer, the verdict, the message
+    Flow flow = Flow::in;
+    TensorLayout layout;
+    /// Writes the logical content into poisoned memory; null: the tensor stays poison.
+    std::function<void(GuardedTensor&)> fill;
+    /// Visits the cells that a kernel may read (in) or has to write (out, in_out); not read for scratch, all of which a
+    /// kernel may write.
+    std::function<void(const RowVisit&)> logical;
+};
+
+/// Memory that a kernel may reach through one pointer: stretches in ascending order, with nothing in between.
+struct MemoryBlock {
+    std::string_view name;
+    std::vector<std::span<unsigned char>> stretches;
+
+    const unsigned char* begin() const { return stretches.front().data(); }
+    const unsigned char* end() const { return stretches.back().data() + stretches.back().size(); }
+};
+
+/// Bytes that the tensor's stretches take, without guards.
+std::int64_t allocated_bytes(const TensorLayout& layout);
+
+/// All memory of a case in host memory, one guarded tensor a role. Knows no family.
+class TensorSet {
+  public:
+    /// Allocates, and leaves everything poisoned and unfilled. Throws NoRoomForTensor.
+    explicit TensorSet(std::vector<TensorSpec> specs);
+
+    /// Poisons everything, guards and outputs included, and fills the logical inputs anew: the same case with another
+    /// content of all memory that must not matter (L-5).
+    void refill(Poison poison);
+
+    bool has(std::string_view name) const { return find(name) != nullptr; }
+    /// Throws Error for a name that the case has not.
+    GuardedTensor& tensor(std::string_view name);
+    const GuardedTensor& tensor(std::string_view name) const;
+    std::span<const TensorSpec> specs() const { return specs_; }
+
+    /// Every tensor and array, whole: what another memory must hold for a kernel to run there. Valid until the set is moved
+    /// or destroyed.
+    std::vector<MemoryBlock> memory() const;
+
+    /// Checksum over all inputs, guards included.
+    std::uint64_t input_checksum() const;
+
+    /// What was written beside the logical elements of outputs and of tensors that are updated in place, or into the guards
+    /// of scratch memory: "o: element 513 (guard after)". nullopt when nothing was (B.6.5). Leaves all contents as they are.
+    std::optional<std::string> stray_write();
+
+  private:
+    const GuardedTensor* find(std::string_view name) const;
+    std::optional<StrayByte> stray_in(std::size_t index);
+
+    std::vector<TensorSpec> specs_;
+    std::vector<GuardedTensor> tensors_;             ///< by position in specs_
+    std::vector<std::vector<unsigned char>> images_; ///< of in_out tensors: all memory after the last refill
+};
+
+} // namespace fmha::harness
