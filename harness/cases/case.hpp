@@ -33,16 +33,30 @@ enum class Layout : std::uint8_t { bhsd, bshd };
 
 enum class SinkLogits : std::uint8_t { none, normal, saturated };
 
+/// Which stages of split-KV a case runs.
+enum class SplitStage : std::uint8_t {
+    combine, ///< the second one alone, on partial results that the case fills
+};
+
 /// What a case is expected to end in.
 enum class Expectation : std::uint8_t { pass, invalid_problem, no_kernel };
 
-/// One concrete forward case: everything that decides the bytes that run, nothing left to defaults elsewhere.
-/// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer.
+/// What split-KV cases have besides.
+struct SplitPart {
+    std::int64_t num_splits = 4;
+    SplitStage stage = SplitStage::combine;
+    friend bool operator==(const SplitPart&, const SplitPart&) = default;
+};
+
+/// One concrete case: everything that decides the bytes that run, nothing left to defaults elsewhere.
+/// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer. Fields that
+/// several families share stand in the case itself, those of one family in a part.
 struct FwdCase {
     std::string id;    ///< "fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7"
     std::string about; ///< the file's sentence
     Tier tier = Tier::smoke;
     std::vector<std::string> labels;
+    ApiFamily family = ApiFamily::fwd;
 
     DataType data_type = DataType::fp16;
     Mode mode = Mode::batch;
@@ -78,10 +92,11 @@ struct FwdCase {
     SinkLogits sink_logits = SinkLogits::none;
     QScale qscale = QScale::no_scale;
     std::int64_t block_scale_q = 128, block_scale_k = 128;
+    SplitPart split;
 
     Fill fill = Fill::normal;
     std::uint64_t seed = 1; ///< of the data, the number after '@'
-    int repeats = 2;        ///< runs that must agree bit for bit
+    int repeats = 2;        ///< runs that must agree bit for bit; 1 = none to compare with
     bool sampled_rows = false;
 
     Expectation expect = Expectation::pass;

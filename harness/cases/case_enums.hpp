@@ -53,6 +53,13 @@ struct EnumTable<harness::SinkLogits> {
 };
 
 template <>
+struct EnumTable<harness::SplitStage> {
+    static constexpr std::array<EnumName<harness::SplitStage>, 1> names{
+        {{harness::SplitStage::combine, "combine"}}};
+    static constexpr auto& aliases = no_aliases<harness::SplitStage>;
+};
+
+template <>
 struct EnumTable<harness::Expectation> {
     using enum harness::Expectation;
     static constexpr std::array<EnumName<harness::Expectation>, 3> names{

@@ -1,9 +1,11 @@
 #include "harness/cases/case_fields.hpp"
 
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/mask_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -85,9 +87,20 @@ std::string print_value(const T& value) {
         return fmt::format("{}", value);
 }
 
+/// Families by what a field is about (dispatcher-api section 3).
+constexpr ApiFamilies every_family{ApiFamily::fwd,          ApiFamily::fwd_pagedkv,   ApiFamily::fwd_splitkv,
+                                   ApiFamily::fwd_appendkv, ApiFamily::batch_prefill, ApiFamily::bwd};
+constexpr ApiFamilies attention{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
+                                ApiFamily::batch_prefill, ApiFamily::bwd};
+constexpr ApiFamilies forward{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
+                              ApiFamily::batch_prefill};
+constexpr ApiFamilies dropping{ApiFamily::fwd, ApiFamily::batch_prefill, ApiFamily::bwd};
+constexpr ApiFamilies plain_forward{ApiFamily::fwd};
+constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
+
 /// The usual field: one member, read and printed by its type.
 template <auto member>
-CaseField plain(std::string_view name, std::string_view takes = {}) {
+CaseField plain(std::string_view name, std::string_view takes = {}, ApiFamilies families = every_family) {
     using Member = std::remove_cvref_t<decltype(std::declval<FwdCase&>().*member)>;
     std::string expected(takes);
     if constexpr (NamedEnum<Member>) expected = allowed_names<Member>();
@@ -95,7 +108,22 @@ CaseField plain(std::string_view name, std::string_view takes = {}) {
             std::move(expected),
             {name, name},
             [](const Json& value, FwdCase& into) { return read_value(value, into.*member); },
-            [](const FwdCase& from) { return print_value(from.*member); }};
+            [](const FwdCase& from) { return print_value(from.*member); },
+            families};
+}
+
+/// A field of a family's part.
+template <auto part, auto member>
+CaseField of_part(std::string_view name, std::string_view takes, ApiFamilies families) {
+    using Member = std::remove_cvref_t<decltype(std::declval<FwdCase&>().*part.*member)>;
+    std::string expected(takes);
+    if constexpr (NamedEnum<Member>) expected = allowed_names<Member>();
+    return {name,
+            std::move(expected),
+            {name, name},
+            [](const Json& value, FwdCase& into) { return read_value(value, into.*part.*member); },
+            [](const FwdCase& from) { return print_value(from.*part.*member); },
+            families};
 }
 
 /// "a:b", or one value for both members; prints the short form when they agree.
@@ -124,7 +152,8 @@ CaseField compound(std::string_view name, std::string_view takes, std::string_vi
                 const auto a = print_value(from.*first), b = print_value(from.*second);
                 if (a.front() == '[' || b.front() == '[') return std::string();
                 return a == b ? a : a + ':' + b;
-            }};
+            },
+            every_family};
 }
 
 bool read_mask(const Json& value, FwdCase& into) {
@@ -214,31 +243,34 @@ const std::vector<CaseField>& table() {
         plain<&C::physical_k>("physical_k", lengths),
         plain<&C::length_form_q>("length_form_q"),
         plain<&C::length_form_k>("length_form_k"),
-        plain<&C::min_seqlen_q>("min_seqlen_q", integer),
+        plain<&C::min_seqlen_q>("min_seqlen_q", integer, plain_forward),
         plain<&C::iperm>("iperm"),
         plain<&C::operm>("operm"),
-        plain<&C::v_layout>("v_layout"),
+        plain<&C::v_layout>("v_layout", {}, forward),
         plain<&C::stride_padding>("stride_padding", integer),
-        plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\""),
-        plain<&C::wide_batch_stride>("wide_batch_stride", integer),
-        {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask},
+        plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\"", plain_forward),
+        plain<&C::wide_batch_stride>("wide_batch_stride", integer, plain_forward),
+        {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, attention},
         {"bias",
          "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\"",
          {"bias", "bias"},
          read_bias,
-         print_bias},
-        plain<&C::lse>("lse", boolean),
-        plain<&C::logits_soft_cap>("logits_soft_cap", number),
-        plain<&C::p_drop>("p_drop", number),
-        plain<&C::dropout_seed>("dropout_seed", natural),
-        plain<&C::dropout_offset>("dropout_offset", natural),
-        plain<&C::store_randval>("store_randval", boolean),
-        plain<&C::scale_s>("scale_s", number),
-        plain<&C::scale_o>("scale_o", number),
-        plain<&C::sink_logits>("sink_logits"),
-        plain<&C::qscale>("qscale"),
-        plain<&C::block_scale_q>("block_scale_q", integer),
-        plain<&C::block_scale_k>("block_scale_k", integer),
+         print_bias,
+         attention},
+        plain<&C::lse>("lse", boolean, attention),
+        plain<&C::logits_soft_cap>("logits_soft_cap", number, forward),
+        plain<&C::p_drop>("p_drop", number, dropping),
+        plain<&C::dropout_seed>("dropout_seed", natural, dropping),
+        plain<&C::dropout_offset>("dropout_offset", natural, dropping),
+        plain<&C::store_randval>("store_randval", boolean, dropping),
+        plain<&C::scale_s>("scale_s", number, attention),
+        plain<&C::scale_o>("scale_o", number, forward),
+        plain<&C::sink_logits>("sink_logits", {}, attention),
+        plain<&C::qscale>("qscale", {}, forward),
+        plain<&C::block_scale_q>("block_scale_q", integer, plain_forward),
+        plain<&C::block_scale_k>("block_scale_k", integer, plain_forward),
+        of_part<&C::split, &SplitPart::num_splits>("num_splits", integer, splitting),
+        of_part<&C::split, &SplitPart::stage>("stage", {}, splitting),
         plain<&C::fill>("fill"),
         plain<&C::repeats>("repeats", "an integer from 0 to 1000000"),
         plain<&C::sampled_rows>("sampled_rows", boolean),
@@ -246,7 +278,8 @@ const std::vector<CaseField>& table() {
          "\"pass\", \"pass:KERNEL-GLOB\", \"invalid_problem:RULE\" or \"no_kernel:REASON\"",
          {"expect", "expect"},
          read_expect,
-         print_expect},
+         print_expect,
+         every_family},
     };
     return fields;
 }
@@ -276,6 +309,24 @@ std::span<const CaseField> case_fields() {
 const CaseField* find_field(std::string_view name) {
     const auto found = std::ranges::find(table(), name, &CaseField::name);
     return found == table().end() ? nullptr : &*found;
+}
+
+std::string ApiFamilies::names() const {
+    std::vector<std::string_view> names;
+    for (const auto& [family, name] : EnumTable<ApiFamily>::names)
+        if (contains(family)) names.push_back(name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const CaseField& field_of(ApiFamily family, std::string_view name, const std::string& where) {
+    const CaseField* field = find_field(name);
+    if (field == nullptr)
+        throw InputError(
+            fmt::format("{}: \"{}\" is not a field of a case{}", where, name, did_you_mean_field(name)));
+    if (!field->families.contains(family))
+        throw InputError(fmt::format("{}: {} is not a field of family {}; families that have it: {}", where,
+                                     name, to_string(family), field->families.names()));
+    return *field;
 }
 
 bool read_text(const CaseField& field, std::string_view text, FwdCase& into) {

@@ -5,11 +5,28 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace fmha::harness {
+
+/// A set of API families.
+class ApiFamilies {
+  public:
+    constexpr ApiFamilies(std::initializer_list<ApiFamily> families) {
+        for (const ApiFamily family : families) bits_ |= 1U << static_cast<unsigned>(family);
+    }
+    constexpr bool contains(ApiFamily family) const {
+        return (bits_ >> static_cast<unsigned>(family) & 1U) != 0;
+    }
+    /// "fwd or fwd_splitkv".
+    std::string names() const;
+
+  private:
+    std::uint32_t bits_ = 0;
+};
 
 /// One field of the case language: the only place that knows how its text becomes part of a case and back.
 /// Reading files, names, overrides and error messages all go through this table.
@@ -21,6 +38,7 @@ struct CaseField {
     bool (*read)(const nlohmann::ordered_json& value, FwdCase& into);
     /// Canonical text, accepted back by `read_text`; empty when a compound cannot express the case.
     std::string (*print)(const FwdCase& from);
+    ApiFamilies families; ///< that have it
 
     bool compound() const { return sets[0] != name; }
     std::span<const std::string_view> elementary() const { return {sets.data(), compound() ? 2U : 1U}; }
@@ -32,6 +50,9 @@ std::span<const CaseField> case_fields();
 
 /// nullptr for an unknown name.
 const CaseField* find_field(std::string_view name);
+
+/// The field of this name. Throws InputError, led by `where`, for one that does not exist or that `family` has not.
+const CaseField& field_of(ApiFamily family, std::string_view name, const std::string& where);
 
 /// Reads the text of a name (`seqlen_k=129`), where numbers and lists are JSON and everything else is a
 /// string. False when the field does not take it.

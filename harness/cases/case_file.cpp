@@ -96,6 +96,7 @@ void apply(const Settings& settings, FwdCase& into) {
 
 FwdCase CaseFile::base(Tier tier) const {
     FwdCase start;
+    start.family = family_;
     start.about = about_;
     start.labels = labels_;
     start.tier = tier;

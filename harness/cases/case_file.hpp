@@ -54,7 +54,7 @@ class CaseFile {
 
     const std::string& stem() const { return stem_; }
     const std::string& about() const { return about_; }
-    const std::string& family() const { return family_; }
+    ApiFamily family() const { return family_; }
     /// Lowest tier that runs this file, and every tier that it names.
     Tier tier() const { return tiers_.front(); }
     const std::vector<Tier>& tiers() const { return tiers_; }
@@ -82,7 +82,8 @@ class CaseFile {
     std::vector<Settings> rows(Tier tier) const;
     std::vector<Settings> covering_rows(Tier tier) const;
 
-    std::string where_, stem_, about_, family_;
+    std::string where_, stem_, about_;
+    ApiFamily family_ = ApiFamily::fwd;
     std::vector<Tier> tiers_;
     std::vector<std::string> labels_;
     std::vector<std::pair<const CaseField*, PerTier<std::string>>> set_;

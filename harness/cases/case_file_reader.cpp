@@ -31,9 +31,7 @@ class CaseFileReader {
         check_keys(top, "", keys);
         file_.about_ = text(required(top, "about"), "about");
         if (file_.about_.empty()) fail("about", "must be a sentence, it is empty");
-        file_.family_ = text(required(top, "family"), "family");
-        if (file_.family_ != "fwd")
-            fail("family", fmt::format("\"{}\" is not known; allowed: fwd", file_.family_));
+        file_.family_ = family(text(required(top, "family"), "family"));
         own_tier_ = tier(text(required(top, "tier"), "tier"), "tier");
         tiers_.insert(own_tier_);
 
@@ -92,11 +90,16 @@ class CaseFileReader {
         return *parsed;
     }
 
+    ApiFamily family(const std::string& name) const {
+        static constexpr ApiFamilies computed{ApiFamily::fwd, ApiFamily::fwd_splitkv};
+        const auto parsed = parse_enum<ApiFamily>(name, /*accept_aliases=*/false);
+        if (!parsed || !computed.contains(*parsed))
+            fail("family", fmt::format("\"{}\" is not known; allowed: {}", name, computed.names()));
+        return *parsed;
+    }
+
     const CaseField& field(const std::string& name, const std::string& key) const {
-        const auto* found = find_field(name);
-        if (found == nullptr)
-            fail(key, fmt::format("\"{}\" is not a field of a case{}", name, did_you_mean_field(name)));
-        return *found;
+        return field_of(file_.family_, name, fmt::format("{}: {}", file_.where_, key));
     }
 
     Setting setting(const CaseField& target, const Json& value, const std::string& key) const {

@@ -42,10 +42,7 @@ void apply_overrides(std::string_view overrides, const std::string& shown, FwdCa
     while (!overrides.empty()) {
         const auto equals = overrides.find('=');
         const auto key = overrides.substr(0, equals);
-        const auto* field = find_field(key);
-        if (field == nullptr)
-            throw InputError(
-                fmt::format("{}: \"{}\" is not a field of a case{}", shown, key, did_you_mean_field(key)));
+        const auto* field = &field_of(into.family, key, shown);
         if (equals == std::string_view::npos)
             throw InputError(fmt::format("{}: {} has no value", shown, key));
         for (const auto part : field->elementary())

@@ -105,7 +105,7 @@ void add_file(const fs::path& path, const LoadOptions& options, bool named, std:
         return;
     }
     const auto file = CaseFile::read(path, stem_of(path, options.root));
-    if (!options.family.empty() && file.family() != options.family) return;
+    if (options.family && file.family() != *options.family) return;
     auto cases = file.expand(options.tier);
     if (cases.empty() && named)
         throw InputError(fmt::format("{}: has no case up to the tier asked for; its lowest tier is above it",

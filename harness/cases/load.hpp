@@ -17,7 +17,7 @@ namespace fmha::harness {
 struct LoadOptions {
     std::filesystem::path root = "cases"; ///< where relative stems such as "fwd/tails" live
     Tier tier = Tier::smoke;              ///< highest tier taken; tiers are cumulative
-    std::string family{};                 ///< only this one; empty = all
+    std::optional<ApiFamily> family{};    ///< only this one; absent = all
     /// Every case gets a seed of its own derived from this one and its name; without it the files' seeds
     /// apply.
     std::optional<std::uint64_t> run_seed{};

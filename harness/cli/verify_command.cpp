@@ -235,7 +235,7 @@ class VerifyCommand final : public Command {
 
     harness::LoadOptions load_options() const {
         harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
-        load.family = family_;
+        load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
         load.kernel_dims = [this] {
             return harness::forward_kernel_dims(harness::make_target(target_, target_options())->arch());

@@ -34,7 +34,7 @@ CaseResult blank_result(const FwdCase& c) {
     CaseResult result;
     result.name = c.id;
     result.about = c.about;
-    result.family = "fwd";
+    result.family = std::string(to_string(c.family));
     result.tier = std::string(to_string(c.tier));
     result.labels = c.labels;
     result.seed = c.seed;
@@ -128,10 +128,10 @@ std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs, const N
     const auto& expected = expectation.for_numerics(numerics);
     result.numerics = describe(numerics);
     result.reference_seconds = seconds_since(start);
-    const FwdJudgeContext context{args, outputs, expected, fill, edge, tensors.layout().types.p};
+    const FwdJudgeContext context{args, outputs, expected, fill, edge, tensors.geometry().types.p};
     Judgement judgement = judge(context);
     if (fill != Fill::huge)
-        judgement.gates.push_back(low_precision_yardstick(context, tensors.layout().types));
+        judgement.gates.push_back(low_precision_yardstick(context, tensors.geometry().types));
     result.rows = static_cast<std::int64_t>(expected.rows.size());
     result.elements = judgement.elements;
     result.worst = std::move(judgement.worst);
@@ -169,7 +169,7 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     }
     result.kernel_seconds = std::numeric_limits<double>::infinity();
     std::vector<GateVerdict> run_gates;
-    const int repeats = options.repeats > 0 ? options.repeats : std::max(2, c.repeats);
+    const int repeats = options.repeats > 0 ? options.repeats : c.repeats;
     const FwdOutputs outputs =
         FwdExecution(tensors, elsewhere, candidate).run(repeats, run_gates, result.kernel_seconds);
 

@@ -25,8 +25,8 @@ struct FwdRunOptions {
 };
 
 /// Runs one case: problem, kernel, reference, gates. One result a kernel, or one that says why no kernel ran.
-/// Every kernel runs at least twice, over different contents of all memory that must not matter, and the
-/// outputs must be identical (G5.6, G5.7). Both oracles must agree on the case (on a sample of its rows when
+/// Unless the case asks for one run, every kernel runs at least twice, over different contents of all memory that must
+/// not matter, and the outputs must be identical (G5.6, G5.7). Both oracles must agree on the case (on a sample of its rows when
 /// it is large) before either is believed. Throws InputError for a case that cannot be laid out; failures of
 /// kernels are results, not exceptions.
 std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,

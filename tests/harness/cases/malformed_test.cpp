@@ -75,7 +75,7 @@ TEST(Malformed, CaseFiles) {
          "X: about: expected a string, got 3"},
         {R"({"about": "a", "tier": "smoke", "fill": "normal"})", "X: family: is missing"},
         {R"({"about": "a", "family": "foward", "tier": "smoke", "fill": "normal"})",
-         "X: family: \"foward\" is not known; allowed: fwd"},
+         "X: family: \"foward\" is not known; allowed: fwd, fwd_splitkv"},
         {R"({"about": "a", "family": "fwd", "fill": "normal"})", "X: tier: is missing"},
         {R"({"about": "a", "family": "fwd", "tier": "quick", "fill": "normal"})",
          "X: tier: \"quick\" is not a tier; allowed: smoke, full or nightly"},
@@ -204,6 +204,8 @@ TEST(Malformed, CaseFiles) {
         {"\"set\": {\"wide_tensor\": \"q\"}",
          "X: fwd/x@1: wide_batch_stride=0: wide_tensor and wide_batch_stride are stated together"},
         {"\"set\": {\"stride_padding\": -8}", "X: fwd/x@1: stride_padding=-8: expected 0 or more elements"},
+        {"\"set\": {\"num_splits\": 3}",
+         "X: set.num_splits: num_splits is not a field of family fwd; families that have it: fwd_splitkv"},
         {"\"set\": {\"repeats\": 0}", "X: fwd/x@1: repeats=0: a case runs at least once"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"logits_soft_cap": 30}, "fill": "edge_last"})",
          "X: fwd/x[fill=edge_last]@1: fill=edge_last: the answer is exact only without a "
