@@ -118,8 +118,9 @@ KernelConfig counted_part(const KernelConfig& config) {
 }
 
 std::string cell_text(const catalog::Cell& cell) {
-    if (const auto* number = std::get_if<std::int64_t>(&cell)) return std::to_string(*number);
-    return std::string(std::get<std::string_view>(cell));
+    if (const auto* text = std::get_if<std::string_view>(&cell)) return std::string(*text);
+    if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "1" : "0";
+    return std::to_string(std::get<std::int64_t>(cell));
 }
 
 void add_values(const arch::ArchSet& archs, const Request& request, Facts& facts) {
