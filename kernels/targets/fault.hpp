@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-/// Known mistakes that tests put into the forward program on purpose, to show that the gates can fail. Every target has a
-/// faulty block context of its own.
+/// Known mistakes that tests put into the forward program on purpose, to show that the gates can fail.
+/// `faulty_context.hpp` makes them.
 namespace fmha::targets {
 
 enum class Fault : std::uint8_t {

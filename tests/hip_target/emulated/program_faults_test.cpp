@@ -8,8 +8,8 @@
 #include "harness/run/fwd_runner.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/programs/programs.hpp"
+#include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
-#include "kernels/targets/hip/faults.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault f
         [](const MachineShape& shape) { return EmulatedMachine(shape); },
         [fault](EmulatedMachine& machine, const RunTime& setup) {
             using Right = BlockContext<EmulatedMachine, RunTime>;
-            return FaultyContext<Right, RunTimeFault>(machine, setup, {fault});
+            return targets::FaultyContext<Right, targets::RunTimeFault>({fault}, machine, setup);
         });
 }
 

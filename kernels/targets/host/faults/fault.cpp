@@ -3,8 +3,8 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/cannot_launch.hpp"
+#include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/host/executor.hpp"
-#include "kernels/targets/host/faults/faulty_context.hpp"
 
 namespace fmha::host_target {
 
@@ -19,12 +19,12 @@ std::span<const FaultInfo> fault_catalogue() {
          "a maximum that rises in the second key tile"},
         {scale_one_percent, "the softmax scale is 1 % too large", "any scores"},
         {log2e_omitted, "the exponential is taken in base 2 without the factor log2 e", "any scores"},
-        {value_rows_swapped, "the first two rows of every value step are exchanged", "two visible keys"},
+        {value_rows_swapped, "every key has the value of the next one", "two visible keys"},
         {head_map_plus_one, "every query head reads the next key/value head", "nhead_k > 1"},
         {hdim_v_tail_lost, "the last channel of V is taken as zero", "any values"},
         {lse_without_maximum, "LSE is stored without the row maximum", "a stored LSE"},
         {weights_truncated, "P is cast by truncation", "a P type of 16 or 8 bits"},
-        {dropout_byte_off_by_one, "every row uses the random bytes of the next row", "dropout"},
+        {dropout_byte_off_by_one, "every row uses the random bytes of the next square of rows", "dropout"},
         {dropout_scale_omitted, "the output is not divided by the keep probability", "dropout"},
         {bias_row_stride_wrong, "the bias row stride is one element too small", "elementwise bias, two rows"},
         {alibi_neighbour_slope, "every head uses the ALiBi slope of the next", "ALiBi with nhead_q > 1"},
@@ -43,8 +43,9 @@ void run_fwd_with_fault(const KernelConfig& config, const FwdArgs& args, Fault f
                         const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
+    using Faulty = targets::FaultyContext<HostContext, targets::RunTimeFault>;
     run_blocks(kernels::Program<KernelFamily::fwd>{}, config, args, options,
-               [&](std::vector<TileVisit>* trace) { return FaultyContext(config, args, fault, trace); });
+               [&](std::vector<TileVisit>* trace) { return Faulty({fault}, config, trace); });
 }
 
 } // namespace fmha::host_target
