@@ -6,49 +6,9 @@
 
 #include <cstdint>
 
-/// What a block plan consists of: who holds which element, what lies where in LDS, how many registers a thread needs.
+/// The pieces that block plans are made of, one for each part of a block context: who holds which element, what lies where
+/// in LDS, how many registers a thread needs.
 namespace fmha::hip_target {
-
-/// One matrix product of the program in terms of its tiles: rows are queries, columns keys or channels,
-/// whichever operand of the instruction they are. A fragment is what `parts` instructions consume.
-struct ProductPlan {
-    MatrixInstruction instruction = MatrixInstruction::none;
-    std::int16_t parts = 0;
-    std::int16_t rows = 0, cols = 0, depth = 0; ///< of one fragment
-    std::int16_t copies = 1;                    ///< lanes that hold each operand element
-    std::int16_t left_elements = 0, right_elements = 0, acc_registers = 0;
-    std::int16_t left_words = 0, right_words = 0;
-    /// Registers from one fragment to the next: its words, and with a scaled instruction the scale behind them.
-    std::int16_t left_fragment = 0, right_fragment = 0;
-    Axis left_outer, left_k, right_outer, right_k; ///< row (or column) and depth of an operand's element
-    Axis acc_row, acc_col;
-    /// Their register parts, looked up because a compiler folds that at once.
-    std::int8_t row_of_register[16] = {}, col_of_register[16] = {};
-
-    std::int8_t left_consecutive = 1, right_consecutive = 1, acc_consecutive = 1;
-    std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
-    ScaleMap left_scale, right_scale;
-
-    /// Consecutive elements of an operand, in registers and in depth, from an even start.
-    FMHA_DEVICE constexpr int left_run() const { return left_consecutive; }
-    FMHA_DEVICE constexpr int right_run() const { return right_consecutive; }
-    /// Consecutive accumulator registers that hold consecutive columns.
-    FMHA_DEVICE constexpr int acc_run() const { return acc_consecutive; }
-};
-
-/// What is copied asynchronously.
-enum class AsyncCopies : std::uint8_t {
-    none,
-    tiles, ///< whole key and value tiles, two of each
-    steps, ///< steps of k0 or k1, which take turns in two buffers: the next one is on its way during a product
-};
-
-/// Where the query tile lives while the keys stream past.
-enum class QueryPlace : std::uint8_t {
-    registers, ///< as operand fragments
-    lds,       ///< read again for every product
-    memory,    ///< the same, when neither has room
-};
 
 /// Why a configuration has no plan; `cannot_execute` says it in words.
 enum class PlanProblem : std::uint8_t {
@@ -68,86 +28,179 @@ enum class PlanProblem : std::uint8_t {
     lds,
 };
 
-/// Two bits that trade places: the keys that a lane bit stands for go to an element bit of the weights, and back.
+/// The threads of a block and what it asks of a machine: the part that the plans of all families have.
+struct BlockShape {
+    PlanProblem problem = PlanProblem::none; ///< anything else: nothing of the plan may be used but lds_bytes
+    MatrixUnit unit = MatrixUnit::none;
+    std::int16_t wave_size = 0, waves = 0, threads = 0;
+    std::int32_t lds_bytes = 0;
+};
+
+/// How the rows of a block lie in its threads. A wave owns whole rows, in tiles of `tile_rows`; lanes whose numbers differ
+/// in bits of `sharing_lanes` alone hold values of the same rows.
+struct RowPlan {
+    std::int16_t block_rows = 0, wave_rows = 0, tile_rows = 0;
+    std::int16_t slots = 0; ///< rows of one row tile that a lane holds
+    std::int8_t row_of_slot[4] = {};
+    Axis row; ///< of a lane
+    std::int16_t sharing_lanes = 0;
+    std::int16_t registers = 0; ///< a thread: one value for every row that it holds
+};
+
+/// A tile of fp32 in registers: fragments of rows × cols, row tile by row tile. Register r of lane l is element
+/// (row.at(l, r), col.at(l, r)) of a fragment.
+struct AccumulatorPlan {
+    std::int16_t rows = 0, cols = 0;
+    std::int16_t fragment = 0; ///< registers of one
+    std::int16_t row_tiles = 0, column_tiles = 0;
+    std::int16_t registers = 0; ///< of all
+    std::int16_t block_rows = 0, wave_rows = 0;
+    std::int16_t sharing_lanes = 0; ///< lane bits that make no difference to the row
+    Axis row, col;
+    /// Their register parts, looked up because a compiler folds that at once.
+    std::int8_t row_of_register[16] = {}, col_of_register[16] = {};
+    std::int8_t slot_of_register[16] = {}; ///< which of the lane's rows of a row tile it belongs to
+    std::int16_t row_slots = 0;            ///< RowPlan::slots
+    std::int8_t run = 1;                   ///< consecutive registers that hold consecutive columns
+    /// Before its rows are scaled, a wave looks whether all its factors are 1. That pays where a tile is large.
+    bool skips_ones = false;
+    /// Types in memory of what is loaded into, or added to, such a tile and of what it is stored as.
+    ElementType loaded = ElementType::fp32, stored = ElementType::fp32;
+};
+
+/// One matrix product in terms of its tiles: acc[rows × cols] += left[rows × depth] · right[depth × cols], whichever
+/// operand of the instruction left and right are. A fragment is what `parts` instructions consume.
+struct ProductPlan {
+    MatrixInstruction instruction = MatrixInstruction::none;
+    /// The instruction computes accᵀ = rightᵀ · leftᵀ, so that a row is the column of every instruction.
+    bool transposed = false;
+    std::int16_t parts = 0;
+    std::int16_t depth = 0;                               ///< of one fragment
+    std::int16_t depth_fragments = 0, step_fragments = 0; ///< of the left operand, and of one step through it
+    std::int16_t copies = 1;                              ///< lanes that hold each operand element
+    std::int16_t left_elements = 0, right_elements = 0;   ///< of one fragment, a lane
+    std::int16_t left_words = 0, right_words = 0;
+    /// Registers from one fragment to the next: its words, and with a scaled instruction the scale behind them.
+    std::int16_t left_fragment = 0, right_fragment = 0;
+    Axis left_outer, left_k, right_outer, right_k; ///< row (or column) and depth of an operand's element
+    /// Consecutive elements of an operand, in registers and in depth, from an even start.
+    std::int8_t left_run = 1, right_run = 1;
+    bool load_matrix = false;     ///< operands of 16 bits are read with ldmatrix
+    bool own_factor = false;      ///< every product has a factor of its own
+    std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
+    ScaleMap left_scale, right_scale;
+    /// Registers of one read: left fragments of all row tiles, and what one read of the right operand delivers.
+    std::int16_t left_registers = 0, right_registers = 0;
+    AccumulatorPlan acc;
+};
+
+/// Where a left operand lives while the right one streams past.
+enum class OperandPlace : std::uint8_t {
+    registers, ///< as operand fragments
+    lds,       ///< read again for every product
+    memory,    ///< the same, when neither has room
+};
+
+/// A left operand that is loaded as a whole.
+struct LeftOperandPlan {
+    ElementType type = ElementType::fp16;
+    OperandPlace place = OperandPlace::registers;
+    std::int16_t words = 1; ///< registers a thread
+    Image image;            ///< OperandPlace::lds
+};
+
+/// The order in which the depth of a fragment lies in a right operand: that of the matrix, or another one, because a
+/// contraction does not care as long as both sides have the same.
+struct DepthOrder {
+    bool natural = true;    ///< then the members below mean nothing
+    std::int16_t depth = 0; ///< of a fragment
+    /// Element e of a lane is depth element[e] + lane.of_lane(number) of the fragment.
+    std::int16_t element[32] = {};
+    Axis lane;
+    /// Where a depth of a fragment lies in a line of LDS: so that a lane's elements are consecutive.
+    std::int16_t place[8] = {};
+
+    FMHA_DEVICE constexpr int place_of(int number) const {
+        int sum = number / depth * depth;
+        for (int bit = 0; (1 << bit) < depth; ++bit) sum += (number >> bit & 1) * place[bit];
+        return sum;
+    }
+    /// The other way round.
+    FMHA_DEVICE constexpr int at_place(int where) const {
+        int number = where / depth * depth;
+        for (int bit = 0; (1 << bit) < depth; ++bit)
+            if ((where & place[bit]) != 0) number += 1 << bit;
+        return number;
+    }
+    /// How many consecutive depths, from a multiple of that number, lie next to each other.
+    FMHA_DEVICE constexpr int run() const {
+        int count = 1;
+        for (int bit = 0; count < depth && place[bit] == count; ++bit) count *= 2;
+        return count;
+    }
+};
+
+/// A right operand that streams through LDS, in steps or as whole tiles. A tile is depth × columns.
+struct OperandPlan {
+    ElementType type = ElementType::fp16;
+    std::int16_t columns = 0, depth = 0, step = 0; ///< of a tile, and the depth of one step
+    bool transposed = false;       ///< rows of the matrix that it is loaded from are its columns
+    bool stored_by_column = false; ///< consecutive in memory are depths, not columns
+    bool by_column = false;        ///< a line in LDS is a column with its depths
+    /// Lines of depths are read by `transposing_read`: element 0 of what a lane reads is at depth read_depth and column
+    /// read_column of the lane.
+    bool reads_transposed = false;
+    Axis read_depth, read_column;
+    /// Words that a thread copies asynchronously at a time; 0: it goes through registers.
+    std::int8_t copy_words = 0;
+    DepthOrder order;
+    Image image;
+    std::int32_t stage = 0;        ///< bytes from one stage to the next; 0 = one stage
+    std::int16_t scale_blocks = 0; ///< scales of one line of a step, of at most four blocks
+};
+
+/// What is copied asynchronously.
+enum class AsyncCopies : std::uint8_t {
+    none,
+    tiles, ///< whole tiles of either operand, two of each
+    steps, ///< steps, which take turns in two buffers: the next one is on its way during a product
+};
+
+/// How operands that take turns come to LDS.
+struct StagingPlan {
+    AsyncCopies async = AsyncCopies::none;
+    /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
+    bool read_ahead = false;
+    /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
+    std::int16_t ahead_words = 1, ahead_scales = 1;
+};
+
+/// Two bits that trade places: the depth that a lane bit stands for goes to an element bit of the weights, and back.
 struct LaneSwap {
     std::int8_t lane_bit = 0, element_bit = 0;
 };
 
-struct BlockPlan {
-    PlanProblem problem = PlanProblem::none; ///< anything else: nothing below may be used but lds_bytes
-    MatrixUnit unit = MatrixUnit::none;
-    std::int16_t wave_size = 0, waves = 0, threads = 0, wave_rows = 0;
-    /// S^T = K·Q^T and O^T = V^T·P^T, so that the query is the column of every instruction.
-    bool transposed = false;
-    AsyncCopies async = AsyncCopies::none;
-    /// Words that a thread copies asynchronously at a time; 0: steps go through registers.
-    std::int8_t key_words = 0, value_words = 0;
-    /// Operands of 16 bits are read with ldmatrix.
-    bool load_matrix = false;
-    /// V in LDS: a line is a channel with its keys, instead of a key with its channels.
-    bool value_by_channel = false;
-    /// V by key is read by `transposing_read`: element 0 of a lane's column is at key read_key and channel read_channel
-    /// of its lane.
-    bool reads_transposed = false;
-    Axis read_key, read_channel;
-    QueryPlace query_place = QueryPlace::registers;
-    ElementType type_q = ElementType::fp16, type_k = ElementType::fp16, type_v = ElementType::fp16,
-                type_p = ElementType::fp16, type_o = ElementType::fp16, type_bias = ElementType::fp16;
+/// How the accumulators of one product become the left operand of another.
+struct WeightPlan {
+    ElementType type = ElementType::fp16;
+    std::int16_t words = 0; ///< registers a thread
+    /// Element e of a fragment is register source[e] of the accumulators that become it.
+    std::int16_t source[32] = {};
+    /// Scaled instructions want blocks of depth in lanes of their own: what lanes exchange before the product.
+    LaneSwap swaps[2] = {};
+    std::int8_t swap_count = 0;
+    std::int16_t block_maxima = 1; ///< registers a thread: the largest weights of blocks of depth
+};
 
+/// The plan of forward attention: scores = query · keyᵀ, output += weights · value.
+struct BlockPlan : BlockShape {
+    RowPlan rows;
     ProductPlan first, second;
-    std::int16_t row_tiles = 0, key_tiles = 0, channel_tiles = 0;
-    std::int16_t row_slots = 0;            ///< rows of one row tile that a lane holds
-    std::int8_t slot_of_register[16] = {}; ///< which of them an accumulator register belongs to
-    std::int8_t row_of_slot[4] = {};
-
-    /// Registers a thread.
-    std::int16_t score_registers = 0, output_registers = 0, part_registers = 0, row_registers = 0;
-    std::int16_t weight_words = 0, query_words = 0, left_words = 0, right_words = 0;
-
-    /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
-    bool read_ahead = false;
-    std::int16_t ahead_words = 1;
-
-    Image query, key, value, random;
-    std::int32_t key_stage = 0, value_stage = 0; ///< bytes from one stage to the next; 0 = one stage
-    std::int32_t lds_bytes = 0;
-
-    /// Scales of one line of a step, of at most four blocks.
-    std::int16_t key_blocks = 0, value_blocks = 0;
-    /// Registers a thread: the scales of the next step and the largest weights of blocks of keys. At least one each,
-    /// because devices know no arrays of none.
-    std::int16_t ahead_scales = 1, block_maxima = 1;
-
-    /// The second product contracts keys in the order of the first product's accumulators. Element e of its
-    /// right operand is key value_key[e] + value_key_lane.of_lane(lane) of the fragment …
-    std::int16_t value_key[32] = {};
-    Axis value_key_lane;
-    /// … and element e of its left operand is register weight_source[e] of the fragment's scores.
-    std::int16_t weight_source[32] = {};
-    /// Scaled instructions want blocks of keys in lanes of their own: what lanes exchange before the product.
-    LaneSwap weight_swaps[2] = {};
-    std::int8_t weight_swap_count = 0;
-    /// Where a key of a fragment lies in a line of V by channel: so that a lane's elements are consecutive.
-    std::int16_t key_place[8] = {};
-
-    FMHA_DEVICE constexpr int place_of_key(int number) const {
-        int place = number / second.depth * second.depth;
-        for (int bit = 0; (1 << bit) < second.depth; ++bit) place += (number >> bit & 1) * key_place[bit];
-        return place;
-    }
-    /// The other way round.
-    FMHA_DEVICE constexpr int key_at_place(int place) const {
-        int number = place / second.depth * second.depth;
-        for (int bit = 0; (1 << bit) < second.depth; ++bit)
-            if ((place & key_place[bit]) != 0) number += 1 << bit;
-        return number;
-    }
-    /// How many consecutive keys, from a multiple of that number, lie next to each other.
-    FMHA_DEVICE constexpr int place_run() const {
-        int run = 1;
-        for (int bit = 0; run < second.depth && key_place[bit] == run; ++bit) run *= 2;
-        return run;
-    }
+    LeftOperandPlan query;
+    OperandPlan key, value;
+    WeightPlan weights;
+    StagingPlan staging;
+    Image random; ///< the random bytes of a score tile: a line is a key with its rows
 };
 
 } // namespace fmha::hip_target

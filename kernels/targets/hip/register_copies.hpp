@@ -1,8 +1,7 @@
 #pragma once
 
-#include "kernels/programs/decisions.hpp"
+#include "kernels/targets/hip/block.hpp"
 #include "kernels/targets/hip/line_view.hpp"
-#include "kernels/targets/hip/setup.hpp"
 
 #include <bit>
 #include <cstdint>
@@ -32,64 +31,50 @@ struct Part {
     }
 };
 
-/// The ways from global memory to LDS that lead through registers.
-template <class Machine, class Setup>
-class RegisterCopies : public kernels::Decisions {
+inline constexpr int block_of_scales = 32; ///< elements that share a scale (Q-5)
+
+FMHA_DEVICE constexpr std::int32_t units(ElementType type, std::int32_t elements) {
+    return static_cast<std::int32_t>(storage_units(type, elements));
+}
+
+/// The ways from global memory to LDS that lead through registers, and the registers for what is read ahead. `Piece` of
+/// the plan is a StagingPlan.
+template <class Block, auto Piece>
+class RegisterCopies {
   public:
-    FMHA_DEVICE RegisterCopies(Machine& machine, const Setup& setup)
-        : machine_(machine), setup_(setup),
-          ahead_(this->template registers<std::uint32_t, &BlockPlan::ahead_words>()),
-          ahead_scales_(this->template registers<std::uint32_t, &BlockPlan::ahead_scales>()) {}
-
-    FMHA_DEVICE decltype(auto) cfg() const { return setup_.cfg(); }
-    FMHA_DEVICE decltype(auto) plan() const { return setup_.plan(); }
-
-  protected:
-    Machine& machine_; // NOLINT(*-non-private-member-variables-in-classes,*-avoid-const-or-ref-data-members)
-    Setup setup_;      // NOLINT(*-non-private-member-variables-in-classes)
-
-    template <class T, auto Count>
-    FMHA_DEVICE auto registers() const {
-        return setup_.template registers<Machine, T, Count>(machine_);
-    }
-
-    FMHA_DEVICE std::int32_t key_in_tile(std::int64_t key) const {
-        return static_cast<std::int32_t>(static_cast<std::uint64_t>(key) %
-                                         static_cast<std::uint64_t>(cfg().algorithm.tile.n0));
-    }
-
-    static constexpr int block_of_scales = 32; ///< elements that share a scale (Q-5)
-
-    FMHA_DEVICE static std::int32_t units(ElementType type, std::int32_t elements) {
-        return static_cast<std::int32_t>(storage_units(type, elements));
-    }
+    FMHA_DEVICE explicit RegisterCopies(const Block& block)
+        : block_(block), ahead_(block.template registers<std::uint32_t, Piece, &StagingPlan::ahead_words>()),
+          ahead_scales_(block.template registers<std::uint32_t, Piece, &StagingPlan::ahead_scales>()) {}
 
     /// Copies the scales of a step for scaled instructions: a word of them goes behind the elements of each line. The few
     /// bytes of a line lie anywhere, and are read one by one.
-    FMHA_DEVICE void copy_scales(const Image& image, int address, const kernels::Matrix& matrix,
-                                 bool by_column, const Part& part) {
-        if (plan().first.scale_block == 0) return;
+    template <auto Operand>
+    FMHA_DEVICE void copy_scales(int address, const kernels::Matrix& matrix, bool by_column,
+                                 const Part& part) {
+        if (block_.template piece<Operand>().scale_blocks == 0) return;
+        const Image& image = block_.template piece<Operand>().image;
         TileView tile = LineView::of(matrix.block_scales(), ElementType::e8m0, by_column)
                             .window(part.line0, part.element0, part.tile_lines);
-        machine_.each([&](int thread) {
-            const int here = machine_.local(thread);
-            tile.elements =
-                machine_.local(tile.elements); // or a mask for every block is kept through the loop over keys
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            tile.elements = block_.machine.local(
+                tile.elements); // or a mask for every block is kept through the loop over keys
             FMHA_UNROLL
             for (int i = 0; i < plan().ahead_scales; ++i) {
-                const int line = here + i * plan().threads;
+                const int line = here + i * block_.plan().threads;
                 if (part.phase != Phase::write) {
                     std::uint32_t scales = 0;
                     FMHA_UNROLL
                     for (int block = 0; block < part.elements; ++block)
-                        scales |= tile.read_byte(machine_, thread, part.line + line, part.element + block)
-                                  << static_cast<unsigned>(8 * block);
+                        scales |=
+                            tile.read_byte(block_.machine, thread, part.line + line, part.element + block)
+                            << static_cast<unsigned>(8 * block);
                     ahead_scales_.at(thread, i) = scales;
                 }
                 if (part.phase == Phase::read || line >= part.lines) continue;
                 const std::uint32_t scales = ahead_scales_.at(thread, i);
-                machine_.template lds_write<1>(thread, address + line * image.line_bytes + image.scales(),
-                                               &scales);
+                block_.machine.template lds_write<1>(
+                    thread, address + line * image.line_bytes + image.scales(), &scales);
             }
         });
     }
@@ -101,73 +86,80 @@ class RegisterCopies : public kernels::Decisions {
         copy_units<4>(
             tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                return tile.read<4>(block_.machine, thread, part.line + index / per_line,
                                     part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
                 const int to = address + image.at(index / per_line, index % per_line * 16);
-                machine_.template lds_write<4>(thread, to, words.word);
+                block_.machine.template lds_write<4>(thread, to, words.word);
             });
     }
 
     /// What is not aligned, element by element and `words` words at a time: rare, and small, because it stands in the
-    /// loop over keys beside the copies that are.
-    template <int words>
+    /// loop over keys beside the copies that are. `by_place`: to the places that elements of `Operand` have.
+    template <int words, auto... Operand>
     FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
                                   bool by_place) {
         const int unit = 4 * words / tile.element_size, per_line = part.elements / unit;
-        machine_.each([&](int thread) {
+        block_.machine.each([&](int thread) {
             FMHA_NO_UNROLL
-            for (int index = machine_.local(thread); index < part.lines * per_line; index += plan().threads) {
+            for (int index = block_.machine.local(thread); index < part.lines * per_line;
+                 index += block_.plan().threads) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
                 tile.gather(part.line + line, part.element + element, bits);
-                const int place = by_place ? plan().place_of_key(element) : element;
-                machine_.template lds_write<words>(
+                int place = element;
+                if constexpr (sizeof...(Operand) > 0)
+                    if (by_place) place = block_.template piece<Operand...>().order.place_of(element);
+                block_.machine.template lds_write<words>(
                     thread, address + image.at(line, place * tile.element_size), bits.word);
             }
         });
     }
 
-    /// V stored by channel: a unit of consecutive keys goes to several places in its line; but with 4 bits it is a block
-    /// of keys, which stay together.
+    /// Stored by column: a unit of consecutive depths goes to several places in its line; but with 4 bits it is a block
+    /// of them, which stay together.
+    template <auto Operand>
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = part.window(from);
         copy_units<4>(
             tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(machine_, thread, part.line + index / per_line,
+                return tile.read<4>(block_.machine, thread, part.line + index / per_line,
                                     part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
-                const int key = index % per_line * unit;
-                if (element_bits(plan().type_v) == 4) {
-                    const Words<4> placed = in_places(words);
+                const OperandPlan& operand = block_.template piece<Operand>();
+                const DepthOrder& order = operand.order;
+                const int first = index % per_line * unit;
+                if (element_bits(operand.type) == 4) {
+                    const Words<4> placed = in_places(order, words);
                     const int to =
-                        address + plan().value.at(index / per_line, plan().place_of_key(2 * key) / 2);
-                    machine_.template lds_write<4>(thread, to, placed.word);
+                        address + operand.image.at(index / per_line, order.place_of(2 * first) / 2);
+                    block_.machine.template lds_write<4>(thread, to, placed.word);
                     return;
                 }
-                if (element_bits(plan().type_v) == 8) {
-                    const int run = plan().place_run() < 4 ? plan().place_run() : 4;
+                if (element_bits(operand.type) == 8) {
+                    const int run = order.run() < 4 ? order.run() : 4;
                     FMHA_UNROLL
                     for (int w = 0; w < 4; ++w) {
-                        const std::uint32_t word = place_neighbours(words, w * run);
-                        write_patch(thread, address, index / per_line, plan().place_of_key(key + w * run),
-                                    &word);
+                        const std::uint32_t word = place_neighbours(order, words, w * run);
+                        write_patch<Operand>(thread, address, index / per_line,
+                                             order.place_of(first + w * run), &word);
                     }
                     return;
                 }
                 FMHA_UNROLL
-                for (int w = 0; w < 4; w += patch_words())
-                    write_patch(thread, address, index / per_line,
-                                plan().place_of_key(key + w * 4 / from.element_size), words.word + w);
+                for (int w = 0; w < 4; w += patch_words<Operand>())
+                    write_patch<Operand>(thread, address, index / per_line,
+                                         order.place_of(first + w * 4 / from.element_size), words.word + w);
             });
     }
 
-    /// V stored by key: patches of four keys, whose places follow one another, times 16 bytes of channels are
-    /// transposed in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
+    /// Stored by depth: patches of four depths, whose places follow one another, times 16 bytes of columns are transposed
+    /// in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
+    template <auto Operand>
     FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
         struct Patch {
             Words<4> line[4];
@@ -181,9 +173,10 @@ class RegisterCopies : public kernels::Decisions {
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    patch.line[k] = tile.read<4>(machine_, thread,
-                                                 part.line + plan().key_at_place(index % patches * 4 + k),
-                                                 part.element + index / patches * unit);
+                    patch.line[k] = tile.read<4>(
+                        block_.machine, thread,
+                        part.line + block_.template piece<Operand>().order.at_place(index % patches * 4 + k),
+                        part.element + index / patches * unit);
                 return patch;
             },
             [&](int thread, int index, const Patch& patch) {
@@ -199,18 +192,25 @@ class RegisterCopies : public kernels::Decisions {
                         words[0] = element(0) | element(1) << 16U;
                         words[1] = element(2) | element(3) << 16U;
                     }
-                    write_patch(thread, address, index / patches * unit + c, index % patches * 4, words);
+                    write_patch<Operand>(thread, address, index / patches * unit + c, index % patches * 4,
+                                         words);
                 }
             });
     }
 
-    /// Words of four elements of V.
-    FMHA_DEVICE int patch_words() const { return element_bits(plan().type_v) / 8; }
+    /// Words of four elements.
+    template <auto Operand>
+    FMHA_DEVICE int patch_words() const {
+        return element_bits(block_.template piece<Operand>().type) / 8;
+    }
 
   private:
+    Block block_;
     // Reading ahead: the units of the next step, and its scales.
-    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_words> ahead_;
-    RegistersOf<Machine, Setup, std::uint32_t, &BlockPlan::ahead_scales> ahead_scales_;
+    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_words> ahead_;
+    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
+
+    FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
 
     /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
     /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by
@@ -219,15 +219,15 @@ class RegisterCopies : public kernels::Decisions {
     FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
         using Unit = decltype(read(0, 0));
         constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
-        const int threads = plan().threads, rounds = (total + threads - 1) / threads;
-        machine_.each([&](int thread) {
-            const int here = machine_.local(thread);
+        const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
             // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
             // waits for later, together with the copies that have been started since.
             if (phase == Phase::write && plan().async == AsyncCopies::steps) {
                 FMHA_UNROLL
                 for (int w = 0; w < plan().ahead_words; ++w)
-                    ahead_.at(thread, w) = machine_.arrived(ahead_.at(thread, w));
+                    ahead_.at(thread, w) = block_.machine.arrived(ahead_.at(thread, w));
             }
             if (tile.granule < 16) {
                 FMHA_NO_UNROLL
@@ -276,41 +276,44 @@ class RegisterCopies : public kernels::Decisions {
         return std::bit_cast<Unit>(raw);
     }
 
-    /// 32 keys of 4 bits in the order of their places: four neighbours are half a word.
-    FMHA_DEVICE Words<4> in_places(const Words<4>& keys) const {
+    /// 32 elements of 4 bits in the order of their places: four neighbours are half a word.
+    FMHA_DEVICE static Words<4> in_places(const DepthOrder& order, const Words<4>& elements) {
         Words<4> out{};
         FMHA_UNROLL
         for (int half = 0; half < 8; ++half) {
-            const std::uint32_t four = keys.word[half / 2] >> static_cast<unsigned>(half % 2 * 16) & 0xFFFFU;
-            const int place = plan().place_of_key(4 * half) / 4;
+            const std::uint32_t four =
+                elements.word[half / 2] >> static_cast<unsigned>(half % 2 * 16) & 0xFFFFU;
+            const int place = order.place_of(4 * half) / 4;
             out.word[place / 2] |= four << static_cast<unsigned>(place % 2 * 16);
         }
         return out;
     }
 
-    /// Of 16 keys of 8 bits the four whose places follow that of key `first`.
-    FMHA_DEVICE std::uint32_t place_neighbours(const Words<4>& keys, int first) const {
+    /// Of 16 elements of 8 bits the four whose places follow that of element `first`.
+    FMHA_DEVICE static std::uint32_t place_neighbours(const DepthOrder& order, const Words<4>& elements,
+                                                      int first) {
         std::uint32_t word = 0;
         FMHA_UNROLL
         for (int i = 0; i < 4; ++i) {
-            const int key = plan().key_at_place(plan().place_of_key(first) + i);
-            const std::uint32_t code = keys.word[key / 4] >> static_cast<unsigned>(key % 4 * 8) & 0xFFU;
+            const int at = order.at_place(order.place_of(first) + i);
+            const std::uint32_t code = elements.word[at / 4] >> static_cast<unsigned>(at % 4 * 8) & 0xFFU;
             word |= code << static_cast<unsigned>(8 * i);
         }
         return word;
     }
 
-    /// Writes the elements of four keys of a channel, those with places from `place` on.
-    FMHA_DEVICE void write_patch(int thread, int address, int channel, int place,
-                                 const std::uint32_t* words) {
-        const int byte = place * element_bits(plan().type_v) / 8;
-        const int to = address + plan().value.at(channel, byte);
-        if (patch_words() == 1)
-            machine_.template lds_write<1>(thread, to, words);
-        else if (patch_words() == 2)
-            machine_.template lds_write<2>(thread, to, words);
+    /// Writes four elements of a column, those with places from `place` on.
+    template <auto Operand>
+    FMHA_DEVICE void write_patch(int thread, int address, int column, int place, const std::uint32_t* words) {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        const int byte = place * element_bits(operand.type) / 8;
+        const int to = address + operand.image.at(column, byte);
+        if (patch_words<Operand>() == 1)
+            block_.machine.template lds_write<1>(thread, to, words);
+        else if (patch_words<Operand>() == 2)
+            block_.machine.template lds_write<2>(thread, to, words);
         else
-            machine_.template lds_write<4>(thread, to, words);
+            block_.machine.template lds_write<4>(thread, to, words);
     }
 };
 

@@ -7,13 +7,13 @@
 
 namespace fmha::hip_target {
 
-/// A number of registers: a member of the plan, or the number itself.
-template <auto Count>
-constexpr int register_count(const BlockPlan& plan) {
-    if constexpr (std::is_integral_v<decltype(Count)>)
-        return Count;
+/// A number of registers: that to which `Path` leads in the plan, from member to member, or the number itself.
+template <auto... Path>
+constexpr int register_count(const auto& plan) {
+    if constexpr ((std::is_integral_v<decltype(Path)> && ...))
+        return (Path, ...);
     else
-        return plan.*Count;
+        return (plan.*....*Path);
 }
 
 /// The plan of a kernel whose configuration is a constant expression, computed once.
@@ -34,9 +34,9 @@ template <class Kernel>
 struct Constant {
     FMHA_DEVICE static const KernelConfig& cfg() { return config_constant<Kernel>; }
     FMHA_DEVICE static const BlockPlan& plan() { return plan_constant<Kernel>; }
-    template <class Machine, class T, auto Count>
+    template <class Machine, class T, auto... Path>
     FMHA_DEVICE static auto registers(const Machine&) {
-        constexpr int count = register_count<Count>(Planned<Kernel>::plan);
+        constexpr int count = register_count<Path...>(Planned<Kernel>::plan);
         return typename Machine::template Registers<T, count>{};
     }
 };
@@ -49,9 +49,9 @@ class RunTime {
 
     const KernelConfig& cfg() const { return config_; }
     const BlockPlan& plan() const { return plan_; }
-    template <class Machine, class T, auto Count>
+    template <class Machine, class T, auto... Path>
     auto registers(const Machine& machine) const {
-        return typename Machine::template Registers<T>(machine.threads(), register_count<Count>(plan_));
+        return typename Machine::template Registers<T>(machine.threads(), register_count<Path...>(plan_));
     }
 
   private:
@@ -59,9 +59,9 @@ class RunTime {
     BlockPlan plan_;
 };
 
-/// The type of `Count` registers of T a thread.
-template <class Machine, class Setup, class T, auto Count>
-using RegistersOf = decltype(std::declval<const Setup&>().template registers<Machine, T, Count>(
+/// The type of registers of T a thread.
+template <class Machine, class Setup, class T, auto... Path>
+using RegistersOf = decltype(std::declval<const Setup&>().template registers<Machine, T, Path...>(
     std::declval<const Machine&>()));
 
 } // namespace fmha::hip_target

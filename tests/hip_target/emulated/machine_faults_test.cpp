@@ -36,17 +36,19 @@ FaultyRun run(const FwdCase& c, const KernelConfig& kernel, const Sabotage& sabo
 
 KernelConfig fp16_kernel(const std::string& arch) {
     return smallest_house_kernel(arch, [](const KernelConfig& config) {
-        return config.signature.data_type == DataType::fp16 && plan_of(config).async == AsyncCopies::none;
+        return config.signature.data_type == DataType::fp16 &&
+               plan_of(config).staging.async == AsyncCopies::none;
     });
 }
 KernelConfig async_kernel() {
     return smallest_house_kernel("sm_90", [](const KernelConfig& config) {
-        return config.signature.data_type == DataType::fp16 && plan_of(config).async != AsyncCopies::none;
+        return config.signature.data_type == DataType::fp16 &&
+               plan_of(config).staging.async != AsyncCopies::none;
     });
 }
 KernelConfig kernel_with_one_buffer() {
     return smallest_house_kernel("gfx942", [](const KernelConfig& config) {
-        return config.signature.data_type == DataType::fp32 && plan_of(config).key_stage == 0;
+        return config.signature.data_type == DataType::fp32 && plan_of(config).key.stage == 0;
     });
 }
 
@@ -191,9 +193,9 @@ TEST_P(EveryStepCopy, IsWhatTheTestSaysAndGreen) {
     KernelConfig kernel = GetParam().kernel();
     kernel.signature.v_layout = GetParam().v_layout;
     const BlockPlan plan = plan_of(kernel);
-    EXPECT_EQ(plan.async, AsyncCopies::steps);
-    EXPECT_EQ(plan.value_words > 0, GetParam().copies_values);
-    EXPECT_EQ(plan.reads_transposed, GetParam().reads_transposed);
+    EXPECT_EQ(plan.staging.async, AsyncCopies::steps);
+    EXPECT_EQ(plan.value.copy_words > 0, GetParam().copies_values);
+    EXPECT_EQ(plan.value.reads_transposed, GetParam().reads_transposed);
     const FaultyRun whole = run(GetParam().problem(), kernel, {});
     EXPECT_EQ(whole.result.outcome, Outcome::passed) << whole.result.message;
 }

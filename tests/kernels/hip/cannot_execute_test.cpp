@@ -115,20 +115,25 @@ TEST(WeightSwaps, BringTheKeysOfABlockTogether) {
           Expected{DataType::mxfp8, 16, 1}, Expected{DataType::mxfp4, 16, 2}}) {
         BlockPlan plan = plan_of(micro_scaled(type, side));
         ASSERT_EQ(plan.problem, PlanProblem::none) << to_string(type) << " " << side;
-        EXPECT_EQ(plan.weight_swap_count, swaps) << to_string(type) << " " << side;
+        EXPECT_EQ(plan.weights.swap_count, swaps) << to_string(type) << " " << side;
+        DepthOrder& order = plan.value.order;
         std::set<int> keys;
         for (int lane = 0; lane < 64; ++lane)
             for (int e = 0; e < plan.second.right_elements; ++e) {
-                const int key = plan.value_key[e] + plan.value_key_lane.of_lane(lane);
+                const int key = order.element[e] + order.lane.of_lane(lane);
                 EXPECT_EQ(key / 32, plan.second.right_k.at(lane, e) / 32)
                     << "lane " << lane << ", element " << e;
                 keys.insert(key);
             }
         EXPECT_EQ(keys.size(), static_cast<std::size_t>(plan.second.depth));
 
-        EXPECT_TRUE(planning::weights_keep_blocks(plan));
-        plan.value_key_lane = plan.first.acc_col; // the lanes before they have traded words
-        EXPECT_EQ(planning::weights_keep_blocks(plan), swaps == 0);
+        const auto keep_blocks = [&] {
+            return planning::weights_keep_blocks(plan.first.acc, plan.second, plan.weights, order,
+                                                 plan.wave_size);
+        };
+        EXPECT_TRUE(keep_blocks());
+        order.lane = plan.first.acc.col; // the lanes before they have traded words
+        EXPECT_EQ(keep_blocks(), swaps == 0);
     }
 }
 

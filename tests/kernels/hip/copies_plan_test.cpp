@@ -29,7 +29,7 @@ bool transposing(Pipeline pipeline) {
 bool short_of_lds(const KernelConfig& config) {
     KernelConfig synchronous = config;
     synchronous.algorithm.pipeline = Pipeline::qr;
-    return plan_of(synchronous).key_stage == 0;
+    return plan_of(synchronous).key.stage == 0;
 }
 
 class Cdna : public testing::TestWithParam<const char*> {};
@@ -41,23 +41,23 @@ TEST_P(Cdna, CopiesKeysDirectlyInTheAsynchronousPipelinesAlone) {
         const BlockPlan plan = plan_of(config);
         const Pipeline pipeline = config.algorithm.pipeline;
         if (pipeline != Pipeline::qr_async && !transposing(pipeline)) {
-            EXPECT_EQ(plan.async, AsyncCopies::none);
+            EXPECT_EQ(plan.staging.async, AsyncCopies::none);
             continue;
         }
-        if (plan.async == AsyncCopies::none) {
+        if (plan.staging.async == AsyncCopies::none) {
             EXPECT_TRUE(short_of_lds(config));
             ++lacking;
             continue;
         }
         ++direct;
-        EXPECT_EQ(plan.async, AsyncCopies::steps);
-        EXPECT_EQ(plan.key_words, plan.unit == MatrixUnit::cdna4 ? 4 : 1);
-        EXPECT_GT(plan.key_stage, 0) << "two buffers";
-        EXPECT_LE(2 * plan.key_stage, 65536) << "m0 has 16 bits";
+        EXPECT_EQ(plan.staging.async, AsyncCopies::steps);
+        EXPECT_EQ(plan.key.copy_words, plan.unit == MatrixUnit::cdna4 ? 4 : 1);
+        EXPECT_GT(plan.key.stage, 0) << "two buffers";
+        EXPECT_LE(2 * plan.key.stage, 65536) << "m0 has 16 bits";
         const bool column = config.signature.v_layout == VLayout::column;
         columns += column ? 1 : 0;
-        EXPECT_EQ(plan.value_words > 0, column || transposing(pipeline));
-        EXPECT_EQ(plan.reads_transposed, transposing(pipeline));
+        EXPECT_EQ(plan.value.copy_words > 0, column || transposing(pipeline));
+        EXPECT_EQ(plan.value.reads_transposed, transposing(pipeline));
     }
     EXPECT_GT(direct, 0U);
     EXPECT_EQ(columns > 0, std::string_view(GetParam()) != "gfx90a") << "V by column is of 8 bits";
@@ -71,12 +71,12 @@ INSTANTIATE_TEST_SUITE_P(Architectures, Cdna, testing::Values("gfx90a", "gfx942"
 TEST(Rdna, CopiesThroughRegisters) {
     for (const char* arch : {"gfx1100", "gfx1201"})
         for (const KernelConfig& config : kernels_of(arch))
-            EXPECT_EQ(plan_of(config).async, AsyncCopies::none);
+            EXPECT_EQ(plan_of(config).staging.async, AsyncCopies::none);
 }
 
 TEST(Nvidia, CopiesWholeTiles) {
     for (const KernelConfig& config : kernels_of("sm_90"))
-        EXPECT_EQ(plan_of(config).async,
+        EXPECT_EQ(plan_of(config).staging.async,
                   config.algorithm.pipeline == Pipeline::qr_async ? AsyncCopies::tiles : AsyncCopies::none);
 }
 
@@ -84,9 +84,10 @@ TEST(Nvidia, CopiesWholeTiles) {
 TEST(Places, AreReversible) {
     for (const KernelConfig& config : kernels_of("gfx942")) {
         if (config.signature.v_layout != VLayout::column) continue;
-        const BlockPlan plan = plan_of(config);
+        const DepthOrder order = plan_of(config).value.order;
+        EXPECT_FALSE(order.natural);
         for (int key = 0; key < config.algorithm.tile.k1; ++key)
-            ASSERT_EQ(plan.key_at_place(plan.place_of_key(key)), key);
+            ASSERT_EQ(order.at_place(order.place_of(key)), key);
     }
 }
 

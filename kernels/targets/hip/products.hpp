@@ -1,0 +1,223 @@
+#pragma once
+
+#include "kernels/targets/hip/accumulator.hpp"
+#include "kernels/targets/hip/left_operand.hpp"
+#include "kernels/targets/hip/staging.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// A left operand that was made from accumulators: its fragments, row tile by row tile.
+template <class Registers>
+struct WeightTile {
+    Registers x;
+    FMHA_DEVICE static constexpr bool in_registers(const auto& /*block*/) { return true; }
+};
+
+/// Matrix products, any number of them: the accumulator says which of the plan it is, the operands where they are.
+template <class Block>
+class Products {
+  public:
+    FMHA_DEVICE explicit Products(const Block& block) : block_(block) {}
+
+    /// A GPU works on the whole capacity, because registers need constant numbers; what does not exist is 0.
+    FMHA_DEVICE int steps(std::int64_t capacity, std::int64_t, std::int64_t step) const {
+        return static_cast<int>(capacity / step);
+    }
+
+    template <auto Product, class Registers, class Left, auto Right>
+    FMHA_DEVICE void product(Accumulator<Product, Registers>& acc, Left& left, int first,
+                             const OperandStep<Right>& right, float factor = 1.0F) {
+        auto words = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
+        const auto reader = readers(block_.template piece<Right>().image);
+        if (block_.template piece<Product>().own_factor)
+            product_with_factor(acc, left, first, right, factor, reader, words);
+        else
+            plain_product(acc, left, first, right, reader, words);
+    }
+
+  private:
+    Block block_;
+
+    /// The register where fragment `fragment` of row tile `row` of a left operand begins.
+    FMHA_DEVICE static int fragment_at(const ProductPlan& p, int row, int fragment) {
+        return (row * p.depth_fragments + fragment) * p.left_fragment;
+    }
+
+    template <auto Product, class Registers, class Left, class Step, class Reader, class Words>
+    FMHA_DEVICE void plain_product(Accumulator<Product, Registers>& acc, Left& left, int first,
+                                   const Step& from, const Reader& reader, Words& right) {
+        const ProductPlan& p = block_.template piece<Product>();
+        const int pair = p.load_matrix ? 32 / p.depth : 1; // column tiles that one read delivers
+        const bool in_registers = left.in_registers(block_);
+        auto streamed = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
+        FMHA_UNROLL
+        for (int step = 0; step < p.step_fragments; ++step) {
+            const int fragment = first / p.depth + step;
+            if constexpr (requires { left.memory; })
+                if (!in_registers) {
+                    FMHA_UNROLL
+                    for (int row = 0; row < p.acc.row_tiles; ++row)
+                        stream_left<Product>(block_, left, row, fragment, streamed);
+                }
+            FMHA_UNROLL
+            for (int col = 0; col < p.acc.column_tiles; col += pair) {
+                read_right<Product>(from, col, step, reader, right);
+                FMHA_UNROLL
+                for (int half = 0; half < pair; ++half) {
+                    FMHA_UNROLL
+                    for (int row = 0; row < p.acc.row_tiles; ++row) {
+                        const int to = (row * p.acc.column_tiles + col + half) * p.acc.fragment;
+                        if (in_registers)
+                            multiply(p, acc.x, to, left.x, fragment_at(p, row, fragment), right,
+                                     half * p.right_fragment);
+                        else
+                            multiply(p, acc.x, to, streamed, row * p.left_fragment, right,
+                                     half * p.right_fragment);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The products of a step are added up first, then multiplied by `factor`, fragment by fragment.
+    template <auto Product, class Registers, class Left, class Step, class Reader, class Words>
+    FMHA_DEVICE void product_with_factor(Accumulator<Product, Registers>& acc, Left& left, int first,
+                                         const Step& from, float factor, const Reader& reader, Words& right) {
+        const ProductPlan& p = block_.template piece<Product>();
+        auto part =
+            block_.template registers<float, Product, &ProductPlan::acc, &AccumulatorPlan::fragment>();
+        FMHA_UNROLL
+        for (int col = 0; col < p.acc.column_tiles; ++col) {
+            FMHA_UNROLL
+            for (int row = 0; row < p.acc.row_tiles; ++row) {
+                const int to = (row * p.acc.column_tiles + col) * p.acc.fragment;
+                block_.machine.each([&](int thread) {
+                    FMHA_UNROLL
+                    for (int r = 0; r < p.acc.fragment; ++r) part.at(thread, r) = 0.0F;
+                });
+                FMHA_UNROLL
+                for (int step = 0; step < p.step_fragments; ++step) {
+                    read_right<Product>(from, col, step, reader, right);
+                    multiply(p, part, 0, left.x, fragment_at(p, row, first / p.depth + step), right, 0);
+                }
+                block_.machine.each([&](int thread) {
+                    FMHA_UNROLL
+                    for (int r = 0; r < p.acc.fragment; ++r)
+                        acc.x.at(thread, to + r) =
+                            block_.machine.settled(acc.x.at(thread, to + r) + factor * part.at(thread, r));
+                });
+            }
+        }
+    }
+
+    template <class Acc, class Left, class Right>
+    FMHA_DEVICE void multiply(const ProductPlan& p, Acc& acc, int c0, Left& left, int l0, Right& right,
+                              int r0) {
+        FMHA_UNROLL
+        for (int part = 0; part < p.parts; ++part) {
+            const int l = l0 + part * (p.left_words / p.parts), r = r0 + part * (p.right_words / p.parts);
+            if (p.transposed)
+                block_.machine.mma(p.instruction, acc, c0, right, r, left, l);
+            else
+                block_.machine.mma(p.instruction, acc, c0, left, l, right, r);
+        }
+    }
+
+    /// A thread's number, for the addresses of its reads of a product. Where lines are swizzled there are several, too
+    /// many to keep over all products.
+    FMHA_DEVICE auto readers(const Image& image) const {
+        auto reader = block_.template registers<int, 1>();
+        block_.machine.each([&](int thread) {
+            reader.at(thread, 0) = image.swizzle_mask != 0 ? block_.machine.local(thread) : thread;
+        });
+        return reader;
+    }
+
+    /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step.
+    template <auto Product, auto Right, class Reader, class Registers>
+    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, const Reader& reader,
+                                Registers& out) {
+        const ProductPlan& p = block_.template piece<Product>();
+        const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
+        const Image& image = operand().image;
+        const int k0 = from.depth0 + step * p.depth;
+        if constexpr (Block::Machine::has_load_matrix)
+            if (p.load_matrix) {
+                load_matrices(from.address, image, col, k0, p.depth, !operand().by_column, out);
+                return;
+            }
+        const int bits = element_bits(operand().type), run = p.right_run * bits / 32;
+        if constexpr (Block::Machine::has_transposing_read)
+            if (operand().reads_transposed) {
+                const int rows = transposing_read(operand().type).rows;
+                FMHA_UNROLL
+                for (int e = 0; e < p.right_elements; e += rows)
+                    block_.machine.read_transposed(out, e * bits / 32, operand().type, [&](int thread) {
+                        const int l = block_.lane(reader.at(thread, 0));
+                        return from.address +
+                               image.at(k0 + operand().order.element[e] + operand().read_depth.of_lane(l),
+                                        (col * p.acc.cols + operand().read_column.of_lane(l)) * bits / 8);
+                    });
+                return;
+            }
+        block_.machine.each([&](int thread) {
+            const int l = block_.lane(reader.at(thread, 0));
+            const int column = col * p.acc.cols + p.right_outer.of_lane(l);
+            const DepthOrder& order = operand().order;
+            if (operand().by_column && order.natural) {
+                FMHA_UNROLL
+                for (int w = 0; w < p.right_words; w += run)
+                    read_words(block_.machine, thread, from.address, image, column,
+                               (k0 + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, operand().type, out, w);
+                return;
+            }
+            if (operand().by_column) { // with places such that a lane's elements follow one another
+                const int place = order.place_of(k0 + order.lane.of_lane(l));
+                read_words(block_.machine, thread, from.address, image, column, place * bits / 8,
+                           p.right_words, operand().type, out, 0);
+                return;
+            }
+            FMHA_UNROLL
+            for (int e = 0; e < p.right_elements; ++e) // fp32: an element is a word
+                read_some<1>(block_.machine, thread,
+                             from.address +
+                                 image.at(k0 + order.element[e] + order.lane.of_lane(l), column * bits / 8),
+                             operand().type, out, e);
+        });
+        read_scales<Right>(p, from.address, col, k0, out);
+    }
+
+    /// The scales of a right fragment, from behind the elements of its lines to behind the fragment's words.
+    template <auto Right, class Registers>
+    FMHA_DEVICE void read_scales(const ProductPlan& p, int address, int col, int k0, Registers& out) {
+        if (p.scale_block == 0) return;
+        const Image& image = block_.template piece<Right>().image;
+        block_.machine.each([&](int thread) {
+            const int line = col * p.acc.cols + p.right_scale.outer.of_lane(block_.lane(thread));
+            const int block = (k0 + p.right_scale.k.of_lane(block_.lane(thread))) / p.scale_block;
+            out.at(thread, p.right_words) = block_.machine.lds_read_byte(
+                thread, address + line * image.line_bytes + image.scales() + block);
+        });
+    }
+
+    /// Four 8 × 8 matrices of 16-bit elements: as many column tiles as they hold of depth `depth`. A line of the
+    /// image is a column of the product, or, `across`, an element of its depth.
+    template <class Registers>
+    FMHA_DEVICE void load_matrices(int base, const Image& image, int col, int k0, int depth, bool across,
+                                   Registers& out) {
+        const int halves = depth / 8;
+        block_.machine.load_matrix(
+            out, 0,
+            [&](int thread) {
+                const int l = block_.lane(thread), matrix = l / 8;
+                const int column = (col + matrix / halves) * 8, k = k0 + matrix % halves * 8;
+                return across ? base + (k + l % 8) * image.line_bytes + column * 2
+                              : base + (column + l % 8) * image.line_bytes + k * 2;
+            },
+            across);
+    }
+};
+
+} // namespace fmha::hip_target

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "kernels/targets/hip/accumulator.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// Arithmetic on tiles in registers and on one value a row: all that a family without a matrix product needs. `Piece` of
+/// the plan, a RowPlan, is that of all tiles which meet row vectors.
+template <class Block, auto Piece>
+class RowOperations {
+    using Rows = RowValues<typename Block::template Registers<float, Piece, &RowPlan::registers>>;
+
+    static constexpr float infinity = __builtin_inff();
+
+  public:
+    FMHA_DEVICE explicit RowOperations(const Block& block) : block_(block) {}
+
+    FMHA_DEVICE Rows rows() const { return {block_.template registers<float, Piece, &RowPlan::registers>()}; }
+
+    FMHA_DEVICE void fill(Rows& rows, float value) {
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) rows.x.at(thread, s) = value;
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void fill(Tile& tile, float value) {
+        map(tile, [&](float, int, int) { return value; });
+    }
+
+    template <class Tile, class F>
+    FMHA_DEVICE void map(Tile& tile, F f) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const int row0 = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
+            const int col0 = acc.col.of_lane(block_.lane(here));
+            each_place<Tile::piece>(block_, [&](int at, int, int row, int col) {
+                tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
+            });
+        });
+    }
+    template <class F>
+    FMHA_DEVICE void map_rows(Rows& to, const Rows& a, const Rows& b, F f) {
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s)
+                to.x.at(thread, s) = f(a.x.at(thread, s), b.x.at(thread, s));
+        });
+    }
+
+    /// tanh(x) = 1 − 2 / (1 + exp(2x)): absolute error of a few 2^-24, and exact limits.
+    template <class Tile>
+    FMHA_DEVICE void soft_cap(Tile& scores, float inner, float outer) {
+        constexpr float two_log2_e = 2.88539008177792681F;
+        map(scores, [&](float x, int, int) {
+            return outer * (1.0F - 2.0F / (1.0F + block_.machine.exp2(x * inner * two_log2_e)));
+        });
+    }
+
+    template <class Tile>
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores) {
+        Rows largest = rows();
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) largest.x.at(thread, s) = top.x.at(thread, s);
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
+            });
+        });
+        combine(largest, [](float a, float b) { return maximum(a, b); });
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) {
+                const float before = top.x.at(thread, s), now = largest.x.at(thread, s);
+                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
+                top.x.at(thread, s) = now;
+            }
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
+                scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - reference);
+            });
+        });
+    }
+    FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
+        map_rows(rows, rows, factor, [](float a, float b) { return a * b; });
+    }
+    /// Once the maxima have settled, a wave's factors are all 1. The branch keeps what stands before it from overlapping
+    /// with what comes after.
+    template <class Tile>
+    FMHA_DEVICE void scale_rows(Tile& tile, const Rows& factor) {
+        if (layout_of<Tile::piece>(block_).skips_ones) {
+            const bool scales = block_.machine.any([&](int thread) {
+                bool differs = false;
+                FMHA_UNROLL
+                for (int s = 0; s < plan().registers; ++s) differs |= factor.x.at(thread, s) != 1.0F;
+                return differs;
+            });
+            if (!scales) return;
+        }
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                tile.x.at(thread, at) *= factor.x.at(thread, slot);
+            });
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_row_sums(Rows& total, Tile& scores) {
+        Rows sum = rows();
+        fill(sum, 0.0F);
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                sum.x.at(thread, slot) += scores.x.at(thread, at);
+            });
+        });
+        combine(sum, [](float a, float b) { return a + b; });
+        map_rows(total, total, sum, [](float a, float b) { return a + b; });
+    }
+    FMHA_DEVICE float log(float x) const { return block_.machine.log(x); }
+
+  private:
+    Block block_;
+
+    FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
+    FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+
+    /// Combines the values that the lanes of a row have of it.
+    template <class F>
+    FMHA_DEVICE void combine(Rows& rows, F f) {
+        const int mask = plan().sharing_lanes;
+        FMHA_UNROLL
+        for (int bit = 1; bit < 64; bit *= 2) {
+            if ((mask & bit) == 0) continue;
+            Rows other = this->rows();
+            block_.machine.exchange(other.x, rows.x, bit);
+            map_rows(rows, rows, other, f);
+        }
+    }
+};
+
+} // namespace fmha::hip_target

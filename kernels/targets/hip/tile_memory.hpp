@@ -1,0 +1,144 @@
+#pragma once
+
+#include "kernels/programs/decisions.hpp"
+#include "kernels/targets/hip/accumulator.hpp"
+#include "kernels/targets/hip/line_view.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// Reads of one tile that are under way together, each of which takes registers.
+inline constexpr int reads_under_way = 16;
+
+/// Between registers and global memory: tiles and row vectors, element by element of a lane.
+template <class Block, auto Piece>
+class TileMemory {
+  public:
+    FMHA_DEVICE explicit TileMemory(const Block& block) : block_(block) {}
+
+    template <class Tile>
+    FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
+                              std::int64_t key0) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        const ElementType type = acc.loaded;
+        const TileView from = LineView::of(bias, type).window(row0, key0, plan().block_rows);
+        const int run = acc.run;
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
+            const int col_of_lane = acc.col.of_lane(block_.lane(here));
+            const auto add = [&](int at, int row, int col, bool at_once) {
+                std::uint32_t bits[8];
+                from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
+                                 bits);
+                FMHA_UNROLL
+                for (int i = 0; i < run; ++i) {
+                    float& x = scores.x.at(thread, at + i);
+                    x = block_.machine.settled(
+                        x + kernels::Decisions().to_base2(block_.machine.unpack(bits[i], type)));
+                }
+            };
+            // Asked once, because between branches no two reads would be under way together; and sums that are settled
+            // in their branch do not wait for the end of both, with a whole tile of biases in registers.
+            if (from.reads_at_once(run))
+                each_place<Tile::piece>(
+                    block_,
+                    [&](int at, int, int row, int col) {
+                        if (at % reads_under_way == 0) block_.machine.in_order();
+                        add(at, row, col, true);
+                    },
+                    run);
+            else
+                each_place<Tile::piece>(
+                    block_, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
+        });
+    }
+
+    template <auto Of, class Registers>
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile, std::int64_t row0,
+                           std::int64_t col0) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        const ElementType type = acc.stored;
+        const TileView to = LineView::written(matrix, type).window(row0, col0, plan().block_rows);
+        const int size = element_bits(type) / 8, per_word = 4 / size, run = acc.run, words = run / per_word;
+        const bool whole = words > 0 && to.granule >= run * size;
+        block_.machine.each([&](int thread) {
+            const int row1 = block_.wave(thread) * plan().wave_rows + acc.row.of_lane(block_.lane(thread));
+            const int col1 = acc.col.of_lane(block_.lane(thread));
+            const int rows = to.lines - row1, cols = to.elements - col1;
+            char* const base =
+                const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
+            if (whole) {
+                const int line_bytes = static_cast<int>(to.line_bytes);
+                each_place<Of>(
+                    block_,
+                    [&](int at, int, int row, int col) {
+                        if (row >= rows || col >= cols) return;
+                        std::uint32_t packed[8];
+                        FMHA_UNROLL
+                        for (int w = 0; w < words; ++w) {
+                            float x[4];
+                            FMHA_UNROLL
+                            for (int i = 0; i < per_word; ++i)
+                                x[i] = tile.x.at(thread, at + w * per_word + i);
+                            packed[w] = block_.machine.pack(x, type);
+                        }
+                        write_words(base + row * line_bytes + col * size, packed, words);
+                    },
+                    run);
+                return;
+            }
+            each_place<Of>(block_, [&](int at, int, int row, int col) {
+                const float x[4] = {tile.x.at(thread, at), 0.0F, 0.0F, 0.0F};
+                if (row < rows && col < cols)
+                    store_element(base + row * to.line_bytes + col * to.element_distance,
+                                  block_.machine.pack(x, type), type);
+            });
+        });
+    }
+    template <class Registers>
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, RowValues<Registers>& values, std::int64_t row0) {
+        const LineView to = LineView::of(matrix, ElementType::fp32);
+        block_.machine.each([&](int thread) {
+            if ((block_.lane(thread) & plan().sharing_lanes) != 0) return;
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) {
+                const std::int64_t row =
+                    row0 + block_.wave(thread) * plan().wave_rows + plan().row.of_lane(block_.lane(thread)) +
+                    s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots];
+                if (row < matrix.rows.written)
+                    *reinterpret_cast<float*>(const_cast<char*>(to.at(row, 0))) = // NOLINT(*-const-cast)
+                        values.x.at(thread, s);
+            }
+        });
+    }
+
+  private:
+    Block block_;
+
+    FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
+
+    FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
+        if (element_bits(type) == 32)
+            *reinterpret_cast<std::uint32_t*>(to) = bits;
+        else if (element_bits(type) == 16)
+            *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits);
+        else
+            *reinterpret_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(bits);
+    }
+    FMHA_DEVICE static void write_words(char* to, const std::uint32_t* words, int count) {
+        if (count >= 4) {
+            FMHA_UNROLL
+            for (int w = 0; w < count; w += 4)
+                *reinterpret_cast<Words<4>*>(to + 4 * w) = {words[w], words[w + 1], words[w + 2],
+                                                            words[w + 3]};
+        } else if (count == 2) {
+            *reinterpret_cast<Words<2>*>(to) = {words[0], words[1]};
+        } else {
+            *reinterpret_cast<Words<1>*>(to) = {words[0]};
+        }
+    }
+};
+
+} // namespace fmha::hip_target
