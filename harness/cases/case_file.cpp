@@ -176,19 +176,51 @@ std::vector<Settings> CaseFile::rows(Tier tier) const {
     return times(result, fill_.choices.at(tier));
 }
 
-std::vector<FwdCase> CaseFile::expand(Tier highest) const {
+FwdCase CaseFile::concrete_case(const FwdCase& start, const Settings& row,
+                                const TilePlanner& planned_tile) const {
+    if (std::ranges::any_of(row, &Setting::relative)) return settled_case(start, row, planned_tile);
+    auto concrete = start;
+    apply(row, concrete);
+    concrete.id = name(concrete);
+    check_form(concrete, where_ + ": " + concrete.id);
+    return concrete;
+}
+
+FwdCase CaseFile::settled_case(const FwdCase& start, const Settings& row,
+                               const TilePlanner& planned_tile) const {
+    const auto first = std::ranges::find_if(row, &Setting::relative);
+    const std::string value = fmt::format("{}: {}: \"{}\"", where_, first->field->name, first->text);
+    if (!planned_tile)
+        throw InputError(value + " is relative to the planned kernel, and there is none to ask");
+    // Which kernel is planned may depend on the very numbers that depend on it. From the smallest tile that there is,
+    // it takes a step or two.
+    Tile tile{.m0 = 16, .n0 = 16};
+    for (int step = 0; step < 8; ++step) {
+        Settings numbers = row;
+        for (auto& setting : numbers)
+            if (setting.relative) setting = {setting.field, *at_tile(setting.text, tile)};
+        auto concrete = concrete_case(start, numbers, planned_tile);
+        const auto planned = planned_tile(concrete);
+        // Without a kernel any numbers do: the run says why there is none.
+        if (!planned || (planned->m0 == tile.m0 && planned->n0 == tile.n0)) return concrete;
+        tile = *planned;
+    }
+    throw InputError(value +
+                     " does not settle: each tile that it is computed with makes another one be planned");
+}
+
+std::vector<FwdCase> CaseFile::expand(Tier highest, const TilePlanner& planned_tile) const {
     std::vector<FwdCase> cases;
     std::set<std::string> seen;
     for (const auto tier : tiers_) {
         if (tier > highest) break;
-        std::set<std::string> seen_in_tier;
+        std::map<std::string, bool> seen_in_tier; ///< and whether its numbers were relative
         const auto start = base(tier);
         for (const auto& row : rows(tier)) {
-            auto concrete = start;
-            apply(row, concrete);
-            concrete.id = name(concrete);
-            check_form(concrete, where_ + ": " + concrete.id);
-            if (!seen_in_tier.insert(concrete.id).second)
+            auto concrete = concrete_case(start, row, planned_tile);
+            const bool relative = std::ranges::any_of(row, &Setting::relative);
+            const auto [before, is_new] = seen_in_tier.emplace(concrete.id, relative);
+            if (!is_new && !relative && !before->second)
                 throw InputError(fmt::format("{}: the case {} appears twice", where_, concrete.id));
             if (seen.insert(concrete.id).second) cases.push_back(std::move(concrete));
         }

@@ -2,6 +2,7 @@
 
 #include "harness/cases/case_fields.hpp"
 #include "harness/cases/pair_table.hpp"
+#include "harness/cases/relative_text.hpp"
 
 #include <array>
 #include <filesystem>
@@ -13,10 +14,11 @@
 
 namespace fmha::harness {
 
-/// One field set to one value, in canonical text.
+/// One field set to one value, in canonical text, or in one that is relative to the tile of the planned kernel.
 struct Setting {
     const CaseField* field = nullptr;
     std::string text;
+    bool relative = false;
     friend bool operator==(const Setting&, const Setting&) = default;
 };
 using Settings = std::vector<Setting>;
@@ -61,8 +63,11 @@ class CaseFile {
     const std::vector<std::string>& labels() const { return labels_; }
 
     /// Every case of the tiers up to `highest`, each once with the lowest tier that has it, in file order
-    /// (axes as written, the first slowest; then `also`; fills fastest).
-    std::vector<FwdCase> expand(Tier highest) const;
+    /// (axes as written, the first slowest; then `also`; fills fastest). Values relative to the planned kernel become
+    /// numbers: the tile of the kernel that `planned_tile` names for the case with these numbers. Cases that they make
+    /// equal are one case. InputError for such a value without `planned_tile`, and for one that never settles, because
+    /// each tile that it is computed with makes another kernel be planned.
+    std::vector<FwdCase> expand(Tier highest, const TilePlanner& planned_tile = {}) const;
 
     /// The name of a case of this file: stem, the fields that `each` and `pair` vary, every other field that
     /// differs from the file's `set`, and the seed.
@@ -81,6 +86,8 @@ class CaseFile {
     FwdCase base(Tier tier) const;
     std::vector<Settings> rows(Tier tier) const;
     std::vector<Settings> covering_rows(Tier tier) const;
+    FwdCase concrete_case(const FwdCase& start, const Settings& row, const TilePlanner& planned_tile) const;
+    FwdCase settled_case(const FwdCase& start, const Settings& row, const TilePlanner& planned_tile) const;
 
     std::string where_, stem_, about_;
     ApiFamily family_ = ApiFamily::fwd;

@@ -1,6 +1,7 @@
 #include "dispatcher/types/strict_json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/relative_text.hpp"
 #include "harness/cases/text_file.hpp"
 
 #include "dispatcher/types/error.hpp"
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 namespace fmha::harness {
@@ -107,7 +107,23 @@ class CaseFileReader {
         if (target.read(value, scratch))
             if (auto canonical = target.print(scratch); !canonical.empty() || value == "")
                 return {&target, std::move(canonical)};
+        if (value.is_string() && names_tile(value.get_ref<const std::string&>()))
+            return relative_setting(target, value, key);
         fail(key, fmt::format("{} is not allowed; expected {}", value.dump(), target.takes));
+    }
+
+    /// A value relative to the tile of the planned kernel, tried with some tile.
+    Setting relative_setting(const CaseField& target, const Json& value, const std::string& key) const {
+        const auto& text = value.get_ref<const std::string&>();
+        const auto tried = at_tile(text, Tile{.m0 = 64, .n0 = 64});
+        if (!tried)
+            fail(key, fmt::format("{} is not allowed; numbers relative to the planned kernel are {}",
+                                  value.dump(), tile_grammar));
+        FwdCase scratch;
+        if (!read_text(target, *tried, scratch))
+            fail(key, fmt::format("{} is not allowed; with tiles of 64 it is \"{}\", expected {}",
+                                  value.dump(), *tried, target.takes));
+        return {&target, text, /*relative=*/true};
     }
 
     /// Each elementary field may be set in one place of a file only.
@@ -159,7 +175,12 @@ class CaseFileReader {
             if (name == "fill") fail(key, "fills are stated by the key \"fill\"");
             file_.set_.emplace_back(
                 &target, per_tier<std::string>(entry, key, [&](const Json& one, const std::string& at) {
-                    return setting(target, one, at).text;
+                    auto chosen = setting(target, one, at);
+                    if (chosen.relative)
+                        fail(at, fmt::format("{} is relative to the planned kernel; names show such a value "
+                                             "only under each, pair, cover or also",
+                                             one.dump()));
+                    return chosen.text;
                 }));
         }
     }
@@ -171,13 +192,7 @@ class CaseFileReader {
         std::vector<Settings> result;
         for (std::size_t i = 0; i < list.size(); ++i) {
             const std::string at = fmt::format("{}[{}]", key, i);
-            const auto centre = around(list[i], at);
-            if (!centre) {
-                result.push_back({setting(target, list[i], at)});
-            } else {
-                for (const std::int64_t offset : {-1, 0, 1})
-                    result.push_back({setting(target, Json(*centre + offset), at)});
-            }
+            for (const Json& one : around(list[i], at)) result.push_back({setting(target, one, at)});
         }
         for (std::size_t i = 0; i < result.size(); ++i)
             if (std::find(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(i), result[i]) !=
@@ -186,17 +201,18 @@ class CaseFileReader {
         return result;
     }
 
-    std::optional<std::int64_t> around(const Json& value, const std::string& key) const {
-        if (!value.is_string()) return std::nullopt;
-        const std::string_view word = value.get_ref<const std::string&>();
-        if (!word.starts_with("around(")) return std::nullopt;
-        std::int64_t centre = 0;
-        const auto inside = word.substr(7, word.size() < 8 ? 0 : word.size() - 8);
-        const auto [end, error] = std::from_chars(inside.data(), inside.data() + inside.size(), centre);
-        if (!word.ends_with(')') || error != std::errc{} || end != inside.data() + inside.size() ||
-            centre < 1)
+    std::vector<Json> around(const Json& value, const std::string& key) const {
+        if (!value.is_string() || value.get_ref<const std::string&>().find("around(") == std::string::npos)
+            return {value};
+        const auto texts = spread(value.get_ref<const std::string&>());
+        if (!texts)
             fail(key, fmt::format("{} is not allowed; expected \"around(n)\" with n > 0", value.dump()));
-        return centre;
+        std::vector<Json> values;
+        for (const auto& text : *texts) {
+            auto number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+            values.push_back(number.is_number() ? std::move(number) : Json(text));
+        }
+        return values;
     }
 
     void read_each(const Json& value, const std::string& where, std::vector<Axis>& into) {

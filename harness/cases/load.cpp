@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What the shapes of `forward_tests` become.
-constexpr std::string_view matrix_family = "fwd";
+constexpr ApiFamily matrix_family = ApiFamily::fwd;
 
 bool is_matrix(const fs::path& path) {
     return path.extension() == ".yaml" || path.extension() == ".yml";
@@ -99,14 +99,14 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
 
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<FwdCase>& into) {
     if (is_matrix(path)) {
-        if (!options.family.empty() && options.family != matrix_family) return;
+        if (options.family && *options.family != matrix_family) return;
         const auto dims = options.kernel_dims ? options.kernel_dims() : KernelDims{};
         std::ranges::move(load_shape_matrix(path, options.tier, dims), std::back_inserter(into));
         return;
     }
     const auto file = CaseFile::read(path, stem_of(path, options.root));
     if (options.family && file.family() != *options.family) return;
-    auto cases = file.expand(options.tier);
+    auto cases = file.expand(options.tier, options.planned_tile);
     if (cases.empty() && named)
         throw InputError(fmt::format("{}: has no case up to the tier asked for; its lowest tier is above it",
                                      path.string()));
@@ -192,8 +192,9 @@ std::vector<std::string> left_out(const std::vector<std::string>& arguments, con
                 sentences.push_back(fmt::format("{} of {}: {} shapes not run, {}", section,
                                                 path.generic_string(), count, why));
         };
-        if (!options.family.empty() && options.family != matrix_family)
-            add("forward_tests", shapes.forward, "they are of another family than " + options.family);
+        if (options.family && *options.family != matrix_family)
+            add("forward_tests", shapes.forward,
+                fmt::format("they are of another family than {}", to_string(*options.family)));
         add("backward_tests", shapes.backward, "nothing computes backward yet");
     }
     return sentences;

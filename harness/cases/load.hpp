@@ -2,6 +2,7 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/cases/pair_table.hpp"
+#include "harness/cases/relative_text.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
 #include <cstdint>
@@ -23,6 +24,8 @@ struct LoadOptions {
     std::optional<std::uint64_t> run_seed{};
     /// Kernels that shape matrices expect to find; called only for these. Absent: every shape expects one.
     std::function<KernelDims()> kernel_dims{};
+    /// For files with values relative to the planned kernel; without it they are an InputError.
+    TilePlanner planned_tile{};
 };
 
 /// Shard `index` of `count`, counted from 1.

@@ -6,6 +6,7 @@
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/planned_kernels.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/ostream.h>
@@ -59,11 +60,11 @@ class BenchCommand final : public Command {
 
     int run(const Streams& streams) override {
         check_options();
-        const std::vector<FwdCase> cases = chosen_cases();
         if (!json_.empty()) reports::check_writable(json_);
         harness::TargetOptions target_options{arch_, kernels_dir_};
         if (device_) target_options.device = static_cast<int>(*device_);
         const auto timing = harness::make_timing_target(target_, target_options);
+        const std::vector<FwdCase> cases = chosen_cases(timing->target()->arch());
         const auto source = harness::house_kernels(timing->target(), where_);
         if (format_ == "text") print_head(*timing, streams);
         std::vector<BenchRow> rows;
@@ -89,11 +90,12 @@ class BenchCommand final : public Command {
     }
 
     /// Cases that are there to be refused are left out: there is nothing to time.
-    std::vector<FwdCase> chosen_cases() const {
+    std::vector<FwdCase> chosen_cases(const std::string& arch) const {
         std::vector<FwdCase> chosen;
         if (!cases_.empty()) {
             const harness::LoadOptions load{.root = cases_root(root_),
-                                            .tier = *parse_enum<harness::Tier>(tier_)};
+                                            .tier = *parse_enum<harness::Tier>(tier_),
+                                            .planned_tile = harness::house_tiles(arch)};
             for (FwdCase& c : harness::load_cases(cases_, load))
                 if (c.expect == harness::Expectation::pass) chosen.push_back(std::move(c));
         }

@@ -4,6 +4,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
+#include "harness/run/planned_kernels.hpp"
 #include "kernels/arch/arch.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +21,9 @@ void CaseOptions::declare(OptionSet& options) {
 
 harness::FwdCase CaseOptions::load() const {
     static_cast<void>(arch::ArchSet::built_in().at(arch_));
-    const harness::LoadOptions options{.root = cases_root(root_), .tier = harness::Tier::nightly};
+    const harness::LoadOptions options{.root = cases_root(root_),
+                                       .tier = harness::Tier::nightly,
+                                       .planned_tile = harness::house_tiles(arch_)};
     auto cases = harness::load_cases({case_}, options);
     if (cases.size() != 1)
         throw InputError(fmt::format("--case {}: is {} cases; name one of them, for example '{}'", case_,

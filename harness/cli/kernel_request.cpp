@@ -134,12 +134,13 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
         throw InputError(
             fmt::format("--tier {}: not known; allowed: {}", tier_, allowed_names<harness::Tier>()));
     load.tier = *tier;
-    auto cases = harness::load_cases({}, load);
-    if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
     std::vector<KernelConfig> kept;
     for (auto begin = kernels.begin(); begin != kernels.end();) {
         const auto end = std::find_if(begin, kernels.end(),
                                       [&](const KernelConfig& c) { return !(c.arch == begin->arch); });
+        load.planned_tile = harness::house_tiles(begin->arch.str());
+        auto cases = harness::load_cases({}, load);
+        if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
         const auto planned =
             harness::planned_kernels({begin, end}, cases, begin->arch.str(), generator::declined);
         kept.insert(kept.end(), planned.begin(), planned.end());

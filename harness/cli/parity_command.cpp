@@ -5,6 +5,7 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/run/planned_kernels.hpp"
 #include "parity/between_audit.hpp"
 #include "parity/checkout_audit.hpp"
 #include "parity/consistency_audit.hpp"
@@ -45,6 +46,7 @@ std::vector<parity::NamedProblem> case_problems(const std::string& root, const A
     harness::LoadOptions options;
     options.root = root;
     options.tier = harness::Tier::nightly;
+    options.planned_tile = harness::house_tiles(arch.str());
     for (const auto& concrete : harness::load_cases({}, options))
         if (concrete.expect == harness::Expectation::pass)
             problems.push_back({concrete.id, harness::to_problem(concrete, arch.view())});

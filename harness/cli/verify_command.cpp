@@ -8,6 +8,7 @@
 #include "harness/cli/run_identity.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
+#include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "reports/report.hpp"
 
@@ -151,7 +152,7 @@ class VerifyCommand final : public Command {
         check_files();
         reports::Report report;
         if (!section_.empty()) report.sections.push_back(input_text(section_));
-        const auto target = harness::make_target(target_, target_options());
+        const auto target = this->target();
         const auto source = kernel_factory_(target, where_);
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
@@ -221,6 +222,12 @@ class VerifyCommand final : public Command {
         return options;
     }
 
+    /// Made when something asks for it first, because it may need a device.
+    std::shared_ptr<const harness::Target> target() {
+        if (!made_target_) made_target_ = harness::make_target(target_, target_options());
+        return made_target_;
+    }
+
     int print_names(const std::vector<FwdCase>& cases, const Streams& streams) const {
         auto names = nlohmann::ordered_json::array();
         for (const auto& c : cases) {
@@ -233,18 +240,22 @@ class VerifyCommand final : public Command {
         return cases.empty() ? check_failed : all_well;
     }
 
-    harness::LoadOptions load_options() const {
+    harness::LoadOptions load_options() {
         harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
         load.kernel_dims = [this] {
-            return harness::forward_kernel_dims(harness::make_target(target_, target_options())->arch());
+            return harness::forward_kernel_dims(arch_.empty() ? target()->arch() : arch_);
+        };
+        load.planned_tile = [this, tiles = harness::TilePlanner()](const FwdCase& c) mutable {
+            if (!tiles) tiles = harness::house_tiles(arch_.empty() ? target()->arch() : arch_);
+            return tiles(c);
         };
         return load;
     }
 
     /// An empty cell is a check that failed.
-    int print_pairs(const Streams& streams) const {
+    int print_pairs(const Streams& streams) {
         const auto tables = harness::pair_tables(cases_, load_options());
         if (tables.empty()) throw InputError("--pairs: none of the case files has a cover");
         bool complete = true;
@@ -255,7 +266,7 @@ class VerifyCommand final : public Command {
         return complete ? all_well : check_failed;
     }
 
-    std::vector<FwdCase> chosen_cases() const {
+    std::vector<FwdCase> chosen_cases() {
         auto cases = harness::load_cases(cases_, load_options());
         if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
         return cases;
@@ -363,6 +374,7 @@ class VerifyCommand final : public Command {
     std::optional<std::int64_t> device_, jobs_;
     std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8;
     bool list_ = false, pairs_ = false;
+    std::shared_ptr<const harness::Target> made_target_;
 };
 
 } // namespace

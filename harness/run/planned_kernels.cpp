@@ -4,8 +4,12 @@
 #include "dispatcher/registry/registry.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
+#include <fmt/format.h>
+
+#include <memory>
 #include <unordered_set>
 
 namespace fmha::harness {
@@ -61,6 +65,29 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> 
     for (const KernelConfig& kernel : kernels)
         if (planned.contains(kernel)) kept.push_back(kernel);
     return kept;
+}
+
+TilePlanner house_tiles(std::string arch) {
+    return [arch = std::move(arch),
+            planner = std::shared_ptr<const Planner>()](const FwdCase& c) mutable -> std::optional<Tile> {
+        if (c.family != ApiFamily::fwd)
+            throw InputError(
+                fmt::format("{}: values relative to the planned kernel are for family fwd", c.id));
+        if (!planner) {
+            const auto archs = arch::ArchSet::built_in();
+            catalog::Request request;
+            request.rules = catalog::RuleSet::house;
+            request.targets = {archs.at(arch).name()};
+            request.families = catalog::FamilySet::of(KernelFamily::fwd);
+            planner = std::make_shared<const Planner>(catalog::list(archs, request));
+        }
+        try {
+            const auto kernel = planner->plan(to_problem(c, arch));
+            return kernel ? std::optional(kernel->algorithm.tile) : std::nullopt;
+        } catch (const ProblemError&) {
+            return std::nullopt; // the case expects the refusal
+        }
+    };
 }
 
 } // namespace fmha::harness

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/kernel_config.hpp"
 #include "harness/cases/case.hpp"
+#include "harness/cases/relative_text.hpp"
 
 #include <functional>
 #include <optional>
@@ -18,5 +19,9 @@ std::vector<KernelConfig>
 planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> cases,
                 const std::string& arch,
                 const std::function<std::optional<std::string>(const KernelConfig&)>& declined);
+
+/// Tiles of the kernels that the dispatcher plans on the working list of `arch`, which is made when the first case is
+/// asked about. Throws InputError then for an unknown architecture, and for a case of another family than fwd.
+TilePlanner house_tiles(std::string arch);
 
 } // namespace fmha::harness

@@ -181,6 +181,26 @@ TEST(Malformed, CaseFiles) {
         {R"("cover": {"each": {"lse": [true], "mask": ["0"]}, "exclude": [{"lse": true, "why": "w"}]})",
          "X: cover.exclude[0]: needs at least two fields"},
 
+        // Values relative to the planned kernel.
+        {"\"each\": {\"seqlen_k\": [\"tile_n0/2\"]}",
+         "X: each.seqlen_k[0]: \"tile_n0/2\" is not allowed; numbers relative to the planned kernel are sums "
+         "and products of integers, tile_m0 and tile_n0"},
+        {"\"each\": {\"mask\": [\"t:tile_m0,2*-tile_n0\"]}",
+         "X: each.mask[0]: \"t:tile_m0,2*-tile_n0\" is not allowed; numbers relative to the planned kernel "
+         "are "
+         "sums and products of integers, tile_m0 and tile_n0"},
+        {"\"each\": {\"lse\": [\"tile_n0+1\"]}", "X: each.lse[0]: \"tile_n0+1\" is not allowed; with tiles "
+                                                 "of 64 it is \"65\", expected true or false"},
+        {"\"each\": {\"seqlen_k\": [\"around(tile_k0)\"]}",
+         "X: each.seqlen_k[0]: \"around(tile_k0)\" is not allowed; expected \"around(n)\" with n > 0"},
+        {"\"each\": {\"seqlen_k\": [\"tile_n0\", \"around(tile_n0)\"]}",
+         "X: each.seqlen_k: has the value tile_n0 twice"},
+        {"\"set\": {\"seqlen_k\": {\"smoke\": \"tile_n0\"}}",
+         "X: set.seqlen_k.smoke: \"tile_n0\" is relative to the planned kernel; names show such a value only "
+         "under each, pair, cover or also"},
+        {"\"each\": {\"seqlen_k\": [\"tile_n0\"]}",
+         "X: seqlen_k: \"tile_n0\" is relative to the planned kernel, and there is none to ask"},
+
         // Cases that contradict themselves.
         {"\"set\": {\"seqlen_q\": -5}", "X: fwd/x@1: seqlen_q=-5: a length is 0 or more"},
         {"\"set\": {\"seqlen_q\": []}", "X: fwd/x@1: seqlen_q=[]: expected at least one length"},

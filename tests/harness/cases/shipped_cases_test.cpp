@@ -1,6 +1,7 @@
 #include "harness/cases/case_fields.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/run/planned_kernels.hpp"
 
 #include "dispatcher/types/error.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 const std::filesystem::path root = FMHA_CASES_DIR;
 
 std::vector<FwdCase> shipped(Tier tier) {
-    return load_cases({}, {.root = root, .tier = tier});
+    return load_cases({}, {.root = root, .tier = tier, .planned_tile = house_tiles("gfx950")});
 }
 
 TEST(ShippedCases, NameIsReproducer) {
