@@ -18,6 +18,11 @@ if(FMHA_SANITIZE)
   target_link_options(fmha_flags INTERFACE -fsanitize=${FMHA_SANITIZE})
 endif()
 
+# fmha_computes(<target>): a room that goes over tensors is worth -O3, unless sanitizers make it slow anyway.
+function(fmha_computes target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+endfunction()
+
 # fmha_library(<room> SOURCES … USES …): a static library fmha_<room> with the alias fmha::<room>.
 function(fmha_library room)
   cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})

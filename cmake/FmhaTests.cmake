@@ -15,7 +15,8 @@ function(fmha_test_program target)
   fmha_use_precompiled(${target} fmha_precompiled_tests)
 endfunction()
 
-# fmha_test(<name> SOURCES … USES … [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest.
+# fmha_test(<name> SOURCES … USES … [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest. Target
+# tests_<label> builds the programs whose tests `ctest -L <label>` runs.
 function(fmha_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -33,6 +34,12 @@ function(fmha_test name)
     "  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"unit;${ARG_LABELS}\")\n"
     "endforeach()\n")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
+  foreach(label IN LISTS ARG_LABELS)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
 endfunction()
 
 # fmha_benchmark(<name> SOURCES … USES …): a Google Benchmark program under bin/, run by hand or by the bench preset.
