@@ -6,6 +6,7 @@
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "kernels/targets/null_tensors.hpp"
 
 #include <fmt/format.h>
 
@@ -134,21 +135,13 @@ fmha::FwdArgs arguments(const fmha_fwd_args& in, const fmha::ElementTypes& types
     return args;
 }
 
-void require_pointers(const fmha::FwdArgs& args) {
+void require_arrays(const fmha::FwdArgs& args) {
     const auto require = [](bool present, const char* name) {
         if (!present) throw InputError(fmt::format("{} is NULL", name));
     };
-    require(args.q.present(), "q.data");
-    require(args.k.present(), "k.data");
-    require(args.v.present(), "v.data");
-    require(args.o.present(), "o.data");
-    require(args.score.bias_type != fmha::BiasType::elementwise || args.bias.present(), "bias.data");
     require(args.score.bias_type != fmha::BiasType::alibi || args.score.alibi_slopes != nullptr,
             "alibi_slopes");
     if (args.quant.qscale == fmha::QScale::no_scale) return;
-    require(args.quant.q_descale.present(), "q_descale.data");
-    require(args.quant.k_descale.present(), "k_descale.data");
-    require(args.quant.v_descale.present(), "v_descale.data");
     const bool packed_blocks =
         args.shape.mode == fmha::Mode::group && args.quant.qscale != fmha::QScale::pertensor;
     require(!packed_blocks || args.quant.block_scale_seqstart_k != nullptr, "block_scale_seqstart_k");
@@ -159,6 +152,12 @@ void require_pointers(const fmha::FwdArgs& args) {
 
 /// Whose memory the pointers of a call are.
 enum class Memory : std::uint8_t { host, device };
+
+/// Before a value of a descale is read. Every launch asks the same, on a device after fetching the lengths.
+void require_tensors(const fmha::FwdArgs& args) {
+    const auto elements = [&] { return fmha::targets::Elements::of(args.shape, args.lengths); };
+    if (const auto reason = fmha::targets::null_tensor(args, elements)) throw InputError(*reason);
+}
 
 Call call_of(const fmha_context& context, const fmha_fwd_args* in, Memory memory) {
     check_header(in, "args");
@@ -272,7 +271,8 @@ fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, 
     return guarded(*context, [&] {
         check_ready(*context, info);
         const Call call = call_of(*context, args, Memory::host);
-        require_pointers(call.args);
+        require_arrays(call.args);
+        require_tensors(call.args);
         fmha::check_descales(call.args);
         const auto kernel = planned(*context, call.problem, info);
         auto& instance = context->instances[identifier(kernel->config)];
@@ -295,7 +295,7 @@ fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args
                 "this context was created without kernels_dir and has no device; "
                 "use fmha_run_fwd_host");
         const Call call = call_of(*context, args, Memory::device);
-        require_pointers(call.args);
+        require_arrays(call.args);
         const auto kernel = planned(*context, call.problem, info);
         context->device->launch(kernel->config, call.args, stream);
     });

@@ -74,7 +74,9 @@ void GuardedTensor::swap(GuardedTensor& other) noexcept {
 }
 
 TensorView GuardedTensor::view() const {
-    return {base_,
+    const bool has_elements =
+        layout_.batches > 0 && layout_.heads > 0 && layout_.rows > 0 && layout_.columns > 0;
+    return {has_elements ? base_ : nullptr,
             layout_.type,
             layout_.batch_stride,
             layout_.head_stride,

@@ -59,6 +59,7 @@ class GuardedTensor {
 
     bool present() const { return base_ != nullptr; }
     const TensorLayout& layout() const { return layout_; }
+    /// Its data is null where it has no elements, as PyTorch and others give it.
     TensorView view() const;
 
     /// Fills all memory, guards included.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <vector>
 
 namespace fmha::loader {
 namespace {
@@ -23,12 +24,39 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
 
 HipKernel::HipKernel(const generator::BuiltKernel& kernel, const Device& device,
                      std::shared_ptr<const Module> module)
-    : config_(kernel.config), name_("hip." + kernel.name), module_(std::move(module)),
-      shape_(shape_of(config_, device.runtime())),
+    : config_(kernel.config), name_("hip." + kernel.name), runtime_(&device.runtime()),
+      module_(std::move(module)), shape_(shape_of(config_, device.runtime())),
       function_(module_->function(kernel.symbol, shape_.dynamic_lds)) {}
 
+targets::Elements HipKernel::elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const {
+    LengthArrays here = lengths;
+    std::vector<std::vector<std::int32_t>> copies;
+    const auto fetch = [&](const std::int32_t*& array, std::int64_t count) {
+        if (array == nullptr) return;
+        auto& copy = copies.emplace_back(static_cast<std::size_t>(count));
+        require(*runtime_,
+                runtime_->copy(copy.data(), array, copy.size() * sizeof(std::int32_t), CopyKind::to_host,
+                               stream.handle),
+                "copying the lengths of the sequences from the device");
+        array = copy.data();
+    };
+    fetch(here.seqstart_q, shape.batch + 1);
+    fetch(here.seqstart_k, shape.batch + 1);
+    fetch(here.seqlen_q, shape.batch);
+    fetch(here.seqlen_k, shape.batch);
+    fetch(here.cu_seqlen_q, shape.batch + 1);
+    fetch(here.cu_seqlen_k, shape.batch + 1);
+    if (!copies.empty())
+        require(*runtime_, runtime_->synchronise_stream(stream.handle),
+                "waiting for the lengths of the sequences");
+    return targets::Elements::of(shape, here);
+}
+
 void HipKernel::launch(const Invocation& invocation, Stream stream) const {
-    targets::with_launch(config_, invocation, [&]<class Program>(Program, const auto& args) {
+    const auto in_memory = [&](const Shape& shape, const LengthArrays& lengths) {
+        return elements(shape, lengths, stream);
+    };
+    targets::with_launch(config_, invocation, in_memory, [&]<class Program>(Program, const auto& args) {
         const std::int64_t blocks = typename Program::Grid(config_, args).size();
         if (blocks == 0) return;
         if (blocks > std::numeric_limits<std::int32_t>::max())

@@ -3,6 +3,7 @@
 #include "dispatcher/types/kernel_instance.hpp"
 #include "kernels/generator/manifest.hpp"
 #include "kernels/loader/device.hpp"
+#include "kernels/targets/null_tensors.hpp"
 
 #include <memory>
 #include <string>
@@ -10,7 +11,8 @@
 namespace fmha::loader {
 
 /// A kernel of a loaded code object. Its launches take arguments that point to device memory and return at once; what goes
-/// wrong while it runs shows when the stream is synchronised.
+/// wrong while it runs shows when the stream is synchronised. A launch with a null tensor waits for the stream, to read from the
+/// lengths whether the tensor has elements.
 class HipKernel final : public KernelInstance {
   public:
     /// Throws DeviceError when the module lacks the symbol or the device the LDS.
@@ -22,8 +24,11 @@ class HipKernel final : public KernelInstance {
     void launch(const Invocation& invocation, Stream stream) const override;
 
   private:
+    targets::Elements elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const;
+
     KernelConfig config_;
     std::string name_;
+    DeviceRuntime* runtime_;
     std::shared_ptr<const Module> module_; ///< keeps the function
     LaunchShape shape_;                    ///< of every launch, but for the number of blocks
     Function function_;

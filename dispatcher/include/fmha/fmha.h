@@ -74,7 +74,8 @@ typedef enum fmha_qscale {
 
 /* A strided tensor, indexed (batch, head, row, column). Rows are sequence positions, columns channels (keys for
  * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode the batch stride is 0 and
- * rows are packed. data = NULL means absent. */
+ * rows are packed. data = NULL means absent; where a tensor must be there, NULL is right exactly where it has no elements
+ * because no sequence has a query (or a key). */
 typedef struct fmha_tensor {
     void* data;
     int64_t batch_stride;

@@ -56,7 +56,7 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
 
 void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    targets::with_launch(config, invocation, [&](auto program, const auto& args) {
+    targets::with_launch(config, invocation, targets::Elements::of, [&](auto program, const auto& args) {
         run_blocks(program, config, args, options,
                    [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
     });

@@ -100,6 +100,36 @@ TEST_F(DeviceInterface, RunsABuiltKernel) {
     EXPECT_NEAR(example.lse[2], 1.44018970, 1e-4);
 }
 
+TEST_F(DeviceInterface, ATensorWithoutElementsIsNull) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Example batch;
+    batch.args.seqlen_k = 0;
+    batch.args.k.data = batch.args.v.data = nullptr;
+    batch.o.fill(7.0F);
+    ASSERT_EQ(fmha_run_fwd_device(context_, &batch.args, nullptr, nullptr), FMHA_OK) << error();
+    EXPECT_EQ(batch.o[16], 0.0F);
+    EXPECT_EQ(batch.lse[2], -INFINITY);
+
+    // The lengths lie on the device: they are fetched to see whether there are keys.
+    Example group;
+    const std::array<std::int32_t, 2> queries{0, 3};
+    std::array<std::int32_t, 2> keys{0, 0};
+    group.args.mode = FMHA_GROUP;
+    group.args.max_seqlen_q = 3;
+    group.args.seqstart_q = queries.data();
+    group.args.seqstart_k = keys.data();
+    for (fmha_tensor* tensor : {&group.args.q, &group.args.k, &group.args.v, &group.args.o, &group.args.lse})
+        tensor->batch_stride = 0;
+    group.args.k.data = group.args.v.data = nullptr;
+    ASSERT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_OK) << error();
+    EXPECT_EQ(group.lse[2], -INFINITY);
+    keys[1] = 4;
+    EXPECT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("k.data is NULL; allowed only where no sequence has a key"));
+    refuse("copy");
+    EXPECT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
+}
+
 TEST_F(DeviceInterface, ChoosesFromTheFolderOnly) {
     ASSERT_EQ(create("gfx942"), FMHA_OK) << error();
     Example example;

@@ -114,6 +114,26 @@ static void refusals(fmha_context* context) {
     CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "v.data") != NULL);
 
+    /* Tensors without elements are null, and rows without keys have a result all the same. */
+    set_up(&e);
+    e.args.seqlen_k = 0;
+    e.args.k.data = e.args.v.data = NULL;
+    e.o[0] = e.lse[0] = 7.0F;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    CHECK(e.o[0] == 0.0F && e.lse[0] == -INFINITY);
+    e.args.o.data = NULL;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "o.data") != NULL);
+    set_up(&e);
+    e.args.seqlen_q = 0;
+    e.args.q.data = e.args.o.data = e.args.lse.data = NULL;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    set_up(&e);
+    e.args.data_type = FMHA_FP8BF16;
+    e.args.qscale = FMHA_PERTENSOR;
+    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(strcmp(fmha_last_error(context), "q_descale.data is NULL") == 0);
+
     set_up(&e);
     CHECK(fmha_run_fwd_device(context, &e.args, NULL, NULL) == FMHA_UNSUPPORTED);
     CHECK(fmha_run_fwd_host(context, NULL, NULL) == FMHA_BAD_ARGUMENT);

@@ -30,7 +30,7 @@ class EmulatedKernel final : public KernelInstance {
 void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
                     const EmulationOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    targets::with_launch(config, invocation, [&](auto program, const auto& args) {
+    targets::with_launch(config, invocation, targets::Elements::of, [&](auto program, const auto& args) {
         emulate_blocks(
             program, config, args, options,
             [&](MachineShape shape) {

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "dispatcher/types/args.hpp"
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fmha::targets {
+
+/// Whether the sequences of a launch have any query row, any key, and any entry with both. A tensor without elements may
+/// be null, as PyTorch gives it; rows without keys are those of R-2.
+struct Elements {
+    bool queries = false, keys = false, pairs = false;
+    bool scalars = true; ///< tensors of one value always have it
+
+    /// Reads the lengths, which are memory of this machine.
+    static Elements of(const Shape& shape, const LengthArrays& lengths);
+};
+
+/// A tensor that a launch reads or writes where `needed`.
+struct NeededTensor {
+    std::string_view name;
+    const TensorView& view;
+    bool Elements::*needed;
+};
+
+/// The first tensor that is null and has elements, one sentence. `elements()` gives the Elements and is asked only when some
+/// tensor is null.
+template <class AskElements>
+std::optional<std::string> null_tensor(std::initializer_list<NeededTensor> tensors, AskElements elements) {
+    std::optional<Elements> has;
+    for (const auto& [name, view, needed] : tensors) {
+        if (view.present()) continue;
+        if (!has) has = elements();
+        if (!((*has).*needed)) continue;
+        std::string sentence = std::string(name) + ".data is NULL";
+        if (needed == &Elements::queries) sentence += "; allowed only where no sequence has a query";
+        if (needed == &Elements::keys) sentence += "; allowed only where no sequence has a key";
+        if (needed == &Elements::pairs) sentence += "; allowed only where no sequence has queries and keys";
+        return sentence;
+    }
+    return std::nullopt;
+}
+
+/// The same for the arguments of a family.
+template <class Args, class AskElements>
+std::optional<std::string> null_tensor(const Args& args, AskElements elements) {
+    auto reason = null_tensor({{"q", args.q, &Elements::queries},
+                               {"o", args.o, &Elements::queries},
+                               {"k", args.k, &Elements::keys},
+                               {"v", args.v, &Elements::keys}},
+                              elements);
+    if (!reason && args.score.bias_type == BiasType::elementwise)
+        reason = null_tensor({{"bias", args.bias, &Elements::pairs}}, elements);
+    if (reason || args.quant.qscale == QScale::no_scale) return reason;
+    const bool single = args.quant.qscale == QScale::pertensor;
+    return null_tensor({{"q_descale", args.quant.q_descale, single ? &Elements::scalars : &Elements::queries},
+                        {"k_descale", args.quant.k_descale, single ? &Elements::scalars : &Elements::keys},
+                        {"v_descale", args.quant.v_descale, single ? &Elements::scalars : &Elements::keys}},
+                       elements);
+}
+
+} // namespace fmha::targets
