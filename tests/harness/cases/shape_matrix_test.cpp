@@ -123,13 +123,13 @@ TEST(ShapeMatrix, TheFamilyIsHonouredAndShapesLeftOutAreCounted) {
     EXPECT_EQ(load_cases({file}, options).size(), 24U);
     EXPECT_THAT(left_out({file}, options), ElementsAre("backward_tests of " + file +
                                                        ": 1 shapes not run, nothing computes backward yet"));
-    options.family = "bwd";
+    options.family = ApiFamily::bwd;
     EXPECT_EQ(load_cases({file}, options).size(), 0U);
     EXPECT_THAT(
         left_out({file}, options),
         ElementsAre("forward_tests of " + file + ": 24 shapes not run, they are of another family than bwd",
                     "backward_tests of " + file + ": 1 shapes not run, nothing computes backward yet"));
-    options.family = "fwd";
+    options.family = ApiFamily::fwd;
     EXPECT_EQ(load_cases({file}, options).size(), 24U);
     options.tier = Tier::full;
     EXPECT_THAT(left_out({file}, options), ElementsAre(testing::HasSubstr("backward_tests")));
