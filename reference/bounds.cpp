@@ -29,6 +29,11 @@ double distance(double x, double y, double limit) {
     return std::isnan(ratio) ? infinity : ratio;
 }
 
+/// B.4 without η: the sum of the weights, the exponentials in it, and the logarithm.
+double lse_rounding(const Numerics& kernel, std::int64_t seqlen_k, double lse) {
+    return accumulation_growth(seqlen_k, kernel) + 2.0 * kernel.eps_e + 4.0 * u32 * (1.0 + std::abs(lse));
+}
+
 } // namespace
 
 Numerics kernel_numerics(const ElementTypes& types, double p_prescale) {
@@ -82,12 +87,6 @@ double RowBound::limit(Eigen::Index c) const {
            kernel.f_o;
 }
 
-double RowBound::code_distance_limit(Eigen::Index c, ElementType type) const {
-    const double largest = largest_finite(type);
-    const double clamped = std::clamp(expected(c), -largest, largest);
-    return 1.0 + std::ceil(error(c) * std::abs(rows_.scale_o) / spacing(type, clamped));
-}
-
 double RowBound::variance(Eigen::Index c) const {
     const Numerics& kernel = rows_.numerics;
     const double inside = rows_.weight_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
@@ -95,10 +94,17 @@ double RowBound::variance(Eigen::Index c) const {
     return square(kernel.u_o * expected(c)) / 3.0 + square(rows_.scale_o) * inside + square(kernel.f_o) / 3.0;
 }
 
+bool code_reachable(ElementType type, double got, double exact, double error) {
+    // Rounding is monotonic, so the roundings of exact ± error enclose those of everything between them.
+    return round_to(type, exact - error) <= got && got <= round_to(type, exact + error);
+}
+
 double lse_limit(const ForwardRows& rows, Eigen::Index row) {
-    const Numerics& kernel = rows.numerics;
-    return rows.eta(row) + accumulation_growth(rows.seqlen_k(row), kernel) + 2.0 * kernel.eps_e +
-           4.0 * u32 * (1.0 + std::abs(rows.lse(row)));
+    return rows.eta(row) + lse_rounding(rows.numerics, rows.seqlen_k(row), rows.lse(row));
+}
+
+double empty_row_lse_limit(const Numerics& kernel, std::int64_t seqlen_k, double sink) {
+    return lse_rounding(kernel, seqlen_k, sink);
 }
 
 double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {

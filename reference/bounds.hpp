@@ -27,8 +27,6 @@ class RowBound {
     double error(Eigen::Index c) const;
     /// G1: the largest |o − expected(c)| that is accepted.
     double limit(Eigen::Index c) const;
-    /// G1 for 8-bit outputs: the largest accepted distance in codes, `type` being the output's.
-    double code_distance_limit(Eigen::Index c, ElementType type) const;
     /// G2: predicted variance of o − expected(c).
     double variance(Eigen::Index c) const;
 
@@ -39,9 +37,15 @@ class RowBound {
     double p_floor_ = 0.0;  ///< factor of V1 in E
 };
 
+/// G1 for 8-bit outputs (B.2): whether rounding some value within `error` of `exact` to `type` gives `got`. All three are
+/// in units of the stored output.
+bool code_reachable(ElementType type, double got, double exact, double error);
+
 /// G3: the largest |lse − reference| that is accepted where the reference is finite; infinities must
 /// coincide.
 double lse_limit(const ForwardRows& rows, Eigen::Index row);
+/// The same for a row without visible key, whose LSE is its sink logit; no score has an error there.
+double empty_row_lse_limit(const Numerics& kernel, std::int64_t seqlen_k, double sink);
 
 /// The largest distance between two reference results in units of the agreement bound of B.1; at most 1 when
 /// they agree. Infinite when rows, infinities, visible keys or shapes differ. `x` must have companions.

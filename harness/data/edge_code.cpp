@@ -54,7 +54,8 @@ std::optional<EdgeCode> EdgeCode::make(ElementType type, bool mx, std::int64_t h
     for (std::size_t p = 0; p < most; ++p, weight *= static_cast<double>(code.base_)) {
         std::int64_t channels = mx ? 32 : 1;
         if (!mx)
-            while (weight / static_cast<double>(channels) > largest_weight(type)) channels *= 2;
+            while (channels <= hdim_q && weight / static_cast<double>(channels) > largest_weight(type))
+                channels *= 2;
         if (channel + channels > hdim_q) break;
         code.digits_.push_back({channel, channels, weight / static_cast<double>(channels)});
         channel += channels;

@@ -1,6 +1,7 @@
 #include "harness/gates/gate_tools.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
+#include "reference/visibility.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -74,64 +75,74 @@ std::string differs_from_v_row(const FwdJudgeContext& context, const reference::
     return {};
 }
 
+/// The first visible key of row `index` whose byte is not that of D-5; −1 when all are right.
+std::int64_t wrong_random_byte(const FwdJudgeContext& context, std::int64_t index) {
+    const auto& id = context.outputs.row_ids()[static_cast<std::size_t>(index)];
+    const auto first_wrong = [&](std::int64_t begin, std::int64_t end) -> std::int64_t {
+        for (std::int64_t j = begin; j < end; ++j)
+            if (context.outputs.random_byte(index, j) != reference::stored_random_byte(context.args, id, j))
+                return j;
+        return -1;
+    };
+    const reference::KeyRanges keys = reference::key_ranges(context.args, id);
+    const std::int64_t in_sinks = first_wrong(0, keys.sink_end);
+    return in_sinks >= 0 ? in_sinks : first_wrong(keys.first, keys.end);
+}
+
 void judge_random_bytes(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
-    if (!context.outputs.has_randval()) return;
+    const auto& outputs = context.outputs;
+    if (!outputs.has_randval()) return;
     ExactGate gate("G5.1", "randval");
-    const auto& expected = context.expected;
-    for (Eigen::Index row = 0; row < expected.lse.size(); ++row) {
-        const auto& id = expected.rows[static_cast<std::size_t>(row)];
-        const std::int64_t index = context.outputs.row_index(id);
-        for (std::int64_t j = 0; j < expected.seqlen_k(row); ++j) {
-            if (!reference::key_visible(context.args, id.b, id.i, j)) continue;
-            const auto wanted = reference::stored_random_byte(context.args, id, j);
-            const auto got = context.outputs.random_byte(index, j);
-            if (got == wanted) continue;
-            gate.fail(fmt::format("{} key {}: got byte {}, expected {}", place(id), j, got, wanted));
-            findings.wrong(row, -1);
-            break;
-        }
+    for (std::int64_t index = 0; index < outputs.rows(); ++index) {
+        const std::int64_t j = wrong_random_byte(context, index);
+        if (j < 0) continue;
+        const auto& id = outputs.row_ids()[static_cast<std::size_t>(index)];
+        gate.fail(fmt::format("{} key {}: got byte {}, expected {}", place(id), j,
+                              outputs.random_byte(index, j),
+                              reference::stored_random_byte(context.args, id, j)));
+        findings.wrong(id, -1);
     }
     judgement.gates.push_back(gate.verdict());
+}
+
+/// O must be +0, LSE −∞ or the sink logit.
+void judge_empty_row(const FwdJudgeContext& context, std::int64_t index, ExactGate& gate,
+                     Findings& findings) {
+    const auto& outputs = context.outputs;
+    const auto& id = outputs.row_ids()[static_cast<std::size_t>(index)];
+    for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
+        if (outputs.o_code(index, c) != 0) {
+            gate.fail(fmt::format("{} sees no key but column {} is {:.9g}, not +0", place(id), c,
+                                  reference::decode(outputs.o_type(), outputs.o_code(index, c))));
+            findings.wrong(id, c);
+            break;
+        }
+    if (!outputs.has_lse()) return;
+    const auto lse = static_cast<double>(outputs.lse(index));
+    const double wanted = reference::sink_logit_of(context.args, id.h);
+    const std::int64_t keys = reference::entry_lengths(context.args, id.b).seqlen_k;
+    const double limit = reference::empty_row_lse_limit(context.expected.numerics, keys, wanted);
+    if (std::isinf(wanted) ? lse == wanted : std::abs(lse - wanted) <= limit) return;
+    gate.fail(fmt::format("{} sees no key but its LSE is {}, not {}", place(id), lse, wanted));
+    findings.wrong(id, -1);
 }
 
 void judge_special_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
     ExactGate empty("G5.2", "o"), single("G5.3", "o");
     bool any_empty = false, any_single = false;
-    const auto& expected = context.expected;
     const bool dropout = context.args.dropout.p_drop > 0.0F;
-    for (Eigen::Index row = 0; row < expected.lse.size(); ++row) {
-        const auto& id = expected.rows[static_cast<std::size_t>(row)];
-        const std::int64_t index = context.outputs.row_index(id);
-        if (expected.visible_keys(row) == 0) {
+    for (std::int64_t index = 0; index < context.outputs.rows(); ++index) {
+        const auto& id = context.outputs.row_ids()[static_cast<std::size_t>(index)];
+        const reference::EndKeys keys = reference::end_keys(context.args, id);
+        if (keys.none()) {
             any_empty = true;
-            for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
-                if (context.outputs.o_code(index, c) != 0) {
-                    empty.fail(fmt::format(
-                        "{} sees no key but column {} is {:.9g}, not +0", place(id), c,
-                        reference::decode(context.outputs.o_type(), context.outputs.o_code(index, c))));
-                    findings.wrong(row, c);
-                    break;
-                }
-            if (!context.outputs.has_lse()) continue;
-            const auto lse = static_cast<double>(context.outputs.lse(index));
-            const double wanted = expected.lse(row);
-            const bool right = std::isinf(wanted)
-                                   ? lse == wanted
-                                   : std::abs(lse - wanted) <= reference::lse_limit(expected, row);
-            if (!right) {
-                empty.fail(fmt::format("{} sees no key but its LSE is {}, not {}", place(id), lse, wanted));
-                findings.wrong(row, -1);
-            }
-        } else if (expected.visible_keys(row) == 1 && !dropout &&
-                   expected.row_max(row) == expected.score_max(row) &&
-                   (context.args.score.sink_logit == nullptr ||
-                    std::isinf(context.args.score.sink_logit[id.h])) &&
-                   context.args.score.bias_type != BiasType::elementwise) {
+            judge_empty_row(context, index, empty, findings);
+        } else if (keys.single() && !dropout && reference::sink_logit_of(context.args, id.h) == -infinity) {
             any_single = true;
-            const auto wrong = differs_from_v_row(context, id, expected.first_visible(row));
+            const auto wrong = differs_from_v_row(context, id, keys.first);
             if (wrong.empty()) continue;
             single.fail(wrong);
-            findings.wrong(row, -1);
+            findings.wrong(id, -1);
         }
     }
     if (any_empty) judgement.gates.push_back(empty.verdict());
@@ -155,31 +166,45 @@ void judge_finite(const FwdJudgeContext& context, Judgement& judgement) {
     judgement.gates.push_back(gate.verdict());
 }
 
-/// Whether the winning key of an edge fill decides the row alone (design of the fill: no other term of the
-/// normaliser, and logits that only the fill makes).
-bool edge_applies(const FwdJudgeContext& context) {
+/// Why a row of an edge fill may hold something else than the V row of its winning key; empty when it may not.
+std::string edge_does_not_apply(const FwdJudgeContext& context) {
     const FwdArgs& args = context.args;
-    return context.edge && args.score.logits_soft_cap == 0.0F && args.dropout.p_drop == 0.0F &&
-           args.score.bias_type != BiasType::elementwise && args.score.sink_logit == nullptr;
+    if (!context.edge)
+        return "the fill has no code for this type, head dimension and softmax scale, so no key wins";
+    if (args.score.logits_soft_cap != 0.0F || args.dropout.p_drop != 0.0F ||
+        args.score.bias_type != BiasType::no_bias || args.score.sink_logit != nullptr)
+        return "no key wins alone under a soft-cap, dropout, a bias or a sink logit";
+    return {};
 }
 
 void judge_edge_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
-    if (!edge_applies(context)) return;
-    ExactGate gate("exact", "o");
     const bool last_wins = context.fill == Fill::edge_last;
-    const auto& expected = context.expected;
-    std::int64_t decided = 0;
-    for (Eigen::Index row = 0; row < expected.lse.size(); ++row) {
-        if (expected.visible_keys(row) == 0) continue;
-        const std::int64_t winner = last_wins ? expected.last_visible(row) : expected.first_visible(row);
-        if (!context.edge->decides(winner, expected.seqlen_k(row), last_wins)) continue;
+    if (!context.data_of_fill || (!last_wins && context.fill != Fill::edge_first)) return;
+    ExactGate gate("exact", "o");
+    const std::string excuse = edge_does_not_apply(context);
+    std::int64_t seeing = 0, decided = 0;
+    for (const auto& id : context.outputs.row_ids()) {
+        const reference::EndKeys keys = reference::end_keys(context.args, id);
+        if (keys.none()) continue;
+        ++seeing;
+        if (!excuse.empty()) continue;
+        const std::int64_t winner = last_wins ? keys.last : keys.first;
+        const std::int64_t seqlen_k = reference::entry_lengths(context.args, id.b).seqlen_k;
+        if (!keys.single() && !context.edge->decides(winner, seqlen_k, last_wins)) continue;
         ++decided;
-        const auto wrong = differs_from_v_row(context, expected.rows[static_cast<std::size_t>(row)], winner);
+        const auto wrong = differs_from_v_row(context, id, winner);
         if (wrong.empty()) continue;
         gate.fail(wrong);
-        findings.wrong(row, -1);
+        findings.wrong(id, -1);
     }
-    if (decided > 0) judgement.gates.push_back(gate.verdict());
+    if (seeing == 0) return;
+    if (!excuse.empty())
+        gate.fail(excuse);
+    else if (decided == 0)
+        gate.fail(fmt::format("the fill decides none of the {} rows that see a key: each of them ends where "
+                              "keys share a rank",
+                              seeing));
+    judgement.gates.push_back(gate.verdict());
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "harness/gates/gate_tools.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
+#include "reference/visibility.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -52,9 +53,13 @@ bool mean_applies(Fill fill, ElementType p) {
     return fill == Fill::normal || fill == Fill::sharp || fill == Fill::uniform || fill == Fill::rising;
 }
 
-double rms_factor(ElementType o, std::int64_t elements) {
-    const double factor = o == ElementType::fp32 ? 8.0 : 1.25;
-    return elements < 4096 ? 2.0 * factor : factor;
+double rms_factor(ElementType o) {
+    return o == ElementType::fp32 ? 8.0 : 1.25;
+}
+
+/// One (b, h) may have too few elements for their RMS to be near its expectation; all of them together never do.
+double head_rms_factor(ElementType o, std::int64_t elements) {
+    return elements < 4096 ? 2.0 * rms_factor(o) : rms_factor(o);
 }
 
 /// An overflow to infinity is right when the exact value is within the limit of the overflow threshold (T-5).
@@ -63,33 +68,24 @@ bool overflow_expected(double got, double expected, double limit, ElementType ty
            std::signbit(got) == std::signbit(expected);
 }
 
-/// Place of a value among the codes of its type: codes of one sign are ordered like their values.
-std::int64_t code_position(ElementType type, double value) {
-    const auto code = static_cast<std::int64_t>(reference::encode(type, std::abs(value)));
-    return value < 0.0 ? -code : code;
-}
-
-/// The code rule for 8-bit O: at most one code farther from the target than the ends of target ± error. With
-/// codes spaced evenly that is 1 + ceil(error / ulp); nearer to zero codes lie closer, so they are counted
-/// and not divided out.
-bool too_many_codes(ElementType type, double got, double target, double error) {
-    const std::int64_t centre = code_position(type, target);
-    const std::int64_t reach =
-        std::max(code_position(type, target + error) - centre, centre - code_position(type, target - error));
-    return std::abs(code_position(type, got) - centre) > 1 + reach;
-}
-
 } // namespace
 
 std::string place(const reference::RowId& row) {
     return fmt::format("b{} h{} row {}", row.b, row.h, row.i);
 }
 
+Findings::Findings(const FwdJudgeContext& context)
+    : context_(context), expected_row_(static_cast<std::size_t>(context.outputs.rows()), -1) {
+    Eigen::Index row = 0;
+    for (const auto& id : context.expected.rows)
+        expected_row_[static_cast<std::size_t>(context.outputs.row_index(id))] = row++;
+}
+
 void Findings::element(Eigen::Index row, std::int64_t column, double got, double expected, double limit,
                        double ratio, const char* tensor) {
-    if (!(ratio <= 1.0)) wrong(row, column);
-    if (ranked_.size() == most_worst && ratio <= ranked_.back().ratio) return;
     const auto& id = context_.expected.rows[static_cast<std::size_t>(row)];
+    if (!(ratio <= 1.0)) wrong(id, column);
+    if (ranked_.size() == most_worst && ratio <= ranked_.back().ratio) return;
     const Ranked entry{ratio, {tensor, id.b, id.h, id.i, column, got, expected, limit}};
     const auto at = std::upper_bound(ranked_.begin(), ranked_.end(), ratio,
                                      [](double value, const Ranked& other) { return value > other.ratio; });
@@ -97,11 +93,16 @@ void Findings::element(Eigen::Index row, std::int64_t column, double got, double
     if (ranked_.size() > most_worst) ranked_.pop_back();
 }
 
-void Findings::wrong(Eigen::Index row, std::int64_t column) {
-    if (wrong_.size() >= most_wrong) return;
-    const auto& id = context_.expected.rows[static_cast<std::size_t>(row)];
-    wrong_.push_back({id.b, id.h, id.i, column, reference::entry_lengths(context_.args, id.b).seqlen_q,
-                      context_.expected.visible_keys(row)});
+void Findings::wrong(const reference::RowId& id, std::int64_t column) {
+    const Eigen::Index row = expected_row_[static_cast<std::size_t>(context_.outputs.row_index(id))];
+    auto& list = row >= 0 ? wrong_ : wrong_elsewhere_;
+    if (list.size() >= most_wrong) return;
+    std::int64_t keys = 0;
+    if (row >= 0)
+        keys = context_.expected.visible_keys(row);
+    else if (!reference::end_keys(context_.args, id).none())
+        keys = reference::key_ranges(context_.args, id).count();
+    list.push_back({id.b, id.h, id.i, column, reference::entry_lengths(context_.args, id.b).seqlen_q, keys});
 }
 
 std::vector<Deviation> Findings::worst() const {
@@ -111,15 +112,19 @@ std::vector<Deviation> Findings::worst() const {
 }
 
 std::string Findings::pattern() const {
-    if (wrong_.empty()) return {};
+    if (!wrong_.empty()) return pattern_of(wrong_, static_cast<std::int64_t>(context_.expected.rows.size()));
+    return pattern_of(wrong_elsewhere_, context_.outputs.rows());
+}
+
+std::string Findings::pattern_of(const std::vector<WrongElement>& wrong, std::int64_t checked_rows) const {
+    if (wrong.empty()) return {};
     const auto& keys = context_.expected.visible_keys;
     std::vector<std::int64_t> sorted(keys.data(), keys.data() + keys.size());
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
-    return classify(wrong_,
-                    {context_.args.shape.batch, context_.args.shape.nhead_q,
-                     context_.args.shape.nhead_q / context_.args.shape.nhead_k, context_.args.shape.hdim_v,
-                     static_cast<std::int64_t>(context_.expected.rows.size()), *middle});
+    return classify(wrong, {context_.args.shape.batch, context_.args.shape.nhead_q,
+                            context_.args.shape.nhead_q / context_.args.shape.nhead_k,
+                            context_.args.shape.hdim_v, checked_rows, sorted.empty() ? 0 : *middle});
 }
 
 void judge_o(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
@@ -153,7 +158,7 @@ void judge_o(const FwdJudgeContext& context, Findings& findings, Judgement& judg
             if (std::isnan(ratio)) ratio = infinity;
             if (overflow_expected(got, exact, limit, type)) ratio = 0.0;
             if (narrow && ratio <= 1.0 &&
-                too_many_codes(type, got, target, std::abs(expected.scale_o) * bound.error(c)))
+                !reference::code_reachable(type, got, exact, std::abs(expected.scale_o) * bound.error(c)))
                 ratio = infinity;
             findings.element(row, c, got, target, limit, ratio, "o");
             if (ratio > g1.ratio) g1.ratio = ratio;
@@ -175,17 +180,18 @@ void judge_o(const FwdJudgeContext& context, Findings& findings, Judgement& judg
     judgement.gates.push_back(g1);
 
     if (!rms_applies(context.fill, type) || all.elements == 0) return;
-    GateVerdict g2{.gate = "G2", .tensor = "o", .ratio = all.ratio() / rms_factor(type, all.elements)};
+    GateVerdict g2{.gate = "G2", .tensor = "o", .ratio = all.ratio() / rms_factor(type)};
     if (!(g2.ratio <= 1.0))
         g2.detail = fmt::format("RMS error is {:.3g} of the predicted, {:.3g} allowed", all.ratio(),
-                                rms_factor(type, all.elements));
+                                rms_factor(type));
     for (const auto& [head, sums] : heads) {
-        const double ratio = sums.ratio() / rms_factor(type, sums.elements);
+        const double factor = head_rms_factor(type, sums.elements);
+        const double ratio = sums.ratio() / factor;
         if (ratio <= g2.ratio) continue;
         g2.ratio = ratio;
         if (ratio > 1.0)
             g2.detail = fmt::format("RMS error of b{} h{} is {:.3g} of the predicted, {:.3g} allowed",
-                                    head.first, head.second, sums.ratio(), rms_factor(type, sums.elements));
+                                    head.first, head.second, sums.ratio(), factor);
     }
     g2.passed = g2.ratio <= 1.0;
     judgement.gates.push_back(g2);

@@ -25,6 +25,8 @@ struct FwdJudgeContext {
     /// The edge fill's code, when the case has one.
     std::optional<EdgeCode> edge;
     ElementType p_type = ElementType::fp32;
+    /// Q, K and V are those of `fill`, so that its exact answers hold; not so for tensors that somebody brought.
+    bool data_of_fill = true;
 };
 
 /// The verdict of every gate, and what a person needs to understand a failure.
@@ -37,9 +39,9 @@ struct Judgement {
     bool passed() const;
 };
 
-/// Runs G1, G2, G3 (tolerances B.2 to B.4), the exact gates G5.1 to G5.3 and G5.9 and, for edge fills, the
-/// exact-row gate. The formulas are those of reference/bounds.hpp; nothing here is a constant that somebody
-/// tuned. `huge` data is judged by the exact gates only (B.10).
+/// Runs G1, G2, G3 (tolerances B.2 to B.4) on the rows of `expected`, and on all rows the exact gates G5.1 to
+/// G5.3 and G5.9 and, for edge fills, the exact-row gate, which fails when it could decide no row that sees a key. The
+/// formulas are those of reference/bounds.hpp; nothing here is a constant that somebody tuned. `huge` data is judged by the exact gates only (B.10).
 Judgement judge(const FwdJudgeContext& context);
 
 /// G4 (B.5), reported and never required: the error in units of what one plain pass in low precision makes.

@@ -14,13 +14,13 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Collects the elements that failed, and the ten that came closest to failing or failed worst.
 class Findings {
   public:
-    explicit Findings(const FwdJudgeContext& context) : context_(context) {}
+    explicit Findings(const FwdJudgeContext& context);
 
     /// One checked element with its distance in units of the limit.
     void element(Eigen::Index row, std::int64_t column, double got, double expected, double limit,
                  double ratio, const char* tensor);
     /// A row or element that an exact gate rejected.
-    void wrong(Eigen::Index row, std::int64_t column);
+    void wrong(const reference::RowId& row, std::int64_t column);
 
     std::vector<Deviation> worst() const;
     std::string pattern() const;
@@ -30,9 +30,12 @@ class Findings {
         double ratio;
         Deviation deviation;
     };
+    std::string pattern_of(const std::vector<WrongElement>& wrong, std::int64_t checked_rows) const;
+
     const FwdJudgeContext& context_;
+    std::vector<Eigen::Index> expected_row_; ///< of each row of the outputs; −1 where nothing is expected
     std::vector<Ranked> ranked_;
-    std::vector<WrongElement> wrong_;
+    std::vector<WrongElement> wrong_, wrong_elsewhere_; ///< in rows of `expected`, and in others
 };
 
 std::string place(const reference::RowId& row);

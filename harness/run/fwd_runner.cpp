@@ -121,14 +121,15 @@ bool must_not_be_zero(const CaseResult& result, const reference::ForwardRows& ex
 /// when they can.
 std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs, const Numerics& numerics,
                           const FwdTensors& tensors, FwdExpectation& expectation, double disagreement,
-                          const std::optional<EdgeCode>& edge) {
+                          bool data_of_fill) {
     const auto start = Clock::now();
     const FwdArgs args = tensors.args();
     const Fill fill = tensors.fwd_case().fill;
     const auto& expected = expectation.for_numerics(numerics);
     result.numerics = describe(numerics);
     result.reference_seconds = seconds_since(start);
-    const FwdJudgeContext context{args, outputs, expected, fill, edge, tensors.geometry().types.p};
+    const FwdJudgeContext context{
+        args, outputs, expected, fill, tensors.fill().edge(), tensors.geometry().types.p, data_of_fill};
     Judgement judgement = judge(context);
     if (fill != Fill::huge)
         judgement.gates.push_back(low_precision_yardstick(context, tensors.geometry().types));
@@ -173,8 +174,8 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     const FwdOutputs outputs =
         FwdExecution(tensors, elsewhere, candidate).run(repeats, run_gates, result.kernel_seconds);
 
-    const std::string mistrust = judge_outputs(result, outputs, candidate.numerics, tensors, expectation,
-                                               disagreement, tensors.fill().edge());
+    const std::string mistrust =
+        judge_outputs(result, outputs, candidate.numerics, tensors, expectation, disagreement, true);
     result.gates.insert(result.gates.end(), run_gates.begin(), run_gates.end());
     conclude(result, mistrust);
 }
@@ -266,9 +267,9 @@ CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics) {
     result.kernel = "given";
     FwdExpectation expectation(c, args, 0);
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
-    const std::string
-        mistrust = // Whoever brings inputs need not have the fill's, so its exact answers do not apply.
-        judge_outputs(result, FwdOutputs(args), numerics, tensors, expectation, disagreement, std::nullopt);
+    // Whoever brings inputs need not have the fill's.
+    const std::string mistrust =
+        judge_outputs(result, FwdOutputs(args), numerics, tensors, expectation, disagreement, false);
     conclude(result, mistrust);
     return result;
 }

@@ -87,6 +87,22 @@ TEST(Gates, G2SeesOneWrongHead) {
     EXPECT_NE(verdict(result, "G2").detail.find("b1 h1"), std::string::npos) << verdict(result, "G2").detail;
 }
 
+TEST(Gates, G2AllowsAllElementsTogetherNoMoreBecauseTheyAreFew) {
+    // 1,920 elements of one head: alone it may have twice the factor, all elements together may not.
+    FwdCase c = small_case();
+    c.batch = c.nhead_q = c.nhead_k = 1;
+    c.seqlen_q = {30};
+    EXPECT_TRUE(verdict(run_right(c), "G2").passed);
+    std::int64_t n = 0;
+    const CaseResult result = run_spoiled(c, [&n](const FwdArgs& a) {
+        change_every_o(a, [&n](double o) { return o + (++n % 2 == 0 ? 1.2e-4 : -1.2e-4); });
+    });
+    expect_failed_by(result, "G2");
+    EXPECT_LT(verdict(result, "G2").ratio, 2.0);
+    EXPECT_THAT(verdict(result, "G2").detail, HasSubstr("1.25 allowed"));
+    EXPECT_TRUE(verdict(result, "G1").passed);
+}
+
 TEST(Gates, MeanErrorSeesTruncation) {
     // One code towards zero in every other element: what a truncating cast does.
     std::int64_t n = 0;

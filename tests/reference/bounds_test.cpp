@@ -82,6 +82,8 @@ TEST_F(TwoKeys, GiveTheLimitsOfTheFormulas) {
         EXPECT_NEAR(bound.limit(0), limit, tolerance * limit);
         const double lse = eta + probable_growth(2, u32) + 2 * 0x1p-22 + 4 * u32 * (1 + std::log(4.0));
         EXPECT_NEAR(lse_limit(rows, 0), lse, tolerance * lse);
+        EXPECT_NEAR(empty_row_lse_limit(kernel_, 2, -3.0), probable_growth(2, u32) + 2 * 0x1p-22 + 16 * u32,
+                    tolerance * lse);
 
         const auto zeta_square = [&](double score) {
             return u32 * u32 / 3 * 0.5 * score * score + u32 * u32 * (score * score + 1) + 0x1p-44 / 3;
@@ -111,21 +113,26 @@ TEST_F(TwoKeys, WithoutWeightHaveAFiniteLimitWhateverTheScores) {
     EXPECT_EQ(RowBound(rows, 0).error(0), 0.0);
 }
 
-TEST(CodeDistance, IsOnePlusTheErrorInSteps) {
-    std::vector<float> q{1.0F}, k{0.0F}, v{1000.0F};
-    FwdArgs args;
-    args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = args.shape.hdim_q = args.shape.hdim_v =
-        args.shape.seqlen_q = args.shape.seqlen_k = 1;
-    args.score.scale_s = 1.0F;
-    args.q = {q.data(), ElementType::fp32, 0, 0, 1, 1};
-    args.k = {k.data(), ElementType::fp32, 0, 0, 1, 1};
-    args.v = {v.data(), ElementType::fp32, 0, 0, 1, 1};
-    ForwardOptions options;
-    options.numerics = kernel_numerics(element_types(DataType::fp8, Fp8Flavour::ocp));
-    const ForwardRows rows = forward(args, std::vector<RowId>{{0, 0, 0}}, options);
-    const RowBound bound(rows, 0);
-    // Above e4m3's largest value the step is that of 448.
-    EXPECT_EQ(bound.code_distance_limit(0, ElementType::fp8_ocp), 1.0 + std::ceil(bound.error(0) / 32.0));
+TEST(CodeRule, EnclosesTheRoundingsOfEverythingWithinTheError) {
+    const auto reachable = [](double got, double exact, double error) {
+        return code_reachable(ElementType::fp8_ocp, got, exact, error);
+    };
+    // Around 10 the codes are 9, 10, 11; around 16 they are 15, 16, 18.
+    EXPECT_TRUE(reachable(10.0, 10.2, 0.1));
+    EXPECT_FALSE(reachable(11.0, 10.2, 0.1));
+    EXPECT_FALSE(reachable(9.0, 10.2, 0.1));
+    EXPECT_TRUE(reachable(11.0, 10.4, 0.11));
+    EXPECT_TRUE(reachable(15.0, 16.0, 0.6));
+    EXPECT_FALSE(reachable(18.0, 16.0, 0.6));
+    EXPECT_FALSE(reachable(std::numeric_limits<double>::quiet_NaN(), 10.0, 5.0));
+    // A tie goes to the even code.
+    EXPECT_TRUE(reachable(10.0, 10.5, 0.0));
+    EXPECT_FALSE(reachable(11.0, 10.5, 0.0));
+    // Beyond the largest value everything is that value.
+    EXPECT_TRUE(reachable(448.0, 1000.0, 1.0));
+    EXPECT_FALSE(reachable(416.0, 1000.0, 1.0));
+    // Towards zero the codes lie closer: 0.125 is 24 codes from 1, though the error is 7 steps of 1.
+    EXPECT_TRUE(reachable(0.125, 1.0, 0.875));
 }
 
 TEST(LowPrecision, StaysInsideTheElementLimitAndTruncationIsSeen) {

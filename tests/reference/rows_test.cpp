@@ -2,6 +2,7 @@
 #include "dispatcher/types/error.hpp"
 #include "reference/bounds.hpp"
 #include "reference/forward.hpp"
+#include "reference/visibility.hpp"
 #include "tests/reference/random_problem.hpp"
 
 #include <gmock/gmock.h>
@@ -137,6 +138,41 @@ TEST(SampledRows, HasTheFixedOnesAndEnoughRandomOnes) {
     }
     EXPECT_EQ(sampled_rows(head.args, 1), rows);
     EXPECT_NE(sampled_rows(head.args, 2), rows);
+}
+
+/// First and last key that the oracle found, and the mask's predicate, against the formulas.
+TEST(Visibility, IsThatOfTheOracle) {
+    int rows_of_one_key = 0, empty_rows = 0, hidden_by_bias = 0, sink_prefixes = 0;
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+        const RandomProblem problem(seed, {.elementwise = seed % 3 == 0, .mask = seed % 2 == 0});
+        const FwdArgs& args = problem.args();
+        const std::vector<RowId> rows = all_rows(args);
+        const ForwardRows oracle =
+            forward(args, rows, ForwardOptions{.companions = false, .numerics = {}, .threads = 1},
+                    Oracle::row_by_row);
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            const auto at = static_cast<Eigen::Index>(r);
+            const KeyRanges keys = key_ranges(args, rows[r]);
+            ASSERT_TRUE(0 <= keys.sink_end && keys.sink_end <= keys.first && keys.first <= keys.end);
+            for (std::int64_t j = 0; j < oracle.seqlen_k(at) || j < keys.end; ++j)
+                ASSERT_EQ(j < keys.sink_end || (keys.first <= j && j < keys.end),
+                          key_visible(args, rows[r].b, rows[r].i, j))
+                    << problem.text() << " row " << rows[r].i << " key " << j;
+            const EndKeys ends = end_keys(args, rows[r]);
+            ASSERT_EQ(ends.first, oracle.first_visible(at)) << problem.text() << " row " << rows[r].i;
+            ASSERT_EQ(ends.last, oracle.last_visible(at)) << problem.text() << " row " << rows[r].i;
+            ASSERT_EQ(ends.single(), oracle.visible_keys(at) == 1);
+            ASSERT_EQ(ends.none(), oracle.visible_keys(at) == 0);
+            rows_of_one_key += ends.single() ? 1 : 0;
+            empty_rows += ends.none() ? 1 : 0;
+            hidden_by_bias += oracle.visible_keys(at) < keys.count() ? 1 : 0;
+            sink_prefixes += keys.sink_end > 0 && keys.sink_end < keys.first ? 1 : 0;
+        }
+    }
+    EXPECT_GT(rows_of_one_key, 0);
+    EXPECT_GT(empty_rows, 0);
+    EXPECT_GT(hidden_by_bias, 0);
+    EXPECT_GT(sink_prefixes, 0);
 }
 
 TEST(AllRows, LeavesOutEntriesThatMinSeqlenQSkips) {

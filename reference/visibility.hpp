@@ -1,0 +1,32 @@
+#pragma once
+
+#include "reference/rows.hpp"
+
+#include <cstdint>
+
+/// Which keys a row sees, without its scores: what exact gates need on rows that no oracle computes.
+namespace fmha::reference {
+
+/// The keys that the mask and its sink tokens show to one row (M-1, M-7, K-1): [0, sink_end) and [first, end),
+/// with 0 <= sink_end <= first <= end.
+struct KeyRanges {
+    std::int64_t sink_end = 0, first = 0, end = 0;
+
+    std::int64_t count() const { return sink_end + end - first; }
+};
+KeyRanges key_ranges(const FwdArgs& args, const RowId& row);
+
+/// First and last key with a score above −∞ (E-2): equal for a row of one key, −1 for a row without one. An elementwise bias
+/// is read from both ends up to its first finite value.
+struct EndKeys {
+    std::int64_t first = -1, last = -1;
+
+    bool none() const { return first < 0; }
+    bool single() const { return first >= 0 && first == last; }
+};
+EndKeys end_keys(const FwdArgs& args, const RowId& row);
+
+/// Sink logit of head h, −∞ without one (K-5).
+double sink_logit_of(const FwdArgs& args, std::int64_t h);
+
+} // namespace fmha::reference
