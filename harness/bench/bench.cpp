@@ -45,11 +45,11 @@ void measure(BenchRow& row, const Candidate& candidate, FwdTensors& tensors, Tim
     row.outcome = BenchOutcome::wrong;
     row.message = judged.message;
     if (judged.outcome != Outcome::passed) return;
-    const FwdOutputs first(tensors.args());
+    const Outputs first = fwd_outputs(tensors.args());
     warm_up(*kernel, budget);
     const auto times = times_within(*kernel, budget);
     kernel->fetch();
-    if (const auto difference = first.first_difference(FwdOutputs(tensors.args())); !difference.empty()) {
+    if (const auto difference = first.first_difference(fwd_outputs(tensors.args())); !difference.empty()) {
         row.message = "the outputs changed while it was timed: " + difference;
         return;
     }

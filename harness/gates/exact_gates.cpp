@@ -1,4 +1,5 @@
-#include "harness/gates/gate_tools.hpp"
+#include "harness/gates/exact_gates.hpp"
+
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/visibility.hpp"
@@ -10,22 +11,7 @@
 namespace fmha::harness::detail {
 namespace {
 
-/// A gate without tolerance: it remembers the first thing that broke it.
-class ExactGate {
-  public:
-    ExactGate(std::string gate, std::string tensor)
-        : verdict_{.gate = std::move(gate), .tensor = std::move(tensor)} {}
-
-    void fail(const std::string& sentence) {
-        if (verdict_.passed) verdict_.detail = sentence;
-        verdict_.passed = false;
-        verdict_.ratio = infinity;
-    }
-    const GateVerdict& verdict() const { return verdict_; }
-
-  private:
-    GateVerdict verdict_;
-};
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 bool is_power_of_two(double value) {
     int exponent = 0;
@@ -38,7 +24,7 @@ bool is_power_of_two(double value) {
 /// copies the rounded value: a relative error of u_m is at most u_m·2^24 units of fp32.
 std::int64_t copied_row_ulps(const FwdJudgeContext& context, bool v_on_grid) {
     const auto& kernel = context.expected.numerics;
-    if (context.outputs.o_type() == ElementType::fp32)
+    if (context.outputs.at("o").type() == ElementType::fp32)
         return 2 + static_cast<std::int64_t>(std::ceil(kernel.u_m * 0x1p24));
     const bool exact_prescale =
         kernel.f_p == 0.0 || is_power_of_two(reference::rounding_floor(context.p_type) / kernel.f_p);
@@ -59,48 +45,45 @@ std::int64_t ulps_between(ElementType type, std::uint32_t got, double expected) 
 /// O must be the V row of key j, rounded; returns what is wrong with the first column that is not.
 std::string differs_from_v_row(const FwdJudgeContext& context, const reference::RowId& id, std::int64_t j) {
     const FwdArgs& args = context.args;
-    const ElementType type = context.outputs.o_type();
+    const Outputs::Tensor& o = context.outputs.at("o");
     const std::int64_t hk = id.h / (args.shape.nhead_q / args.shape.nhead_k);
-    const std::int64_t index = context.outputs.row_index(id);
+    const std::int64_t index = o.rows().index(id);
     for (std::int64_t c = 0; c < args.shape.hdim_v; ++c) {
         const double v = reference::value_of(args, id.b, hk, j, c);
         const double exact = context.expected.scale_o * v;
         const bool on_grid = reference::round_to(args.v.type, v) == v;
-        const double target = reference::round_to(type, exact);
-        const std::uint32_t got = context.outputs.o_code(index, c);
-        if (ulps_between(type, got, target) > copied_row_ulps(context, on_grid))
-            return fmt::format("{} column {}: got {:.9g}, V of key {} gives {:.9g}", place(id), c,
-                               reference::decode(type, got), j, target);
+        const double target = reference::round_to(o.type(), exact);
+        if (ulps_between(o.type(), o.code(index, c), target) > copied_row_ulps(context, on_grid))
+            return fmt::format("{} column {}: got {:.9g}, V of key {} gives {:.9g}", o.rows().place(id), c,
+                               o.value(index, c), j, target);
     }
     return {};
 }
 
 /// The first visible key of row `index` whose byte is not that of D-5; −1 when all are right.
-std::int64_t wrong_random_byte(const FwdJudgeContext& context, std::int64_t index) {
-    const auto& id = context.outputs.row_ids()[static_cast<std::size_t>(index)];
+std::int64_t wrong_random_byte(const FwdArgs& args, const Outputs::Tensor& bytes, std::int64_t index) {
+    const auto& id = bytes.rows().id(index);
     const auto first_wrong = [&](std::int64_t begin, std::int64_t end) -> std::int64_t {
         for (std::int64_t j = begin; j < end; ++j)
-            if (context.outputs.random_byte(index, j) != reference::stored_random_byte(context.args, id, j))
-                return j;
+            if (bytes.code(index, j) != reference::stored_random_byte(args, id, j)) return j;
         return -1;
     };
-    const reference::KeyRanges keys = reference::key_ranges(context.args, id);
+    const reference::KeyRanges keys = reference::key_ranges(args, id);
     const std::int64_t in_sinks = first_wrong(0, keys.sink_end);
     return in_sinks >= 0 ? in_sinks : first_wrong(keys.first, keys.end);
 }
 
 void judge_random_bytes(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
-    const auto& outputs = context.outputs;
-    if (!outputs.has_randval()) return;
+    const Outputs::Tensor* bytes = context.outputs.find("randval");
+    if (bytes == nullptr) return;
     ExactGate gate("G5.1", "randval");
-    for (std::int64_t index = 0; index < outputs.rows(); ++index) {
-        const std::int64_t j = wrong_random_byte(context, index);
+    for (std::int64_t index = 0; index < bytes->rows().size(); ++index) {
+        const std::int64_t j = wrong_random_byte(context.args, *bytes, index);
         if (j < 0) continue;
-        const auto& id = outputs.row_ids()[static_cast<std::size_t>(index)];
-        gate.fail(fmt::format("{} key {}: got byte {}, expected {}", place(id), j,
-                              outputs.random_byte(index, j),
-                              reference::stored_random_byte(context.args, id, j)));
-        findings.wrong(id, -1);
+        const auto& id = bytes->rows().id(index);
+        gate.fail(fmt::format("{} key {}: got byte {}, expected {}", bytes->rows().place(id), j,
+                              bytes->code(index, j), reference::stored_random_byte(context.args, id, j)));
+        findings.wrong(*bytes, id, -1);
     }
     judgement.gates.push_back(gate.verdict());
 }
@@ -108,31 +91,32 @@ void judge_random_bytes(const FwdJudgeContext& context, Findings& findings, Judg
 /// O must be +0, LSE −∞ or the sink logit.
 void judge_empty_row(const FwdJudgeContext& context, std::int64_t index, ExactGate& gate,
                      Findings& findings) {
-    const auto& outputs = context.outputs;
-    const auto& id = outputs.row_ids()[static_cast<std::size_t>(index)];
-    for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
-        if (outputs.o_code(index, c) != 0) {
-            gate.fail(fmt::format("{} sees no key but column {} is {:.9g}, not +0", place(id), c,
-                                  reference::decode(outputs.o_type(), outputs.o_code(index, c))));
-            findings.wrong(id, c);
+    const Outputs::Tensor& o = context.outputs.at("o");
+    const auto& id = o.rows().id(index);
+    for (std::int64_t c = 0; c < o.columns(index); ++c)
+        if (o.code(index, c) != 0) {
+            gate.fail(fmt::format("{} sees no key but column {} is {:.9g}, not +0", o.rows().place(id), c,
+                                  o.value(index, c)));
+            findings.wrong(o, id, c);
             break;
         }
-    if (!outputs.has_lse()) return;
-    const auto lse = static_cast<double>(outputs.lse(index));
-    const double wanted = reference::sink_logit_of(context.args, id.h);
+    const Outputs::Tensor* lse = context.outputs.find("lse");
+    if (lse == nullptr) return;
+    const double got = lse->value(index, 0), wanted = reference::sink_logit_of(context.args, id.h);
     const std::int64_t keys = reference::entry_lengths(context.args, id.b).seqlen_k;
     const double limit = reference::empty_row_lse_limit(context.expected.numerics, keys, wanted);
-    if (std::isinf(wanted) ? lse == wanted : std::abs(lse - wanted) <= limit) return;
-    gate.fail(fmt::format("{} sees no key but its LSE is {}, not {}", place(id), lse, wanted));
-    findings.wrong(id, -1);
+    if (std::isinf(wanted) ? got == wanted : std::abs(got - wanted) <= limit) return;
+    gate.fail(fmt::format("{} sees no key but its LSE is {}, not {}", o.rows().place(id), got, wanted));
+    findings.wrong(*lse, id, -1);
 }
 
 void judge_special_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
+    const Outputs::Tensor& o = context.outputs.at("o");
     ExactGate empty("G5.2", "o"), single("G5.3", "o");
     bool any_empty = false, any_single = false;
     const bool dropout = context.args.dropout.p_drop > 0.0F;
-    for (std::int64_t index = 0; index < context.outputs.rows(); ++index) {
-        const auto& id = context.outputs.row_ids()[static_cast<std::size_t>(index)];
+    for (std::int64_t index = 0; index < o.rows().size(); ++index) {
+        const auto& id = o.rows().id(index);
         const reference::EndKeys keys = reference::end_keys(context.args, id);
         if (keys.none()) {
             any_empty = true;
@@ -142,28 +126,11 @@ void judge_special_rows(const FwdJudgeContext& context, Findings& findings, Judg
             const auto wrong = differs_from_v_row(context, id, keys.first);
             if (wrong.empty()) continue;
             single.fail(wrong);
-            findings.wrong(id, -1);
+            findings.wrong(o, id, -1);
         }
     }
     if (any_empty) judgement.gates.push_back(empty.verdict());
     if (any_single) judgement.gates.push_back(single.verdict());
-}
-
-void judge_finite(const FwdJudgeContext& context, Judgement& judgement) {
-    ExactGate gate("G5.9", "o");
-    const auto& outputs = context.outputs;
-    for (std::int64_t row = 0; row < outputs.rows(); ++row) {
-        const auto& id = outputs.row_ids()[static_cast<std::size_t>(row)];
-        for (std::int64_t c = 0; c < context.args.shape.hdim_v; ++c)
-            if (!std::isfinite(reference::decode(outputs.o_type(), outputs.o_code(row, c)))) {
-                gate.fail(fmt::format("{} column {} is {}", place(id), c,
-                                      reference::decode(outputs.o_type(), outputs.o_code(row, c))));
-                break;
-            }
-        if (outputs.has_lse() && (std::isnan(outputs.lse(row)) || outputs.lse(row) == infinity))
-            gate.fail(fmt::format("LSE of {} is {}", place(id), outputs.lse(row)));
-    }
-    judgement.gates.push_back(gate.verdict());
 }
 
 /// Why a row of an edge fill may hold something else than the V row of its winning key; empty when it may not.
@@ -183,7 +150,8 @@ void judge_edge_rows(const FwdJudgeContext& context, Findings& findings, Judgeme
     ExactGate gate("exact", "o");
     const std::string excuse = edge_does_not_apply(context);
     std::int64_t seeing = 0, decided = 0;
-    for (const auto& id : context.outputs.row_ids()) {
+    const Outputs::Tensor& o = context.outputs.at("o");
+    for (const auto& id : o.rows().ids()) {
         const reference::EndKeys keys = reference::end_keys(context.args, id);
         if (keys.none()) continue;
         ++seeing;
@@ -195,7 +163,7 @@ void judge_edge_rows(const FwdJudgeContext& context, Findings& findings, Judgeme
         const auto wrong = differs_from_v_row(context, id, winner);
         if (wrong.empty()) continue;
         gate.fail(wrong);
-        findings.wrong(id, -1);
+        findings.wrong(o, id, -1);
     }
     if (seeing == 0) return;
     if (!excuse.empty())
@@ -213,7 +181,7 @@ void judge_exactly(const FwdJudgeContext& context, Findings& findings, Judgement
     judge_random_bytes(context, findings, judgement);
     judge_special_rows(context, findings, judgement);
     judge_edge_rows(context, findings, judgement);
-    judge_finite(context, judgement);
+    judge_finite(context.outputs, judgement);
 }
 
 } // namespace fmha::harness::detail

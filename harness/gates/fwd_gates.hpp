@@ -2,12 +2,10 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/data/edge_code.hpp"
-#include "harness/gates/fwd_outputs.hpp"
-#include "harness/results/result.hpp"
+#include "harness/gates/judge.hpp"
+#include "harness/gates/outputs.hpp"
 
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace fmha::reference {
 struct ForwardRows;
@@ -18,7 +16,7 @@ namespace fmha::harness {
 /// What a judgement needs to know beside the numbers.
 struct FwdJudgeContext {
     const FwdArgs& args;
-    const FwdOutputs& outputs;
+    const Outputs& outputs; ///< of fwd_outputs
     /// With companions and the numerics of the kernel under test; the rows that are checked.
     const reference::ForwardRows& expected;
     Fill fill = Fill::normal;
@@ -27,16 +25,6 @@ struct FwdJudgeContext {
     ElementType p_type = ElementType::fp32;
     /// Q, K and V are those of `fill`, so that its exact answers hold; not so for tensors that somebody brought.
     bool data_of_fill = true;
-};
-
-/// The verdict of every gate, and what a person needs to understand a failure.
-struct Judgement {
-    std::vector<GateVerdict> gates;
-    std::vector<Deviation> worst; ///< at most ten, by distance in units of the limit
-    std::string pattern;          ///< of the elements that failed; empty when none did
-    std::int64_t elements = 0;    ///< checked by G1
-
-    bool passed() const;
 };
 
 /// Runs G1, G2, G3 (tolerances B.2 to B.4) on the rows of `expected`, and on all rows the exact gates G5.1 to

@@ -10,6 +10,35 @@
 namespace fmha::harness {
 namespace {
 
+/// What the sentences call the rows of an axis, and what usually is wrong at their ends.
+struct RowWords {
+    const char *last, *tail, *without_partner, *few_partners, *many_partners;
+};
+
+constexpr RowWords words_of(Axis rows) {
+    if (rows == Axis::key)
+        return {"key", "key tail", "only keys that no row sees (0 expected)", "keys that few rows see",
+                "only keys that more rows see than the median (accumulation over rows)"};
+    return {"query row", "query tail", "only rows without a visible key (0 and -inf expected)",
+            "rows that see few keys",
+            "only rows that see more keys than the median (accumulation over keys)"};
+}
+
+const char* column_tail(Axis columns) {
+    switch (columns) {
+    case Axis::qk_channel:
+        return "head dimension tail";
+    case Axis::key:
+        return "key tail";
+    case Axis::query:
+        return "query tail";
+    case Axis::v_channel:
+    case Axis::none:
+        break;
+    }
+    return "value dimension tail";
+}
+
 struct Extent {
     std::int64_t lowest = 0, highest = 0;
 };
@@ -31,8 +60,8 @@ std::set<std::int64_t> values(const std::vector<WrongElement>& wrong, Get get) {
     return all;
 }
 
-bool only_zero_keys(const std::vector<WrongElement>& wrong) {
-    return std::all_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.visible_keys == 0; });
+bool without_partners(const std::vector<WrongElement>& wrong) {
+    return std::all_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.partners == 0; });
 }
 
 /// Rows of every (b, h) that form whole aligned tiles of some usual height; 0 when they do not.
@@ -61,18 +90,20 @@ whole_tile_height(const std::set<std::tuple<std::int64_t, std::int64_t, std::int
 
 std::string classify(const std::vector<WrongElement>& wrong, const PatternContext& context) {
     if (wrong.empty()) return {};
+    const RowWords words = words_of(context.rows);
+    const char* const rows_of_axis = many_of(context.rows);
     std::vector<std::string> parts;
     std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>> rows;
-    for (const auto& w : wrong) rows.insert({w.b, w.h, w.row, w.seqlen_q});
+    for (const auto& w : wrong) rows.insert({w.b, w.h, w.row, w.length});
 
     const auto entries = values(wrong, [](const auto& w) { return w.b; });
     const auto heads = values(wrong, [](const auto& w) { return w.h; });
     if (context.batch > 1 && entries.size() == 1)
         parts.push_back(fmt::format("only entry {} of {} (offsets or lengths of an entry)", *entries.begin(),
                                     context.batch));
-    if (context.nhead_q > 1 && heads.size() == 1) {
-        parts.push_back(fmt::format("only head {} of {} (head map or a per-head array)", *heads.begin(),
-                                    context.nhead_q));
+    if (context.heads > 1 && heads.size() == 1) {
+        parts.push_back(
+            fmt::format("only head {} of {} (head map or a per-head array)", *heads.begin(), context.heads));
     } else if (context.group_size > 1) {
         const auto residues = values(wrong, [&](const auto& w) { return w.h % context.group_size; });
         if (static_cast<std::int64_t>(residues.size()) < context.group_size)
@@ -80,41 +111,41 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
                 fmt::format("only some heads of each group of {} (head map)", context.group_size));
     }
 
-    if (only_zero_keys(wrong)) {
-        parts.emplace_back("only rows without a visible key (0 and -inf expected)");
+    if (without_partners(wrong)) {
+        parts.emplace_back(words.without_partner);
     } else if (const bool last = std::all_of(wrong.begin(), wrong.end(),
-                                             [](const auto& w) { return w.row >= w.seqlen_q - 1; });
-               last &&
-               std::any_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.seqlen_q > 1; })) {
-        parts.emplace_back("only the last query row (query tail)");
+                                             [](const auto& w) { return w.row >= w.length - 1; });
+               last && std::any_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.length > 1; })) {
+        parts.push_back(fmt::format("only the last {} ({})", words.last, words.tail));
     } else if (const auto height = whole_tile_height(rows); height > 0) {
-        parts.push_back(
-            fmt::format("whole tiles of {} rows (a skipped or repeated tile, or a race)", height));
+        parts.push_back(fmt::format("whole tiles of {} {} (a skipped or repeated tile, or a race)", height,
+                                    rows_of_axis));
     } else {
         const auto span = extent(wrong, [](const auto& w) { return w.row; });
-        const auto longest = extent(wrong, [](const auto& w) { return w.seqlen_q; }).highest;
+        const auto longest = extent(wrong, [](const auto& w) { return w.length; }).highest;
         if (span.lowest > 0 && span.highest == longest - 1)
-            parts.push_back(
-                fmt::format("only rows from {} on (mask edge, or a table that ends)", span.lowest));
+            parts.push_back(fmt::format("only {} from {} on (mask edge, or a table that ends)", rows_of_axis,
+                                        span.lowest));
         else if (span.highest + 1 < longest / 2 + 1 && span.highest < longest - 1)
-            parts.push_back(
-                fmt::format("only rows up to {} of {} (rows that see few keys)", span.highest, longest));
+            parts.push_back(fmt::format("only {} up to {} of {} ({})", rows_of_axis, span.highest, longest,
+                                        words.few_partners));
     }
 
     const auto column = extent(wrong, [](const auto& w) { return w.column; });
-    if (column.lowest > 0 && column.highest == context.columns - 1)
-        parts.push_back(fmt::format("only columns from {} on (value dimension tail)", column.lowest));
+    if (context.column_axis == Axis::none) {
+        // Rows only, or columns of different kinds.
+    } else if (column.lowest > 0 && column.highest == context.columns - 1)
+        parts.push_back(fmt::format("only {} from {} on ({})", many_of(context.column_axis), column.lowest,
+                                    column_tail(context.column_axis)));
     else if (column.lowest >= 0 && column.lowest == column.highest && context.columns > 1)
-        parts.push_back(fmt::format("only column {}", column.lowest));
+        parts.push_back(fmt::format("only {} {}", one_of(context.column_axis), column.lowest));
 
-    const auto many = static_cast<std::size_t>(std::count_if(wrong.begin(), wrong.end(), [&](const auto& w) {
-        return w.visible_keys > context.median_visible_keys;
-    }));
-    if (context.median_visible_keys > 0 && many == wrong.size())
-        parts.emplace_back("only rows that see more keys than the median (accumulation over keys)");
+    const auto many = static_cast<std::size_t>(std::count_if(
+        wrong.begin(), wrong.end(), [&](const auto& w) { return w.partners > context.median_partners; }));
+    if (context.median_partners > 0 && many == wrong.size()) parts.emplace_back(words.many_partners);
 
     const auto wrong_rows = static_cast<std::int64_t>(rows.size());
-    std::string text = fmt::format("{} of {} checked rows", wrong_rows, context.checked_rows);
+    std::string text = fmt::format("{} of {} checked {}", wrong_rows, context.checked_rows, rows_of_axis);
     if (wrong_rows == context.checked_rows && parts.empty())
         return text + ": everywhere (scale, layout, or the wrong kernel)";
     for (std::size_t p = 0; p < parts.size(); ++p) text += (p == 0 ? ": " : "; ") + parts[p];

@@ -1,23 +1,26 @@
 #pragma once
 
+#include "harness/gates/axis.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fmha::harness {
 
-/// A wrong element, or a wrong row when `column` is −1, with what can explain it.
+/// A wrong element, or a wrong row when `column` is −1, with what can explain it. `row` counts on the axis of the context.
 struct WrongElement {
     std::int64_t b = 0, h = 0, row = 0, column = -1;
-    std::int64_t seqlen_q = 0;     ///< of the entry
-    std::int64_t visible_keys = 0; ///< of the row
+    std::int64_t length = 0;   ///< of the entry on the axis of the rows
+    std::int64_t partners = 0; ///< of the row: keys that a query sees, queries that see a key
 };
 
 /// What the problem looks like, for the classification.
 struct PatternContext {
-    std::int64_t batch = 0, nhead_q = 0, group_size = 1, columns = 0;
+    Axis rows = Axis::query, column_axis = Axis::v_channel;
+    std::int64_t batch = 0, heads = 0, group_size = 1, columns = 0;
     std::int64_t checked_rows = 0;
-    std::int64_t median_visible_keys = 0; ///< of the checked rows
+    std::int64_t median_partners = 0; ///< of the checked rows
 };
 
 /// One line that says what the set of wrong elements looks like and what usually makes it so: last rows

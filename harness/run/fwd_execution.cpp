@@ -1,5 +1,7 @@
 #include "harness/run/fwd_execution.hpp"
 
+#include "harness/gates/fwd_outputs.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,19 +29,18 @@ FwdCase in_another_layout(const FwdCase& c) {
     return other;
 }
 
-FwdOutputs FwdExecution::run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds) {
+Outputs FwdExecution::run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds) {
     GateVerdict stray{.gate = "G5.5"}, poison{.gate = "G5.6"}, repeat{.gate = "G5.7"}, layout{.gate = "G5.8"};
-    FwdOutputs first = launch(tensors_, Poison::nan, stray, kernel_seconds);
+    Outputs first = launch(tensors_, Poison::nan, stray, kernel_seconds);
     for (int n = 1; n < repeats; ++n) {
         const bool other_memory = n % 2 == 1;
         FwdTensors& place = other_memory && elsewhere_ != nullptr ? *elsewhere_ : tensors_;
-        const FwdOutputs again =
-            launch(place, other_memory ? Poison::huge : Poison::nan, stray, kernel_seconds);
+        const Outputs again = launch(place, other_memory ? Poison::huge : Poison::nan, stray, kernel_seconds);
         const std::string difference = first.first_difference(again);
         if (difference.empty()) continue;
         // Everything may have come together: the kernel alone, what memory holds, and where the values are. Each is
         // tried without the next.
-        const auto differs = [&](const FwdOutputs& from, FwdTensors& there, Poison content) {
+        const auto differs = [&](const Outputs& from, FwdTensors& there, Poison content) {
             return !from.first_difference(launch(there, content, stray, kernel_seconds)).empty();
         };
         if (!other_memory || differs(first, tensors_, Poison::nan))
@@ -60,12 +61,11 @@ FwdOutputs FwdExecution::run(int repeats, std::vector<GateVerdict>& gates, doubl
     return first;
 }
 
-FwdOutputs FwdExecution::launch(FwdTensors& tensors, Poison poison, GateVerdict& stray,
-                                double& kernel_seconds) {
+Outputs FwdExecution::launch(FwdTensors& tensors, Poison poison, GateVerdict& stray, double& kernel_seconds) {
     tensors.refill(poison);
     const std::uint64_t inputs = tensors.input_checksum();
     kernel_seconds = std::min(kernel_seconds, launch_once(tensors));
-    FwdOutputs outputs(tensors.args());
+    Outputs outputs = fwd_outputs(tensors.args());
     auto wrong = tensors.stray_write();
     if (!wrong && tensors.input_checksum() != inputs) wrong = "an input was written";
     if (wrong) fail(stray, "written outside the logical outputs: " + *wrong);

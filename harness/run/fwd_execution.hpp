@@ -1,7 +1,7 @@
 #pragma once
 
 #include "harness/data/fwd_tensors.hpp"
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/outputs.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/kernel_source.hpp"
 
@@ -22,10 +22,10 @@ class FwdExecution {
           launcher_(candidate.launcher.get()) {}
 
     /// The first run's outputs; gates G5.5 to G5.8 go into `gates`. `repeats` runs, and some more when they differ.
-    FwdOutputs run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds);
+    Outputs run(int repeats, std::vector<GateVerdict>& gates, double& kernel_seconds);
 
   private:
-    FwdOutputs launch(FwdTensors& tensors, Poison poison, GateVerdict& stray, double& kernel_seconds);
+    Outputs launch(FwdTensors& tensors, Poison poison, GateVerdict& stray, double& kernel_seconds);
     double launch_once(FwdTensors& tensors);
 
     FwdTensors& tensors_;

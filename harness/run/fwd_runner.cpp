@@ -5,6 +5,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/gates/fwd_gates.hpp"
+#include "harness/gates/fwd_outputs.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/fwd_execution.hpp"
 #include "harness/run/shell_word.hpp"
@@ -119,7 +120,7 @@ bool must_not_be_zero(const CaseResult& result, const reference::ForwardRows& ex
 
 /// Fills in everything that the gates say about `outputs`. Returns why the numbers cannot be believed either way; empty
 /// when they can.
-std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs, const Numerics& numerics,
+std::string judge_outputs(CaseResult& result, const Outputs& outputs, const Numerics& numerics,
                           const FwdTensors& tensors, FwdExpectation& expectation, double disagreement,
                           bool data_of_fill) {
     const auto start = Clock::now();
@@ -141,7 +142,7 @@ std::string judge_outputs(CaseResult& result, const FwdOutputs& outputs, const N
     if (disagreement > 1.0)
         return fmt::format("the two oracles are {:.3g} times their bound apart", disagreement);
     if (FwdExpectation::has_nan(expected)) return "the reference is NaN";
-    if (outputs.all_zero() && must_not_be_zero(result, expected, outputs.o_type()))
+    if (outputs.at("o").all_zero() && must_not_be_zero(result, expected, outputs.at("o").type()))
         return "every element of O is zero and the reference is not";
     return {};
 }
@@ -171,7 +172,7 @@ void run_candidate(CaseResult& result, const FwdCase& c, const Candidate& candid
     result.kernel_seconds = std::numeric_limits<double>::infinity();
     std::vector<GateVerdict> run_gates;
     const int repeats = options.repeats > 0 ? options.repeats : c.repeats;
-    const FwdOutputs outputs =
+    const Outputs outputs =
         FwdExecution(tensors, elsewhere, candidate).run(repeats, run_gates, result.kernel_seconds);
 
     const std::string mistrust =
@@ -269,7 +270,7 @@ CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics) {
     const double disagreement = c.fill == Fill::huge ? 0.0 : expectation.oracle_disagreement();
     // Whoever brings inputs need not have the fill's.
     const std::string mistrust =
-        judge_outputs(result, FwdOutputs(args), numerics, tensors, expectation, disagreement, false);
+        judge_outputs(result, fwd_outputs(args), numerics, tensors, expectation, disagreement, false);
     conclude(result, mistrust);
     return result;
 }

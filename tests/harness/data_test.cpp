@@ -72,7 +72,7 @@ TEST(Data, DoesNotDependOnLayoutOrStrides) {
     const FittingHostKernel source;
     const auto bits = [&](FwdTensors& tensors, const FwdCase& c) {
         source.planned(to_problem(c, "gfx950")).instance->launch(tensors.args(), {});
-        return FwdOutputs(tensors.args());
+        return fwd_outputs(tensors.args());
     };
     EXPECT_EQ(bits(a, plain).first_difference(bits(b, other)), "");
 }

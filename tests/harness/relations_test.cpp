@@ -80,10 +80,10 @@ std::optional<FwdCase> in_plain_batch(const FwdCase& c) {
     return in_form(c, {"batch", Mode::batch, LengthForm::none, 0, 0});
 }
 
-FwdOutputs computed(const FwdCase& c, const KernelSource& source) {
+Outputs computed(const FwdCase& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
     source.planned(to_problem(c, arch)).instance->launch(tensors.args(), {});
-    return FwdOutputs(tensors.args());
+    return fwd_outputs(tensors.args());
 }
 
 /// Of the arguments, what concerns entry `b` alone.
@@ -105,18 +105,18 @@ FwdArgs only_entry(FwdArgs args, std::int64_t b) {
     return args;
 }
 
-FwdOutputs one_at_a_time(const FwdCase& c, const KernelSource& source) {
+Outputs one_at_a_time(const FwdCase& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
     const Candidate kernel = source.planned(to_problem(c, arch));
     for (std::int64_t b = 0; b < c.batch; ++b) kernel.instance->launch(only_entry(tensors.args(), b), {});
-    return FwdOutputs(tensors.args());
+    return fwd_outputs(tensors.args());
 }
 
 /// The relations that do not hold, with the first difference of each.
 std::string broken(const FwdCase& c, const KernelSource& source) {
     std::string text;
-    const FwdOutputs packed = computed(in_form(c, forms[0]), source);
-    const auto compare = [&](const std::string& relation, const FwdOutputs& other) {
+    const Outputs packed = computed(in_form(c, forms[0]), source);
+    const auto compare = [&](const std::string& relation, const Outputs& other) {
         const std::string difference = packed.first_difference(other);
         if (!difference.empty()) text += fmt::format("{}: {}\n", relation, difference);
     };

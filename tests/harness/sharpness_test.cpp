@@ -132,7 +132,7 @@ class Bench {
     Cell noticed_by(const Mistake& mistake) {
         const FwdArgs args = tensors_.args();
         mistake.launch(*kernel_.instance, args);
-        const FwdOutputs outputs(args);
+        const Outputs outputs = fwd_outputs(args);
         const FwdJudgeContext context{
             args, outputs, expected_, fill_, tensors_.fill().edge(), tensors_.geometry().types.p};
         Judgement judgement = judge(context);
@@ -167,11 +167,11 @@ class Bench {
     }
 
     /// The customary absolute and relative 1e-2.
-    GateVerdict flat(const FwdOutputs& outputs) const {
+    GateVerdict flat(const Outputs& outputs) const {
         GateVerdict verdict{.gate = "flat", .tensor = "o"};
         for (Eigen::Index row = 0; row < expected_.o.rows(); ++row)
             for (Eigen::Index c = 0; c < expected_.o.cols(); ++c) {
-                const double got = reference::decode(outputs.o_type(), outputs.o_code(row, c));
+                const double got = outputs.at("o").value(row, c);
                 const double exact = expected_.o(row, c);
                 verdict.ratio =
                     std::max(verdict.ratio, std::abs(got - exact) / (1e-2 + 1e-2 * std::abs(exact)));

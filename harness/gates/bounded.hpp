@@ -1,0 +1,54 @@
+#pragma once
+
+#include "dispatcher/types/element.hpp"
+#include "reference/rows.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What is expected of one row of an output, a number a column; of a statistic, one number.
+struct BoundedRow {
+    reference::RowId id;
+    std::vector<double> value; ///< exact, before any rounding to the output's type and before clamping
+    std::vector<double> limit; ///< G1, G3: the largest |output − value| that is accepted
+    std::vector<double>
+        error; ///< of the value before it is rounded; read for 8-bit outputs (code rule of B.2)
+    std::vector<double> variance; ///< G2: predicted for output − value; read when `in_rms`
+    bool in_rms = true;           ///< the row enters the RMS statistics
+    bool in_mean = false;         ///< and those of the mean error
+
+    void resize(std::size_t columns) {
+        for (auto* numbers : {&value, &limit, &error, &variance}) numbers->assign(columns, 0.0);
+    }
+};
+
+/// All that G1, G2 and G3 need of one output: the rows that are judged and what they may hold. A family gives one for each
+/// output of a stage that has no exact answer.
+class Bounded {
+  public:
+    Bounded(std::string tensor, ElementType type) : tensor_(std::move(tensor)), type_(type) {}
+    Bounded(const Bounded&) = delete;
+    Bounded& operator=(const Bounded&) = delete;
+    virtual ~Bounded() = default;
+
+    /// Name of the output in `Outputs`, and its element type.
+    const std::string& tensor() const { return tensor_; }
+    ElementType type() const { return type_; }
+
+    virtual std::int64_t rows() const = 0;
+    /// Fills `into`, all vectors in the row's number of columns.
+    virtual void read(std::int64_t row, BoundedRow& into) const = 0;
+    /// Whether the assumptions of G2 and of G2.mean hold for these data.
+    virtual bool has_rms() const { return false; }
+    virtual bool has_mean() const { return false; }
+
+  private:
+    std::string tensor_;
+    ElementType type_;
+};
+
+} // namespace fmha::harness

@@ -1,0 +1,84 @@
+#include "harness/gates/findings.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <algorithm>
+
+namespace fmha::harness {
+namespace {
+
+constexpr std::size_t most_worst = 10;
+constexpr std::size_t most_wrong =
+    200'000; ///< enough for every pattern; bounds the memory of a wholly wrong result
+
+} // namespace
+
+Findings::Findings(std::vector<RowSpace> spaces) {
+    for (RowSpace& space : spaces) {
+        Group group;
+        group.space = std::move(space);
+        groups_.push_back(std::move(group));
+    }
+}
+
+Findings::Group& Findings::group_of(Axis axis) {
+    const auto at =
+        std::ranges::find_if(groups_, [axis](const Group& group) { return group.space.axis == axis; });
+    if (at == groups_.end()) throw Error("an output has rows of which the gates know nothing");
+    return *at;
+}
+
+void Findings::element(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column,
+                       double got, double expected, double limit, double ratio) {
+    if (!(ratio <= 1.0)) wrong(tensor, row, column);
+    if (ranked_.size() == most_worst && ratio <= ranked_.back().ratio) return;
+    const Ranked entry{ratio, {tensor.name(), row.b, row.h, row.i, column, got, expected, limit}};
+    const auto at = std::upper_bound(ranked_.begin(), ranked_.end(), ratio,
+                                     [](double value, const Ranked& other) { return value > other.ratio; });
+    ranked_.insert(at, entry);
+    if (ranked_.size() > most_worst) ranked_.pop_back();
+}
+
+void Findings::wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column) {
+    Group& group = group_of(tensor.rows().axis());
+    const RowSpace::Facts facts = group.space.facts(row);
+    auto& list = facts.checked ? group.checked : group.elsewhere;
+    if (list.size() >= most_wrong) return;
+    list.push_back({row.b, row.h, row.i, column, facts.length, facts.partners});
+    if (column < 0) return;
+    group.mixed_columns =
+        group.mixed_columns || (group.columns != Axis::none && group.columns != tensor.column_axis());
+    group.columns = tensor.column_axis();
+    group.extent = std::max(group.extent, tensor.columns(tensor.rows().index(row)));
+}
+
+std::vector<Deviation> Findings::worst() const {
+    std::vector<Deviation> worst;
+    for (const Ranked& entry : ranked_) worst.push_back(entry.deviation);
+    return worst;
+}
+
+std::string Findings::Group::pattern() const {
+    const bool of_checked = !checked.empty();
+    return classify(of_checked ? checked : elsewhere,
+                    {.rows = space.axis,
+                     .column_axis = mixed_columns ? Axis::none : columns,
+                     .batch = space.batch,
+                     .heads = space.heads,
+                     .group_size = space.group_size,
+                     .columns = extent,
+                     .checked_rows = of_checked ? space.checked_rows : space.all_rows,
+                     .median_partners = space.median_partners});
+}
+
+std::string Findings::pattern() const {
+    std::string text;
+    for (const Group& group : groups_) {
+        const std::string part = group.pattern();
+        if (part.empty()) continue;
+        text += (text.empty() ? "" : "; ") + part;
+    }
+    return text;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "harness/gates/outputs.hpp"
+#include "harness/gates/pattern.hpp"
+#include "harness/results/result.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What patterns need to know about the rows that one axis counts. A family gives one for each axis of its outputs' rows.
+struct RowSpace {
+    /// One row: whether a reference judges it, how many rows its entry has, and how many keys it sees (a key: how many queries
+    /// see it).
+    struct Facts {
+        bool checked = true;
+        std::int64_t length = 0, partners = 0;
+    };
+
+    Axis axis = Axis::query;
+    std::int64_t batch = 0, heads = 0, group_size = 1;
+    std::int64_t checked_rows = 0, all_rows = 0;
+    std::int64_t median_partners = 0; ///< of the checked rows
+    std::function<Facts(const reference::RowId&)> facts;
+};
+
+/// Collects the elements that failed, and the ten that came closest to failing or failed worst, over all outputs.
+class Findings {
+  public:
+    explicit Findings(std::vector<RowSpace> spaces);
+
+    /// One checked element with its distance in units of the limit; column −1 for a statistic.
+    void element(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column, double got,
+                 double expected, double limit, double ratio);
+    /// A row (column −1) or element that an exact gate rejected.
+    void wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
+
+    std::vector<Deviation> worst() const;
+    /// What the wrong elements have in common, a sentence an axis; empty when none is wrong. Rows that only exact gates judge
+    /// are looked at when no other row is wrong.
+    std::string pattern() const;
+
+  private:
+    struct Ranked {
+        double ratio;
+        Deviation deviation;
+    };
+    struct Group {
+        RowSpace space;
+        std::vector<WrongElement> checked, elsewhere;
+        Axis columns = Axis::none; ///< of the wrong elements, as long as it is one
+        std::int64_t extent = 0;   ///< of that axis
+        bool mixed_columns = false;
+
+        std::string pattern() const;
+    };
+    Group& group_of(Axis axis);
+
+    std::vector<Group> groups_;
+    std::vector<Ranked> ranked_;
+};
+
+} // namespace fmha::harness
