@@ -12,16 +12,18 @@ enum class Tier : std::uint8_t { smoke, full, nightly };
 
 /// Input data sets (docs/gates.md; tolerances B.10 and the exact fills).
 enum class Fill : std::uint8_t {
-    normal,     ///< N
-    sharp,      ///< S
-    indexed,    ///< I
-    zeros,      ///< Z
-    huge,       ///< H
-    uniform,    ///< U
-    integers,   ///< T
-    edge_last,  ///< the last visible key wins, bit for bit
-    edge_first, ///< the first visible key wins, bit for bit
-    rising,     ///< every key tile raises the running maximum
+    normal,      ///< N
+    sharp,       ///< S
+    indexed,     ///< I
+    zeros,       ///< Z
+    huge,        ///< H
+    uniform,     ///< U
+    integers,    ///< T
+    edge_last,   ///< the last visible key wins, bit for bit
+    edge_first,  ///< the first visible key wins, bit for bit
+    rising,      ///< every key tile raises the running maximum
+    ties,        ///< O lies half way between two values of its type, exactly
+    weight_ties, ///< weights lie half way between 0 and the smallest value of P's type, exactly
 };
 
 /// How the caller hands over the logical lengths of one side (N-3). `both` is an invalid problem and exists

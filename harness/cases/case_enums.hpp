@@ -16,7 +16,7 @@ struct EnumTable<harness::Tier> {
 template <>
 struct EnumTable<harness::Fill> {
     using enum harness::Fill;
-    static constexpr std::array<EnumName<harness::Fill>, 10> names{{{normal, "normal"},
+    static constexpr std::array<EnumName<harness::Fill>, 12> names{{{normal, "normal"},
                                                                     {sharp, "sharp"},
                                                                     {indexed, "indexed"},
                                                                     {zeros, "zeros"},
@@ -25,7 +25,9 @@ struct EnumTable<harness::Fill> {
                                                                     {integers, "integers"},
                                                                     {edge_last, "edge_last"},
                                                                     {edge_first, "edge_first"},
-                                                                    {rising, "rising"}}};
+                                                                    {rising, "rising"},
+                                                                    {ties, "ties"},
+                                                                    {weight_ties, "weight_ties"}}};
     static constexpr auto& aliases = no_aliases<harness::Fill>;
 };
 

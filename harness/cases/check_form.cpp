@@ -1,10 +1,13 @@
 #include "harness/cases/case_file.hpp"
 
+#include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cases/case_enums.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace fmha::harness {
@@ -14,6 +17,7 @@ namespace {
 /// reference.
 constexpr double largest_tensor = 4294967296.0;
 constexpr std::int64_t exact_fill_keys = 4096;
+constexpr double ln2 = 0.6931471805599453;
 
 class FormCheck {
   public:
@@ -115,17 +119,30 @@ class FormCheck {
     }
 
     void exact_fill() const {
-        if (case_.fill != Fill::edge_last && case_.fill != Fill::edge_first) return;
+        const bool edge = case_.fill == Fill::edge_last || case_.fill == Fill::edge_first;
+        const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
+        if (!edge && !tie) return;
         const auto refuse = [&](std::string_view why) {
-            fail("fill", case_.fill == Fill::edge_last ? "edge_last" : "edge_first",
-                 fmt::format("the answer is exact only without {}", why));
+            fail("fill", to_string(case_.fill), fmt::format("the answer is exact only {}", why));
         };
-        if (case_.logits_soft_cap != 0.0) refuse("a logits soft-cap");
-        if (case_.p_drop != 0.0) refuse("dropout");
-        if (case_.bias != BiasType::no_bias) refuse("a finite bias");
-        if (case_.sink_logits != SinkLogits::none) refuse("sink logits");
-        if (case_.scale_s != 0.0) refuse("a softmax scale of its own");
-        if (std::ranges::max(case_.seqlen_k) > exact_fill_keys) refuse("more than 4096 keys");
+        if (case_.logits_soft_cap != 0.0) refuse("without a logits soft-cap");
+        if (case_.p_drop != 0.0) refuse("without dropout");
+        if (case_.bias != BiasType::no_bias) refuse("without a finite bias");
+        if (case_.sink_logits != SinkLogits::none) refuse("without sink logits");
+        if (edge && case_.scale_s != 0.0) refuse("without a softmax scale of its own");
+        if (std::ranges::max(case_.seqlen_k) > exact_fill_keys) refuse("without more than 4096 keys");
+        if (!tie) return;
+        int exponent = 0;
+        const ElementTypes types = element_types(case_.data_type, Fp8Flavour::ocp);
+        if (types.o == ElementType::fp32)
+            refuse("with a 16- or 8-bit output, because an fp32 sum has no tie in fp32");
+        if (std::abs(std::frexp(case_.scale_o, &exponent)) != 0.5)
+            refuse("with an output scale that is a power of two");
+        if (case_.fill == Fill::ties) return;
+        if (types.p == ElementType::bf16)
+            refuse("with another type: half the smallest bf16 lies below what exp2 gives");
+        if (case_.scale_s != ln2) refuse("with scale_s=0.6931471805599453, ln 2");
+        if (case_.hdim_q < 8) refuse("with a head dimension of 8 or more");
     }
 
     const FwdCase& case_;

@@ -1,5 +1,7 @@
 #include "harness/data/fwd_fill.hpp"
 
+#include "harness/data/tie_values.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -57,11 +59,10 @@ float resolved_scale(const FwdCase& c) {
     return c.scale_s != 0.0 ? static_cast<float>(c.scale_s) : 1.0F / std::sqrt(static_cast<float>(c.hdim_q));
 }
 
-FwdFill::FwdFill(const FwdCase& c, ElementType qk_type, ElementType v_type)
-    : case_(c), qk_type_(qk_type), v_type_(v_type), q_(c.seed, 0), k_(c.seed, 1), v_(c.seed, 2),
-      bias_(c.seed, 3), sink_(c.seed, 4), descale_(c.seed, 5),
-      sigma_(static_cast<double>(resolved_scale(c))) {
-    if (is_edge(c.fill)) edge_ = EdgeCode::make(qk_type, c.qscale == QScale::mx, c.hdim_q, sigma_);
+FwdFill::FwdFill(const FwdCase& c, const ElementTypes& types)
+    : case_(c), types_(types), q_(c.seed, 0), k_(c.seed, 1), v_(c.seed, 2), bias_(c.seed, 3),
+      sink_(c.seed, 4), descale_(c.seed, 5), sigma_(static_cast<double>(resolved_scale(c))) {
+    if (is_edge(c.fill)) edge_ = EdgeCode::make(types.q, c.qscale == QScale::mx, c.hdim_q, sigma_);
 }
 
 bool FwdFill::exact() const {
@@ -72,6 +73,8 @@ bool FwdFill::exact() const {
     case Fill::integers:
     case Fill::edge_last:
     case Fill::edge_first:
+    case Fill::ties:
+    case Fill::weight_ties:
         return true;
     case Fill::normal:
     case Fill::sharp:
@@ -96,10 +99,11 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
     case Fill::indexed:
         return normal_row(random, 0.125, row);
     case Fill::zeros:
+    case Fill::ties:
         return std::fill(row.begin(), row.end(), 0.0);
     case Fill::huge:
         for (std::size_t c = 0; c < row.size(); ++c)
-            row[c] = (random.bits(c / 2) & 1U) != 0 ? huge_value(qk_type_) : -huge_value(qk_type_);
+            row[c] = (random.bits(c / 2) & 1U) != 0 ? huge_value(types_.q) : -huge_value(types_.q);
         return;
     case Fill::uniform:
         for (std::size_t c = 0; c < row.size(); ++c) row[c] = random.uniform(c);
@@ -119,6 +123,10 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
             std::fill_n(row.begin() + digit.first_channel, digit.channels,
                         case_.fill == Fill::edge_last ? digit.weight : -digit.weight);
         return;
+    case Fill::weight_ties:
+        for (std::size_t c = 0; c < row.size(); ++c)
+            row[c] = weight_tie_query(tie_weight_exponent(types_.p), static_cast<std::int64_t>(c));
+        return;
     }
 }
 
@@ -133,13 +141,14 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
     case Fill::indexed:
         return normal_row(random, 0.125, row);
     case Fill::zeros:
+    case Fill::ties:
         return std::fill(row.begin(), row.end(), 0.0);
     case Fill::huge:
         // Neighbouring channels cancel exactly, in every order of summation: all partial sums are small
         // multiples of one power of two.
         for (std::size_t c = 0; c < row.size(); ++c) {
             const double sign = (random.bits(c / 2) & 1U) != 0 ? 1.0 : -1.0;
-            row[c] = (c % 2 == 0 ? sign : -sign) * huge_value(qk_type_);
+            row[c] = (c % 2 == 0 ? sign : -sign) * huge_value(types_.q);
         }
         return;
     case Fill::uniform:
@@ -169,6 +178,10 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
         }
         return;
     }
+    case Fill::weight_ties:
+        for (std::size_t c = 0; c < row.size(); ++c)
+            row[c] = weight_tie_key(tie_weight_exponent(types_.p), j, static_cast<std::int64_t>(c));
+        return;
     }
 }
 
@@ -183,7 +196,7 @@ void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<d
     case Fill::indexed:
     case Fill::zeros: {
         // fp4 spans fewer binades than the seven of the definition.
-        const std::int64_t binades = v_type_ == ElementType::fp4 ? 3 : 7;
+        const std::int64_t binades = types_.v == ElementType::fp4 ? 3 : 7;
         const double sign = (random.bits(0) & 1U) != 0 ? 1.0 : -1.0;
         for (std::size_t c = 0; c < row.size(); ++c)
             row[c] = std::ldexp(sign, static_cast<int>((j + static_cast<std::int64_t>(c)) % binades));
@@ -197,13 +210,21 @@ void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<d
         return;
     case Fill::edge_last:
     case Fill::edge_first: {
-        const std::int64_t most = largest_v_integer(v_type_);
+        const std::int64_t most = largest_v_integer(types_.v);
         for (std::size_t c = 0; c < row.size(); ++c) {
             const double magnitude = static_cast<double>(random.integer(c, 1, most));
             row[c] = (random.bits(c) >> 63U) != 0 ? -magnitude : magnitude;
         }
         return;
     }
+    case Fill::ties:
+        for (std::size_t c = 0; c < row.size(); ++c)
+            row[c] = tied_value(v_.row(u64(b), u64(hk)), j, static_cast<std::int64_t>(c), types_.v, types_.o);
+        return;
+    case Fill::weight_ties:
+        for (std::size_t c = 0; c < row.size(); ++c)
+            row[c] = weight_tie_value(v_.row(u64(b), u64(hk)), j, static_cast<std::int64_t>(c), types_.v);
+        return;
     }
 }
 
@@ -238,7 +259,7 @@ std::uint32_t FwdFill::mx_scale(int stream, std::int64_t b, std::int64_t h, std:
     }
     if (exact()) return bias;
     // fp4 holds unit-variance data with codes of a standard deviation of 1 to 4, fp8 of 8 to 32.
-    const int centre = element_bits(stream == 2 ? v_type_ : qk_type_) == 4 ? -1 : -4;
+    const int centre = element_bits(stream == 2 ? types_.v : types_.q) == 4 ? -1 : -4;
     const Random random = descale_.row(static_cast<std::uint64_t>(stream), u64(b), u64(h)).row(u64(row), 0);
     return static_cast<std::uint32_t>(bias + centre + random.integer(u64(block), -1, 1));
 }

@@ -15,7 +15,7 @@ namespace fmha::harness {
 /// and its logical position only.
 class FwdFill {
   public:
-    FwdFill(const FwdCase& c, ElementType qk_type, ElementType v_type);
+    FwdFill(const FwdCase& c, const ElementTypes& types);
 
     /// Row i of Q, row j of K (of an entry with `seqlen_k` keys), row j of V.
     void q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> row) const;
@@ -42,7 +42,7 @@ class FwdFill {
     void normal_row(const Random& random, double factor, std::span<double> row) const;
 
     const FwdCase& case_;
-    ElementType qk_type_, v_type_;
+    ElementTypes types_;
     Random q_, k_, v_, bias_, sink_, descale_;
     double sigma_;
     std::optional<EdgeCode> edge_;

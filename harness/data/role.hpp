@@ -13,7 +13,7 @@ namespace fmha::harness {
 /// All that decides the tensors of a case.
 struct DataSource {
     DataSource(const FwdCase& of, Fp8Flavour flavour)
-        : c(of), geometry(geometry_of(of, flavour)), fill(of, geometry.types.q, geometry.types.v) {}
+        : c(of), geometry(geometry_of(of, flavour)), fill(of, geometry.types) {}
 
     const FwdCase& c;
     Geometry geometry;

@@ -13,11 +13,6 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-bool is_power_of_two(double value) {
-    int exponent = 0;
-    return value != 0.0 && std::abs(std::frexp(value, &exponent)) == 0.5;
-}
-
 /// Units in the last place by which a row that is a copy of one V row may differ from it (B.6.3). Every
 /// factor that is not a power of two is one more fp32 rounding before the last one: P's pre-scale, scale_o,
 /// and V's descale, which shows in values that are not on V's own grid. A kernel that rounds its operands (u_m)
@@ -26,9 +21,7 @@ std::int64_t copied_row_ulps(const FwdJudgeContext& context, bool v_on_grid) {
     const auto& kernel = context.expected.numerics;
     if (context.outputs.at("o").type() == ElementType::fp32)
         return 2 + static_cast<std::int64_t>(std::ceil(kernel.u_m * 0x1p24));
-    const bool exact_prescale =
-        kernel.f_p == 0.0 || is_power_of_two(reference::rounding_floor(context.p_type) / kernel.f_p);
-    return exact_prescale && v_on_grid && is_power_of_two(context.expected.scale_o) ? 0 : 1;
+    return has_exact_prescale(context) && v_on_grid && is_power_of_two(context.expected.scale_o) ? 0 : 1;
 }
 
 /// Number of representable values between two finite values of one type.
@@ -42,7 +35,18 @@ std::int64_t ulps_between(ElementType type, std::uint32_t got, double expected) 
     return std::abs(position(value) - position(expected));
 }
 
-/// O must be the V row of key j, rounded; returns what is wrong with the first column that is not.
+} // namespace
+
+bool is_power_of_two(double value) {
+    int exponent = 0;
+    return value != 0.0 && std::abs(std::frexp(value, &exponent)) == 0.5;
+}
+
+bool has_exact_prescale(const FwdJudgeContext& context) {
+    const double floor = context.expected.numerics.f_p;
+    return floor == 0.0 || is_power_of_two(reference::rounding_floor(context.p_type) / floor);
+}
+
 std::string differs_from_v_row(const FwdJudgeContext& context, const reference::RowId& id, std::int64_t j) {
     const FwdArgs& args = context.args;
     const Outputs::Tensor& o = context.outputs.at("o");
@@ -59,6 +63,8 @@ std::string differs_from_v_row(const FwdJudgeContext& context, const reference::
     }
     return {};
 }
+
+namespace {
 
 /// The first visible key of row `index` whose byte is not that of D-5; −1 when all are right.
 std::int64_t wrong_random_byte(const FwdArgs& args, const Outputs::Tensor& bytes, std::int64_t index) {
@@ -181,6 +187,7 @@ void judge_exactly(const FwdJudgeContext& context, Findings& findings, Judgement
     judge_random_bytes(context, findings, judgement);
     judge_special_rows(context, findings, judgement);
     judge_edge_rows(context, findings, judgement);
+    judge_tie_rows(context, findings, judgement);
     judge_finite(context.outputs, judgement);
 }
 

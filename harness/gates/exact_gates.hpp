@@ -2,9 +2,23 @@
 
 #include "harness/gates/fwd_gates.hpp"
 
+#include <cstdint>
+#include <string>
+
 namespace fmha::harness::detail {
 
-/// G5.1 to G5.3, G5.9 and the exact rows of edge fills, on all rows.
+/// G5.1 to G5.3, G5.9 and the exact rows of edge fills and of ties, on all rows.
 void judge_exactly(const FwdJudgeContext& context, Findings& findings, Judgement& judgement);
+
+/// The exact rows of the fills `ties` and `weight_ties`.
+void judge_tie_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement);
+
+bool is_power_of_two(double value);
+
+/// Whether P's pre-scale is a power of two, as the kernel declares it (T-6).
+bool has_exact_prescale(const FwdJudgeContext& context);
+
+/// O must be the V row of key j, rounded; returns what is wrong with the first column that is not.
+std::string differs_from_v_row(const FwdJudgeContext& context, const reference::RowId& id, std::int64_t j);
 
 } // namespace fmha::harness::detail

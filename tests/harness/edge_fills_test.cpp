@@ -39,7 +39,7 @@ TEST(EdgeFills, ThatDecideNoRowAreNotPassedOver) {
     c.data_type = DataType::fp8bf16;
     c.seqlen_k = {600};
     c.mask = MaskType::top_left;
-    c.window_right = 0;
+    c.window_right = 1; // no row of one key
     const CaseResult result = run_right(c);
     EXPECT_EQ(result.outcome, Outcome::failed);
     EXPECT_THAT(verdict(result, "exact").detail, HasSubstr("decides none of the 280 rows that see a key"));
@@ -107,7 +107,7 @@ TEST(EdgeFills, OfEveryShippedCaseDecideARow) {
         ++edges;
         for (const Fp8Flavour flavour : {Fp8Flavour::ocp, Fp8Flavour::fnuz}) {
             const Geometry geometry = geometry_of(c, flavour);
-            const FwdFill fill(c, geometry.types.q, geometry.types.v);
+            const FwdFill fill(c, geometry.types);
             if (!fill.edge()) {
                 undecided += c.id + ": no code\n";
                 continue;

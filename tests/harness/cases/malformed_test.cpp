@@ -235,6 +235,19 @@ TEST(Malformed, CaseFiles) {
          "keys"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"p_drop": 0.5}, "fill": "edge_first"})",
          "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without dropout"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"dtype": "fp32"}, "fill": "ties"})",
+         "X: fwd/x[fill=ties]@1: fill=ties: the answer is exact only with a 16- or 8-bit output, because an "
+         "fp32 sum has no tie in fp32"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"dtype": "fp8", "scale_o": 3}, "fill": "ties"})",
+         "X: fwd/x[fill=ties]@1: fill=ties: the answer is exact only with an output scale that is a power of "
+         "two"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": "weight_ties"})",
+         "X: fwd/x[fill=weight_ties]@1: fill=weight_ties: the answer is exact only with "
+         "scale_s=0.6931471805599453, ln 2"},
+        {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"dtype": "bf16"}, "fill": "weight_ties"})",
+         "X: fwd/x[fill=weight_ties]@1: fill=weight_ties: the answer is exact only with another type: half "
+         "the "
+         "smallest bf16 lies below what exp2 gives"},
     };
     static_assert(std::size(table) >= 60);
     for (const auto& [content, sentence] : table) {

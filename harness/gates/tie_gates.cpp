@@ -1,0 +1,118 @@
+#include "harness/data/tie_values.hpp"
+#include "harness/gates/exact_gates.hpp"
+#include "reference/forward.hpp"
+#include "reference/numerics/formats.hpp"
+#include "reference/visibility.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace fmha::harness::detail {
+namespace {
+
+/// Keys of a row by the value that the fill `ties` gave them.
+struct Parity {
+    std::int64_t even = 0, odd = 0;
+
+    static Parity of(const reference::KeyRanges& keys) {
+        const auto evens_below = [](std::int64_t j) { return (j + 1) / 2; };
+        const std::int64_t even =
+            evens_below(keys.sink_end) + evens_below(keys.end) - evens_below(keys.first);
+        return {even, keys.count() - even};
+    }
+    std::int64_t count() const { return even + odd; }
+};
+
+/// Why the exact value of a row may be another than the mean of its V rows; empty when it is that mean.
+std::string not_a_mean(const FwdJudgeContext& context) {
+    const FwdArgs& args = context.args;
+    if (args.score.logits_soft_cap != 0.0F || args.dropout.p_drop != 0.0F ||
+        args.score.bias_type != BiasType::no_bias || args.score.sink_logit != nullptr)
+        return "weights are not equal under a soft-cap, dropout, a bias or a sink logit";
+    if (context.outputs.at("o").type() == ElementType::fp32)
+        return "an fp32 sum of values has no tie in fp32";
+    if (!is_power_of_two(context.expected.scale_o)) return "scale_o is no power of two";
+    return {};
+}
+
+/// What is wrong with the first column of a row of `ties`.
+std::string differs_from_mean(const FwdJudgeContext& context, const reference::RowId& id,
+                              const Parity& keys) {
+    const Outputs::Tensor& o = context.outputs.at("o");
+    const Shape& shape = context.args.shape;
+    const std::int64_t hk = id.h / (shape.nhead_q / shape.nhead_k), index = o.rows().index(id);
+    const auto n = static_cast<double>(keys.count());
+    for (std::int64_t c = 0; c < o.columns(index); ++c) {
+        const double sum =
+            static_cast<double>(keys.even) * reference::value_of(context.args, id.b, hk, 0, c) +
+            static_cast<double>(keys.odd) * reference::value_of(context.args, id.b, hk, 1, c);
+        const double exact = context.expected.scale_o * sum / n;
+        if (o.value(index, c) == reference::round_to(o.type(), exact)) continue;
+        return fmt::format("{} column {}: got {:.9g}, the exact value {:.9g} rounds to {:.9g}",
+                           o.rows().place(id), c, o.value(index, c), exact,
+                           reference::round_to(o.type(), exact));
+    }
+    return {};
+}
+
+/// Rows of 2, 4, 8 … keys, because only their mean is exact in fp32; those with as many even as odd keys are ties.
+void judge_means(const FwdJudgeContext& context, Findings& findings, ExactGate& gate) {
+    const Outputs::Tensor& o = context.outputs.at("o");
+    std::int64_t ties = 0;
+    for (const auto& id : o.rows().ids()) {
+        const Parity keys = Parity::of(reference::key_ranges(context.args, id));
+        if (keys.count() < 2 || !is_power_of_two(static_cast<double>(keys.count()))) continue;
+        ties += keys.even == keys.odd ? 1 : 0;
+        const auto wrong = differs_from_mean(context, id, keys);
+        if (wrong.empty()) continue;
+        gate.fail(wrong);
+        findings.wrong(o, id, -1);
+    }
+    if (ties == 0) gate.fail("no row is a tie: none sees 2, 4, 8 … keys, half of them at even positions");
+}
+
+/// Rows that see keys from 0 on: whatever tiles they are cut into, each has a key of weight 1.
+void judge_dropped_weights(const FwdJudgeContext& context, Findings& findings, ExactGate& gate) {
+    const Outputs::Tensor& o = context.outputs.at("o");
+    std::int64_t decided = 0;
+    for (const auto& id : o.rows().ids()) {
+        const reference::KeyRanges keys = reference::key_ranges(context.args, id);
+        if (keys.sink_end > 0 || keys.first > 0 || keys.end < 2) continue;
+        ++decided;
+        const auto wrong = differs_from_v_row(context, id, 0);
+        if (wrong.empty()) continue;
+        gate.fail(wrong);
+        findings.wrong(o, id, -1);
+    }
+    if (decided == 0) gate.fail("no row has a weight that is a tie: none sees the first two keys and no gap");
+}
+
+/// Whether the kernel casts the weights that the fill makes ties of: not with another pre-scale, nor after the division.
+bool casts_ties(const FwdJudgeContext& context) {
+    const Numerics& kernel = context.expected.numerics;
+    return !kernel.normalised_p && kernel.f_p == std::ldexp(1.0, -tie_weight_exponent(context.p_type));
+}
+
+} // namespace
+
+void judge_tie_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
+    const bool weights = context.fill == Fill::weight_ties;
+    if (!context.data_of_fill || (!weights && context.fill != Fill::ties)) return;
+    ExactGate gate("exact", "o");
+    const std::string excuse = not_a_mean(context);
+    if (!excuse.empty())
+        gate.fail(excuse);
+    else if (weights && tie_weight_exponent(context.p_type) == 0)
+        gate.fail("no power of two is a tie of P's type");
+    else if (weights && !casts_ties(context))
+        return;
+    else if (weights)
+        judge_dropped_weights(context, findings, gate);
+    else if (!has_exact_prescale(context))
+        return;
+    else
+        judge_means(context, findings, gate);
+    judgement.gates.push_back(gate.verdict());
+}
+
+} // namespace fmha::harness::detail
