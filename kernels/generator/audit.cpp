@@ -5,6 +5,7 @@
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/resources.hpp"
+#include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
 
@@ -64,7 +65,8 @@ bool spilling(const Resources& used) {
 
 } // namespace
 
-std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware) {
+std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware,
+                                    KernelFamily family) {
     std::vector<std::string> sentences;
     if (used.scratch_bytes > 0)
         sentences.push_back(fmt::format("{} bytes of scratch a lane, allowed: 0", used.scratch_bytes));
@@ -74,7 +76,8 @@ std::vector<std::string> violations(const Resources& used, const arch::Hardware&
     if (used.vgprs + used.agprs > hardware.registers_per_lane)
         sentences.push_back(fmt::format("{} registers a lane, {} has {}", used.vgprs + used.agprs,
                                         hardware.limits.arch.view(), hardware.registers_per_lane));
-    if (used.matrix_instructions.empty()) sentences.emplace_back("no matrix instruction");
+    if (targets::has_products(family) && used.matrix_instructions.empty())
+        sentences.emplace_back("no matrix instruction");
     return sentences;
 }
 
@@ -91,7 +94,8 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
     std::vector<AuditFinding> findings;
     for (const CodeObject& object : objects)
         for (const BuiltKernel& kernel : object.kernels)
-            for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware()))
+            for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware(),
+                                                    kernel.config.signature.family))
                 findings.push_back({kernel.name, std::move(sentence)});
     write_manifest(result.manifest, folder);
     return findings;

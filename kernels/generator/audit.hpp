@@ -15,9 +15,10 @@ struct AuditFinding {
     friend bool operator==(const AuditFinding&, const AuditFinding&) = default;
 };
 
-/// What is wrong with a kernel that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix
-/// instruction. Empty: nothing.
-std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware);
+/// What is wrong with a kernel of `family` that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix
+/// instruction although it multiplies matrices. Empty: nothing.
+std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware,
+                                    KernelFamily family);
 
 /// Fills in the resources of every kernel of a build, writes its manifest again, and returns what is wrong, in order.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.

@@ -1,7 +1,7 @@
 #include "kernels/generator/resources.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -120,7 +120,7 @@ void add_launch(Resources& resources, const KernelConfig& config) {
     // Per multiprocessor, CUDA programming guide, table of compute capabilities.
     constexpr std::int64_t registers = 65536, shared_bytes = 233472, warps = 64, blocks = 32;
     constexpr std::int64_t lanes = 32, register_unit = 8, reserved_shared = 1024;
-    const hip_target::BlockPlan plan = hip_target::plan_of(config);
+    const hip_target::BlockShape plan = hip_target::block_shape(config);
     resources.lds_bytes += plan.lds_bytes;
     const std::int64_t block_warps = std::max<std::int64_t>(1, (plan.threads + lanes - 1) / lanes);
     const std::int64_t lane_registers =

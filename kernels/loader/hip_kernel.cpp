@@ -1,6 +1,6 @@
 #include "kernels/loader/hip_kernel.hpp"
 
-#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/launch.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace {
 
 /// Threads and LDS of a launch. On AMD the compiler knows the LDS and reserves it.
 LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
-    const hip_target::BlockPlan plan = hip_target::plan_of(config);
+    const hip_target::BlockShape plan = hip_target::block_shape(config);
     LaunchShape shape;
     shape.threads = static_cast<std::uint32_t>(plan.threads);
     if (runtime.platform() == "nvidia") shape.dynamic_lds = static_cast<std::uint32_t>(plan.lds_bytes);

@@ -6,11 +6,20 @@
 
 namespace fmha::kernels {
 
+inline constexpr float never =
+    -__builtin_inff(); ///< logit of a key that is not seen, LSE of a row without keys
+inline constexpr float ln2 = 0.693147180559945309F;
+
 /// The scalar decisions of attention that are the same on every target. A block context derives from this struct; a test
 /// context hides single members to make a kernel wrong in one known way.
 struct Decisions {
     FMHA_DEVICE Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
         return Entry::of(shape, lengths, b);
+    }
+
+    /// Without keys; split-KV takes no query-side lengths but the physical ones (N-6).
+    FMHA_DEVICE Entry queries(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+        return Entry::of_queries(shape, lengths, b);
     }
 
     /// KV head that serves query head h (H-1).
@@ -27,7 +36,7 @@ struct Decisions {
     FMHA_DEVICE float to_base2(float natural) const { return natural * 1.44269504088896341F; }
 
     /// What the sink logit adds to a row's total when it is the running maximum (K-6).
-    FMHA_DEVICE float sink_mass(float sink) const { return sink > -__builtin_inff() ? 1.0F : 0.0F; }
+    FMHA_DEVICE float sink_mass(float sink) const { return sink > never ? 1.0F : 0.0F; }
 
     /// 1/p_undrop, applied once to the output row (D-2).
     FMHA_DEVICE float dropout_rescale(const Dropout& dropout) const {
@@ -36,6 +45,17 @@ struct Decisions {
 
     /// LSE of a row from its maximum in natural units and ln of its total (F-7).
     FMHA_DEVICE float lse(float maximum, float log_total) const { return maximum + log_total; }
+
+    /// How many splits are combined.
+    FMHA_DEVICE std::int64_t splits(const Partials& partials) const { return partials.num_splits; }
+    /// Where split s of query head h lies among the heads of the partial results (S-3).
+    FMHA_DEVICE std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
+        return h * args.partials.num_splits + s;
+    }
+    /// The exponent of a split's share of its row, in natural units (S-4).
+    FMHA_DEVICE float below_top(float lse, float top) const { return lse - top; }
+    /// What the sum over splits is multiplied with in the end.
+    FMHA_DEVICE float row_scale(float scale_o, float total) const { return scale_o / total; }
 };
 
 } // namespace fmha::kernels

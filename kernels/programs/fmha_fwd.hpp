@@ -56,6 +56,7 @@ struct Program<KernelFamily::fwd> {
     using Args = FwdArgs;
     using Item = FwdItem;
     using Grid = FwdGrid;
+    static constexpr bool has_products = true;
 
     static std::int64_t rows(const KernelConfig& config, const FwdArgs& args, const FwdItem& item) {
         const Entry entry = Entry::of(args.shape, args.lengths, item.b);

@@ -4,9 +4,6 @@
 
 namespace fmha::kernels {
 
-inline constexpr float never = -__builtin_inff(); ///< logit of a key that is not seen
-inline constexpr float ln2 = 0.693147180559945309F;
-
 /// What one block of attention computes: query rows [q_tile·m0, …) and output channels [v_tile·n1, …) of one (entry,
 /// head).
 struct FwdItem {

@@ -87,6 +87,11 @@ struct Entry {
             entry.seqlen_k = lengths.cu_seqlen_k[b + 1] - lengths.cu_seqlen_k[b];
         return entry;
     }
+    /// The query side alone, for kernels that see no keys.
+    FMHA_DEVICE static Entry of_queries(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+        if (shape.mode != Mode::group) return {shape.seqlen_q, 0, 0, 0};
+        return {std::int64_t{lengths.seqstart_q[b + 1]} - lengths.seqstart_q[b], 0, lengths.seqstart_q[b], 0};
+    }
 };
 
 /// The matrix of one (entry, head) in a tensor whose rows start at `row`. The entry is 0 in group mode as far as tensors

@@ -2,3 +2,4 @@
 
 /// Every program.
 #include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/fmha_fwd_splitkv_combine.hpp"

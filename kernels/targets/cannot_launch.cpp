@@ -110,4 +110,23 @@ std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorVie
     return std::nullopt;
 }
 
+std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args) {
+    const Signature& s = config.signature;
+    const Partials& partials = args.partials;
+    if (args.shape.mode != s.mode)
+        return fmt::format("mode is {}, the kernel runs {}", to_string(args.shape.mode), to_string(s.mode));
+    if (args.shape.hdim_v > s.hdim_v)
+        return fmt::format("head dimension {} exceeds the kernel's {}", args.shape.hdim_v, s.hdim_v);
+    const std::int64_t most =
+        std::int64_t{1} << (config.algorithm.max_splits_log2 > 0 ? config.algorithm.max_splits_log2 : 7);
+    if (partials.num_splits < 1 || partials.num_splits > most)
+        return fmt::format("num_splits is {}, the kernel takes 1 to {} (S-7)", partials.num_splits, most);
+    const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
+    if (auto reason = wrong_tensors({{"o", args.o, types.o},
+                                     {"o_acc", partials.o_acc, ElementType::fp32},
+                                     {"lse_acc", partials.lse_acc, ElementType::fp32}}))
+        return reason;
+    return wrong_lse(config, args.lse);
+}
+
 } // namespace fmha::targets

@@ -48,4 +48,7 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     return reason;
 }
 
+/// The same for a kernel that combines the partial results of split-KV, whose arguments are those of its main kernel.
+std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args);
+
 } // namespace fmha::targets

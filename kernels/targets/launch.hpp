@@ -10,6 +10,33 @@
 
 namespace fmha::targets {
 
+/// Why a kernel of `config` cannot be launched with the arguments of its program.
+template <class Program>
+std::optional<std::string> cannot_launch(Program, const KernelConfig& config,
+                                         const typename Program::Args& args) {
+    return cannot_launch(config, args);
+}
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::fwd_splitkv_combine>,
+                                                const KernelConfig& config, const SplitKvArgs& args) {
+    return cannot_combine(config, args);
+}
+
+/// The first tensor of a program's launch that is null and has elements, one sentence.
+template <class Program, class AskElements>
+std::optional<std::string> null_tensor(Program, const typename Program::Args& args, AskElements elements) {
+    return null_tensor(args, [&] { return elements(args.shape, args.lengths); });
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitkv_combine>,
+                                       const SplitKvArgs& args, AskElements elements) {
+    LengthArrays queries; // combining takes no keys, so that their lengths may be absent
+    queries.seqstart_q = queries.seqstart_k = args.lengths.seqstart_q;
+    return null_tensor({{"o", args.o, &Elements::queries},
+                        {"o_acc", args.partials.o_acc, &Elements::queries},
+                        {"lse_acc", args.partials.lse_acc, &Elements::queries}},
+                       [&] { return elements(args.shape, queries); });
+}
+
 /// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws
 /// UnsupportedInvocation when the family has no program or the kernel cannot be launched with the arguments,
 /// ArgumentTypeError when they are another family's, InputError when a tensor with elements is null.
@@ -21,9 +48,8 @@ void with_launch(const KernelConfig& config, const Invocation& invocation, AskEl
         if (args == nullptr)
             throw ArgumentTypeError("kernel " + identifier(config) + " takes the arguments of family " +
                                     std::string(to_string(config.signature.family)));
-        if (const auto reason = cannot_launch(config, *args)) throw UnsupportedInvocation(*reason);
-        if (const auto reason = null_tensor(*args, [&] { return elements(args->shape, args->lengths); }))
-            throw InputError(*reason);
+        if (const auto reason = cannot_launch(program, config, *args)) throw UnsupportedInvocation(*reason);
+        if (const auto reason = null_tensor(program, *args, elements)) throw InputError(*reason);
         run(program, *args);
     });
     if (none) throw UnsupportedInvocation(none->reason());

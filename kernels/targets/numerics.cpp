@@ -6,6 +6,9 @@
 namespace fmha::targets {
 namespace {
 
+/// The exponential returns 0 below the normal range, whatever type the weight is then cast to.
+constexpr double smallest_normal_weight = 0x1p-126;
+
 struct Roundoff {
     double unit = 0.0, floor = 0.0;
 };
@@ -44,8 +47,6 @@ Numerics storage_numerics(const KernelConfig& config) {
     Numerics out;
     out.u_o = roundoff_of(types.o).unit;
     out.f_o = roundoff_of(types.o).floor;
-    // The exponential returns 0 below the normal range, whatever type the weight is then cast to.
-    constexpr double smallest_normal_weight = 0x1p-126;
     out.f_p = smallest_normal_weight;
     if (types.p == ElementType::fp32) return out;
 
@@ -56,6 +57,15 @@ Numerics storage_numerics(const KernelConfig& config) {
     out.f_p = std::max(smallest_normal_weight, std::ldexp(roundoff_of(types.p).floor, -out.p_shift));
     // fp4 weights carry a power-of-two scale per 32 keys, at most 2^-2 because a weight is at most 1.
     if (types.p == ElementType::fp4) out.f_p = 0x1p-4;
+    return out;
+}
+
+Numerics row_numerics(const KernelConfig& config) {
+    const ElementType o = element_types(config.signature.data_type, fp8_flavour(config.arch)).o;
+    Numerics out;
+    out.u_o = roundoff_of(o).unit;
+    out.f_o = roundoff_of(o).floor;
+    out.f_p = smallest_normal_weight;
     return out;
 }
 

@@ -11,4 +11,8 @@ namespace fmha::targets {
 /// flavour follows from the configuration's architecture (T-1).
 Numerics storage_numerics(const KernelConfig& config);
 
+/// The whole declaration of a kernel without matrix products, which computes in IEEE fp32: no P, and weights that vanish
+/// where the exponential does.
+Numerics row_numerics(const KernelConfig& config);
+
 } // namespace fmha::targets

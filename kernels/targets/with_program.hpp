@@ -25,9 +25,19 @@ template <class Visit>
     case KernelFamily::fwd:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd>{});
         return std::nullopt;
+    case KernelFamily::fwd_splitkv_combine:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_splitkv_combine>{});
+        return std::nullopt;
     default:
         return NoProgram{family};
     }
+}
+
+/// Whether kernels of `family` multiply matrices; true for a family without a program.
+inline bool has_products(KernelFamily family) {
+    bool products = true;
+    (void)with_program(family, [&]<class Program>(Program) { products = Program::has_products; });
+    return products;
 }
 
 } // namespace fmha::targets

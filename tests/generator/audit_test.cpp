@@ -160,8 +160,9 @@ class Limits : public testing::Test {
         used_.lds_bytes = 65536;
         used_.matrix_instructions = {{"v_mfma_f32_32x32x8_f16", 8}};
     }
-    std::vector<std::string> wrong(std::string_view arch = "gfx942") const {
-        return violations(used_, arch::ArchSet::built_in().at(arch).hardware());
+    std::vector<std::string> wrong(std::string_view arch = "gfx942",
+                                   KernelFamily family = KernelFamily::fwd) const {
+        return violations(used_, arch::ArchSet::built_in().at(arch).hardware(), family);
     }
     Resources used_;
 };
@@ -192,6 +193,7 @@ TEST_F(Limits, RegistersAreCountedTogether) {
 TEST_F(Limits, MatrixInstructionsMustBeThere) {
     used_.matrix_instructions.clear();
     EXPECT_THAT(wrong(), ElementsAre("no matrix instruction"));
+    EXPECT_THAT(wrong("gfx942", KernelFamily::fwd_splitkv_combine), IsEmpty()) << "it multiplies no matrices";
 }
 
 TEST(Spills, AreCountedByConfiguration) {

@@ -1,6 +1,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
-#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
+#include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 namespace fmha::hip_target {
 namespace {
 
-std::string describe(const KernelConfig& config, const BlockPlan& plan) {
+std::string describe(const KernelConfig& config, const BlockShape& plan) {
     const Tile& tile = config.algorithm.tile;
     const GemmTriples& warp = config.algorithm.warp;
     switch (plan.problem) {
@@ -51,15 +52,15 @@ std::string describe(const KernelConfig& config, const BlockPlan& plan) {
     case PlanProblem::lds:
         return fmt::format("a block needs {} bytes of LDS, {} has {}", plan.lds_bytes, config.arch.view(),
                            lds_limit(plan.unit));
+    case PlanProblem::combine_channels:
+        return fmt::format("a combine kernel has tiles of a multiple of 32 channels, found n1={}", tile.n1);
     }
     return {};
 }
 
-} // namespace
-
-std::optional<std::string> cannot_execute(const KernelConfig& config) {
+/// Why this target has no kernel of a program for a configuration, beside what its plan says.
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const KernelConfig& config) {
     const Signature& s = config.signature;
-    if (const auto none = targets::with_program(s.family, [](auto) {})) return none->reason();
     if (s.use_paged_kv || s.rope != Rope::none)
         return "family fwd has neither paged keys nor rotary embedding";
     const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
@@ -75,7 +76,22 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
     if (s.hdim_q > config.algorithm.tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q,
                            config.algorithm.tile.k0max);
-    const BlockPlan plan = plan_of(config);
+    return std::nullopt;
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig&) {
+    return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::string> cannot_execute(const KernelConfig& config) {
+    std::optional<std::string> reason;
+    const auto none = targets::with_program(config.signature.family,
+                                            [&](auto program) { reason = unfit(program, config); });
+    if (none) return none->reason();
+    if (reason) return reason;
+    const BlockShape plan = block_shape(config);
     if (plan.problem != PlanProblem::none) return describe(config, plan);
     return std::nullopt;
 }

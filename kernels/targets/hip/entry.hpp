@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/programs/programs.hpp"
-#include "kernels/targets/hip/block_context.hpp"
+#include "kernels/targets/hip/family_context.hpp"
 
 #if defined(__HIP__)
 #include "kernels/targets/hip/amd/machine.hpp"
@@ -14,9 +14,10 @@ namespace fmha::hip_target {
 
 template <class Kernel>
 struct Launch {
-    using Program = kernels::Program<Kernel::config().signature.family>;
+    static constexpr KernelFamily family = Kernel::config().signature.family;
+    using Program = kernels::Program<family>;
     using Args = typename Program::Args;
-    static constexpr BlockPlan plan = Planned<Kernel>::plan;
+    static constexpr auto plan = Planned<Kernel>::plan;
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
@@ -28,7 +29,7 @@ struct Launch {
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
         Machine machine;
-        BlockContext<Machine, Constant<Kernel>> context(machine, {});
+        typename FamilyContext<family>::template Type<Machine, Constant<Kernel>> context(machine, {});
         Program::run(context, args, typename Program::Grid(Constant<Kernel>::cfg(), args)[block]);
     }
 };

@@ -1,10 +1,12 @@
 #include "kernels/targets/hip/numerics.hpp"
 
 #include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/with_program.hpp"
 
 namespace fmha::hip_target {
 
 Numerics numerics_of(const KernelConfig& config) {
+    if (!targets::has_products(config.signature.family)) return targets::row_numerics(config);
     Numerics out = targets::storage_numerics(config);
     const MatrixUnit unit = matrix_unit(config.arch);
     const DataType type = config.signature.data_type;

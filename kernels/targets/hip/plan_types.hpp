@@ -26,6 +26,7 @@ enum class PlanProblem : std::uint8_t {
     weight_keys,
     weight_blocks,
     lds,
+    combine_channels,
 };
 
 /// The threads of a block and what it asks of a machine: the part that the plans of all families have.

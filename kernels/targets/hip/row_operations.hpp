@@ -123,6 +123,16 @@ class RowOperations {
         combine(sum, [](float a, float b) { return a + b; });
         map_rows(total, total, sum, [](float a, float b) { return a + b; });
     }
+    template <class Tile>
+    FMHA_DEVICE void add_scaled(Tile& acc, const Tile& tile, const Rows& factor) {
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                const float f = factor.x.at(thread, slot);
+                if (f != 0.0F) acc.x.at(thread, at) += f * tile.x.at(thread, at);
+            });
+        });
+    }
+    FMHA_DEVICE float exp2(float x) const { return block_.machine.exp2(x); }
     FMHA_DEVICE float log(float x) const { return block_.machine.log(x); }
 
   private:

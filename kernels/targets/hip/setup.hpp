@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/family_plan.hpp"
 
 #include <type_traits>
 #include <utility>
@@ -19,7 +19,7 @@ constexpr int register_count(const auto& plan) {
 /// The plan of a kernel whose configuration is a constant expression, computed once.
 template <class Kernel>
 struct Planned {
-    static constexpr BlockPlan plan = plan_of(Kernel::config());
+    static constexpr auto plan = FamilyPlan<Kernel::config().signature.family>::of(Kernel::config());
 };
 
 #if defined(__HIP__) || defined(__CUDACC__)
@@ -27,13 +27,13 @@ struct Planned {
 template <class Kernel>
 __attribute__((device)) constexpr KernelConfig config_constant = Kernel::config();
 template <class Kernel>
-__attribute__((device)) constexpr BlockPlan plan_constant = Planned<Kernel>::plan;
+__attribute__((device)) constexpr auto plan_constant = Planned<Kernel>::plan;
 
 /// The configuration of a block as a constant. `Kernel::config()` is a constant expression.
 template <class Kernel>
 struct Constant {
     FMHA_DEVICE static const KernelConfig& cfg() { return config_constant<Kernel>; }
-    FMHA_DEVICE static const BlockPlan& plan() { return plan_constant<Kernel>; }
+    FMHA_DEVICE static const auto& plan() { return plan_constant<Kernel>; }
     template <class Machine, class T, auto... Path>
     FMHA_DEVICE static auto registers(const Machine&) {
         constexpr int count = register_count<Path...>(Planned<Kernel>::plan);
@@ -43,12 +43,13 @@ struct Constant {
 #endif
 
 /// The same as values, for a machine that learns them at run time.
-class RunTime {
+template <KernelFamily family>
+class RunTimeOf {
   public:
-    explicit RunTime(const KernelConfig& config) : config_(config), plan_(plan_of(config)) {}
+    explicit RunTimeOf(const KernelConfig& config) : config_(config), plan_(FamilyPlan<family>::of(config)) {}
 
     const KernelConfig& cfg() const { return config_; }
-    const BlockPlan& plan() const { return plan_; }
+    const auto& plan() const { return plan_; }
     template <class Machine, class T, auto... Path>
     auto registers(const Machine& machine) const {
         return typename Machine::template Registers<T>(machine.threads(), register_count<Path...>(plan_));
@@ -56,8 +57,9 @@ class RunTime {
 
   private:
     KernelConfig config_;
-    BlockPlan plan_;
+    decltype(FamilyPlan<family>::of(KernelConfig())) plan_;
 };
+using RunTime = RunTimeOf<KernelFamily::fwd>;
 
 /// The type of registers of T a thread.
 template <class Machine, class Setup, class T, auto... Path>

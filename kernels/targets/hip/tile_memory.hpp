@@ -56,6 +56,42 @@ class TileMemory {
     }
 
     template <auto Of, class Registers>
+    FMHA_DEVICE void load(Accumulator<Of, Registers>& tile, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t col0) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        const ElementType type = acc.loaded;
+        const TileView from = LineView::of(matrix, type).window(row0, col0, plan().block_rows);
+        const int run = acc.run;
+        const bool at_once = from.reads_at_once(run);
+        block_.machine.each([&](int thread) {
+            const int row1 = block_.wave(thread) * plan().wave_rows + acc.row.of_lane(block_.lane(thread));
+            const int col1 = acc.col.of_lane(block_.lane(thread));
+            each_place<Of>(
+                block_,
+                [&](int at, int, int row, int col) {
+                    std::uint32_t bits[8];
+                    from.elements_at(block_.machine, thread, row1 + row, col1 + col, run, at_once, bits);
+                    FMHA_UNROLL
+                    for (int i = 0; i < run; ++i)
+                        tile.x.at(thread, at + i) = block_.machine.unpack(bits[i], type);
+                },
+                run);
+        });
+    }
+    template <class Registers>
+    FMHA_DEVICE void load(RowValues<Registers>& values, const kernels::Matrix& matrix, std::int64_t row0) {
+        const LineView from = LineView::of(matrix, ElementType::fp32);
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) {
+                const std::int64_t row = row_at(row0, thread, s);
+                values.x.at(thread, s) =
+                    row < from.lines ? *reinterpret_cast<const float*>(from.at(row, 0)) : 0.0F;
+            }
+        });
+    }
+
+    template <auto Of, class Registers>
     FMHA_DEVICE void store(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile, std::int64_t row0,
                            std::int64_t col0) {
         const AccumulatorPlan& acc = layout_of<Of>(block_);
@@ -104,9 +140,7 @@ class TileMemory {
             if ((block_.lane(thread) & plan().sharing_lanes) != 0) return;
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
-                const std::int64_t row =
-                    row0 + block_.wave(thread) * plan().wave_rows + plan().row.of_lane(block_.lane(thread)) +
-                    s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots];
+                const std::int64_t row = row_at(row0, thread, s);
                 if (row < matrix.rows.written)
                     *reinterpret_cast<float*>(const_cast<char*>(to.at(row, 0))) = // NOLINT(*-const-cast)
                         values.x.at(thread, s);
@@ -118,6 +152,11 @@ class TileMemory {
     Block block_;
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
+    /// The row of slot s of a thread's row vectors, of a block that begins at `row0`.
+    FMHA_DEVICE std::int64_t row_at(std::int64_t row0, int thread, int s) const {
+        return row0 + block_.wave(thread) * plan().wave_rows + plan().row.of_lane(block_.lane(thread)) +
+               s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots];
+    }
 
     FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
         if (element_bits(type) == 32)

@@ -1,6 +1,7 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/launch.hpp"
 
@@ -23,12 +24,10 @@ class HostKernel final : public KernelInstance {
     int threads_;
 };
 
-} // namespace
-
-std::optional<std::string> cannot_execute(const KernelConfig& config) {
+/// Why no context of the host runs the kernel of a program.
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const KernelConfig& config) {
     const Signature& s = config.signature;
     const Tile& tile = config.algorithm.tile;
-    if (const auto none = targets::with_program(s.family, [](auto) {})) return none->reason();
     if (s.use_paged_kv || s.rope != Rope::none)
         return "family fwd has neither paged keys nor rotary embedding";
     if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
@@ -54,11 +53,39 @@ std::optional<std::string> cannot_execute(const KernelConfig& config) {
     return std::nullopt;
 }
 
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>,
+                                 const KernelConfig& config) {
+    if (config.algorithm.tile.n1 <= 0 || config.signature.hdim_v <= 0)
+        return fmt::format("a tile of n1={} columns and a head dimension of {} must be positive",
+                           config.algorithm.tile.n1, config.signature.hdim_v);
+    return std::nullopt;
+}
+
+HostContext context_of(kernels::Program<KernelFamily::fwd>, const KernelConfig& config,
+                       std::vector<TileVisit>* trace) {
+    return {config, trace};
+}
+
+/// Combining visits no key tiles.
+CombineContext context_of(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig& config,
+                          std::vector<TileVisit>*) {
+    return CombineContext(config);
+}
+
+} // namespace
+
+std::optional<std::string> cannot_execute(const KernelConfig& config) {
+    std::optional<std::string> reason;
+    const auto none = targets::with_program(config.signature.family,
+                                            [&](auto program) { reason = unfit(program, config); });
+    return none ? none->reason() : reason;
+}
+
 void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     targets::with_launch(config, invocation, targets::Elements::of, [&](auto program, const auto& args) {
         run_blocks(program, config, args, options,
-                   [&](std::vector<TileVisit>* trace) { return HostContext(config, trace); });
+                   [&](std::vector<TileVisit>* trace) { return context_of(program, config, trace); });
     });
 }
 

@@ -30,17 +30,21 @@ class EmulatedKernel final : public KernelInstance {
 void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
                     const EmulationOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-    targets::with_launch(config, invocation, targets::Elements::of, [&](auto program, const auto& args) {
-        emulate_blocks(
-            program, config, args, options,
-            [&](MachineShape shape) {
-                shape.last_thread_first = options.last_thread_first;
-                return EmulatedMachine(shape);
-            },
-            [](EmulatedMachine& machine, const RunTime& setup) {
-                return BlockContext<EmulatedMachine, RunTime>(machine, setup);
-            });
-    });
+    targets::with_launch(
+        config, invocation, targets::Elements::of,
+        [&]<KernelFamily family>(kernels::Program<family> program, const auto& args) {
+            emulate_blocks(
+                program, config, args, options,
+                [&](MachineShape shape) {
+                    shape.last_thread_first = options.last_thread_first;
+                    return EmulatedMachine(shape);
+                },
+                [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
+                    using Context =
+                        typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
+                    return Context(machine, setup);
+                });
+        });
 }
 
 std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config, int threads) {

@@ -1,16 +1,16 @@
 #pragma once
 
 #include "dispatcher/system/parallel.hpp"
-#include "kernels/targets/hip/block_context.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
+#include "kernels/targets/hip/family_context.hpp"
 
 #include <string>
 
 namespace fmha::hip_target {
 
 /// The machine that a plan asks for.
-inline MachineShape machine_shape(const BlockPlan& plan) {
+inline MachineShape machine_shape(const BlockShape& plan) {
     return {plan.unit, plan.threads, plan.wave_size, plan.lds_bytes, false};
 }
 
@@ -27,11 +27,13 @@ EmulationError in_block(const EmulationError& error, const Item& item) {
 /// Runs a program over all blocks. Each thread of the processor has a machine of its own, from `make_machine(shape)`, and
 /// every block a context, from `make_context(machine, setup)`. Throws what the first block, in the order of the grid,
 /// throws; an EmulationError says which block that is.
-template <class Program, class MakeMachine, class MakeContext>
-void emulate_blocks(Program, const KernelConfig& config, const typename Program::Args& args,
-                    const EmulationOptions& options, MakeMachine make_machine, MakeContext make_context) {
+template <KernelFamily family, class MakeMachine, class MakeContext>
+void emulate_blocks(kernels::Program<family>, const KernelConfig& config,
+                    const typename kernels::Program<family>::Args& args, const EmulationOptions& options,
+                    MakeMachine make_machine, MakeContext make_context) {
+    using Program = kernels::Program<family>;
     const typename Program::Grid grid(config, args);
-    const RunTime setup(config);
+    const RunTimeOf<family> setup(config);
     const auto on_thread = [&](int) {
         return [&, machine = make_machine(machine_shape(setup.plan()))](std::int64_t n) mutable {
             const typename Program::Item item = grid[n];

@@ -1,0 +1,19 @@
+#include "kernels/targets/hip/block_shape.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/targets/hip/family_plan.hpp"
+#include "kernels/targets/with_program.hpp"
+
+namespace fmha::hip_target {
+
+BlockShape block_shape(const KernelConfig& config) {
+    BlockShape shape;
+    const auto none =
+        targets::with_program(config.signature.family, [&]<KernelFamily family>(kernels::Program<family>) {
+            shape = FamilyPlan<family>::of(config);
+        });
+    if (none) throw UnsupportedInvocation(none->reason());
+    return shape;
+}
+
+} // namespace fmha::hip_target

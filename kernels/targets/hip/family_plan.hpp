@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kernels/targets/hip/block_plan.hpp"
+#include "kernels/targets/hip/combine_plan.hpp"
+
+namespace fmha::hip_target {
+
+/// How this target runs the kernels of a family: `of(config)` is the block plan. Its context is `FamilyContext`.
+template <KernelFamily family>
+struct FamilyPlan;
+
+template <>
+struct FamilyPlan<KernelFamily::fwd> {
+    static constexpr BlockPlan of(const KernelConfig& config) { return plan_of(config); }
+};
+
+template <>
+struct FamilyPlan<KernelFamily::fwd_splitkv_combine> {
+    static constexpr CombinePlan of(const KernelConfig& config) { return combine_plan_of(config); }
+};
+
+} // namespace fmha::hip_target

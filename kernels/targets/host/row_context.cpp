@@ -1,0 +1,121 @@
+#include "kernels/targets/host/row_context.hpp"
+
+#include <algorithm>
+
+namespace fmha::host_target {
+namespace {
+
+constexpr int row_vectors = 4;
+
+} // namespace
+
+RowContext::RowContext(const KernelConfig& config, int block_rows)
+    : config_(config), stride_(round_up(block_rows, panel_columns)),
+      memory_(static_cast<std::size_t>(row_vectors) * static_cast<std::size_t>(stride_)) {}
+
+void RowContext::begin(std::int64_t rows) {
+    rows_ = static_cast<int>(rows);
+    rows_taken_ = 0;
+}
+
+Rows RowContext::rows() {
+    return {memory_.get() + static_cast<std::ptrdiff_t>(rows_taken_++) * stride_, rows_};
+}
+
+void RowContext::fill(const FloatTile& tile, float x) const {
+    std::fill_n(tile.data, static_cast<std::ptrdiff_t>(tile.rows) * tile.stride, x);
+}
+
+void RowContext::fill(const Rows& rows, float x) const {
+    std::fill_n(rows.data, rows.count, x);
+}
+
+void RowContext::soft_cap(const FloatTile& scores, float inner, float outer) const {
+    for (int r = 0; r < scores.rows; ++r)
+        for (int c = 0; c < scores.cols; c += vec_lanes) {
+            float* at = scores.row(r) + c;
+            store_vec(at, tanh(load_vec(at) * inner) * outer);
+        }
+}
+
+void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores) const {
+    for (int r = 0; r < scores.rows; ++r) {
+        const float* row = scores.row(r);
+        Vec largest = splat(top.data[r]);
+        int c = 0;
+        for (; c + vec_lanes <= scores.cols; c += vec_lanes) largest = max(load_vec(row + c), largest);
+        float now = lane_max(largest);
+        for (; c < scores.cols; ++c) now = std::max(now, row[c]);
+        const float before = top.data[r];
+        shrink.data[r] = now == before ? 1.0F : host_target::exp2(before - now);
+        top.data[r] = now;
+    }
+}
+
+void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {
+    for (int r = 0; r < scores.rows; ++r) {
+        float* row = scores.row(r);
+        const float reference = top.data[r] == -__builtin_inff() ? 0.0F : top.data[r];
+        for (int c = 0; c < scores.cols; c += vec_lanes)
+            store_vec(row + c, host_target::exp2(load_vec(row + c) - reference));
+    }
+}
+
+void RowContext::scale_rows(const FloatTile& tile, const Rows& factor) const {
+    for (int r = 0; r < tile.rows; ++r) {
+        if (factor.data[r] == 1.0F) continue;
+        float* row = tile.row(r);
+        for (int c = 0; c < tile.stride; ++c) row[c] *= factor.data[r];
+    }
+}
+
+void RowContext::scale_rows(const Rows& rows, const Rows& factor) const {
+    for (int r = 0; r < rows.count; ++r) rows.data[r] *= factor.data[r];
+}
+
+void RowContext::add_row_sums(const Rows& total, const FloatTile& scores) const {
+    for (int r = 0; r < scores.rows; ++r) {
+        const float* row = scores.row(r);
+        Vec sum{};
+        int c = 0;
+        for (; c + vec_lanes <= scores.cols; c += vec_lanes) sum += load_vec(row + c);
+        float row_sum = lane_sum(sum);
+        for (; c < scores.cols; ++c) row_sum += row[c];
+        total.data[r] += row_sum;
+    }
+}
+
+void RowContext::load(const FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0,
+                      std::int64_t col0) const {
+    read_block(tile.data, tile.stride, matrix, row0, col0, tile.rows, tile.cols);
+}
+
+void RowContext::store(const kernels::Matrix& matrix, const FloatTile& tile, std::int64_t row0,
+                       std::int64_t col0) const {
+    const auto rows = std::min<std::int64_t>(tile.rows, matrix.rows.written - row0);
+    const auto cols = std::min<std::int64_t>(tile.cols, matrix.cols.written - col0);
+    for (int r = 0; r < rows; ++r)
+        write_line(tile.row(r), matrix.tensor, matrix.offset(row0 + r, col0), matrix.tensor.col_stride,
+                   static_cast<int>(cols));
+}
+
+void RowContext::store(const kernels::Matrix& matrix, const Rows& rows, std::int64_t row0) const {
+    const auto count = std::min<std::int64_t>(rows.count, matrix.rows.written - row0);
+    write_line(rows.data, matrix.tensor, matrix.offset(row0, 0), matrix.tensor.row_stride,
+               static_cast<int>(count));
+}
+
+void RowContext::add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const {
+    for (int r = 0; r < acc.rows; ++r) {
+        if (factor.data[r] == 0.0F) continue;
+        float* to = acc.row(r);
+        const float* from = tile.row(r);
+        for (int c = 0; c < acc.cols; ++c) to[c] += factor.data[r] * from[c];
+    }
+}
+
+void RowContext::load(const Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) const {
+    read_block(rows.data, 1, matrix, row0, 0, rows.count, 1);
+}
+
+} // namespace fmha::host_target

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "kernels/programs/decisions.hpp"
+#include "kernels/targets/host/convert.hpp"
+#include "kernels/targets/host/tile.hpp"
+#include "kernels/targets/host/vec.hpp"
+
+#include <cmath>
+
+namespace fmha::host_target {
+
+/// The part of a block context that all families need: a run-time configuration, arithmetic on dense fp32 tiles and on one
+/// value a row, in the scratch of one thread. One thread runs a whole block, so the collective operations are plain loops.
+/// kernels/programs/README.md is the contract of every operation.
+class RowContext : public kernels::Decisions {
+  public:
+    /// For blocks of at most `block_rows` rows.
+    RowContext(const KernelConfig& config, int block_rows);
+
+    const KernelConfig& cfg() const { return config_; }
+    /// Each call hands out another vector; a block may take four.
+    Rows rows();
+    /// Makes the context ready for the next block, of which only `rows` rows exist.
+    void begin(std::int64_t rows);
+
+    template <class F>
+    void map(const FloatTile& tile, F f) const {
+        for (int r = 0; r < tile.rows; ++r) {
+            float* row = tile.row(r);
+            for (int c = 0; c < tile.cols; ++c) row[c] = f(row[c], r, c);
+        }
+    }
+    template <class F>
+    void map_rows(const Rows& dst, const Rows& a, const Rows& b, F f) const {
+        for (int r = 0; r < dst.count; ++r) dst.data[r] = f(a.data[r], b.data[r]);
+    }
+    void fill(const FloatTile& tile, float x) const;
+    void fill(const Rows& rows, float x) const;
+    void soft_cap(const FloatTile& scores, float inner, float outer) const;
+    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores) const;
+    void exp2_minus(const FloatTile& scores, const Rows& top) const;
+    void scale_rows(const FloatTile& tile, const Rows& factor) const;
+    void scale_rows(const Rows& rows, const Rows& factor) const;
+    void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;
+    void add_row_sums(const Rows& total, const FloatTile& scores) const;
+    float exp2(float x) const { return host_target::exp2(x); }
+    float log(float x) const { return std::log(x); }
+
+    void load(const FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0,
+              std::int64_t col0) const;
+    void load(const Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) const;
+    void store(const kernels::Matrix& matrix, const FloatTile& tile, std::int64_t row0,
+               std::int64_t col0) const;
+    void store(const kernels::Matrix& matrix, const Rows& rows, std::int64_t row0) const;
+
+  private:
+    KernelConfig config_;
+    int stride_, rows_ = 0, rows_taken_ = 0;
+    Scratch<float> memory_; ///< of row vectors
+};
+
+} // namespace fmha::host_target
