@@ -21,17 +21,20 @@ using Memory = TileMemory<Block, &BlockPlan::rows>;
 template <class Block>
 using Queries = KeptOperand<Block, &BlockPlan::query, &BlockPlan::first, &BlockPlan::staging>;
 template <class Block>
-using KeysAndValues = Staging<Block, &BlockPlan::key, &BlockPlan::value, &BlockPlan::staging>;
+using KeysAndValues = Staging<Block, &BlockPlan::staging, &BlockPlan::key, &BlockPlan::value>;
 template <class Block>
 using Probabilities = Weights<Block, &BlockPlan::weights, &BlockPlan::second>;
 template <class Block>
 using Dropout = RandomBytes<Block, &BlockPlan::first, &BlockPlan::random>;
 
-/// The accumulators of the two products.
+/// The tiles, each with its name for the program.
 template <class Block>
-class Sums {
+class Tiles {
   public:
-    FMHA_DEVICE explicit Sums(const Block& block) : block_(block) {}
+    FMHA_DEVICE explicit Tiles(const Block& block) : block_(block) {}
+    FMHA_DEVICE auto query() const { return left_operand<&BlockPlan::query>(block_); }
+    FMHA_DEVICE OperandStep<&BlockPlan::key> key() const { return {}; }
+    FMHA_DEVICE OperandStep<&BlockPlan::value> value() const { return {}; }
     FMHA_DEVICE auto scores() const { return accumulator<&BlockPlan::first>(block_); }
     FMHA_DEVICE auto output() const { return accumulator<&BlockPlan::second>(block_); }
 
@@ -43,7 +46,7 @@ class Sums {
 
 template <class Machine, class Setup>
 using BlockContext =
-    Context<Machine, Setup, forward::KeysAndValues, forward::Queries, Products, forward::Sums,
+    Context<Machine, Setup, forward::KeysAndValues, forward::Queries, Products, forward::Tiles,
             forward::Probabilities, forward::Rows, forward::Dropout, forward::Memory>;
 
 } // namespace fmha::hip_target

@@ -20,6 +20,13 @@ struct LeftOperand {
     }
 };
 
+/// A left operand of which nothing has been loaded.
+template <auto Piece, class Block>
+FMHA_DEVICE auto left_operand(const Block& block) {
+    auto x = block.template registers<std::uint32_t, Piece, &LeftOperandPlan::words>();
+    return LeftOperand<Piece, decltype(x)>{x, {}};
+}
+
 /// Left fragment `fragment` of row tile `row` from global memory.
 template <auto Product, class Block, auto Piece, class Held, class Registers>
 FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Piece, Held>& left, int row,
@@ -88,25 +95,21 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
     });
 }
 
-/// The left operand that a block keeps: queries. `Piece` of the plan is its LeftOperandPlan, `Product` the product that
+/// A left operand that a block keeps. `Piece` of the plan is its LeftOperandPlan, `Product` the product that
 /// takes it, `Copies` the StagingPlan by which it comes to LDS.
 template <class Block, auto Piece, auto Product, auto Copies>
 class KeptOperand {
     using Held = typename Block::template Registers<std::uint32_t, Piece, &LeftOperandPlan::words>;
-    using Query = LeftOperand<Piece, Held>;
+    using Kept = LeftOperand<Piece, Held>;
 
   public:
     FMHA_DEVICE explicit KeptOperand(const Block& block) : block_(block) {}
 
-    FMHA_DEVICE Query query() const {
-        return {block_.template registers<std::uint32_t, Piece, &LeftOperandPlan::words>(), {}};
-    }
-
-    FMHA_DEVICE void load(Query& query, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void load(Kept& kept, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
         const LineView from = LineView::of(matrix, plan().type);
         const std::int64_t first = storage_units(plan().type, col0);
         const int fragments = consumer().depth_fragments;
-        query.memory = from.window(row0, first, consumer().acc.block_rows);
+        kept.memory = from.window(row0, first, consumer().acc.block_rows);
         if (plan().place == OperandPlace::lds)
             TileCopies<Block, Copies>(block_).copy_lines(plan().image, plan().image.offset, from,
                                                          {row0, first, consumer().acc.block_rows, 0, 0,
@@ -118,13 +121,13 @@ class KeptOperand {
             for (int row = 0; row < consumer().acc.row_tiles; ++row) {
                 FMHA_UNROLL
                 for (int fragment = 0; fragment < fragments; ++fragment)
-                    read_left<Product>(block_, thread, query, row, fragment, query.x,
+                    read_left<Product>(block_, thread, kept, row, fragment, kept.x,
                                        (row * fragments + fragment) * consumer().left_fragment);
             }
-            read_scales(thread, matrix, row0, col0, query.x);
+            read_scales(thread, matrix, row0, col0, kept.x);
             FMHA_UNROLL
             for (int w = 0; w < plan().words; ++w)
-                query.x.at(thread, w) = block_.machine.arrived(query.x.at(thread, w));
+                kept.x.at(thread, w) = block_.machine.arrived(kept.x.at(thread, w));
         });
     }
 
