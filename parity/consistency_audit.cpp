@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 namespace fmha::parity {
@@ -156,8 +158,46 @@ std::vector<Found> holes(const std::vector<NamedProblem>& problems, const Dispat
     return found;
 }
 
+/// Data types for which the working list of some architecture has the main kernels of an API.
+using TypesOfApi = std::map<ApiFamily, std::set<DataType>>;
+
+TypesOfApi types_of_apis(const std::vector<KernelConfig>& kernels) {
+    TypesOfApi types;
+    for (const auto& [api, unused] : EnumTable<ApiFamily>::names)
+        for (const KernelConfig& config : kernels)
+            if (config.signature.family == main_stage(api)) types[api].insert(config.signature.data_type);
+    return types;
+}
+
+TypesOfApi types_of_apis(const arch::ArchSet& archs) {
+    TypesOfApi types;
+    for (const arch::ArchTables& arch : archs.all()) {
+        if (!has_rules(arch, RuleSet::house)) continue;
+        auto more = types_of_apis(catalog::list(archs, reference_request(RuleSet::house, arch.name())));
+        for (auto& [api, of_arch] : more) types[api].merge(of_arch);
+    }
+    return types;
+}
+
+/// APIs that have no kernel for a data type of the hardware, although another architecture lists some. No case need
+/// ask for them.
+std::vector<Found> missing_apis(const TypesOfApi& anywhere, const TypesOfApi& here,
+                                const HardwareLimits& hardware) {
+    std::vector<Found> found;
+    for (const auto& [api, types] : anywhere)
+        for (const DataType type : types) {
+            const auto listed = here.find(api);
+            if (hardware.has(type) && (listed == here.end() || !listed->second.contains(type)))
+                found.push_back({fmt::format("{}[{}]", to_string(api), to_string(type)),
+                                 "no kernel of a data type that the hardware has, and other architectures "
+                                 "list some"});
+        }
+    return found;
+}
+
 Check audit_one(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
-                const WitnessLattice& lattice, const ExpectedFindings& expected, const ProblemsOf& problems) {
+                const WitnessLattice& lattice, const ExpectedFindings& expected, const ProblemsOf& problems,
+                const TypesOfApi& anywhere) {
     Check check;
     check.subject = fmt::format("{} {}", to_string(rules), arch.view());
     check.unit = rules == RuleSet::house ? "names, problems" : "names";
@@ -173,8 +213,9 @@ Check audit_one(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
     const Dispatcher dispatcher(registry,
                                 {{arch, hardware.compute_units, archs.at(arch).hardware().wave_size}});
     add_grouped(unexpected(dead_kernels(kernels, dispatcher, lattice), expected, true, arch, check), check);
-    add_grouped(unexpected(holes(problems(arch), dispatcher, hardware, check), expected, false, arch, check),
-                check);
+    auto missing = holes(problems(arch), dispatcher, hardware, check);
+    std::ranges::move(missing_apis(anywhere, types_of_apis(kernels), hardware), std::back_inserter(missing));
+    add_grouped(unexpected(std::move(missing), expected, false, arch, check), check);
     return check;
 }
 
@@ -214,12 +255,13 @@ AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<Rule
         for (const arch::ArchTables& arch : archs.all())
             if (has_rules(arch, set) && wanted(rules, set) && wanted(on, arch.name()))
                 subjects.emplace_back(set, arch.name());
+    const TypesOfApi anywhere = types_of_apis(archs);
     AuditReport report;
     report.title = "internal consistency";
     report.checks.resize(subjects.size());
     system::parallel_for(subjects.size(), [&](std::size_t i) {
         report.checks[i] =
-            audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems);
+            audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems, anywhere);
     });
     return report;
 }

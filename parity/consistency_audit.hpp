@@ -28,7 +28,7 @@ struct ExpectedFindings {
     struct Entry {
         bool dead = true; ///< dead kernels; else holes
         std::vector<ArchName> archs;
-        std::string names; ///< glob over kernel or case names
+        std::string names; ///< glob over kernels, cases or API[TYPE]
         std::string reason;
     };
     std::vector<Entry> entries;
@@ -39,8 +39,9 @@ ExpectedFindings read_expected(const std::filesystem::path& file);
 
 /// Audits that need no second list, one check for each rule set and architecture:
 /// - every rule set: no name twice;
-/// - `house`: no record breaks a validation rule, no record is dead (selected by no problem of the lattice), and no legal
-///   problem of the case matrix whose data type the hardware has is without a kernel.
+/// - `house`: no record breaks a validation rule, no record is dead (selected by no problem of the lattice), no legal
+///   problem of the case matrix whose data type the hardware has is without a kernel, and no API is without kernels of
+///   a data type that the hardware has when another architecture lists such kernels (named `API[TYPE]`).
 AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<catalog::RuleSet>& rules,
                               const std::vector<ArchName>& on, const WitnessLattice& lattice,
                               const ExpectedFindings& expected, const ProblemsOf& problems);

@@ -15,10 +15,12 @@ namespace {
 class BuildCommand final : public Command {
   public:
     std::string_view name() const override { return "build"; }
-    std::string_view summary() const override { return "Compile kernels for GPUs, and audit what they use"; }
+    std::string_view summary() const override {
+        return "Compile kernels for GPUs, and audit their use of resources";
+    }
     std::string_view example() const override {
         return "fmha build --arch gfx942 --tier smoke --out kernels-gfx942\n"
-               "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1201 --covering --audit";
+               "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1151,gfx1201 --covering --audit";
     }
 
     void declare(OptionSet& options) override {
@@ -29,10 +31,10 @@ class BuildCommand final : public Command {
             "--cache", cache_,
             "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
         options.flag("--no-cache", no_cache_, "Neither read nor write that folder");
-        options.flag(
-            "--audit", audit_,
-            "Record what every kernel uses; fail on scratch, on LDS or registers that the architecture does "
-            "not have, and on kernels without matrix instructions");
+        options.flag("--audit", audit_,
+                     "Record the resources of every kernel; fail on scratch, on LDS or registers that the "
+                     "architecture does "
+                     "not have, and on kernels without matrix instructions");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 

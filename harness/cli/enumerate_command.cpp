@@ -5,6 +5,7 @@
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_output.hpp"
+#include "harness/cli/support_table.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
 
@@ -105,6 +106,10 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.flag("--count", count_, "table of families and data types (the default)");
     options.flag("--names", names_, "one name a line, in order of emission");
     options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
+    options.flag(
+        "--support", support_,
+        "table of the targets that compute each family, architecture and data type of the working list "
+        "(rule set house)");
     options.flag("--show-rules", show_rules_, "list the rules of the rule set");
     options.flag("--show-profiles", show_profiles_, "list the profiles and their numbers");
     options.flag("--show-columns", show_columns_, "list the columns of c");
@@ -154,6 +159,29 @@ std::string EnumerateCommand::shown_text(catalog::RuleSet rules) const {
     return text;
 }
 
+std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
+    for (const auto& [given, option] : {std::pair{!where_.empty(), "--where"},
+                                        {!where_file_.empty(), "--where-file"},
+                                        {!why_.empty(), "--why"},
+                                        {!optdim_.empty(), "--optdim"},
+                                        {!filters_.empty(), "--filter"},
+                                        {!config_.empty(), "--config"},
+                                        {profile_ != "ck_default", "--profile"},
+                                        {exhaustive_, "--exhaustive"},
+                                        {names_, "--names"},
+                                        {count_, "--count"}})
+        if (given) throw InputError(fmt::format("--support and {} exclude one another", option));
+    if (rules_ != "claim" && rules_ != "house")
+        throw InputError(fmt::format("--support is about the rule set house, --rules is {}", rules_));
+    std::vector<ArchName> on;
+    if (archs_.empty())
+        for (const arch::ArchTables& tables : archs.all()) on.push_back(tables.name());
+    else
+        on = parse_archs(archs, archs_);
+    const SupportTable table(archs, on, parse_families(families_));
+    return format_ == "json" ? table.to_json().dump(2) + "\n" : table.to_text();
+}
+
 int EnumerateCommand::run(const Streams& streams) {
     const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
     const bool json = format_ == "json";
@@ -163,6 +191,10 @@ int EnumerateCommand::run(const Streams& streams) {
         return all_well;
     }
     const auto archs = load_archs(arch_dir_);
+    if (support_) {
+        fmt::print(streams.out, "{}", support(archs));
+        return all_well;
+    }
     catalog::Request request;
     request.rules = rules;
     if (archs_.empty()) archs_ = {"gfx950"};

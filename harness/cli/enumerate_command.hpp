@@ -23,13 +23,15 @@ class EnumerateCommand : public Command {
     /// What --show-rules, --show-profiles or --show-columns prints.
     nlohmann::ordered_json shown(catalog::RuleSet rules) const;
     std::string shown_text(catalog::RuleSet rules) const;
+    /// What --support prints.
+    std::string support(const arch::ArchSet& archs) const;
 
     std::vector<std::string> archs_, families_, optdim_, filters_;
     std::string arch_dir_, rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
     std::string where_, where_file_, why_, format_ = "text";
     bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,
-         show_columns_ = false;
+         show_columns_ = false, support_ = false;
 };
 
 } // namespace fmha::cli

@@ -175,7 +175,7 @@ TEST(House, EveryForwardProblemOfGfx950HasAKernel) {
 }
 
 TEST(House, EveryForwardProblemOfTheOtherArchitecturesHasAKernel) {
-    for (const char* arch : {"gfx90a", "gfx942", "gfx1100", "gfx1201", "sm_90"}) {
+    for (const char* arch : {"gfx90a", "gfx942", "gfx1100", "gfx1151", "gfx1201", "sm_90"}) {
         std::size_t asked = 0;
         EXPECT_THAT(forward_holes(arch, asked), IsEmpty()) << arch;
         EXPECT_GT(asked, 10'000U) << arch;

@@ -84,6 +84,34 @@ TEST(Enumerate, FiltersByFile) {
     EXPECT_THAT(both.out, HasSubstr("\n32 kernels\n"));
 }
 
+TEST(Enumerate, TellsWhatIsComputedWhere) {
+    const auto cells = nlohmann::json::parse(
+        fmha({"enumerate", "--support", "--arch", "gfx942,gfx1100", "--format", "json"}).out);
+    ASSERT_EQ(cells.size(), 2U * 9U * 9U);
+    const auto cell = [&](const char* family, const char* arch, const char* type) {
+        for (const auto& one : cells)
+            if (one["family"] == family && one["arch"] == arch && one["data_type"] == type) return one;
+        ADD_FAILURE() << family << " " << arch << " " << type;
+        return nlohmann::json();
+    };
+    const auto fp16 = cell("fwd", "gfx942", "fp16");
+    EXPECT_EQ(fp16["kernels"], nlohmann::json::parse(fmha({"enumerate", "--rules", "house", "--arch",
+                                                           "gfx942", "--where", "c.data_type == 'fp16'",
+                                                           "--family", "fwd", "--count", "--format", "json"})
+                                                         .out)["total"]);
+    EXPECT_EQ(fp16["host"], fp16["kernels"]);
+    EXPECT_GT(fp16["gpu"], 0);
+    EXPECT_EQ(cell("fwd", "gfx1100", "fp8fp32")["kernels"], 0) << "no 8-bit matrix instructions";
+    const auto backward = cell("bwd_dq_dk_dv", "gfx942", "bf16");
+    EXPECT_GT(backward["kernels"], 0);
+    EXPECT_EQ(backward["host"], 0);
+
+    const auto table = fmha({"enumerate", "--support", "--family", "fwd", "--arch", "gfx1100"});
+    EXPECT_EQ(table.code, all_well);
+    EXPECT_THAT(table.out, StartsWith("fwd "));
+    EXPECT_THAT(table.out, HasSubstr("\ngfx1100 "));
+}
+
 TEST(Enumerate, FiltersByGlob) {
     const auto ran = fmha(
         {"enumerate", "--rules", "ck", "--family", "fwd_pagedkv", "--names", "--filter", "*_d256_*_sink*"});
@@ -153,6 +181,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{{"enumerate", "--where", "1) ATTACH 'x' AS y"}, "closes nothing"},
                     BadInput{{"enumerate", "--where", std::string(1U << 20U, '1')}, "1048576 bytes"},
                     BadInput{{"enumerate", "--where-file", "/nowhere/filter.py"}, "/nowhere/filter.py"},
+                    BadInput{{"enumerate", "--support", "--names"},
+                             "--support and --names exclude one another"},
+                    BadInput{{"enumerate", "--support", "--rules", "ck"}, "--rules is ck"},
                     BadInput{{"enumerate", "--config", "/nowhere/sweep.json"}, "/nowhere/sweep.json"},
                     BadInput{{"enumerate", "--arch-dir", "/nowhere"}, "/nowhere"},
                     BadInput{{"enumerate", "--sideways"}, "--sideways"},

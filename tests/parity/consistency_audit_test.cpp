@@ -47,7 +47,9 @@ class Consistency : public testing::Test {
     }
 
     WitnessLattice lattice_ = read_lattice(FMHA_PARITY_DIR "/witnesses.json");
-    ExpectedFindings expected_;
+    /// Hopper has forward kernels only, and fp32 kernels are forward's everywhere.
+    ExpectedFindings expected_{
+        {{false, {ArchName("sm_90")}, "fwd_*", ""}, {false, {ArchName("sm_90")}, "b*", ""}}};
 };
 
 TEST_F(Consistency, OfTheWorkingListIsFine) {
@@ -85,6 +87,16 @@ TEST_F(Consistency, SeesAProblemWithoutKernel) {
     const auto report = audit(arch::ArchSet::built_in(), 512);
     EXPECT_FALSE(report.ok());
     EXPECT_THAT(to_text(report), HasSubstr("1 x a/case: no kernel takes it; first is a/case[x]@1"));
+}
+
+TEST_F(Consistency, SeesAnApiWithoutKernels) {
+    expected_.entries.pop_back();
+    const auto report = audit(arch::ArchSet::built_in());
+    EXPECT_FALSE(report.ok());
+    EXPECT_THAT(to_text(report),
+                HasSubstr("x batch_prefill: no kernel of a data type that the hardware has"));
+    EXPECT_THAT(to_text(report), HasSubstr("x bwd: no kernel of a data type that the hardware has"));
+    EXPECT_THAT(to_text(report), testing::Not(HasSubstr("x fwd_pagedkv: ")));
 }
 
 TEST_F(Consistency, KnowsWhatIsExpectedAndMissesItWhenItIsGone) {

@@ -75,7 +75,7 @@ TEST(CannotExecute, NamesWhatIsInTheWay) {
 
 TEST(CannotExecute, NothingOfTheHouseCatalogue) {
     const auto archs = arch::ArchSet::built_in();
-    for (const auto* name : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"}) {
+    for (const auto* name : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "sm_90"}) {
         catalog::Request request;
         request.rules = catalog::RuleSet::house;
         request.targets = {archs.at(name).name()};

@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, Cdna, testing::Values("gfx90a", "gfx942"
                          [](const auto& arch) { return std::string(arch.param); });
 
 TEST(Rdna, CopiesThroughRegisters) {
-    for (const char* arch : {"gfx1100", "gfx1201"})
+    for (const char* arch : {"gfx1100", "gfx1151", "gfx1201"})
         for (const KernelConfig& config : kernels_of(arch))
             EXPECT_EQ(plan_of(config).staging.async, AsyncCopies::none);
 }

@@ -27,7 +27,7 @@ TEST(HipNumerics, Fp32IsTf32OnNvidiaOnly) {
 }
 
 TEST(HipNumerics, UnitsThatMayTruncateSaySo) {
-    for (const char* arch : {"sm_90", "gfx942", "gfx950", "gfx1100", "gfx1201"}) {
+    for (const char* arch : {"sm_90", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201"}) {
         EXPECT_EQ(declared(arch, DataType::fp16).u_a, 0x1p-23) << arch;
         EXPECT_TRUE(declared(arch, DataType::fp16).truncating) << arch;
     }

@@ -1,0 +1,89 @@
+#include "harness/cli/support_table.hpp"
+
+#include "harness/run/targets.hpp"
+#include "kernels/generator/selection.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+namespace fmha::cli {
+namespace {
+
+constexpr std::string_view legend = "h: the host computes it, e: the emulated machine does, g: kernels for "
+                                    "the GPU are generated; a capital letter "
+                                    "for every\nkernel of the list, a small one for some of them; p: "
+                                    "planned, nothing computes it; -: no kernel\n";
+
+} // namespace
+
+SupportTable::SupportTable(const arch::ArchSet& archs, const std::vector<ArchName>& on,
+                           catalog::FamilySet families) {
+    for (const auto& [family, unused] : EnumTable<KernelFamily>::names)
+        for (const ArchName& arch : on)
+            if (families.has(family)) rows_.push_back({family, arch});
+    for (const ArchName& arch : on) {
+        const auto host = harness::make_target("host", {.arch = arch.str(), .kernels_dir = {}});
+        const auto emulated = harness::make_target("emulated", {.arch = arch.str(), .kernels_dir = {}});
+        catalog::Request request;
+        request.rules = catalog::RuleSet::house;
+        request.targets = {arch};
+        request.families = families;
+        catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+            const auto row = std::ranges::find_if(rows_, [&](const Row& one) {
+                return one.family == config.signature.family && one.arch == arch;
+            });
+            Cell& cell = row->cells[static_cast<std::size_t>(config.signature.data_type)];
+            ++cell.kernels;
+            cell.executed[0] += host->cannot_execute(config) ? 0 : 1;
+            cell.executed[1] += emulated->cannot_execute(config) ? 0 : 1;
+            cell.executed[2] += generator::declined(config) ? 0 : 1;
+        });
+    }
+}
+
+std::string SupportTable::letters(const Cell& cell) {
+    if (cell.kernels == 0) return "-";
+    std::string text;
+    for (std::size_t target = 0; target < cell.executed.size(); ++target)
+        if (cell.executed[target] > 0)
+            text += (cell.executed[target] == cell.kernels ? "HEG" : "heg")[target];
+    return text.empty() ? "p" : text;
+}
+
+std::string SupportTable::to_text() const {
+    std::string text;
+    const Row* before = nullptr;
+    for (const Row& row : rows_) {
+        if (before == nullptr || before->family != row.family) {
+            text += fmt::format("{}{:<20}", before == nullptr ? "" : "\n", to_string(row.family));
+            for (const auto& [type, name] : EnumTable<DataType>::names) text += fmt::format(" {:>8}", name);
+            text += '\n';
+        }
+        text += fmt::format("{:<20}", row.arch.view());
+        for (const Cell& cell : row.cells) text += fmt::format(" {:>8}", letters(cell));
+        text += '\n';
+        before = &row;
+    }
+    return fmt::format("{}\n{}", text, legend);
+}
+
+nlohmann::ordered_json SupportTable::to_json() const {
+    auto list = nlohmann::ordered_json::array();
+    for (const Row& row : rows_)
+        for (const auto& [type, name] : EnumTable<DataType>::names) {
+            const Cell& cell = row.cells[static_cast<std::size_t>(type)];
+            list.push_back({{"family", to_string(row.family)},
+                            {"arch", row.arch.view()},
+                            {"data_type", name},
+                            {"kernels", cell.kernels},
+                            {"host", cell.executed[0]},
+                            {"emulated", cell.executed[1]},
+                            {"gpu", cell.executed[2]}});
+        }
+    return list;
+}
+
+} // namespace fmha::cli
