@@ -27,7 +27,7 @@ class BenchCommand final : public Command {
     std::string_view summary() const override { return "Time kernels, judged in the same run"; }
     std::string_view example() const override {
         return "fmha bench --shape dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128,mask=t\n"
-               "  fmha bench fwd/basic --target hip --kernels-dir out/sm_90 --json bench.json";
+               "  fmha bench fwd/models --target hip --kernels-dir out/sm_90 --json bench.json";
     }
 
     void declare(OptionSet& options) override {

@@ -46,7 +46,7 @@ void KernelRequest::declare(OptionSet& options) {
     options.flag("--covering", covering_,
                  "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
                  "of features");
-    options.option("--sample", sample_, "The first so many kernels of that sample, those that cover most");
+    options.option("--sample", sample_, "So many kernels of that sample: the first ones, which cover most");
 }
 
 std::vector<std::string> KernelRequest::arguments() const {

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
                                                      {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
         std::cout.flush();
         if (std::cout) return code;
-        std::fputs("fmha: standard output cannot be written; what was printed is incomplete\n", stderr);
+        std::fputs("fmha: standard output cannot be written; the output is incomplete\n", stderr);
         return fmha::cli::bad_input;
     } catch (const std::exception& error) {
         // A defect of the harness itself: neither bad input nor a failed check, but never a silent zero.

@@ -112,15 +112,15 @@ class VerifyCommand final : public Command {
                        "Give every case another seed, derived from this one and the case's name");
         options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
         options.option("--repeats", repeats_,
-                       "Launches of every kernel that must agree bit for bit; 0: what the case says");
+                       "Launches of every kernel that must agree bit for bit; 0: as the case says");
         options.option(
             "--jobs", jobs_,
             "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
             "one a device)");
         options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
         options.option("--not-run-budget", not_run_budget_,
-                       "How many results may be not run in a green run; a red one says what this would have "
-                       "to be, and why");
+                       "How many results may be not run in a green run; a red run prints the number that it "
+                       "needs, with the reasons");
         options.option("--memory-limit", memory_gib_,
                        "GiB of tensors above which a case is not run; 0: no limit");
         options.option(
@@ -195,7 +195,8 @@ class VerifyCommand final : public Command {
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
     }
 
-    /// Nothing but a device takes what two options write, by whatever names they call it; reports can be written.
+    /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
+    /// device such as /dev/null.
     void check_files() const {
         namespace fs = std::filesystem;
         std::map<fs::path, std::string_view> writers;

@@ -207,7 +207,7 @@ void Journal::append(const std::string& name, std::span<const CaseResult> result
 
 void Journal::synchronise() {
     if (!dirty_) return;
-    // What the system could not write it does not try again, so neither does this.
+    // The system does not repeat a write that failed, so the journal does not either.
     dirty_ = false;
     synchronised_ = Clock::now();
     if (const std::string problem = flush(); !problem.empty() && failure_.empty())

@@ -8,14 +8,15 @@
 #include <string>
 #include <utility>
 
-/// Owners of everything that a runtime hands out. What cannot be had throws DeviceError with the call, what it was for, the
-/// device and the runtime's words; destructors never throw and ignore what a lost device answers.
+/// Owners of everything that a runtime hands out. A call that fails throws DeviceError with the call, its purpose, the
+/// device and the runtime's words. Destructors never throw and ignore the errors of a lost device.
 namespace fmha::loader {
 
 /// Throws DeviceError (DeviceLost, DeviceOutOfMemory) unless `status` is good. `what` says what was tried: "allocating 64 bytes on …".
 void require(const DeviceRuntime& runtime, Status status, const std::string& what);
 
-/// One device, current for the calling thread from here on. The runtime must outlive it, and it whatever is made from it.
+/// One device. The constructor makes it current for the calling thread. The runtime must outlive the device, and the device
+/// must outlive everything that is made from it.
 class Device {
   public:
     /// Throws DeviceError when there is no such device: the sentence says how many there are.

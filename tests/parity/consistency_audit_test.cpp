@@ -47,9 +47,10 @@ class Consistency : public testing::Test {
     }
 
     WitnessLattice lattice_ = read_lattice(FMHA_PARITY_DIR "/witnesses.json");
-    /// Hopper has forward kernels only, and fp32 kernels are forward's everywhere.
-    ExpectedFindings expected_{
-        {{false, {ArchName("sm_90")}, "fwd_*", ""}, {false, {ArchName("sm_90")}, "b*", ""}}};
+    /// Hopper has forward kernels, and combine kernels without the split kernels whose results they would combine.
+    ExpectedFindings expected_{{{true, {ArchName("sm_90")}, "fwd_splitkv_combine_*", ""},
+                                {false, {ArchName("sm_90")}, "fwd_*", ""},
+                                {false, {ArchName("sm_90")}, "b*", ""}}};
 };
 
 TEST_F(Consistency, OfTheWorkingListIsFine) {
