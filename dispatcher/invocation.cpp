@@ -1,5 +1,6 @@
 #include "dispatcher/invocation.hpp"
 
+#include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/element.hpp"
 
 #include <cmath>
@@ -17,35 +18,29 @@ T* placeholder() {
 
 } // namespace
 
-Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName& arch) {
+namespace {
+
+Problem begin(const Signature& traits, ApiFamily api, const Shape& shape, const ArchName& arch) {
     Problem problem;
-    problem.api_family = ApiFamily::fwd;
+    problem.api_family = api;
     problem.arch = arch;
     problem.signature = traits;
     Signature& s = problem.signature;
-    s.family = KernelFamily::fwd;
-    s.mode = args.shape.mode;
-    s.hdim_q = args.shape.hdim_q;
-    s.hdim_v = args.shape.hdim_v;
-    s.bias = args.score.bias_type;
-    s.qscale = args.quant.qscale;
-    s.has_lse = args.lse.present();
-    s.is_store_randval = args.randval.present();
-    s.has_dropout = args.dropout.p_drop > 0.0F;
-    s.has_logits_soft_cap = args.score.logits_soft_cap != 0.0F;
-    s.has_sink_logit = args.score.sink_logit != nullptr;
-    problem.mask_type = args.mask.type;
-    problem.window_left = args.mask.left;
-    problem.window_right = args.mask.right;
-    problem.sink_size = args.mask.sink;
-    problem.batch = args.shape.batch;
-    problem.nhead_q = args.shape.nhead_q;
-    problem.nhead_k = args.shape.nhead_k;
-    problem.seqlen_q = args.shape.seqlen_q;
-    problem.seqlen_k = args.shape.seqlen_k;
-    problem.max_seqlen_q = args.shape.max_seqlen_q;
-    problem.min_seqlen_q = args.shape.min_seqlen_q;
-    const LengthArrays& lengths = args.lengths;
+    s.family = main_stage(api);
+    s.mode = shape.mode;
+    s.hdim_q = shape.hdim_q;
+    s.hdim_v = shape.hdim_v;
+    problem.batch = shape.batch;
+    problem.nhead_q = shape.nhead_q;
+    problem.nhead_k = shape.nhead_k;
+    problem.seqlen_q = shape.seqlen_q;
+    problem.seqlen_k = shape.seqlen_k;
+    problem.max_seqlen_q = shape.max_seqlen_q;
+    problem.min_seqlen_q = shape.min_seqlen_q;
+    return problem;
+}
+
+void add(Problem& problem, const LengthArrays& lengths) {
     Presence& has = problem.presence;
     has.seqstart_q = lengths.seqstart_q != nullptr;
     has.seqstart_k = lengths.seqstart_k != nullptr;
@@ -53,6 +48,112 @@ Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName&
     has.seqlen_k = lengths.seqlen_k != nullptr;
     has.cu_seqlen_q = lengths.cu_seqlen_q != nullptr;
     has.cu_seqlen_k = lengths.cu_seqlen_k != nullptr;
+}
+
+void add(Problem& problem, const MaskArgs& mask) {
+    problem.mask_type = mask.type;
+    problem.window_left = mask.left;
+    problem.window_right = mask.right;
+    problem.sink_size = mask.sink;
+}
+
+void add(Problem& problem, const ScoreArgs& score) {
+    problem.signature.bias = score.bias_type;
+    problem.signature.has_logits_soft_cap = score.logits_soft_cap != 0.0F;
+    problem.signature.has_sink_logit = score.sink_logit != nullptr;
+}
+
+void add(Problem& problem, const DropoutArgs& dropout) {
+    problem.signature.has_dropout = dropout.p_drop > 0.0F;
+}
+
+void add(Problem& problem, const QuantArgs& quant) {
+    problem.signature.qscale = quant.qscale;
+}
+
+void add(Problem& problem, const KvPlace& place) {
+    Signature& s = problem.signature;
+    s.use_paged_kv = place.page_size > 0;
+    if (s.use_paged_kv) s.page_size = static_cast<std::int32_t>(place.page_size);
+    s.kv_layout = place.layout;
+    s.kv_lookup = place.lookup;
+    problem.presence.block_table = place.block_table != nullptr;
+    problem.presence.cache_batch_idx = place.cache_batch_idx != nullptr;
+    problem.presence.is_gappy = place.is_gappy;
+}
+
+} // namespace
+
+Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::fwd, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.mask);
+    add(problem, args.score);
+    add(problem, args.dropout);
+    add(problem, args.quant);
+    problem.signature.has_lse = args.lse.present();
+    problem.signature.is_store_randval = args.randval.present();
+    return normalised(problem);
+}
+
+Problem problem_of(const Signature& traits, const SplitKvArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::fwd_splitkv, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.mask);
+    add(problem, args.score);
+    add(problem, args.quant);
+    add(problem, args.place);
+    problem.num_splits = args.partials.num_splits;
+    problem.signature.has_lse = args.lse.present();
+    return normalised(problem);
+}
+
+Problem problem_of(const Signature& traits, const PagedKvArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::fwd_pagedkv, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.mask);
+    add(problem, args.score);
+    add(problem, args.quant);
+    add(problem, args.place);
+    problem.signature.has_lse = args.lse.present();
+    return normalised(problem);
+}
+
+Problem problem_of(const Signature& traits, const AppendKvArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::fwd_appendkv, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.place);
+    problem.signature.rope = args.rope.type;
+    problem.rotary_dim = args.rope.rotary_dim;
+    problem.presence.rotary = args.rope.cos.present() && args.rope.sin.present();
+    // Which mask does not matter, only that there is one (V-5).
+    if (args.has_mask) problem.mask_type = MaskType::top_left;
+    return normalised(problem);
+}
+
+Problem problem_of(const Signature& traits, const BatchPrefillArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::batch_prefill, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.mask);
+    add(problem, args.score);
+    add(problem, args.dropout);
+    add(problem, args.quant);
+    add(problem, args.place);
+    problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
+    problem.signature.has_lse = args.lse.present();
+    problem.signature.is_store_randval = args.randval.present();
+    return normalised(problem);
+}
+
+Problem problem_of(const Signature& traits, const BwdArgs& args, const ArchName& arch) {
+    Problem problem = begin(traits, ApiFamily::bwd, args.shape, arch);
+    add(problem, args.lengths);
+    add(problem, args.mask);
+    add(problem, args.score);
+    add(problem, args.dropout);
+    problem.signature.has_dbias = args.dbias.present();
+    problem.signature.is_store_randval = args.randval.present();
+    problem.signature.is_deterministic = args.deterministic;
     return normalised(problem);
 }
 

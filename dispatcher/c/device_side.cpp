@@ -52,14 +52,14 @@ const std::vector<KernelConfig>& DeviceSide::kernels() const {
     return impl_->kernels;
 }
 
-void DeviceSide::launch(const KernelConfig& config, const FwdArgs& args, void* stream) {
+void DeviceSide::launch(const KernelConfig& config, const Invocation& arguments, void* stream) {
     // Others of the caller's libraries may have made another device current.
     loader::DeviceRuntime& runtime = impl_->device.runtime();
     loader::require(runtime, runtime.set_device(impl_->device.index()),
                     fmt::format("selecting {}", impl_->device.text()));
     auto& kernel = impl_->loaded[config];
     if (kernel == nullptr) kernel = impl_->library.load(config);
-    kernel->launch(args, {stream});
+    kernel->launch(arguments, {stream});
 }
 
 } // namespace fmha::c

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_instance.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -27,7 +27,7 @@ class DeviceSide {
     const std::vector<KernelConfig>& kernels() const;
     /// Starts the kernel on `stream`; its code object is loaded at its first launch. Throws DeviceError, and
     /// UnsupportedInvocation for arguments that the kernel does not take.
-    void launch(const KernelConfig& config, const FwdArgs& args, void* stream);
+    void launch(const KernelConfig& config, const Invocation& arguments, void* stream);
 
   private:
     struct Impl;

@@ -1,60 +1,34 @@
-"""libfmha.so through ctypes: the structures of fmha.h, checked against the library's own layout when it is loaded.
+"""libfmha.so through ctypes. The structures of fmha.h are built from the library's own list of their members, so that
+nothing here repeats it.
 
     lib = fmha.load("build/host/lib/libfmha.so")
+    args = lib.arguments(fmha.FWD)
+    args.shape.batch, args.q = 1, lib.tensor(pointer, *strides)
     with fmha.Context(lib, kernels_dir="out/sm_90", device=0) as context:
-        kernel = context.run_on_device(args, stream).kernel
+        context.run_on_device(args, stream)
 """
 
 import ctypes
-from ctypes import (POINTER, Structure, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_uint32,
-                    c_uint64, c_void_p)
+from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
+FWD, FWD_PAGEDKV, FWD_SPLITKV, FWD_APPENDKV, BATCH_PREFILL, BWD = range(6)
 FP32, FP16, BF16, FP8, BF8, FP8BF16, FP8FP32, MXFP8, MXFP4 = range(9)
 BATCH, GROUP = range(2)
 NO_MASK, TOP_LEFT, BOTTOM_RIGHT, WINDOW_GENERIC = range(4)
 
 STATUS = ("OK", "BAD_ARGUMENT", "BAD_PROBLEM", "NO_KERNEL", "UNSUPPORTED", "NO_MEMORY", "INTERNAL", "DEVICE_ERROR")
-
-
-class Tensor(Structure):
-    _fields_ = [("data", c_void_p), ("batch_stride", c_int64), ("head_stride", c_int64), ("row_stride", c_int64),
-                ("col_stride", c_int64)]
-
-
-class ContextOptions(Structure):
-    _fields_ = [("size", c_uint32), ("version", c_uint32), ("arch", c_char_p), ("kernels_dir", c_char_p),
-                ("device", c_int64)]
-
-
-class FwdArgs(Structure):
-    _fields_ = ([("size", c_uint32), ("version", c_uint32)]
-                + [(n, c_int32) for n in ("data_type", "mode", "v_layout", "mask_type", "bias_type", "qscale")]
-                + [(n, c_int64) for n in ("batch", "nhead_q", "nhead_k", "seqlen_q", "seqlen_k", "max_seqlen_q",
-                                          "max_seqlen_k", "min_seqlen_q", "hdim_q", "hdim_v", "window_left",
-                                          "window_right", "sink_size")]
-                + [(n, Tensor) for n in ("q", "k", "v", "o", "lse", "bias", "randval", "q_descale", "k_descale",
-                                         "v_descale")]
-                + [(n, c_void_p) for n in ("seqstart_q", "seqstart_k", "seqlen_q_array", "seqlen_k_array",
-                                           "cu_seqlen_q", "cu_seqlen_k", "alibi_slopes")]
-                + [("alibi_stride", c_int64), ("sink_logit", c_void_p), ("block_scale_size_q", c_int64),
-                   ("block_scale_size_k", c_int64), ("block_scale_seqstart_q", c_void_p),
-                   ("block_scale_seqstart_k", c_void_p), ("dropout_seed", c_uint64), ("dropout_offset", c_uint64)]
-                + [(n, c_float) for n in ("scale_s", "scale_o", "logits_soft_cap", "p_drop")])
-
-
-class RunInfo(Structure):
-    _fields_ = [("size", c_uint32), ("version", c_uint32), ("workspace_bytes", c_int64), ("milliseconds", c_double),
-                ("kernel", c_char * 512)]
+ARGUMENTS = ("fmha_fwd_args", "fmha_pagedkv_args", "fmha_splitkv_args", "fmha_appendkv_args",
+             "fmha_batch_prefill_args", "fmha_bwd_args")
+SCALARS = {"int32": c_int32, "uint32": c_uint32, "int64": c_int64, "uint64": c_uint64, "float": ctypes.c_float,
+           "double": ctypes.c_double, "pointer": c_void_p}
+TEXTS = ("arch", "kernels_dir")  # pointers to characters, among the options of a context
 
 
 class FieldLayout(Structure):
-    _fields_ = [("name", c_char_p), ("offset", c_uint64), ("size", c_uint64)]
-
-
-MIRRORS = {b"fmha_tensor": Tensor, b"fmha_context_options": ContextOptions, b"fmha_fwd_args": FwdArgs,
-           b"fmha_run_info": RunInfo}
+    """One member, as the library tells it."""
+    _fields_ = [("name", c_char_p), ("type", c_char_p), ("offset", c_uint64), ("size", c_uint64)]
 
 
 class Error(RuntimeError):
@@ -66,44 +40,74 @@ class Error(RuntimeError):
         self.status, self.rule = status, rule
 
 
-def fresh(kind):
-    """A zeroed structure that states its size and version."""
-    value = kind()
-    value.size, value.version = ctypes.sizeof(kind), ABI_VERSION
-    return value
+class Library:
+    """The functions of libfmha.so, and its structures."""
 
+    def __init__(self, path):
+        self.functions = lib = ctypes.CDLL(path)
+        lib.fmha_abi_version.restype = c_uint32
+        if lib.fmha_abi_version() != ABI_VERSION:
+            raise Error(1, f"{path} implements version {lib.fmha_abi_version()}, this file version {ABI_VERSION}")
+        lib.fmha_layout.restype = c_uint64
+        lib.fmha_layout.argtypes = [c_char_p, POINTER(FieldLayout), c_uint64, POINTER(c_uint64)]
+        lib.fmha_last_error.restype = lib.fmha_last_rule.restype = c_char_p
+        lib.fmha_last_error.argtypes = lib.fmha_last_rule.argtypes = [c_void_p]
+        lib.fmha_create.argtypes = [c_void_p, POINTER(c_void_p)]
+        lib.fmha_destroy.argtypes = [c_void_p]
+        lib.fmha_destroy.restype = None
+        lib.fmha_kernel_count.argtypes = [c_void_p]
+        lib.fmha_kernel_count.restype = c_int64
+        lib.fmha_plan.argtypes = lib.fmha_run_host.argtypes = [c_void_p, c_void_p, c_void_p]
+        lib.fmha_run_device.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p]
+        lib.fmha_workspace_size.argtypes = [c_void_p, c_void_p, POINTER(c_int64), POINTER(c_int32)]
+        lib.fmha_prepare_workspace.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p]
+        self._structures = {}
 
-def check_layouts(lib):
-    """Every member of the library must be mirrored at the same place, and every mirrored one must exist there."""
-    for name, mirror in MIRRORS.items():
-        fields, size = (FieldLayout * 128)(), c_uint64()
-        count = lib.fmha_layout(name, fields, 128, byref(size))
-        theirs = {f.name.decode(): (f.offset, f.size) for f in fields[:count]}
-        ours = {n: (getattr(mirror, n).offset, getattr(mirror, n).size) for n, _ in mirror._fields_}
-        if theirs != ours or size.value != ctypes.sizeof(mirror):
-            different = sorted(n for n, _ in set(theirs.items()) ^ set(ours.items()))
-            raise Error(1, f"{name.decode()} of the library differs from this file in {different or 'its size'}")
+    def structure(self, name):
+        """The class of a structure of fmha.h."""
+        if name not in self._structures:
+            fields, size = (FieldLayout * 128)(), c_uint64()
+            count = self.functions.fmha_layout(name.encode(), fields, 128, byref(size))
+            if count == 0:
+                raise Error(1, f"the library has no structure {name}")
+            members = [(field.name.decode(), self._type(field)) for field in fields[:count]]
+            kind = type(name, (Structure,), {"_fields_": members})
+            if ctypes.sizeof(kind) != size.value:
+                raise Error(1, f"{name} has {ctypes.sizeof(kind)} bytes here and {size.value} in the library")
+            for field in fields[:count]:
+                if getattr(kind, field.name.decode()).offset != field.offset:
+                    raise Error(1, f"{name}.{field.name.decode()} lies elsewhere in the library")
+            self._structures[name] = kind
+        return self._structures[name]
+
+    def _type(self, field):
+        name, kind = field.name.decode(), field.type.decode()
+        if kind == "text":
+            return ctypes.c_char * field.size
+        if kind == "pointer" and name in TEXTS:
+            return c_char_p
+        return SCALARS[kind] if kind in SCALARS else self.structure(kind)
+
+    def fresh(self, name):
+        """A zeroed structure that states its size and version."""
+        value = self.structure(name)()
+        value.size, value.version = ctypes.sizeof(value), ABI_VERSION
+        return value
+
+    def arguments(self, api):
+        """Zeroed arguments of an API: FWD, BWD, …"""
+        args = self.fresh(ARGUMENTS[api])
+        args.api = api
+        return args
+
+    def tensor(self, data=None, *strides):
+        """A view with strides (batch, head, row, column) in elements; without data, an absent tensor."""
+        return self.structure("fmha_tensor")(data, *strides)
 
 
 def load(path):
-    """The library with its signatures declared. Raises Error when its interface is not the one of this file."""
-    lib = ctypes.CDLL(path)
-    lib.fmha_abi_version.restype = c_uint32
-    if lib.fmha_abi_version() != ABI_VERSION:
-        raise Error(1, f"{path} implements version {lib.fmha_abi_version()}, this file version {ABI_VERSION}")
-    lib.fmha_last_error.restype = lib.fmha_last_rule.restype = c_char_p
-    lib.fmha_last_error.argtypes = lib.fmha_last_rule.argtypes = [c_void_p]
-    lib.fmha_create.argtypes = [POINTER(ContextOptions), POINTER(c_void_p)]
-    lib.fmha_destroy.argtypes = [c_void_p]
-    lib.fmha_destroy.restype = None
-    lib.fmha_kernel_count.argtypes = [c_void_p]
-    lib.fmha_kernel_count.restype = c_int64
-    lib.fmha_plan_fwd.argtypes = lib.fmha_run_fwd_host.argtypes = [c_void_p, POINTER(FwdArgs), POINTER(RunInfo)]
-    lib.fmha_run_fwd_device.argtypes = [c_void_p, POINTER(FwdArgs), c_void_p, POINTER(RunInfo)]
-    lib.fmha_layout.restype = c_uint64
-    lib.fmha_layout.argtypes = [c_char_p, POINTER(FieldLayout), c_uint64, POINTER(c_uint64)]
-    check_layouts(lib)
-    return lib
+    """The library. Raises Error when its interface is not the one of this file."""
+    return Library(path)
 
 
 class Context:
@@ -111,12 +115,12 @@ class Context:
 
     def __init__(self, lib, arch=None, kernels_dir=None, device=0):
         self.lib, self.handle = lib, c_void_p()
-        options = fresh(ContextOptions)
+        options = lib.fresh("fmha_context_options")
         options.arch = arch.encode() if arch else None
         options.kernels_dir = str(kernels_dir).encode() if kernels_dir else None
         options.device = device
         try:
-            self._check(lib.fmha_create(byref(options), byref(self.handle)))
+            self._check(lib.functions.fmha_create(byref(options), byref(self.handle)))
         except Error:
             self.close()
             raise
@@ -129,28 +133,36 @@ class Context:
 
     def close(self):
         if self.handle:
-            self.lib.fmha_destroy(self.handle)
+            self.lib.functions.fmha_destroy(self.handle)
             self.handle = c_void_p()
 
     def kernel_count(self):
-        return self.lib.fmha_kernel_count(self.handle)
+        return self.lib.functions.fmha_kernel_count(self.handle)
 
     def plan(self, args):
-        info = fresh(RunInfo)
-        self._check(self.lib.fmha_plan_fwd(self.handle, byref(args), byref(info)))
+        """What would run: an fmha_run_info."""
+        info = self.lib.fresh("fmha_run_info")
+        self._check(self.lib.functions.fmha_plan(self.handle, byref(args), byref(info)))
         return info
 
+    def workspace_size(self, args):
+        """Bytes, and whether they are exact or an upper bound."""
+        size, exact = c_int64(), c_int32()
+        self._check(self.lib.functions.fmha_workspace_size(self.handle, byref(args), byref(size), byref(exact)))
+        return size.value, bool(exact.value)
+
     def run_on_host(self, args):
-        info = fresh(RunInfo)
-        self._check(self.lib.fmha_run_fwd_host(self.handle, byref(args), byref(info)))
+        info = self.lib.fresh("fmha_run_info")
+        self._check(self.lib.functions.fmha_run_host(self.handle, byref(args), byref(info)))
         return info
 
     def run_on_device(self, args, stream=None, info=None):
         """Starts a launch on `stream` and returns; fills `info` when one is given."""
-        self._check(self.lib.fmha_run_fwd_device(self.handle, byref(args), stream, byref(info) if info else None))
+        self._check(self.lib.functions.fmha_run_device(self.handle, byref(args), stream,
+                                                       byref(info) if info else None))
         return info
 
     def _check(self, status):
         if status != 0:
-            raise Error(status, self.lib.fmha_last_error(self.handle).decode(),
-                        self.lib.fmha_last_rule(self.handle).decode())
+            raise Error(status, self.lib.functions.fmha_last_error(self.handle).decode(),
+                        self.lib.functions.fmha_last_rule(self.handle).decode())

@@ -45,22 +45,22 @@ def arguments():
     return chosen
 
 
-def view(tensor):
+def view(lib, tensor):
     """A torch tensor (batch, head, row, channel) as the library takes it: its memory and strides in elements."""
-    return fmha.Tensor(tensor.data_ptr(), *tensor.stride())
+    return lib.tensor(tensor.data_ptr(), *tensor.stride())
 
 
-def call(q, k, v, o, causal):
+def call(lib, q, k, v, o, causal):
     """The arguments of our side; bottom-right and top-left are one mask where there are as many rows as keys."""
-    args = fmha.fresh(fmha.FwdArgs)
-    args.data_type = fmha.BF16
-    args.batch, args.nhead_q, args.seqlen_q, args.hdim_q = q.shape
-    args.nhead_k, args.seqlen_k, args.hdim_v = k.shape[1], k.shape[2], v.shape[3]
-    args.max_seqlen_q, args.max_seqlen_k = args.seqlen_q, args.seqlen_k
-    args.window_left = -1
-    args.window_right = 0 if causal else -1
-    args.mask_type = fmha.TOP_LEFT if causal else fmha.NO_MASK
-    args.q, args.k, args.v, args.o = view(q), view(k), view(v), view(o)
+    args = lib.arguments(fmha.FWD)
+    args.shape.data_type = fmha.BF16
+    args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
+    args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
+    args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k
+    args.mask.window_left = -1
+    args.mask.window_right = 0 if causal else -1
+    args.mask.type = fmha.TOP_LEFT if causal else fmha.NO_MASK
+    args.q, args.k, args.v, args.o = (view(lib, tensor) for tensor in (q, k, v, o))
     return args
 
 
@@ -146,7 +146,7 @@ def measure(torch, context, shape, causal, rounds):
     torch.manual_seed(20261)
     q, k, v = (torch.randn(shape, device="cuda").to(torch.bfloat16) for _ in range(3))
     o = torch.full_like(q, math.nan)
-    args = call(q, k, v, o, causal)
+    args = call(context.lib, q, k, v, o, causal)
     stream = torch.cuda.current_stream().cuda_stream
 
     def ours():
@@ -156,7 +156,7 @@ def measure(torch, context, shape, causal, rounds):
         with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
-    info = context.run_on_device(args, stream, fmha.fresh(fmha.RunInfo))
+    info = context.run_on_device(args, stream, context.lib.fresh("fmha_run_info"))
     expected = theirs()
     torch.cuda.synchronize()
     row = {"batch": batch, "heads": heads, "length": length, "hdim": hdim, "causal": causal,

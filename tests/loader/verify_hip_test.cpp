@@ -23,6 +23,7 @@ namespace fmha::cli {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -103,7 +104,9 @@ TEST_F(FakeGpu, KnownMistakesAreRed) {
         setenv("FMHA_FAKE_FAULT", fault, 1);
         const Ran ran = verify({"fwd/faults"});
         EXPECT_EQ(ran.code, 1) << fault << ran.err;
-        EXPECT_THAT(ran.out, HasSubstr("FAILED fwd/faults")) << fault;
+        // What reads NaN for every key may leave zeros, which are not believed instead of failed.
+        EXPECT_THAT(ran.out, AnyOf(HasSubstr("FAILED fwd/faults"), HasSubstr("MISTRUSTED fwd/faults")))
+            << fault;
     }
     EXPECT_THAT(verify({"fwd/faults", "--jobs", "0"}).out,
                 HasSubstr("--arch gfx950 --target hip --kernels-dir "))

@@ -23,10 +23,14 @@
 extern "C" {
 #endif
 
-#define FMHA_ABI_VERSION 2u
+#define FMHA_ABI_VERSION 3u
 
 /* Zeroes a structure and states its size and version. */
 #define FMHA_INIT(Type) ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION})
+
+/* The same for the arguments of an API, as in FMHA_ARGS(fmha_bwd_args, FMHA_BWD). */
+#define FMHA_ARGS(Type, Api)                                                                                 \
+    ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION, .api = (Api)})
 
 typedef struct fmha_context fmha_context;
 
@@ -40,6 +44,15 @@ typedef enum fmha_status {
     FMHA_INTERNAL = 6,
     FMHA_DEVICE_ERROR = 7 /* no device, no plugin for one, or a call of its runtime that failed */
 } fmha_status;
+
+typedef enum fmha_api {
+    FMHA_FWD = 0,
+    FMHA_FWD_PAGEDKV = 1,
+    FMHA_FWD_SPLITKV = 2,
+    FMHA_FWD_APPENDKV = 3,
+    FMHA_BATCH_PREFILL = 4,
+    FMHA_BWD = 5
+} fmha_api;
 
 typedef enum fmha_data_type {
     FMHA_FP32 = 0,
@@ -69,8 +82,18 @@ typedef enum fmha_qscale {
     FMHA_NO_SCALE = 0,
     FMHA_PERTENSOR = 1,
     FMHA_BLOCKSCALE = 2,
-    FMHA_MX = 4
+    FMHA_KV_BLOCKSCALE = 3,
+    FMHA_MX = 4,
+    FMHA_PER_TOKEN_HEAD = 5
 } fmha_qscale;
+
+typedef enum fmha_rope {
+    FMHA_ROPE_NONE = 0,
+    FMHA_ROPE_INTERLEAVED = 1,
+    FMHA_ROPE_HALF_ROTATED = 2
+} fmha_rope;
+typedef enum fmha_kv_layout { FMHA_KV_VECTORIZED = 0, FMHA_KV_LINEAR = 1 } fmha_kv_layout;
+typedef enum fmha_kv_lookup { FMHA_KV_VLLM_2D = 0, FMHA_KV_SGLANG_1D = 1 } fmha_kv_lookup;
 
 /* A strided tensor, indexed (batch, head, row, column). Rows are sequence positions, columns channels (keys for
  * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode the batch stride is 0 and
@@ -95,16 +118,12 @@ typedef struct fmha_context_options {
     int64_t device; /* number of the device, in the order of the HIP runtime; only with kernels_dir */
 } fmha_context_options;
 
-/* Forward attention. Element types follow from data_type and the context's architecture. */
-typedef struct fmha_fwd_args {
-    uint32_t size;
-    uint32_t version;
+/* Extents. Element types follow from data_type and the context's architecture. */
+typedef struct fmha_shape {
     int32_t data_type; /* fmha_data_type */
     int32_t mode;      /* fmha_mode */
     int32_t v_layout;  /* fmha_v_layout */
-    int32_t mask_type; /* fmha_mask */
-    int32_t bias_type; /* fmha_bias */
-    int32_t qscale;    /* fmha_qscale */
+    int32_t reserved;  /* 0 */
     int64_t batch;
     int64_t nhead_q;
     int64_t nhead_k;
@@ -115,9 +134,87 @@ typedef struct fmha_fwd_args {
     int64_t min_seqlen_q;
     int64_t hdim_q;
     int64_t hdim_v;
+} fmha_shape;
+
+/* Logical lengths: [batch], or cumulative [batch + 1]; never both on a side. seqstart_*: [batch + 1], group mode. */
+typedef struct fmha_lengths {
+    const int32_t* seqstart_q;
+    const int32_t* seqstart_k;
+    const int32_t* seqlen_q;
+    const int32_t* seqlen_k;
+    const int32_t* cu_seqlen_q;
+    const int32_t* cu_seqlen_k;
+} fmha_lengths;
+
+typedef struct fmha_mask_args {
+    int32_t type;        /* fmha_mask */
+    int32_t reserved;    /* 0 */
     int64_t window_left; /* negative = unbounded; with FMHA_WINDOW_GENERIC literal y - 1 and x - 1 */
     int64_t window_right;
     int64_t sink_size;
+} fmha_mask_args;
+
+typedef struct fmha_score {
+    int32_t bias_type;         /* fmha_bias */
+    float scale_s;             /* 0 = 1 / sqrt(hdim_q) */
+    float scale_o;             /* 0 = 1 */
+    float logits_soft_cap;     /* 0 = off */
+    const float* alibi_slopes; /* [nhead_q], or [batch, nhead_q] with alibi_stride = nhead_q */
+    int64_t alibi_stride;
+    const float* sink_logit; /* [nhead_q] */
+} fmha_score;
+
+typedef struct fmha_dropout {
+    uint64_t seed;
+    uint64_t offset;
+    float p_drop;     /* 0 = off */
+    int32_t reserved; /* 0 */
+} fmha_dropout;
+
+typedef struct fmha_quant {
+    int32_t qscale;   /* fmha_qscale */
+    int32_t reserved; /* 0 */
+    fmha_tensor q_descale;
+    fmha_tensor k_descale;
+    fmha_tensor v_descale;
+    int64_t block_scale_size_q; /* 0 = 128 */
+    int64_t block_scale_size_k;
+    const int32_t* block_scale_seqstart_q;
+    const int32_t* block_scale_seqstart_k;
+} fmha_quant;
+
+/* Where keys and values lie. All NULL and 0: contiguous, entry b in slot b. */
+typedef struct fmha_kv_place {
+    const int32_t* block_table; /* [batch, block_table_stride]: physical page of a logical page */
+    int64_t block_table_stride;
+    const int32_t* kv_indptr;         /* [batch + 1] into kv_page_indices */
+    const int32_t* kv_page_indices;   /* physical pages of all entries */
+    const int32_t* kv_last_page_lens; /* [batch]; may be NULL when page_size is 1 */
+    const int32_t* cache_batch_idx;   /* [batch]: cache slot of an entry, contiguous only */
+    int64_t page_size;                /* keys a page; 0 = not paged */
+    int64_t page_count;               /* pages of the pool */
+    int32_t is_gappy;                 /* 0 or 1: entries begin inside their first page */
+    int32_t kv_layout;                /* fmha_kv_layout; batch prefill only */
+    int32_t kv_lookup;                /* fmha_kv_lookup; batch prefill only */
+    int32_t reserved;                 /* 0 */
+} fmha_kv_place;
+
+/* Rotary embedding; tables (0, 0, position, pair) in the type of K. */
+typedef struct fmha_rope_args {
+    int32_t type;     /* fmha_rope */
+    int32_t reserved; /* 0 */
+    int64_t rotary_dim;
+    fmha_tensor cos;
+    fmha_tensor sin;
+} fmha_rope_args;
+
+/* Arguments of an API begin with their size, version and API. */
+typedef struct fmha_fwd_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;      /* FMHA_FWD */
+    int32_t reserved; /* 0 */
+    fmha_shape shape;
     fmha_tensor q;
     fmha_tensor k;
     fmha_tensor v;
@@ -125,30 +222,117 @@ typedef struct fmha_fwd_args {
     fmha_tensor lse;     /* fp32 output, columns unused; NULL = not wanted */
     fmha_tensor bias;    /* with FMHA_ELEMENTWISE */
     fmha_tensor randval; /* uint8 output; NULL = not wanted */
-    fmha_tensor q_descale;
-    fmha_tensor k_descale;
-    fmha_tensor v_descale;
-    const int32_t* seqstart_q; /* [batch + 1], group mode */
-    const int32_t* seqstart_k;
-    const int32_t*
-        seqlen_q_array; /* [batch] logical lengths, or cumulative ones below; never both on a side */
-    const int32_t* seqlen_k_array;
-    const int32_t* cu_seqlen_q; /* [batch + 1] */
-    const int32_t* cu_seqlen_k;
-    const float* alibi_slopes; /* [nhead_q], or [batch, nhead_q] with alibi_stride = nhead_q */
-    int64_t alibi_stride;
-    const float* sink_logit;    /* [nhead_q] */
-    int64_t block_scale_size_q; /* 0 = 128 */
-    int64_t block_scale_size_k;
-    const int32_t* block_scale_seqstart_q;
-    const int32_t* block_scale_seqstart_k;
-    uint64_t dropout_seed;
-    uint64_t dropout_offset;
-    float scale_s;         /* 0 = 1 / sqrt(hdim_q) */
-    float scale_o;         /* 0 = 1 */
-    float logits_soft_cap; /* 0 = off */
-    float p_drop;          /* 0 = off */
+    fmha_lengths lengths;
+    fmha_mask_args mask;
+    fmha_score score;
+    fmha_dropout dropout;
+    fmha_quant quant;
 } fmha_fwd_args;
+
+typedef struct fmha_splitkv_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;      /* FMHA_FWD_SPLITKV */
+    int32_t reserved; /* 0 */
+    fmha_shape shape;
+    fmha_tensor q;
+    fmha_tensor k;
+    fmha_tensor v;
+    fmha_tensor o;
+    fmha_tensor lse;
+    fmha_tensor bias;
+    fmha_lengths lengths;
+    fmha_mask_args mask;
+    fmha_score score;
+    fmha_quant quant;
+    fmha_kv_place place;
+    int64_t num_splits; /* 0 = the plan chooses */
+    void* workspace;    /* of fmha_workspace_size bytes, prepared */
+} fmha_splitkv_args;
+
+typedef struct fmha_pagedkv_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;      /* FMHA_FWD_PAGEDKV */
+    int32_t reserved; /* 0 */
+    fmha_shape shape;
+    fmha_tensor q;
+    fmha_tensor k;
+    fmha_tensor v;
+    fmha_tensor o;
+    fmha_tensor lse;
+    fmha_tensor bias;
+    fmha_lengths lengths;
+    fmha_mask_args mask;
+    fmha_score score;
+    fmha_quant quant;
+    fmha_kv_place place;
+} fmha_pagedkv_args;
+
+typedef struct fmha_appendkv_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;      /* FMHA_FWD_APPENDKV */
+    int32_t has_mask; /* 0 or 1: decides the positions of rotated query rows */
+    fmha_shape shape;
+    int64_t seqlen_knew;
+    fmha_tensor q; /* in and out; NULL = no queries to rotate */
+    fmha_tensor k; /* the cache, in and out */
+    fmha_tensor v;
+    fmha_tensor k_new;
+    fmha_tensor v_new;
+    fmha_lengths lengths; /* seqlen_k: tokens already in the cache */
+    fmha_rope_args rope;
+    fmha_kv_place place;
+} fmha_appendkv_args;
+
+typedef struct fmha_batch_prefill_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;      /* FMHA_BATCH_PREFILL */
+    int32_t reserved; /* 0 */
+    fmha_shape shape;
+    fmha_tensor q;
+    fmha_tensor k;
+    fmha_tensor v;
+    fmha_tensor o;
+    fmha_tensor lse;
+    fmha_tensor bias;
+    fmha_tensor randval;
+    fmha_lengths lengths;
+    fmha_mask_args mask;
+    fmha_score score;
+    fmha_dropout dropout;
+    fmha_quant quant;
+    fmha_kv_place place;
+} fmha_batch_prefill_args;
+
+typedef struct fmha_bwd_args {
+    uint32_t size;
+    uint32_t version;
+    int32_t api;           /* FMHA_BWD */
+    int32_t deterministic; /* 0 or 1 */
+    fmha_shape shape;
+    fmha_tensor q;
+    fmha_tensor k;
+    fmha_tensor v;
+    fmha_tensor o;
+    fmha_tensor lse;
+    fmha_tensor bias;
+    fmha_tensor d_o;
+    fmha_tensor randval; /* forward's random bytes; NULL = replayed from seed and offset */
+    fmha_tensor d;       /* fp32 memory, one number a query row */
+    fmha_tensor dq;
+    fmha_tensor dk;
+    fmha_tensor dv;
+    fmha_tensor dbias; /* NULL = not wanted */
+    float* d_sink;     /* [nhead_q]; NULL = not wanted */
+    fmha_lengths lengths;
+    fmha_mask_args mask;
+    fmha_score score;
+    fmha_dropout dropout;
+    void* workspace; /* of fmha_workspace_size bytes, prepared; may be NULL when that is 0 */
+} fmha_bwd_args;
 
 /* What a call decided and measured. */
 typedef struct fmha_run_info {
@@ -177,26 +361,41 @@ FMHA_API const char* fmha_last_error(const fmha_context* context);
 /* Id of the rule that the last call broke ("N-3"), empty when there is none. */
 FMHA_API const char* fmha_last_rule(const fmha_context* context);
 
-/* Which kernel would run. Looks at pointers only to see whether they are NULL. */
-FMHA_API fmha_status fmha_plan_fwd(fmha_context* context, const fmha_fwd_args* args, fmha_run_info* info);
+/* `args` of the calls below points to the arguments of one of the six APIs, which its `api` names. */
+
+/* Which kernels would run. Looks at pointers only to see whether they are NULL. Works for all six APIs. */
+FMHA_API fmha_status fmha_plan(fmha_context* context, const void* args, fmha_run_info* info);
+
+/* Bytes of the one workspace that a call needs, 0 = none. *exact is 0 when the size is an upper bound, because lengths
+ * are only known to the device; exact may be NULL. */
+FMHA_API fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t* bytes,
+                                         int32_t* exact);
+
+/* Puts into `workspace`, device memory aligned to 16 bytes, what kernels expect there, in `stream`. Does nothing when the
+ * call needs none. */
+FMHA_API fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace,
+                                            void* stream);
 
 /* Runs on the host target; every pointer is host memory. info may be NULL. Returns when all outputs are written. */
-FMHA_API fmha_status fmha_run_fwd_host(fmha_context* context, const fmha_fwd_args* args, fmha_run_info* info);
+FMHA_API fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info* info);
 
-/* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launch is in
- * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of the kernel shows when the caller
- * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED. info may be NULL. */
-FMHA_API fmha_status fmha_run_fwd_device(fmha_context* context, const fmha_fwd_args* args, void* stream,
-                                         fmha_run_info* info);
+/* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launches are in
+ * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of a kernel shows when the caller
+ * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED, and so does an API that no program computes yet.
+ * info may be NULL. */
+FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, void* stream,
+                                     fmha_run_info* info);
 
 /* One member of a structure of this interface. */
 typedef struct fmha_field_layout {
     const char* name;
+    const char*
+        type; /* "int32", "uint32", "int64", "uint64", "float", "double", "pointer", "text", or a structure's name */
     uint64_t offset;
     uint64_t size;
 } fmha_field_layout;
 
-/* The library's own layout of "fmha_tensor", "fmha_context_options", "fmha_fwd_args" or "fmha_run_info": fills up
+/* The library's own layout of a structure of this header: fills up
  * to `capacity` members in order of offset, sets *struct_size, and returns the number of members, 0 for an
  * unknown name. For bindings that mirror the structures. */
 FMHA_API uint64_t fmha_layout(const char* structure, fmha_field_layout* fields, uint64_t capacity,

@@ -1,4 +1,4 @@
-// fmha_run_fwd_device from a folder of built kernels to a device, over a plugin whose device is the processor.
+// fmha_run_device from a folder of built kernels to a device, over a plugin whose device is the processor.
 
 #include "dispatcher/include/fmha/fmha.h"
 #include "tests/dispatcher/c/built_folder.hpp"
@@ -39,13 +39,13 @@ struct Example {
         const std::array keys{1.0F, 0.0F, -1.0F, 2.0F}, values{1.0F, 2.0F, 4.0F, -8.0F};
         for (std::size_t i = 0; i < queries.size(); ++i) q[8 * i] = queries[i];
         for (std::size_t j = 0; j < keys.size(); ++j) k[8 * j] = keys[j], v[8 * j] = values[j];
-        args.data_type = FMHA_FP32;
-        args.batch = args.nhead_q = args.nhead_k = 1;
-        args.seqlen_q = 3;
-        args.seqlen_k = 4;
-        args.hdim_q = args.hdim_v = 8;
-        args.window_left = args.window_right = -1;
-        args.scale_s = 1.0F;
+        args.shape.data_type = FMHA_FP32;
+        args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1;
+        args.shape.seqlen_q = 3;
+        args.shape.seqlen_k = 4;
+        args.shape.hdim_q = args.shape.hdim_v = 8;
+        args.mask.window_left = args.mask.window_right = -1;
+        args.score.scale_s = 1.0F;
         args.q = {q.data(), 24, 24, 8, 1};
         args.k = {k.data(), 32, 32, 8, 1};
         args.v = {v.data(), 32, 32, 8, 1};
@@ -93,7 +93,7 @@ TEST_F(DeviceInterface, RunsABuiltKernel) {
     EXPECT_EQ(fmha_kernel_count(context_), static_cast<std::int64_t>(kernels_));
     Example example;
     auto info = fresh<fmha_run_info>();
-    ASSERT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, &info), FMHA_OK) << error();
+    ASSERT_EQ(fmha_run_device(context_, &example.args, nullptr, &info), FMHA_OK) << error();
     EXPECT_THAT(info.kernel, HasSubstr("fwd_gfx942_fp32_batch_h32x32"));
     EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
     EXPECT_NEAR(example.o[8], -6.76231966, 1e-4);
@@ -103,10 +103,10 @@ TEST_F(DeviceInterface, RunsABuiltKernel) {
 TEST_F(DeviceInterface, ATensorWithoutElementsIsNull) {
     ASSERT_EQ(create(), FMHA_OK) << error();
     Example batch;
-    batch.args.seqlen_k = 0;
+    batch.args.shape.seqlen_k = 0;
     batch.args.k.data = batch.args.v.data = nullptr;
     batch.o.fill(7.0F);
-    ASSERT_EQ(fmha_run_fwd_device(context_, &batch.args, nullptr, nullptr), FMHA_OK) << error();
+    ASSERT_EQ(fmha_run_device(context_, &batch.args, nullptr, nullptr), FMHA_OK) << error();
     EXPECT_EQ(batch.o[16], 0.0F);
     EXPECT_EQ(batch.lse[2], -INFINITY);
 
@@ -114,29 +114,30 @@ TEST_F(DeviceInterface, ATensorWithoutElementsIsNull) {
     Example group;
     const std::array<std::int32_t, 2> queries{0, 3};
     std::array<std::int32_t, 2> keys{0, 0};
-    group.args.mode = FMHA_GROUP;
-    group.args.max_seqlen_q = 3;
-    group.args.seqstart_q = queries.data();
-    group.args.seqstart_k = keys.data();
+    group.args.shape.mode = FMHA_GROUP;
+    group.args.shape.max_seqlen_q = 3;
+    group.args.lengths.seqstart_q = queries.data();
+    group.args.lengths.seqstart_k = keys.data();
     for (fmha_tensor* tensor : {&group.args.q, &group.args.k, &group.args.v, &group.args.o, &group.args.lse})
         tensor->batch_stride = 0;
     group.args.k.data = group.args.v.data = nullptr;
-    ASSERT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_OK) << error();
+    ASSERT_EQ(fmha_run_device(context_, &group.args, nullptr, nullptr), FMHA_OK) << error();
     EXPECT_EQ(group.lse[2], -INFINITY);
     keys[1] = 4;
-    EXPECT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_run_device(context_, &group.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
     EXPECT_THAT(error(), HasSubstr("k.data is NULL; allowed only where no sequence has a key"));
     refuse("copy");
-    EXPECT_EQ(fmha_run_fwd_device(context_, &group.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
+    EXPECT_EQ(fmha_run_device(context_, &group.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
 }
 
 TEST_F(DeviceInterface, ChoosesFromTheFolderOnly) {
     ASSERT_EQ(create("gfx942"), FMHA_OK) << error();
     Example example;
-    example.args.hdim_q = example.args.hdim_v = 64; // the catalogue has such kernels, the folder has not
+    example.args.shape.hdim_q = example.args.shape.hdim_v =
+        64; // the catalogue has such kernels, the folder has not
     auto info = fresh<fmha_run_info>();
-    EXPECT_EQ(fmha_plan_fwd(context_, &example.args, &info), FMHA_NO_KERNEL);
-    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_NO_KERNEL);
+    EXPECT_EQ(fmha_plan(context_, &example.args, &info), FMHA_NO_KERNEL);
+    EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_NO_KERNEL);
 }
 
 TEST_F(DeviceInterface, RefusesWhatIsNotThereInASentence) {
@@ -152,7 +153,7 @@ TEST_F(DeviceInterface, RefusesWhatIsNotThereInASentence) {
     EXPECT_EQ(create(), FMHA_BAD_ARGUMENT);
     EXPECT_EQ(fmha_kernel_count(context_), 0);
     Example example;
-    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
 }
 
 TEST_F(DeviceInterface, AFailureOfTheRuntimeIsAStatusAndTheContextStaysUsable) {
@@ -160,10 +161,10 @@ TEST_F(DeviceInterface, AFailureOfTheRuntimeIsAStatusAndTheContextStaysUsable) {
         ASSERT_EQ(create(), FMHA_OK) << error();
         Example example;
         refuse(call);
-        EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR) << call;
+        EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR) << call;
         EXPECT_THAT(error(), HasSubstr("refused by the test")) << call;
         refuse("");
-        EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_OK) << error();
+        EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_OK) << error();
         EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
     }
     refuse("device_count");
@@ -174,7 +175,7 @@ TEST_F(DeviceInterface, ABrokenCodeObjectIsNamed) {
     ASSERT_EQ(create(), FMHA_OK) << error();
     std::ofstream(folder_ / "all.hsaco") << "text";
     Example example;
-    EXPECT_EQ(fmha_run_fwd_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
+    EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
     EXPECT_THAT(error(), HasSubstr("all.hsaco is not a code object"));
 }
 
@@ -184,7 +185,7 @@ TEST(WithoutAFolder, ThereIsNoDevice) {
     fmha_context* context = nullptr;
     ASSERT_EQ(fmha_create(&options, &context), FMHA_OK);
     Example example;
-    EXPECT_EQ(fmha_run_fwd_device(context, &example.args, nullptr, nullptr), FMHA_UNSUPPORTED);
+    EXPECT_EQ(fmha_run_device(context, &example.args, nullptr, nullptr), FMHA_UNSUPPORTED);
     EXPECT_THAT(fmha_last_error(context), HasSubstr("kernels_dir"));
     fmha_destroy(context);
     options.device = 1;

@@ -1,17 +1,23 @@
-# The library shows the functions of fmha.h, all under one version, and nothing else.
+# The library shows the functions of fmha.h, all under one version, and nothing else. That version, the number in the
+# library's file name and FMHA_ABI_VERSION are one.
+file(STRINGS ${HEADER} abi REGEX "#define FMHA_ABI_VERSION")
+string(REGEX MATCH "[0-9]+" ABI "${abi}")
+if(NOT SONAME STREQUAL "libfmha.so.${ABI}")
+  message(FATAL_ERROR "FMHA_ABI_VERSION is ${ABI}, the library is ${SONAME}")
+endif()
 execute_process(COMMAND ${NM} --dynamic --defined-only --with-symbol-versions ${LIBRARY}
   OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" lines "${listing}")
 set(functions 0)
 foreach(line IN LISTS lines)
-  if(line STREQUAL "" OR line MATCHES " A FMHA_1")
+  if(line STREQUAL "" OR line MATCHES " A FMHA_${ABI}")
     continue()
-  elseif(line MATCHES " T fmha_[a-z_]+@@FMHA_1$")
+  elseif(line MATCHES " T fmha_[a-z_]+@@FMHA_${ABI}$")
     math(EXPR functions "${functions} + 1")
   else()
     message(FATAL_ERROR "exported without being part of the interface: ${line}")
   endif()
 endforeach()
-if(NOT functions EQUAL 10)
-  message(FATAL_ERROR "expected 10 exported functions, found ${functions}")
+if(NOT functions EQUAL 12)
+  message(FATAL_ERROR "expected 12 exported functions, found ${functions}")
 endif()

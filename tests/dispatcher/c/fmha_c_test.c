@@ -33,14 +33,14 @@ static void set_up(struct example* e) {
     memset(e, 0, sizeof *e);
     for (int i = 0; i < rows; ++i) e->q[i * dim] = q[i];
     for (int j = 0; j < keys; ++j) e->k[j * dim] = k[j], e->v[j * dim] = v[j];
-    e->args = FMHA_INIT(fmha_fwd_args);
-    e->args.data_type = FMHA_FP32;
-    e->args.batch = e->args.nhead_q = e->args.nhead_k = 1;
-    e->args.seqlen_q = rows;
-    e->args.seqlen_k = keys;
-    e->args.hdim_q = e->args.hdim_v = dim;
-    e->args.window_left = e->args.window_right = -1;
-    e->args.scale_s = 1.0F;
+    e->args = FMHA_ARGS(fmha_fwd_args, FMHA_FWD);
+    e->args.shape.data_type = FMHA_FP32;
+    e->args.shape.batch = e->args.shape.nhead_q = e->args.shape.nhead_k = 1;
+    e->args.shape.seqlen_q = rows;
+    e->args.shape.seqlen_k = keys;
+    e->args.shape.hdim_q = e->args.shape.hdim_v = dim;
+    e->args.mask.window_left = e->args.mask.window_right = -1;
+    e->args.score.scale_s = 1.0F;
     e->args.q = packed(e->q, rows, dim);
     e->args.k = packed(e->k, keys, dim);
     e->args.v = packed(e->v, keys, dim);
@@ -56,7 +56,7 @@ static void known_answers(fmha_context* context) {
     struct example e;
     fmha_run_info info = FMHA_INIT(fmha_run_info);
     set_up(&e);
-    CHECK(fmha_run_fwd_host(context, &e.args, &info) == FMHA_OK);
+    CHECK(fmha_run_host(context, &e.args, &info) == FMHA_OK);
     CHECK(strcmp(fmha_last_error(context), "") == 0);
     CHECK(near(e.o[0], -4.61190821) && near(e.o[dim], -6.76231966) && near(e.o[2 * dim], 2.88009817));
     CHECK(near(e.lse[0], 2.44018970) && near(e.lse[1], 4.14507794) && near(e.lse[2], 1.44018970));
@@ -64,9 +64,9 @@ static void known_answers(fmha_context* context) {
     CHECK(info.milliseconds > 0.0);
 
     set_up(&e);
-    e.args.mask_type = FMHA_TOP_LEFT;
-    e.args.window_right = 0;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    e.args.mask.type = FMHA_TOP_LEFT;
+    e.args.mask.window_right = 0;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK);
     CHECK(near(e.o[0], 1.0) && near(e.o[dim], 1.11920292) && near(e.o[2 * dim], 3.24045134));
     CHECK(near(e.lse[1], 2.12692801));
 }
@@ -75,69 +75,93 @@ static void refusals(fmha_context* context) {
     struct example e;
     fmha_run_info info = FMHA_INIT(fmha_run_info);
     set_up(&e);
-    e.args.nhead_q = 3;
-    e.args.nhead_k = 2;
-    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_PROBLEM);
+    e.args.shape.nhead_q = 3;
+    e.args.shape.nhead_k = 2;
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_PROBLEM);
     CHECK(strcmp(fmha_last_rule(context), "H-1") == 0);
     CHECK(strstr(fmha_last_error(context), "not a multiple") != NULL);
 
     set_up(&e);
-    e.args.p_drop = 1.0F;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    e.args.dropout.p_drop = 1.0F;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
     CHECK(strcmp(fmha_last_rule(context), "D-1") == 0);
 
     set_up(&e);
-    e.args.scale_o = 2.0F;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    e.args.score.scale_o = 2.0F;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
     CHECK(strcmp(fmha_last_rule(context), "O-1") == 0);
 
     set_up(&e);
-    e.args.hdim_q = 512;
-    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_NO_KERNEL);
+    e.args.shape.hdim_q = 512;
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_NO_KERNEL);
     CHECK(strstr(fmha_last_error(context), "hdim_q is 512") != NULL);
 
     set_up(&e);
     e.args.size -= 4;
-    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "args.size") != NULL);
 
     set_up(&e);
     e.args.version = 7;
-    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
 
     set_up(&e);
-    e.args.data_type = 99;
-    CHECK(fmha_plan_fwd(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    e.args.shape.data_type = 99;
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
 
     set_up(&e);
     e.args.v.data = NULL;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "v.data") != NULL);
 
     /* Tensors without elements are null, and rows without keys have a result all the same. */
     set_up(&e);
-    e.args.seqlen_k = 0;
+    e.args.shape.seqlen_k = 0;
     e.args.k.data = e.args.v.data = NULL;
     e.o[0] = e.lse[0] = 7.0F;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK);
     CHECK(e.o[0] == 0.0F && e.lse[0] == -INFINITY);
     e.args.o.data = NULL;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "o.data") != NULL);
     set_up(&e);
-    e.args.seqlen_q = 0;
+    e.args.shape.seqlen_q = 0;
     e.args.q.data = e.args.o.data = e.args.lse.data = NULL;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_OK);
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK);
     set_up(&e);
-    e.args.data_type = FMHA_FP8BF16;
-    e.args.qscale = FMHA_PERTENSOR;
-    CHECK(fmha_run_fwd_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    e.args.shape.data_type = FMHA_FP8BF16;
+    e.args.quant.qscale = FMHA_PERTENSOR;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strcmp(fmha_last_error(context), "q_descale.data is NULL") == 0);
 
     set_up(&e);
-    CHECK(fmha_run_fwd_device(context, &e.args, NULL, NULL) == FMHA_UNSUPPORTED);
-    CHECK(fmha_run_fwd_host(context, NULL, NULL) == FMHA_BAD_ARGUMENT);
-    CHECK(fmha_run_fwd_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    e.args.api = FMHA_BWD; /* whose structure is another */
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "args.size") != NULL);
+    e.args.api = 17;
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "args.api is 17") != NULL);
+
+    set_up(&e);
+    int64_t bytes = -1;
+    int32_t exact = 0;
+    CHECK(fmha_workspace_size(context, &e.args, &bytes, &exact) == FMHA_OK && bytes == 0 && exact == 1);
+    CHECK(fmha_prepare_workspace(context, &e.args, NULL, NULL) == FMHA_OK);
+    CHECK(fmha_workspace_size(context, &e.args, NULL, NULL) == FMHA_BAD_ARGUMENT);
+    fmha_splitkv_args split = FMHA_ARGS(fmha_splitkv_args, FMHA_FWD_SPLITKV);
+    split.shape = e.args.shape;
+    split.shape.data_type = FMHA_BF16;
+    split.shape.hdim_q = split.shape.hdim_v = 128;
+    split.num_splits = 3;
+    CHECK(fmha_workspace_size(context, &split, &bytes, &exact) == FMHA_OK && exact == 1);
+    CHECK(bytes == 48 + 3 * rows * 128 * 4); /* S-3: lse_acc, rounded up to 16 bytes, and o_acc */
+    CHECK(fmha_prepare_workspace(context, &split, (void*)1, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_run_host(context, &split, NULL) == FMHA_UNSUPPORTED);
+
+    set_up(&e);
+    CHECK(fmha_run_device(context, &e.args, NULL, NULL) == FMHA_UNSUPPORTED);
+    CHECK(fmha_run_host(context, NULL, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_run_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
 }
 
 static void contexts(void) {
@@ -149,7 +173,7 @@ static void contexts(void) {
     CHECK(fmha_kernel_count(context) == 0);
     struct example e;
     set_up(&e);
-    CHECK(fmha_plan_fwd(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(fmha_plan(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
     fmha_destroy(context);
     CHECK(fmha_create(&options, NULL) == FMHA_BAD_ARGUMENT);
     fmha_destroy(NULL);
@@ -163,7 +187,9 @@ static void layouts(void) {
     CHECK(count > 0 && fields[count - 1].offset + fields[count - 1].size == sizeof(fmha_fwd_args));
     for (uint64_t i = 0; i < count; ++i) {
         if (strcmp(fields[i].name, "lse") == 0) CHECK(fields[i].offset == offsetof(fmha_fwd_args, lse));
-        if (strcmp(fields[i].name, "p_drop") == 0) CHECK(fields[i].offset == offsetof(fmha_fwd_args, p_drop));
+        if (strcmp(fields[i].name, "dropout") == 0)
+            CHECK(fields[i].offset == offsetof(fmha_fwd_args, dropout));
+        if (strcmp(fields[i].name, "dropout") == 0) CHECK(strcmp(fields[i].type, "fmha_dropout") == 0);
     }
     CHECK(fmha_layout("fmha_run_info", NULL, 0, &size) == 5 && size == sizeof(fmha_run_info));
     CHECK(fmha_layout("nonsense", fields, 64, &size) == 0);

@@ -7,11 +7,6 @@ from ctypes import c_float, c_int32, c_void_p
 
 sys.path.insert(0, sys.argv[2])
 import fmha  # noqa: E402, from the folder that was just named
-from fmha import FwdArgs, Tensor, fresh  # noqa: E402
-
-
-def tensor(data, length, width):
-    return Tensor(ctypes.cast(data, c_void_p), length * width, length * width, width, 1)
 
 
 def run_example(context, change=lambda args: None):
@@ -22,11 +17,16 @@ def run_example(context, change=lambda args: None):
         q[i * dim] = value
     for j, (key, value) in enumerate(zip((1, 0, -1, 2), (1, 2, 4, -8))):
         k[j * dim], v[j * dim] = key, value
-    args = fresh(FwdArgs)
-    args.batch = args.nhead_q = args.nhead_k = 1
-    args.seqlen_q, args.seqlen_k, args.hdim_q, args.hdim_v = rows, keys, dim, dim
-    args.window_left = args.window_right = -1
-    args.scale_s = 1.0
+    lib = context.lib
+
+    def tensor(data, length, width):
+        return lib.tensor(ctypes.cast(data, c_void_p), length * width, length * width, width, 1)
+
+    args = lib.arguments(fmha.FWD)
+    args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1
+    args.shape.seqlen_q, args.shape.seqlen_k, args.shape.hdim_q, args.shape.hdim_v = rows, keys, dim, dim
+    args.mask.window_left = args.mask.window_right = -1
+    args.score.scale_s = 1.0
     args.q, args.k, args.v = tensor(q, rows, dim), tensor(k, keys, dim), tensor(v, keys, dim)
     args.o, args.lse = tensor(o, rows, dim), tensor(lse, rows, 1)
     change(args)
@@ -51,13 +51,13 @@ def check_numpy(context):
 
     def view(array):
         step = [s // array.itemsize for s in array.strides]
-        return Tensor(array.ctypes.data, *step)
+        return context.lib.tensor(array.ctypes.data, *step)
 
     def change(args):
-        args.batch, args.nhead_q, args.nhead_k, args.seqlen_q, args.seqlen_k = 2, 4, 4, 16, 16
-        args.hdim_q = args.hdim_v = 64
-        args.scale_s = 0.0
-        args.q, args.k, args.v, args.o, args.lse = view(q), view(k), view(v), view(o), Tensor()
+        args.shape.batch, args.shape.nhead_q, args.shape.nhead_k, args.shape.seqlen_q, args.shape.seqlen_k = 2, 4, 4, 16, 16
+        args.shape.hdim_q = args.shape.hdim_v = 64
+        args.score.scale_s = 0.0
+        args.q, args.k, args.v, args.o, args.lse = view(q), view(k), view(v), view(o), context.lib.tensor()
 
     run_example(context, change)
     scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) / 8.0
@@ -77,14 +77,42 @@ def refused(call, status, rule=""):
 
 
 def check_layout_is_compared(lib):
-    """A mirror that lacks a member must be noticed."""
-    class Shorter(ctypes.Structure):
-        _fields_ = FwdArgs._fields_[:-1]
+    """A list of members that does not fit the structure must be noticed."""
+    whole = fmha.SCALARS["float"]
+    fmha.SCALARS["float"] = ctypes.c_double
+    assert "bytes here" in refused(lambda: lib.structure("fmha_score"), 1)
+    fmha.SCALARS["float"] = whole
+    assert "no structure" in refused(lambda: lib.structure("fmha_nonsense"), 1)
 
-    whole = fmha.MIRRORS[b"fmha_fwd_args"]
-    fmha.MIRRORS[b"fmha_fwd_args"] = Shorter
-    assert "p_drop" in refused(lambda: fmha.check_layouts(lib), 1)
-    fmha.MIRRORS[b"fmha_fwd_args"] = whole
+
+def check_every_api_plans(context):
+    """All six APIs plan through one function; what has no program yet says so when it is run."""
+    placeholder = ctypes.c_char()
+    for api in range(6):
+        args = context.lib.arguments(api)
+        shape = args.shape
+        shape.data_type = fmha.BF16
+        shape.batch = shape.nhead_q = shape.nhead_k = 2
+        shape.seqlen_q, shape.seqlen_k, shape.hdim_q, shape.hdim_v = 128, 256, 128, 128
+        data = ctypes.addressof(placeholder)
+        if hasattr(args, "place") and api in (fmha.FWD_PAGEDKV, fmha.BATCH_PREFILL):
+            args.place.page_size, args.place.block_table, args.place.page_count = 128, data, 8
+            args.place.kv_layout = 1
+        if api == fmha.BATCH_PREFILL:
+            shape.mode, shape.max_seqlen_q, shape.max_seqlen_k = fmha.GROUP, 128, 256
+            args.place.page_size = 16
+            args.lengths.seqstart_q = data
+            args.lengths.seqlen_k = data
+        if api == fmha.FWD_APPENDKV:
+            args.lengths.seqlen_k = data
+            args.seqlen_knew = 1
+        info = context.plan(args)
+        assert info.kernel, api
+        size, exact = context.workspace_size(args)
+        assert size == info.workspace_bytes
+        assert (size > 0) == (api in (fmha.FWD_SPLITKV, fmha.BWD)), (api, size)
+        if api != fmha.FWD:
+            assert "no program" in refused(lambda: context.run_on_host(args), 4)
 
 
 def main():
@@ -98,10 +126,11 @@ def main():
 
         def two_lengths(args):
             array = (c_int32 * 2)(0, 3)
-            args.seqlen_q_array = args.cu_seqlen_q = ctypes.cast(array, c_void_p)
+            args.lengths.seqlen_q = args.lengths.cu_seqlen_q = ctypes.cast(array, c_void_p)
 
         refused(lambda: run_example(context, two_lengths), 2, "N-3")
         check_numpy(context)
+        check_every_api_plans(context)
 
 
 if __name__ == "__main__":

@@ -84,13 +84,13 @@ TEST(Memory, AThreadWithoutAnyIsAStatus) {
     constexpr std::int64_t heads = 64, length = 16, hdim = 32, all = heads * length * hdim;
     std::vector<float> q(all, 0.5F), k(all, 0.25F), v(all, 2.0F), o(all, 0.0F);
     auto args = fresh<fmha_fwd_args>();
-    args.data_type = FMHA_FP32;
-    args.batch = 1;
-    args.nhead_q = args.nhead_k = heads;
-    args.seqlen_q = args.seqlen_k = length;
-    args.hdim_q = args.hdim_v = hdim;
-    args.window_left = args.window_right = -1;
-    args.scale_s = 1.0F;
+    args.shape.data_type = FMHA_FP32;
+    args.shape.batch = 1;
+    args.shape.nhead_q = args.shape.nhead_k = heads;
+    args.shape.seqlen_q = args.shape.seqlen_k = length;
+    args.shape.hdim_q = args.shape.hdim_v = hdim;
+    args.mask.window_left = args.mask.window_right = -1;
+    args.score.scale_s = 1.0F;
     args.q = {q.data(), all, length * hdim, hdim, 1};
     args.k = {k.data(), all, length * hdim, hdim, 1};
     args.v = {v.data(), all, length * hdim, hdim, 1};
@@ -101,11 +101,11 @@ TEST(Memory, AThreadWithoutAnyIsAStatus) {
     options.arch = "gfx950";
     ASSERT_EQ(fmha_create(&options, &context), FMHA_OK);
     only = std::this_thread::get_id();
-    const auto status = fmha_run_fwd_host(context, &args, nullptr);
+    const auto status = fmha_run_host(context, &args, nullptr);
     only = std::thread::id();
     EXPECT_EQ(status, FMHA_NO_MEMORY) << fmha_last_error(context);
     EXPECT_GT(refused, 0);
-    ASSERT_EQ(fmha_run_fwd_host(context, &args, nullptr), FMHA_OK) << fmha_last_error(context);
+    ASSERT_EQ(fmha_run_host(context, &args, nullptr), FMHA_OK) << fmha_last_error(context);
     EXPECT_EQ(o.back(), 2.0F);
     fmha_destroy(context);
 }

@@ -12,16 +12,16 @@ int main(void) {
         return 1;
     }
     char placeholder = 0; /* planning looks only at whether a pointer is null */
-    fmha_fwd_args args = FMHA_INIT(fmha_fwd_args);
-    args.data_type = FMHA_BF16;
-    args.batch = 1;
-    args.nhead_q = 8;
-    args.nhead_k = 2;
-    args.seqlen_q = args.seqlen_k = 1000;
-    args.hdim_q = args.hdim_v = 128;
+    fmha_fwd_args args = FMHA_ARGS(fmha_fwd_args, FMHA_FWD);
+    args.shape.data_type = FMHA_BF16;
+    args.shape.batch = 1;
+    args.shape.nhead_q = 8;
+    args.shape.nhead_k = 2;
+    args.shape.seqlen_q = args.shape.seqlen_k = 1000;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
     args.q.data = args.k.data = args.v.data = args.o.data = &placeholder;
     fmha_run_info info = FMHA_INIT(fmha_run_info);
-    const fmha_status status = fmha_plan_fwd(context, &args, &info);
+    const fmha_status status = fmha_plan(context, &args, &info);
     printf("%s%s\n", status == FMHA_OK ? info.kernel : "", fmha_last_error(context));
     fmha_destroy(context);
     return status == FMHA_OK ? 0 : 1;

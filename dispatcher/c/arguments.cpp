@@ -1,0 +1,306 @@
+#include "dispatcher/c/arguments.hpp"
+
+#include "dispatcher/invocation.hpp"
+#include "dispatcher/types/check_values.hpp"
+#include "dispatcher/types/error.hpp"
+#include "kernels/targets/null_tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+
+namespace fmha::c {
+namespace {
+
+template <NamedEnum E>
+E enumerator(const char* field, std::int32_t code) {
+    for (const auto& entry : EnumTable<E>::names)
+        if (static_cast<std::int32_t>(entry.value) == code) return entry.value;
+    throw InputError(fmt::format("{} is {}, which is no code of {}", field, code, allowed_names<E>()));
+}
+
+TensorView view(const fmha_tensor& tensor, ElementType type) {
+    return {tensor.data, type, tensor.batch_stride, tensor.head_stride, tensor.row_stride, tensor.col_stride};
+}
+
+/// What the structures of all APIs say in the same way.
+class Reader {
+  public:
+    Reader(const fmha_shape& shape, const ArchName& arch)
+        : in_(shape),
+          types_(element_types(enumerator<DataType>("shape.data_type", shape.data_type), fp8_flavour(arch))) {
+    }
+
+    Signature traits() const {
+        Signature traits;
+        traits.data_type = enumerator<DataType>("shape.data_type", in_.data_type);
+        traits.v_layout = enumerator<VLayout>("shape.v_layout", in_.v_layout);
+        return traits;
+    }
+    const ElementTypes& types() const { return types_; }
+
+    Shape shape() const {
+        return {.mode = enumerator<Mode>("shape.mode", in_.mode),
+                .batch = in_.batch,
+                .nhead_q = in_.nhead_q,
+                .nhead_k = in_.nhead_k,
+                .seqlen_q = in_.seqlen_q,
+                .seqlen_k = in_.seqlen_k,
+                .max_seqlen_q = in_.max_seqlen_q,
+                .min_seqlen_q = in_.min_seqlen_q,
+                .hdim_q = in_.hdim_q,
+                .hdim_v = in_.hdim_v};
+    }
+    ScoreArgs score(const fmha_score& in) const {
+        return {.bias_type = enumerator<BiasType>("score.bias_type", in.bias_type),
+                .alibi_slopes = in.alibi_slopes,
+                .alibi_stride = in.alibi_stride,
+                .scale_s = in.scale_s != 0.0F ? in.scale_s : 1.0F / std::sqrt(static_cast<float>(in_.hdim_q)),
+                .scale_o = in.scale_o != 0.0F ? in.scale_o : 1.0F,
+                .logits_soft_cap = in.logits_soft_cap,
+                .sink_logit = in.sink_logit};
+    }
+    /// Q, K, V, O, LSE and bias, which five of the six have.
+    template <class Args, class In>
+    void tensors(Args& args, const In& in) const {
+        args.q = view(in.q, types_.q);
+        args.k = view(in.k, types_.k);
+        args.v = view(in.v, types_.v);
+        args.o = view(in.o, types_.o);
+        args.lse = view(in.lse, ElementType::fp32);
+        args.bias = view(in.bias, types_.bias);
+    }
+
+  private:
+    const fmha_shape& in_;
+    ElementTypes types_;
+};
+
+LengthArrays lengths(const fmha_lengths& in) {
+    return {in.seqstart_q, in.seqstart_k, in.seqlen_q, in.seqlen_k, in.cu_seqlen_q, in.cu_seqlen_k};
+}
+
+MaskArgs mask(const fmha_mask_args& in) {
+    return {enumerator<MaskType>("mask.type", in.type), in.window_left, in.window_right, in.sink_size};
+}
+
+DropoutArgs dropout(const fmha_dropout& in) {
+    return {in.p_drop, in.seed, in.offset};
+}
+
+QuantArgs quant(const fmha_quant& in) {
+    QuantArgs quant;
+    quant.qscale = enumerator<QScale>("quant.qscale", in.qscale);
+    const ElementType scale = quant.qscale == QScale::mx ? ElementType::e8m0 : ElementType::fp32;
+    quant.q_descale = view(in.q_descale, scale);
+    quant.k_descale = view(in.k_descale, scale);
+    quant.v_descale = view(in.v_descale, scale);
+    if (in.block_scale_size_q != 0) quant.block_scale_size_q = in.block_scale_size_q;
+    if (in.block_scale_size_k != 0) quant.block_scale_size_k = in.block_scale_size_k;
+    quant.block_scale_seqstart_q = in.block_scale_seqstart_q;
+    quant.block_scale_seqstart_k = in.block_scale_seqstart_k;
+    return quant;
+}
+
+/// `has_layout`: batch prefill, which states how pages are laid out and looked up.
+KvPlace place(const fmha_kv_place& in, bool has_layout) {
+    if (in.page_size < 0 || in.page_size > (std::int64_t{1} << 30))
+        throw InputError(
+            fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", in.page_size));
+    return {.block_table = in.block_table,
+            .block_table_stride = in.block_table_stride,
+            .kv_indptr = in.kv_indptr,
+            .kv_page_indices = in.kv_page_indices,
+            .kv_last_page_lens = in.kv_last_page_lens,
+            .cache_batch_idx = in.cache_batch_idx,
+            .page_size = in.page_size,
+            .page_count = in.page_count,
+            .is_gappy = in.is_gappy != 0,
+            .layout = has_layout ? enumerator<KvLayout>("place.kv_layout", in.kv_layout) : KvLayout::unset,
+            .lookup = has_layout ? enumerator<KvLookup>("place.kv_lookup", in.kv_lookup) : KvLookup::unset};
+}
+
+FwdArgs converted(const fmha_fwd_args& in, const Reader& read) {
+    FwdArgs args;
+    args.shape = read.shape();
+    read.tensors(args, in);
+    args.randval = view(in.randval, ElementType::uint8);
+    args.lengths = lengths(in.lengths);
+    args.mask = mask(in.mask);
+    args.score = read.score(in.score);
+    args.dropout = dropout(in.dropout);
+    args.quant = quant(in.quant);
+    return args;
+}
+
+SplitKvArgs converted(const fmha_splitkv_args& in, const Reader& read) {
+    SplitKvArgs args;
+    args.shape = read.shape();
+    read.tensors(args, in);
+    args.lengths = lengths(in.lengths);
+    args.mask = mask(in.mask);
+    args.score = read.score(in.score);
+    args.quant = quant(in.quant);
+    args.place = place(in.place, false);
+    args.partials.num_splits = in.num_splits;
+    return args;
+}
+
+PagedKvArgs converted(const fmha_pagedkv_args& in, const Reader& read) {
+    PagedKvArgs args;
+    args.shape = read.shape();
+    read.tensors(args, in);
+    args.lengths = lengths(in.lengths);
+    args.mask = mask(in.mask);
+    args.score = read.score(in.score);
+    args.quant = quant(in.quant);
+    args.place = place(in.place, false);
+    return args;
+}
+
+AppendKvArgs converted(const fmha_appendkv_args& in, const Reader& read) {
+    const ElementTypes& types = read.types();
+    AppendKvArgs args;
+    args.shape = read.shape();
+    args.seqlen_knew = in.seqlen_knew;
+    args.q = view(in.q, types.q);
+    args.k = view(in.k, types.k);
+    args.v = view(in.v, types.v);
+    args.k_new = view(in.k_new, types.k);
+    args.v_new = view(in.v_new, types.v);
+    args.lengths = lengths(in.lengths);
+    args.has_mask = in.has_mask != 0;
+    args.rope = {enumerator<Rope>("rope.type", in.rope.type), in.rope.rotary_dim, view(in.rope.cos, types.k),
+                 view(in.rope.sin, types.k)};
+    args.place = place(in.place, false);
+    return args;
+}
+
+BatchPrefillArgs converted(const fmha_batch_prefill_args& in, const Reader& read) {
+    BatchPrefillArgs args;
+    args.shape = read.shape();
+    read.tensors(args, in);
+    args.randval = view(in.randval, ElementType::uint8);
+    args.lengths = lengths(in.lengths);
+    args.mask = mask(in.mask);
+    args.score = read.score(in.score);
+    args.dropout = dropout(in.dropout);
+    args.quant = quant(in.quant);
+    args.place = place(in.place, true);
+    return args;
+}
+
+BwdArgs converted(const fmha_bwd_args& in, const Reader& read) {
+    const ElementTypes& types = read.types();
+    BwdArgs args;
+    args.shape = read.shape();
+    read.tensors(args, in);
+    args.d_o = view(in.d_o, types.o);
+    args.randval = view(in.randval, ElementType::uint8);
+    args.d = view(in.d, ElementType::fp32);
+    args.dq = view(in.dq, types.q);
+    args.dk = view(in.dk, types.k);
+    args.dv = view(in.dv, types.v);
+    args.dbias = view(in.dbias, types.bias);
+    args.d_sink = in.d_sink;
+    args.lengths = lengths(in.lengths);
+    args.mask = mask(in.mask);
+    args.score = read.score(in.score);
+    args.dropout = dropout(in.dropout);
+    args.workspace = in.workspace;
+    args.deterministic = in.deterministic != 0;
+    return args;
+}
+
+/// Value rules of arguments that have the parts for them.
+template <class Args>
+void check_values_of(const Args& args, DataType type, Memory memory) {
+    std::span<const std::int32_t> seqstart_k;
+    if (memory == Memory::host && args.shape.mode == Mode::group && args.lengths.seqstart_k != nullptr)
+        seqstart_k = {args.lengths.seqstart_k, static_cast<std::size_t>(args.shape.batch) + 1};
+    if constexpr (requires { args.score; }) {
+        DropoutArgs dropout;
+        QuantArgs quant;
+        if constexpr (requires { args.dropout; }) dropout = args.dropout;
+        if constexpr (requires { args.quant; }) quant = args.quant;
+        check_values(type, args.score, dropout, quant, seqstart_k);
+    }
+}
+
+template <class In>
+Call read_call(const void* args, const ArchName& arch, Memory memory) {
+    const In* in = static_cast<const In*>(args);
+    check_header(in, "args");
+    const Reader read(in->shape, arch);
+    const auto converted_args = converted(*in, read);
+    Call call;
+    call.problem = problem_of(read.traits(), converted_args, arch);
+    call.problem.max_seqlen_k = in->shape.max_seqlen_k;
+    validate(call.problem);
+    check_values_of(converted_args, read.traits().data_type, memory);
+    call.arguments = converted_args;
+    return call;
+}
+
+} // namespace
+
+template <class T>
+void check_header(const T* object, const char* name) {
+    if (object == nullptr) throw InputError(fmt::format("{} is NULL", name));
+    if (object->size != sizeof(T))
+        throw InputError(fmt::format("{}.size is {}, this library's structure has {} bytes", name,
+                                     object->size, sizeof(T)));
+    if (object->version != FMHA_ABI_VERSION)
+        throw InputError(fmt::format("{}.version is {}, this library implements {}", name, object->version,
+                                     FMHA_ABI_VERSION));
+}
+template void check_header(const fmha_context_options*, const char*);
+template void check_header(const fmha_run_info*, const char*);
+
+Call call_of(const void* args, const ArchName& arch, Memory memory) {
+    if (args == nullptr) throw InputError("args is NULL");
+    // All six begin with size, version and API.
+    const auto api = static_cast<const fmha_fwd_args*>(args)->api;
+    switch (enumerator<ApiFamily>("args.api", api)) {
+    case ApiFamily::fwd:
+        return read_call<fmha_fwd_args>(args, arch, memory);
+    case ApiFamily::fwd_pagedkv:
+        return read_call<fmha_pagedkv_args>(args, arch, memory);
+    case ApiFamily::fwd_splitkv:
+        return read_call<fmha_splitkv_args>(args, arch, memory);
+    case ApiFamily::fwd_appendkv:
+        return read_call<fmha_appendkv_args>(args, arch, memory);
+    case ApiFamily::batch_prefill:
+        return read_call<fmha_batch_prefill_args>(args, arch, memory);
+    case ApiFamily::bwd:
+        return read_call<fmha_bwd_args>(args, arch, memory);
+    }
+    throw InputError(fmt::format("args.api is {}", api));
+}
+
+void check_pointers(const Invocation& arguments, Memory memory) {
+    const auto* args = std::get_if<FwdArgs>(&arguments);
+    if (args == nullptr)
+        throw UnsupportedInvocation(
+            "this API is planned and has no program that computes it yet; fwd has one");
+    const auto require = [](bool present, const char* name) {
+        if (!present) throw InputError(fmt::format("{} is NULL", name));
+    };
+    const QuantArgs& quant = args->quant;
+    require(args->score.bias_type != BiasType::alibi || args->score.alibi_slopes != nullptr,
+            "score.alibi_slopes");
+    const bool packed_blocks = args->shape.mode == Mode::group && quant.qscale != QScale::no_scale &&
+                               quant.qscale != QScale::pertensor;
+    require(!packed_blocks || quant.block_scale_seqstart_k != nullptr, "quant.block_scale_seqstart_k");
+    require(!packed_blocks || quant.qscale == QScale::mx || quant.block_scale_seqstart_q != nullptr,
+            "quant.block_scale_seqstart_q");
+    if (memory == Memory::device) return;
+    // Before a value of a descale is read.
+    const auto elements = [&] { return targets::Elements::of(args->shape, args->lengths); };
+    if (const auto reason = targets::null_tensor(*args, elements)) throw InputError(*reason);
+    check_descales(*args);
+}
+
+} // namespace fmha::c

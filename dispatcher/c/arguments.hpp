@@ -1,0 +1,33 @@
+#pragma once
+
+#include "dispatcher/include/fmha/fmha.h"
+#include "dispatcher/types/kernel_instance.hpp"
+#include "dispatcher/types/problem.hpp"
+
+#include <cstdint>
+
+namespace fmha::c {
+
+/// A call of the C interface in our own types.
+struct Call {
+    Problem problem; ///< validated
+    Invocation arguments;
+};
+
+/// Whose memory the pointers of a call are: those of the host are looked into where a rule asks for it.
+enum class Memory : std::uint8_t { host, device };
+
+/// Reads the arguments of whichever API `args` names. Throws InputError for a null pointer, a wrong size, version or
+/// enumerator, and ProblemError for a problem or a value that breaks a rule.
+Call call_of(const void* args, const ArchName& arch, Memory memory);
+
+/// Throws InputError for a tensor or array that a launch needs and that is NULL, ProblemError for descales in host memory that
+/// are no numbers above 0, and UnsupportedInvocation for an API that no program computes yet. Tensors of a device are
+/// checked by the launch, which can fetch the lengths.
+void check_pointers(const Invocation& arguments, Memory memory);
+
+/// Throws InputError unless `object` states the size and version of T.
+template <class T>
+void check_header(const T* object, const char* name);
+
+} // namespace fmha::c
