@@ -81,7 +81,8 @@ T fresh() {
 TEST(Memory, AThreadWithoutAnyIsAStatus) {
     if (std::thread::hardware_concurrency() < 2)
         GTEST_SKIP() << "one hardware thread: kernels start no other";
-    constexpr std::int64_t heads = 64, length = 16, hdim = 32, all = heads * length * hdim;
+    // Long enough that other threads get a part, however many there are.
+    constexpr std::int64_t heads = 64, length = 256, hdim = 64, all = heads * length * hdim;
     std::vector<float> q(all, 0.5F), k(all, 0.25F), v(all, 2.0F), o(all, 0.0F);
     auto args = fresh<fmha_fwd_args>();
     args.shape.data_type = FMHA_FP32;
