@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/case_snapshot.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -87,6 +88,8 @@ void ParityCommand::declare(OptionSet& options) {
     options.list("--profile", profiles_, "profiles or receipt numbers to compare (default: ck_default)");
     options.list("--masks", masks_, "mask vocabularies to compare with the checkout (default: simplified)");
     options.pair("--between", between_, "compare two of our rule sets; rules means claim");
+    options.flag("--smoke", smoke_,
+                 "names, inputs and planned kernels of the smoke tier against parity/cases/smoke.txt");
     options.flag("--consistency", consistency_,
                  "duplicate names, broken validation rules, dead kernels, holes");
     options.option("--cases", cases_, "folder of case files for --consistency (default: the source tree's)");
@@ -142,17 +145,18 @@ int ParityCommand::accept(const arch::ArchSet& archs, const Streams& streams) co
 
 void ParityCommand::check_options() const {
     const bool between = !between_.empty(), checkout = !ck_root_.empty();
-    if (int{golden_} + int{between} + int{checkout} + int{consistency_} > 1)
-        throw InputError("--golden, --between, --ck-root and --consistency exclude one another");
+    if (int{golden_} + int{between} + int{checkout} + int{consistency_} + int{smoke_} > 1)
+        throw InputError("--golden, --between, --ck-root, --smoke and --consistency exclude one another");
     const auto needs = [](bool given, std::string_view option, bool there, std::string_view needed) {
         if (given && !there) throw InputError(fmt::format("{} needs {}", option, needed));
     };
     needs(!apis_.empty(), "--api", checkout, "--ck-root");
     needs(!masks_.empty(), "--masks", checkout, "--ck-root");
     needs(!profiles_.empty(), "--profile", checkout || between, "--ck-root or --between");
-    needs(!cases_.empty(), "--cases", consistency_, "--consistency");
+    needs(!cases_.empty(), "--cases", consistency_ || smoke_, "--consistency or --smoke");
     needs(!rules_.empty(), "--rules", !checkout && !between, "the golden audit or --consistency");
-    needs(!golden_dir_.empty(), "--golden-dir", !checkout && !between && !consistency_, "the golden audit");
+    needs(!golden_dir_.empty(), "--golden-dir", !checkout && !between && !consistency_,
+          "the golden audit or --smoke");
     needs(!reason_.empty(), "--reason", accept_, "--accept, which keeps it");
     if (between && profiles_.size() > 1) throw InputError("--between compares one --profile at a time");
     if (!golden_dir_.empty() && !accept_ && !std::filesystem::is_directory(golden_dir_))
@@ -161,8 +165,11 @@ void ParityCommand::check_options() const {
 
 int ParityCommand::run(const Streams& streams) {
     check_options();
-    if (golden_dir_.empty()) golden_dir_ = FMHA_PARITY_DIR "/golden";
     if (cases_.empty()) cases_ = FMHA_CASES_DIR;
+    if (golden_dir_.empty()) golden_dir_ = smoke_ ? FMHA_PARITY_DIR "/cases" : FMHA_PARITY_DIR "/golden";
+    if (smoke_)
+        return case_snapshot(cases_, std::filesystem::path(golden_dir_) / "smoke.txt", accept_, reason_,
+                             static_cast<std::size_t>(examples_), streams);
     const auto archs = load_archs(arch_dir_);
     if (accept_) return accept(archs, streams);
     const auto report = audit(archs);

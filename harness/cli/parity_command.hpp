@@ -30,7 +30,7 @@ class ParityCommand : public Command {
                                                                    report_dir_;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
     std::uint64_t examples_ = 3;
-    bool golden_ = false, accept_ = false, no_sweep_ = false, consistency_ = false;
+    bool golden_ = false, accept_ = false, no_sweep_ = false, consistency_ = false, smoke_ = false;
 };
 
 } // namespace fmha::cli

@@ -53,6 +53,23 @@ std::vector<MemoryBlock> TensorSet::memory() const {
     return blocks;
 }
 
+std::uint64_t TensorSet::content_digest() const {
+    // FNV-1a, fixed for ever, because golden files hold it.
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    const auto add = [&hash](unsigned byte) { hash = (hash ^ byte) * 0x100000001B3ULL; };
+    for (std::size_t n = 0; n < specs_.size(); ++n) {
+        if (specs_[n].flow != Flow::in && specs_[n].flow != Flow::in_out) continue;
+        for (const char letter : specs_[n].name) add(static_cast<unsigned char>(letter));
+        specs_[n].logical([&](const RowRun& run) {
+            for (std::int64_t c = 0; c < run.columns; ++c) {
+                const std::uint32_t code = tensors_[n].code(run.b, run.h, run.row, c);
+                for (unsigned shift = 0; shift < 32; shift += 8) add(code >> shift & 0xFFU);
+            }
+        });
+    }
+    return hash;
+}
+
 std::uint64_t TensorSet::input_checksum() const {
     std::uint64_t sum = 0;
     for (std::size_t n = 0; n < specs_.size(); ++n)

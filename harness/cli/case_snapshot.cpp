@@ -1,0 +1,109 @@
+#include "harness/cli/case_snapshot.hpp"
+
+#include "dispatcher/dispatcher.hpp"
+#include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cli/input_text.hpp"
+#include "harness/data/fwd_tensors.hpp"
+#include "harness/run/planned_kernels.hpp"
+
+#include <fmt/ostream.h>
+
+#include <array>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <vector>
+
+namespace fmha::cli {
+namespace {
+
+constexpr std::string_view snapshot_arch = "gfx950";
+
+/// "digest kernel + kernel", or what refuses the case. A blank separates, because names of kernels have none.
+std::string planned_line(const harness::FwdCase& c, const Dispatcher& dispatcher) {
+    std::string kernels;
+    try {
+        const ExecutionPlan plan = dispatcher.plan(harness::to_problem(c, snapshot_arch));
+        for (const PlanStage& stage : plan.stages())
+            kernels += (kernels.empty() ? "" : " + ") + dispatcher.registry().name_of(*stage.kernel);
+        if (!plan.valid()) kernels = "no kernel";
+    } catch (const ProblemError& error) {
+        return "- " + error.rule();
+    }
+    const harness::FwdTensors tensors(c, fp8_flavour(snapshot_arch));
+    return fmt::format("{:016x} {}", tensors.set().content_digest(), kernels);
+}
+
+using Lines = std::map<std::string, std::string, std::less<>>;
+
+Lines planned_lines(const std::filesystem::path& root) {
+    const arch::ArchSet archs = arch::ArchSet::built_in();
+    const std::array names{archs.at(snapshot_arch).name()};
+    const auto registry = catalogue_registry(archs, catalog::RuleSet::house, names);
+    const Dispatcher dispatcher(*registry, devices_of(archs));
+    harness::LoadOptions options;
+    options.root = root;
+    options.planned_tile = harness::house_tiles(std::string(snapshot_arch));
+    Lines lines;
+    for (const harness::FwdCase& c : harness::load_cases({}, options))
+        lines[c.id] = planned_line(c, dispatcher);
+    return lines;
+}
+
+/// Lines "name<tab>rest"; those that begin with # are comments.
+Lines stored_lines(const std::filesystem::path& file) {
+    Lines lines;
+    std::istringstream text(input_text(file.string()));
+    int number = 0;
+    for (std::string line; std::getline(text, line);) {
+        ++number;
+        if (line.starts_with('#')) continue;
+        const auto tab = line.find('\t');
+        if (tab == std::string::npos)
+            throw InputError(fmt::format("{}:{}: expected a case's name, a tab, and what is planned for it",
+                                         file.string(), number));
+        lines[line.substr(0, tab)] = line.substr(tab + 1);
+    }
+    return lines;
+}
+
+} // namespace
+
+int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem::path& file, bool accept,
+                  const std::string& reason, std::size_t examples, const Streams& streams) {
+    if (accept && reason.empty()) throw InputError("--accept needs --reason TEXT: why the cases changed");
+    const Lines now = planned_lines(cases_root);
+    if (accept) {
+        std::ofstream out(file);
+        fmt::print(out, "# {}\n", reason);
+        for (const auto& [name, line] : now) fmt::print(out, "{}\t{}\n", name, line);
+        if (!out.flush()) throw InputError("cannot write " + file.string());
+        fmt::print(streams.out, "{} smoke cases recorded in {}\n", now.size(), file.string());
+        return all_well;
+    }
+    const Lines before = stored_lines(file);
+    std::vector<std::string> differences;
+    for (const auto& [name, line] : before) {
+        const auto found = now.find(name);
+        if (found == now.end())
+            differences.push_back(fmt::format("{}\n  is gone", name));
+        else if (found->second != line)
+            differences.push_back(fmt::format("{}\n  - {}\n  + {}", name, line, found->second));
+    }
+    for (const auto& [name, line] : now)
+        if (!before.contains(name)) differences.push_back(fmt::format("{}\n  is new", name));
+    for (std::size_t n = 0; n < std::min(examples, differences.size()); ++n)
+        fmt::print(streams.err, "{}\n", differences[n]);
+    if (differences.size() > examples)
+        fmt::print(streams.err, "and {} more\n", differences.size() - examples);
+    fmt::print(streams.out, "{} smoke cases: {}\n", now.size(),
+               differences.empty()
+                   ? "names, inputs and planned kernels are as recorded"
+                   : fmt::format("{} differ; accept with --accept --reason TEXT", differences.size()));
+    return differences.empty() ? all_well : check_failed;
+}
+
+} // namespace fmha::cli
