@@ -4,6 +4,7 @@
 #include "harness/data/fwd_fill.hpp"
 #include "harness/data/geometry.hpp"
 #include "harness/data/storage.hpp"
+#include "harness/run/planned_kernels.hpp"
 #include "reference/visibility.hpp"
 #include "tests/harness/gate_support.hpp"
 
@@ -99,6 +100,7 @@ TEST(EdgeFills, OfEveryShippedCaseDecideARow) {
     LoadOptions options;
     options.root = FMHA_CASES_DIR;
     options.tier = Tier::nightly;
+    options.planned_tile = house_tiles("gfx950");
     std::int64_t edges = 0;
     std::string undecided;
     for (const FwdCase& c : load_cases({}, options)) {
