@@ -6,8 +6,7 @@ set(fmha_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 add_executable(fmha_precompiled_tests ${PROJECT_BINARY_DIR}/precompiled.cpp)
 target_compile_options(fmha_precompiled_tests PRIVATE ${fmha_test_options})
 target_precompile_headers(fmha_precompiled_tests PRIVATE ${fmha_precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
-target_link_libraries(fmha_precompiled_tests
-  PRIVATE fmha_flags Eigen3::Eigen fmt::fmt nlohmann_json::nlohmann_json GTest::gmock)
+target_link_libraries(fmha_precompiled_tests PRIVATE fmha_flags fmt::fmt GTest::gmock)
 
 # fmha_test_program(<target>): an executable of tests is compiled as cheaply as they allow.
 function(fmha_test_program target)
