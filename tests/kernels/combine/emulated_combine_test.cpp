@@ -18,7 +18,8 @@ using test::CombineVerdict;
 
 class EmulatedCombine : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCombine,
-                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
+                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201",
+                                         "sm_90"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedCombine, IsRightWithEveryHouseKernel) {
