@@ -50,7 +50,8 @@ ScaleRows rows_of(const FwdArgs& args, std::int64_t b, bool queries, std::int64_
     if (lengths != nullptr) length = lengths[b];
     if (cumulative != nullptr) length = cumulative[b + 1] - cumulative[b];
     if (!group) return {0, blocks_of(length, size)};
-    const std::int32_t* blocks = queries ? args.quant.block_scale_seqstart_q : args.quant.block_scale_seqstart_k;
+    const std::int32_t* blocks =
+        queries ? args.quant.block_scale_seqstart_q : args.quant.block_scale_seqstart_k;
     return {size == 1 ? starts[b] : blocks[b], blocks_of(length, size)};
 }
 
