@@ -67,6 +67,12 @@ double accumulation_growth(std::int64_t n, const Numerics& kernel) {
     return strict ? strict_growth(terms, kernel.u_a) : probable_growth(terms, kernel.u_a);
 }
 
+double alibi_error(double range, double max_a, bool from_largest) {
+    // Keys whose weight is below e^-40 of the row's largest change nothing, and M − s ≥ β0 − β − 2·max a.
+    constexpr double negligible = 40.0;
+    return 6.0 * u32 * (from_largest ? std::min(range, negligible + 2.0 * max_a) : range);
+}
+
 RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row_(row) {
     const Numerics& kernel = rows.numerics;
     relative_ = std::expm1(2.0 * rows.eta(row)) + 2.0 * kernel.eps_e + kernel.u_p + kernel.u_m +
@@ -117,10 +123,12 @@ double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
         const double magnitude = x.max_a(r);
         const double lse_bound = 1e-12 * (1.0 + std::abs(x.lse(r)) + magnitude);
         worst = std::max(worst, distance(x.lse(r), y.lse(r), lse_bound));
+        // Scores as large as the LSE have lost that many bits to their rounding in binary64.
+        const double score = std::isfinite(x.lse(r)) ? 0x1p-50 * std::abs(x.lse(r)) : 0.0;
+        const double relative = 1e-12 * std::max(1.0, magnitude) + score;
         for (Eigen::Index c = 0; c < x.o.cols(); ++c)
-            worst = std::max(worst,
-                             distance(x.o(r, c), y.o(r, c),
-                                      1e-12 * x.weighted_abs(r, c) * std::max(1.0, magnitude) + underflow));
+            worst =
+                std::max(worst, distance(x.o(r, c), y.o(r, c), relative * x.weighted_abs(r, c) + underflow));
     }
     return worst;
 }

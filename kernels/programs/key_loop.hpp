@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
 
 namespace fmha::kernels {
@@ -38,8 +39,8 @@ struct Scoring {
         s.descale = Descales::of(cfg, args.quant, item.b, item.h, hk);
         s.mask = ctx.mask(Mask::of(args.mask, has.mask, has.has_sink, entry.seqlen_q, entry.seqlen_k));
         if (has.bias == BiasType::alibi)
-            s.alibi = Alibi::of(args.mask, ctx.alibi_slope(args.score, item.b, item.h), entry.seqlen_q,
-                                entry.seqlen_k);
+            s.alibi = Alibi::of(args.mask, s.mask, ctx.alibi_slope(args.score, item.b, item.h),
+                                entry.seqlen_q, entry.seqlen_k);
         if constexpr (requires { args.dropout; })
             s.dropout = Dropout::of(args.dropout, has.has_dropout, args.shape.nhead_q, item.b, item.h);
         if (has.has_sink_logit && args.score.sink_logit != nullptr) s.sink = args.score.sink_logit[item.h];
@@ -78,9 +79,9 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
 
     if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
     if (has.bias == BiasType::alibi)
-        ctx.map(scores, [&ctx, at = TileAlibi::of(scoring.alibi, row0, key0)](float s, int r, int c) {
-            return s + ctx.to_base2(at.at(r, c));
-        });
+        ctx.map(scores,
+                [factor = ctx.to_base2(scoring.alibi.factor), at = TileAlibi::of(scoring.alibi, row0, key0)](
+                    float s, int r, int c) { return s + factor * at.distance(r, c); });
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
     const TileMask seen = TileMask::of(scoring.mask, row0, key0, key_count);
@@ -114,16 +115,39 @@ FMHA_DEVICE void multiply_values(Ctx& ctx, Output& out, Weights& weights, Value&
     }
 }
 
-/// LSE of every row (F-7), from its maximum in base 2 and its total.
+/// Where the running maximum of a row begins: at the sink logit, in the units of the row's logits.
+template <class Ctx>
+FMHA_DEVICE float first_top(Ctx& ctx, const Scoring& scoring, float origin) {
+    return ctx.to_base2(__builtin_fmaf(-scoring.alibi.slope, origin, scoring.sink));
+}
+
+/// Maxima of rows with ALiBi from the units of their logits to natural ones, with β0. `origin` is overwritten.
 template <class Ctx, class Rows>
-FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Rows& total,
+FMHA_DEVICE void add_alibi_origin(Ctx& ctx, Rows& maximum, Rows& origin, const Rows& top,
+                                  const Scoring& scoring, std::int64_t row0) {
+    ctx.set_rows(origin, [&](int r) { return scoring.alibi.origin(row0 + r); });
+    ctx.map_rows(maximum, top, origin, [&](float m, float at) {
+        return m == first_top(ctx, scoring, at) ? scoring.sink
+                                                : __builtin_fmaf(scoring.alibi.slope, at, m * ln2);
+    });
+}
+
+/// LSE of every row (F-7), from its maximum in base 2 and its total. `spare` is overwritten.
+template <class Ctx, class Rows>
+FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Rows& total, Rows& spare,
                            const Scoring& scoring, std::int64_t row0) {
     auto lse = ctx.rows();
-    ctx.map_rows(lse, top, total,
-                 [&ctx, sink = scoring.sink, sink_top = scoring.sink_top](float m, float sum) {
-                     // A row that sees no key returns the sink exactly, hence no round trip through base 2.
-                     return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
-                 });
+    // A row that sees no key returns the sink exactly, hence no round trip through base 2.
+    if (ctx.cfg().signature.bias == BiasType::alibi) {
+        add_alibi_origin(ctx, lse, spare, top, scoring, row0);
+        ctx.map_rows(lse, lse, total,
+                     [&ctx](float m, float sum) { return sum > 0.0F ? ctx.lse(m, ctx.log(sum)) : never; });
+    } else {
+        ctx.map_rows(lse, top, total,
+                     [&ctx, sink = scoring.sink, sink_top = scoring.sink_top](float m, float sum) {
+                         return sum > 0.0F ? ctx.lse(m == sink_top ? sink : m * ln2, ctx.log(sum)) : never;
+                     });
+    }
     ctx.store(to, lse, row0);
 }
 
@@ -136,7 +160,8 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
 /// - total (m0), a row vector: the running sum of weights, which starts with the sink's share
 /// - out (m0, n1), an accumulator: Σ weight · value, not yet divided by total
 ///
-/// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units.
+/// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units. With ALiBi
+/// they are relative to β0 of their row (`Alibi`), which the LSE gets back.
 /// `in` holds the matrices, those of a key tile as `keys(key0)` and `values(key0)`. `results()` says where output and LSE
 /// go; it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
 template <class Ctx, class Args, class In, class Results>
@@ -156,7 +181,10 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
 
     ctx.load(query, in.q, row0, 0);
     ctx.fill(out, 0.0F);
-    ctx.fill(top, scoring.sink_top);
+    if (has.bias == BiasType::alibi && has.has_sink_logit)
+        ctx.set_rows(top, [&](int r) { return first_top(ctx, scoring, scoring.alibi.origin(row0 + r)); });
+    else
+        ctx.fill(top, scoring.sink_top);
     ctx.fill(total, ctx.sink_mass(scoring.sink));
     ctx.prefetch(key, in.keys(tiles.first() * tile.n0), tiles.first() * tile.n0, 0);
     ctx.commit();
@@ -191,7 +219,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
 
     const FwdResults to = results();
     if (has.has_lse && to.lse.tensor.present() && owns_rows)
-        store_lse(ctx, to.lse, top, total, scoring, row0);
+        store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
     const float output_scale =
         scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
     ctx.map_rows(shrink, total, total,

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-/// The kernels' masks, key-tile ranges and ALiBi (sections 9, 10, 11.1).
+/// The kernels' masks and key-tile ranges (sections 10, 11.1).
 namespace fmha::kernels {
 
 /// Clamped, so that tile-relative positions fit 32-bit lanes; beyond ±2^29 every comparison inside a tile has
@@ -107,37 +107,6 @@ struct TileMask {
     /// True when no element of a rows × cols tile is hidden.
     FMHA_DEVICE constexpr bool sees_all(std::int32_t rows, std::int32_t cols) const {
         return cols <= columns && cols - 1 < upper && rows - 1 + lower <= 0;
-    }
-};
-
-/// β(i, j) of A-2 in natural-log units.
-struct Alibi {
-    float slope = 0.0F;
-    bool from_column = false; ///< plain causal: + slope · j
-    std::int64_t shift = 0;   ///< otherwise − slope · |i + shift − j|
-
-    FMHA_DEVICE static constexpr Alibi of(const MaskArgs& mask, float slope, std::int64_t seqlen_q,
-                                          std::int64_t seqlen_k) {
-        const bool anchored = mask.type == MaskType::top_left || mask.type == MaskType::bottom_right;
-        if (anchored && mask.left < 0 && mask.right == 0) return {slope, true, 0};
-        const bool at_end = mask.type == MaskType::bottom_right || mask.type == MaskType::no_mask;
-        return {slope, false, at_end ? seqlen_k - seqlen_q : 0};
-    }
-};
-
-/// Alibi seen from one tile: β as a function of tile-relative row and column, one rounding of the product
-///
-struct TileAlibi {
-    float slope = 0.0F;
-    std::int32_t row_factor = 0, origin = 0;
-
-    FMHA_DEVICE static constexpr TileAlibi of(const Alibi& alibi, std::int64_t row0, std::int64_t key0) {
-        if (alibi.from_column) return {alibi.slope, 0, static_cast<std::int32_t>(-key0)};
-        return {-alibi.slope, 1, static_cast<std::int32_t>(row0 + alibi.shift - key0)};
-    }
-    FMHA_DEVICE constexpr float at(std::int32_t row, std::int32_t column) const {
-        const std::int32_t distance = row * row_factor + origin - column;
-        return slope * static_cast<float>(distance < 0 ? -distance : distance);
     }
 };
 

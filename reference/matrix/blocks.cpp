@@ -49,7 +49,8 @@ void KeyBlock::load(const FwdArgs& args, const Extent& extent, std::int64_t hk, 
 RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
                    Eigen::Index first_out, ForwardRows& out)
     : args_(args), extent_(extent), hk_(hk), rows_(rows), first_out_(first_out), out_(out),
-      companions_(out.has_companions()), elementwise_(args.score.bias_type == BiasType::elementwise) {
+      companions_(out.has_companions()), elementwise_(args.score.bias_type == BiasType::elementwise),
+      alibi_(args.score.bias_type == BiasType::alibi) {
     const auto count = static_cast<Eigen::Index>(rows.size());
     q_.resize(count, args.shape.hdim_q);
     for (Eigen::Index r = 0; r < count; ++r) {
@@ -61,6 +62,10 @@ RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, s
     if (!companions_) return;
     zeta_sum_ = Eigen::VectorXd::Zero(count);
     zeta_value_ = Matrix::Zero(count, args.shape.hdim_v);
+    beta0_ = beta_range_ = Eigen::VectorXd::Zero(alibi_ ? count : 0);
+    for (Eigen::Index r = 0; r < beta0_.size(); ++r)
+        beta0_(r) =
+            alibi_origin(args, extent, rows[static_cast<std::size_t>(r)], sees_[static_cast<std::size_t>(r)]);
 }
 
 std::int64_t RowGroup::run() {
@@ -215,6 +220,14 @@ void RowGroup::bound_scores(Eigen::Index r) {
             continue;
         }
         const auto beta = beta_.row(0).segment(run.begin, run.size).array();
+        if (alibi_) {
+            const double beta0 = beta0_(chunk_ + r);
+            double& range = beta_range_(chunk_ + r);
+            range = std::max(range, (beta - beta0).abs().maxCoeff());
+            eta = std::max(eta, (per_a * a + 4.0 * u32 * (s - beta).abs()).maxCoeff() + per_key);
+            zeta = per_square * zeta + u32 * u32 * (s - beta0).square() + zeta_floor;
+            continue;
+        }
         const Eigen::ArrayXXd score_part =
             4.0 * u32 * finite_s().abs() + 2.0 * u32 * (a > -infinity).select(beta, 0.0).abs();
         eta = std::max(eta, (per_a * a + score_part).maxCoeff() + per_key);
@@ -305,6 +318,11 @@ void RowGroup::finish_row(Eigen::Index r) {
     out_.o.row(row) *= weight;
     if (!companions_) return;
     out_.ell(row) = normaliser;
+    if (alibi_) {
+        const RowId& id = rows_[static_cast<std::size_t>(r)];
+        const bool from_largest = args_.score.alibi_slopes[id.b * args_.score.alibi_stride + id.h] > 0.0F;
+        out_.eta(row) += alibi_error(beta_range_(r), out_.max_a(row), from_largest);
+    }
     out_.weighted_abs.row(row) *= weight;
     const auto o = out_.o.row(row).array();
     auto variance = out_.weight_variance.row(row).array();

@@ -62,14 +62,15 @@ class RowGroup {
     std::span<const RowId> rows_;
     Eigen::Index first_out_;
     ForwardRows& out_;
-    bool companions_, elementwise_;
+    bool companions_, elementwise_, alibi_;
 
     // All rows of the group.
     Matrix q_;
     std::vector<VisibleKeys> sees_;
-    Eigen::VectorXd sum_;      ///< Σ exp(s − running maximum)
-    Eigen::VectorXd zeta_sum_; ///< Σ w²ζ²
-    Matrix zeta_value_;        ///< Σ w²ζ²v̂
+    Eigen::VectorXd sum_;                ///< Σ exp(s − running maximum)
+    Eigen::VectorXd zeta_sum_;           ///< Σ w²ζ²
+    Eigen::VectorXd beta0_, beta_range_; ///< ALiBi: β0 of B.2 and max |β − β0|
+    Matrix zeta_value_;                  ///< Σ w²ζ²v̂
 
     // The rows chunk_ … chunk_ + runs_.size() − 1 against the columns column_ … column_ + columns_ − 1 of the
     // block.

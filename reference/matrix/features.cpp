@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace fmha::reference::matrix {
 namespace {
@@ -127,6 +128,25 @@ void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std:
     const bool anchored_top = mask.type == MaskType::top_left || mask.type == MaskType::window_generic;
     const std::int64_t position = anchored_top ? row.i : row.i + extent.keys - extent.queries;
     out.row(0).array() = (keys - static_cast<double>(position)).abs() * -slope;
+}
+
+double alibi_origin(const FwdArgs& args, const Extent& extent, const RowId& row, const VisibleKeys& keys) {
+    if (!(args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F) || keys.count() == 0)
+        return 0.0;
+    // β has its maximum next to one of the two diagonals or at an end of a run.
+    const std::int64_t diagonal = row.i + extent.keys - extent.queries;
+    Matrix beta(1, 1);
+    double largest = -std::numeric_limits<double>::infinity();
+    const auto look = [&](std::int64_t begin, std::int64_t end) {
+        if (begin >= end) return;
+        for (const std::int64_t j : {begin, end - 1, row.i, diagonal}) {
+            load_bias(args, extent, row, std::clamp(j, begin, end - 1), beta);
+            largest = std::max(largest, beta(0, 0));
+        }
+    };
+    look(0, keys.sink_end);
+    look(keys.first, keys.end);
+    return largest;
 }
 
 namespace {

@@ -39,6 +39,9 @@ void load_values(const FwdArgs& args, const Extent& extent, std::int64_t hk, std
 /// β(i, ·) of E-1 or A-2 for the keys first … first + out.cols() − 1 in one row of `out`.
 void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std::int64_t first, Block out);
 
+/// The largest β(i, j) of A-2 among the keys that a row sees when its slope is positive, 0 when it is not.
+double alibi_origin(const FwdArgs& args, const Extent& extent, const RowId& row, const VisibleKeys& keys);
+
 using Bytes = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// D-4 and D-5 for rows of one entry and the keys first … first + keys − 1, `first` a multiple of 32. Whole

@@ -49,20 +49,42 @@ void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>
     }
 }
 
-/// η of B.2 for one key.
+/// Of ALiBi in one row: β0 of B.2, which is the largest β when the slope is positive and 0 otherwise, and how far the others
+/// are from it.
+struct PositionBias {
+    bool present = false, from_largest = false;
+    double origin = 0.0, range = 0.0;
+};
+
+PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vector<ScoredKey>& keys) {
+    PositionBias bias;
+    if (args.score.bias_type != BiasType::alibi || keys.empty()) return bias;
+    bias.present = true;
+    bias.from_largest = args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F;
+    if (bias.from_largest) {
+        bias.origin = -infinity;
+        for (const ScoredKey& key : keys) bias.origin = std::max(bias.origin, key.beta);
+    }
+    for (const ScoredKey& key : keys) bias.range = std::max(bias.range, std::abs(key.beta - bias.origin));
+    return bias;
+}
+
+/// η of B.2 for one key, without what ALiBi adds to that of the row.
 double score_error(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key) {
+    const bool alibi = args.score.bias_type == BiasType::alibi;
     double error = (accumulation_growth(args.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m) * key.a +
-                   4.0 * u32 * (std::abs(key.s) + 1.0);
+                   4.0 * u32 * (std::abs(alibi ? key.s - key.beta : key.s) + 1.0);
     if (args.score.logits_soft_cap > 0.0F) error += double{args.score.logits_soft_cap} * kernel.eps_t;
-    if (args.score.bias_type != BiasType::no_bias) error += 2.0 * u32 * std::abs(key.beta);
+    if (args.score.bias_type == BiasType::elementwise) error += 2.0 * u32 * std::abs(key.beta);
     return error;
 }
 
 /// ζ² of B.3 for one key.
-double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key) {
+double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key, double origin) {
     const double accumulation =
         kernel.u_a * kernel.u_a / 3.0 * (static_cast<double>(args.shape.hdim_q) / 2.0) * key.square;
-    const double score = u32 * u32 * (key.s * key.s + 1.0);
+    const double relative = key.s - origin;
+    const double score = u32 * u32 * (relative * relative + 1.0);
     const double operands = 4.0 / 3.0 * kernel.u_m * kernel.u_m * key.square;
     return accumulation + score + operands + kernel.eps_e * kernel.eps_e / 3.0;
 }
@@ -71,12 +93,13 @@ double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredK
 void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys,
                       const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
     const double cast_square = out.numerics.u_p * out.numerics.u_p / 3.0;
+    const PositionBias bias = position_bias(args, out.rows[static_cast<std::size_t>(r)], keys);
     out.ell(r) = n.sum;
     for (const ScoredKey& key : keys) {
         out.eta(r) = std::max(out.eta(r), score_error(args, out.numerics, key));
         out.max_a(r) = std::max(out.max_a(r), key.a);
         const double w = std::exp(key.s - n.maximum) / n.sum * key.kept;
-        const double zeta_square = score_variance(args, out.numerics, key);
+        const double zeta_square = score_variance(args, out.numerics, key, bias.origin);
         const double* v = scorer.value_row(key.j);
         for (Eigen::Index c = 0; c < out.o.cols(); ++c) {
             const double distance = v[c] - out.o(r, c);
@@ -87,6 +110,7 @@ void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<Scored
                 w * w * (zeta_square * distance * distance + cast_square * v[c] * v[c]);
         }
     }
+    if (bias.present) out.eta(r) += alibi_error(bias.range, out.max_a(r), bias.from_largest);
 }
 
 constexpr std::int64_t rows_per_task = 32;

@@ -95,7 +95,6 @@ constexpr Equivalent equivalents[] = {
     {"mask.hpp", "end_key > key_count", -1},
     {"mask.hpp", "sink_keys > end_key", -1},
     {"mask.hpp", "row + upper < columns", +1},
-    {"mask.hpp", "distance < 0", +1},
     // first_key = end_key: an empty window. The range that it makes holds no tile, or the one with key first_key − 1, which
     // `sees` hides.
     {"mask.hpp", "first_key < end_key", +1},

@@ -43,6 +43,17 @@ class RowOperations {
         });
     }
     template <class F>
+    FMHA_DEVICE void set_rows(Rows& to, F f) {
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const int row0 = block_.wave(here) * plan().wave_rows + plan().row.of_lane(block_.lane(here));
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s)
+                to.x.at(thread, s) =
+                    f(row0 + s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots]);
+        });
+    }
+    template <class F>
     FMHA_DEVICE void map_rows(Rows& to, const Rows& a, const Rows& b, F f) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL

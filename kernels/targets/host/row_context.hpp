@@ -34,6 +34,10 @@ class RowContext : public kernels::Decisions {
     void map_rows(const Rows& dst, const Rows& a, const Rows& b, F f) const {
         for (int r = 0; r < dst.count; ++r) dst.data[r] = f(a.data[r], b.data[r]);
     }
+    template <class F>
+    void set_rows(const Rows& dst, F f) const {
+        for (int r = 0; r < dst.count; ++r) dst.data[r] = f(r);
+    }
     void fill(const FloatTile& tile, float x) const;
     void fill(const Rows& rows, float x) const;
     void soft_cap(const FloatTile& scores, float inner, float outer) const;
