@@ -25,7 +25,7 @@ table { border-collapse: collapse; font-size: 13px; } th, td { border: 1px solid
 td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .cell { min-width: 4.5rem; text-align: center; color: #fff; }
 .green { background: var(--good); } .red { background: var(--bad); } .grey { background: var(--none); }
-.passed, .refused_as_predicted { color: var(--good); } .not_run { color: var(--quiet); } .mistrusted { color: var(--odd); }
+.passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted { color: var(--odd); }
 .failed, .crashed, .timed_out, .refused_unexpectedly { color: var(--bad); }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
 .scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; }
@@ -58,7 +58,7 @@ std::string heat_map(const std::vector<CaseResult>& results) {
             Cell& cell = cells[result.family][label];
             ++cell.asked;
             cell.green += harness::is_green(result.outcome) ? 1 : 0;
-            cell.executed += result.outcome != Outcome::not_run ? 1 : 0;
+            cell.executed += harness::is_executed(result.outcome) ? 1 : 0;
         }
     }
     std::string text = "<div class=\"scroll\"><table><thead><tr><th>feature</th>";

@@ -19,6 +19,9 @@ std::string verdict_element(const harness::CaseResult& result) {
     case Outcome::not_run:
         return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.not_run_reason),
                            escaped(result.message));
+    case Outcome::type_absent:
+        return fmt::format("<skipped message=\"{}: {}\"/>", to_string(result.outcome),
+                           escaped(result.message));
     case Outcome::crashed:
     case Outcome::timed_out:
         return fmt::format("<error type=\"{}\" message=\"{}\">{}</error>", to_string(result.outcome),

@@ -68,37 +68,105 @@ class Lines {
     std::size_t begin_ = 0;
 };
 
-/// Collects both streams of `child` until they end, or kills it at the end of its time.
-void collect(Pipe& out, Pipe& err, pid_t child, const ProcessOptions& options, ProcessResult& result) {
-    constexpr std::int64_t tick = 100;
-    const auto deadline = std::chrono::steady_clock::now() + options.time;
-    std::array<pollfd, 2> polled{{{out.end(0), POLLIN, 0}, {err.end(0), POLLIN, 0}}};
-    const std::array<std::string*, 2> texts{&result.out, &result.err};
-    Lines lines(options.on_line);
-    while (polled[0].fd >= 0 || polled[1].fd >= 0) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            deadline - std::chrono::steady_clock::now());
-        if (left.count() <= 0) {
-            result.timed_out = true;
-            kill(child, SIGKILL);
-            return;
+/// Holds back the signals that end programs while a program runs in a group of its own, where no terminal's Ctrl-C reaches
+/// it. They are this process's again at the end of the scope.
+class HeldSignals {
+  public:
+    HeldSignals() {
+        sigemptyset(&held_);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+            struct sigaction action {};
+            // Held back, one that this process ignores would become pending all the same.
+            if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+                sigaddset(&held_, signal);
         }
-        if (!result.stopped && options.stop && options.stop()) {
-            result.stopped = true;
-            kill(child, SIGINT);
-        }
-        const auto patience = options.stop ? std::min<std::int64_t>(left.count(), tick) : left.count();
-        if (poll(polled.data(), polled.size(), static_cast<int>(patience)) < 0) {
-            if (errno == EINTR) continue;
-            kill(child, SIGKILL);
-            return;
-        }
-        for (std::size_t i = 0; i < polled.size(); ++i)
-            if (polled[i].fd >= 0 && polled[i].revents != 0 && !read_some(polled[i].fd, *texts[i]))
-                polled[i].fd = -1;
-        lines.look(result.out);
+        pthread_sigmask(SIG_BLOCK, &held_, &before_);
     }
-}
+    ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    HeldSignals(const HeldSignals&) = delete;
+    HeldSignals& operator=(const HeldSignals&) = delete;
+    HeldSignals(HeldSignals&&) = delete;
+    HeldSignals& operator=(HeldSignals&&) = delete;
+
+    /// One that came and that the caller does not hold back itself; 0 without one.
+    int pending() const {
+        sigset_t came{};
+        sigpending(&came);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+            if (sigismember(&came, signal) == 1 && sigismember(&held_, signal) == 1 &&
+                sigismember(&before_, signal) == 0)
+                return signal;
+        return 0;
+    }
+
+  private:
+    sigset_t held_{}, before_{};
+};
+
+/// Collects both streams of a program, the leader of its process group, until they end, and ends the group when that takes
+/// too long or somebody wants it.
+class Collector {
+  public:
+    Collector(Pipe& out, Pipe& err, pid_t group, const ProcessOptions& options, const HeldSignals& signals,
+              ProcessResult& result)
+        : group_(group), options_(options), signals_(signals),
+          result_(result), polled_{{{out.end(0), POLLIN, 0}, {err.end(0), POLLIN, 0}}},
+          lines_(options.on_line) {}
+
+    void run() {
+        auto deadline = Clock::now() + options_.time;
+        while (polled_[0].fd >= 0 || polled_[1].fd >= 0) {
+            if (Clock::now() >= deadline) {
+                if (result_.timed_out) break;
+                result_.timed_out = true;
+                // Ninja gives its compilers groups of their own and ends them when it is asked to, not when it is killed.
+                kill(-group_, SIGTERM);
+                deadline = Clock::now() + grace;
+            }
+            pass_on_wishes();
+            if (!read_for(std::min<Clock::duration>(tick, deadline - Clock::now()))) break;
+        }
+        // What is left of the group after it closed its streams, or of one that took too long.
+        if (result_.timed_out) kill(-group_, SIGKILL);
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    static constexpr auto tick = std::chrono::milliseconds(100);
+    static constexpr auto grace = std::chrono::seconds(2);
+
+    void pass_on_wishes() {
+        if (!result_.stopped && options_.stop && options_.stop()) {
+            result_.stopped = true;
+            kill(-group_, SIGINT);
+        }
+        const int signal = signals_.pending();
+        if (signal == 0 || passed_on_) return;
+        passed_on_ = true;
+        kill(-group_, signal);
+    }
+
+    /// False when nothing can be read any more.
+    bool read_for(Clock::duration patience) {
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+        if (poll(polled_.data(), polled_.size(), static_cast<int>(std::max<std::int64_t>(left, 0))) < 0)
+            return errno == EINTR;
+        const std::array<std::string*, 2> texts{&result_.out, &result_.err};
+        for (std::size_t i = 0; i < polled_.size(); ++i)
+            if (polled_[i].fd >= 0 && polled_[i].revents != 0 && !read_some(polled_[i].fd, *texts[i]))
+                polled_[i].fd = -1;
+        lines_.look(result_.out);
+        return true;
+    }
+
+    pid_t group_;
+    const ProcessOptions& options_;
+    const HeldSignals& signals_;
+    ProcessResult& result_;
+    std::array<pollfd, 2> polled_;
+    Lines lines_;
+    bool passed_on_ = false;
+};
 
 /// The environment of this process with additions in front, so that they win.
 class Environment {
@@ -129,7 +197,8 @@ class SpawnActions {
         sigset_t none{};
         sigemptyset(&none);
         posix_spawnattr_setsigmask(&attributes_, &none);
-        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK);
+        posix_spawnattr_setpgroup(&attributes_, 0);
+        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     }
     ~SpawnActions() {
         posix_spawnattr_destroy(&attributes_);
@@ -165,6 +234,7 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
     arguments.push_back(nullptr);
     pid_t child = 0;
     Environment environment(options.environment);
+    const HeldSignals signals;
     const int failed = posix_spawnp(&child, arguments.front(), actions.get(), actions.attributes(),
                                     arguments.data(), environment.data());
     if (failed != 0)
@@ -173,7 +243,7 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
     err.close_end(1);
 
     ProcessResult result;
-    collect(out, err, child, options, result);
+    Collector(out, err, child, options, signals, result).run();
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }

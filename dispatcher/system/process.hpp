@@ -19,15 +19,18 @@ struct ProcessResult {
 
 struct ProcessOptions {
     std::filesystem::path directory = ".";
-    std::chrono::seconds time = std::chrono::hours(24); ///< after which it is killed
-    std::vector<std::string> environment{};             ///< "NAME=value", beside what this process has
-    std::function<void(std::string_view)> on_line{};    ///< every line of standard output when it is complete
-    /// Asked a few times a second; once it says true the program gets SIGINT, and is waited for.
+    std::chrono::milliseconds time = std::chrono::hours(24); ///< after which it and what it started are ended
+    std::vector<std::string> environment{};                  ///< "NAME=value", beside what this process has
+    std::function<void(std::string_view)> on_line{}; ///< every line of standard output when it is complete
+    /// Asked a few times a second; once it says true the program and what it started get SIGINT, and are waited for.
     std::function<bool()> stop{};
 };
 
 /// Runs a program without a shell and collects its output. A program without '/' is looked up on the PATH. It starts
-/// with no signal blocked, whatever this process blocks. Throws InputError when it cannot be started.
+/// with no signal blocked, whatever this process blocks, and leads a process group of its own, so that what it starts can
+/// be ended with it: SIGTERM at the end of its time, SIGKILL two seconds later. SIGINT, SIGTERM and SIGHUP that this
+/// thread gets meanwhile go to the group first and act here when the program has ended, as a terminal's would.
+/// Throws InputError when it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options = {});
 
 /// A new directory that is removed with its content at the end of the scope.

@@ -1,5 +1,7 @@
 #include "harness/cli/verify_command.hpp"
 
+#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/system/processor.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
@@ -12,33 +14,21 @@
 #include "harness/run/run_cases.hpp"
 #include "reports/report.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
-#include <thread>
 #include <unistd.h>
 
 namespace fmha::cli {
 namespace {
 
 using harness::FwdCase;
-
-std::string machine_description() {
-    std::ifstream info("/proc/cpuinfo");
-    std::string model = "unknown processor";
-    for (std::string line; std::getline(info, line);)
-        if (line.starts_with("model name") && line.find(':') + 2 < line.size()) {
-            model = line.substr(line.find(':') + 2);
-            break;
-        }
-    return fmt::format("{}, {} hardware threads", model, std::thread::hardware_concurrency());
-}
 
 std::string now_utc() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
@@ -121,8 +111,11 @@ class VerifyCommand final : public Command {
         options.option("--not-run-budget", not_run_budget_,
                        "How many results may be not run in a green run; a red run prints the number that it "
                        "needs, with the reasons");
-        options.option("--memory-limit", memory_gib_,
-                       "GiB of tensors above which a case is not run; 0: no limit");
+        options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
+        options.flag("--fail-fast", fail_fast_, "End the run at the first case that makes it red");
+        options.option(
+            "--memory-limit", memory_gib_,
+            "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no limit");
         options.option(
             "--journal", journal_,
             "Append every outcome to this file as soon as it is known, so that the same command continues a "
@@ -152,11 +145,12 @@ class VerifyCommand final : public Command {
         check_files();
         reports::Report report;
         if (!section_.empty()) report.sections.push_back(input_text(section_));
-        const auto target = this->target();
+        const int jobs = chosen_jobs(cases.size());
+        const auto target = target_for(jobs);
         const auto source = kernel_factory_(target, where_);
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
-        harness::RunOptions options = run_options(*target);
+        harness::RunOptions options = run_options(*target, jobs);
         std::optional<harness::Journal> journal;
         if (!journal_.empty()) journal.emplace(journal_, run_identity(cases, *target, options));
         report.info = run_info(streams.invocation, *target, options.jobs);
@@ -168,7 +162,7 @@ class VerifyCommand final : public Command {
         report.results =
             harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
         progress.clear();
-        report.ledger = harness::Ledger(not_run_budget_);
+        report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         publish(report, streams);
@@ -217,16 +211,32 @@ class VerifyCommand final : public Command {
             if (!file.empty()) reports::check_writable(file);
     }
 
-    harness::TargetOptions target_options() const {
+    /// More processes than cases would leave threads idle that the processes at work could use.
+    int chosen_jobs(std::size_t cases) const {
+        if (!jobs_) return harness::default_jobs(target_, cases);
+        return static_cast<int>(
+            std::min(*jobs_, std::max<std::int64_t>(1, static_cast<std::int64_t>(cases))));
+    }
+
+    harness::TargetOptions target_options(int jobs) const {
         harness::TargetOptions options{arch_, kernels_dir_};
         if (device_) options.device = static_cast<int>(*device_);
+        options.jobs = jobs;
         return options;
     }
 
-    /// Made when something asks for it first, because it may need a device.
-    std::shared_ptr<const harness::Target> target() {
-        if (!made_target_) made_target_ = harness::make_target(target_, target_options());
+    /// Made when something asks for it first, because it may need a device, and again for another number of jobs.
+    std::shared_ptr<const harness::Target> target_for(int jobs) {
+        if (!made_target_ || made_for_jobs_ != jobs)
+            made_target_ = harness::make_target(target_, target_options(jobs));
+        made_for_jobs_ = jobs;
         return made_target_;
+    }
+
+    /// That of the cases, as long as it is not known how many there are.
+    std::string case_arch() {
+        constexpr std::size_t many = 1'000'000;
+        return arch_.empty() ? target_for(chosen_jobs(many))->arch() : arch_;
     }
 
     int print_names(const std::vector<FwdCase>& cases, const Streams& streams) const {
@@ -245,11 +255,9 @@ class VerifyCommand final : public Command {
         harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
-        load.kernel_dims = [this] {
-            return harness::forward_kernel_dims(arch_.empty() ? target()->arch() : arch_);
-        };
+        load.kernel_dims = [this] { return harness::forward_kernel_dims(case_arch()); };
         load.planned_tile = [this, tiles = harness::TilePlanner()](const FwdCase& c) mutable {
-            if (!tiles) tiles = harness::house_tiles(arch_.empty() ? target()->arch() : arch_);
+            if (!tiles) tiles = harness::house_tiles(case_arch());
             return tiles(c);
         };
         return load;
@@ -281,7 +289,7 @@ class VerifyCommand final : public Command {
         info.arch = target.arch();
         info.kernels = kernels_;
         info.started = now_utc();
-        info.machine = machine_description();
+        info.machine = system::processor_description();
         if (!target.description().empty()) info.machine = target.description() + "; " + info.machine;
         info.compiler = __VERSION__;
         info.seed_given = seed_.has_value();
@@ -290,16 +298,17 @@ class VerifyCommand final : public Command {
         return info;
     }
 
-    harness::RunOptions run_options(const harness::Target& target) const {
+    harness::RunOptions run_options(const harness::Target& target, int jobs) const {
         harness::RunOptions options;
-        options.jobs = jobs_ ? static_cast<int>(*jobs_) : target.default_jobs();
+        options.jobs = jobs;
         options.timeout = std::chrono::seconds(timeout_);
+        options.rules = {not_run_budget_, strict_};
+        options.fail_fast = fail_fast_;
         harness::FwdRunOptions& run = options.of_case;
         run.arch = target.arch();
         run.target_flags = target.flags();
         // What the worker processes leave free of the processor helps each of them with the reference.
-        const auto threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-        run.reference_threads = std::max(1, threads / std::max(1, options.jobs));
+        run.reference_threads = system::threads_of_each(options.jobs);
         run.all_kernels = kernels_ == "all";
         run.kernel_filter = kernel_filter_;
         run.where = where_;
@@ -374,8 +383,9 @@ class VerifyCommand final : public Command {
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> device_, jobs_;
     std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8;
-    bool list_ = false, pairs_ = false;
+    bool list_ = false, pairs_ = false, strict_ = false, fail_fast_ = false;
     std::shared_ptr<const harness::Target> made_target_;
+    int made_for_jobs_ = 0;
 };
 
 } // namespace

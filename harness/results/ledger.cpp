@@ -10,6 +10,8 @@ void Ledger::add(const CaseResult& result) {
     if (result.outcome == Outcome::not_run && ++reasons_[result.not_run_reason].count == 1)
         reasons_[result.not_run_reason].example =
             fmt::format("{}: {}", result.name, result.message.substr(0, result.message.find('\n')));
+    if (result.outcome == Outcome::type_absent && absent_example_.empty())
+        absent_example_ = fmt::format("{}: {}", result.name, result.message);
     if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];
 }
 
@@ -19,9 +21,10 @@ bool Ledger::failed() const {
     return false;
 }
 
-bool Ledger::green() const {
-    return !failed() && executed() > 0 && !reasons_.contains(NotRunReason::none) && !interrupted() &&
-           count(Outcome::not_run) <= not_run_budget_;
+bool Ledger::red() const {
+    return failed() || reasons_.contains(NotRunReason::none) || interrupted() ||
+           count(Outcome::not_run) > rules_.not_run_budget ||
+           (rules_.strict && count(Outcome::type_absent) > 0);
 }
 
 std::string Ledger::text() const {
@@ -40,17 +43,26 @@ std::string Ledger::text() const {
     for (const auto& [reason, results] : reasons_)
         line += fmt::format("not run because of {}: {}, for example {}\n", to_string(reason), results.count,
                             results.example);
+    if (const auto absent = count(Outcome::type_absent); absent > 0)
+        line += fmt::format("type absent: {}, for example {}{}\n", absent, absent_example_,
+                            rules_.strict ? "" : "; --strict makes this red");
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
-                        distinct_kernels(), not_run_budget_);
+                        distinct_kernels(), rules_.not_run_budget);
     if (interrupted())
         line += "RED: interrupted\n";
+    else if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
+        line += fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)\n",
+                            after->second.count);
     else if (executed() == 0)
         line += "RED: nothing was executed\n";
-    else if (const auto not_run = count(Outcome::not_run); not_run > not_run_budget_)
-        line += fmt::format("RED: {} were not run, the budget is {}{}\n", not_run, not_run_budget_,
+    else if (const auto not_run = count(Outcome::not_run); not_run > rules_.not_run_budget)
+        line += fmt::format("RED: {} were not run, the budget is {}{}\n", not_run, rules_.not_run_budget,
                             failed() || reasons_.contains(NotRunReason::none)
                                 ? ""
                                 : fmt::format("; if that is as it should be: --not-run-budget {}", not_run));
+    else if (rules_.strict && count(Outcome::type_absent) > 0 && !failed())
+        line += fmt::format("RED: {} of an absent type, and the run is strict (--strict)\n",
+                            count(Outcome::type_absent));
     else if (!green())
         line += "RED\n";
     else

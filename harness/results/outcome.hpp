@@ -14,6 +14,7 @@ enum class Outcome : std::uint8_t {
     mistrusted,           ///< the numbers cannot be believed either way: oracles disagree, or all zeros
     refused_as_predicted, ///< the case expects the refusal and it named the expected rule
     refused_unexpectedly, ///< refused without being expected to, or for another reason
+    type_absent,          ///< the architecture has no kernels of the case's data type (T-1)
     not_run,              ///< for a stated reason
     crashed,              ///< the process that ran it died
     timed_out,
@@ -27,12 +28,18 @@ enum class NotRunReason : std::uint8_t {
     too_much_work, ///< the target is too slow for it
     not_built,     ///< the kernel's code is not where the target loads kernels from
     interrupted,   ///< the run was stopped before it finished; never within a budget
+    after_failure, ///< the run ended at an earlier case that made it red (--fail-fast)
 };
 
-/// The outcomes that leave a run green.
+/// The outcomes that leave a run green that is not strict.
 constexpr bool is_green(Outcome outcome) {
     return outcome == Outcome::passed || outcome == Outcome::refused_as_predicted ||
-           outcome == Outcome::not_run;
+           outcome == Outcome::type_absent || outcome == Outcome::not_run;
+}
+
+/// The outcomes for which a kernel ran or a refusal was checked.
+constexpr bool is_executed(Outcome outcome) {
+    return outcome != Outcome::not_run && outcome != Outcome::type_absent;
 }
 
 } // namespace fmha::harness
@@ -42,12 +49,13 @@ namespace fmha {
 template <>
 struct EnumTable<harness::Outcome> {
     using enum harness::Outcome;
-    static constexpr std::array<EnumName<harness::Outcome>, 8> names{
+    static constexpr std::array<EnumName<harness::Outcome>, 9> names{
         {{passed, "passed"},
          {failed, "failed"},
          {mistrusted, "mistrusted"},
          {refused_as_predicted, "refused_as_predicted"},
          {refused_unexpectedly, "refused_unexpectedly"},
+         {type_absent, "type_absent"},
          {not_run, "not_run"},
          {crashed, "crashed"},
          {timed_out, "timed_out"}}};
@@ -57,12 +65,13 @@ struct EnumTable<harness::Outcome> {
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 6> names{{{none, "none"},
+    static constexpr std::array<EnumName<harness::NotRunReason>, 7> names{{{none, "none"},
                                                                            {target_cannot, "target_cannot"},
                                                                            {no_memory, "no_memory"},
                                                                            {too_much_work, "too_much_work"},
                                                                            {not_built, "not_built"},
-                                                                           {interrupted, "interrupted"}}};
+                                                                           {interrupted, "interrupted"},
+                                                                           {after_failure, "after_failure"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };
 

@@ -1,5 +1,8 @@
 #include "harness/run/case_tensors.hpp"
 
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/run/case_memory.hpp"
 #include "harness/run/fwd_execution.hpp"
 
 #include <fmt/format.h>
@@ -12,9 +15,10 @@ constexpr std::int64_t most_moved_bytes = std::int64_t{1} << 30;
 
 /// Whether the case may lie in memory a second time, in another layout. One whose point is a stride may not.
 bool may_move(const FwdCase& c, const FwdCase& moved, Fp8Flavour flavour, const FwdRunOptions& options) {
-    const std::int64_t bytes = tensor_bytes<FwdArgs>(moved, flavour);
+    const std::int64_t bytes = memory_of(moved, flavour, options.reference_threads).tensors;
     return c.wide_tensor.empty() && bytes <= most_moved_bytes &&
-           (options.memory_limit == 0 || tensor_bytes<FwdArgs>(c, flavour) + bytes <= options.memory_limit);
+           (options.memory_limit == 0 ||
+            memory_of(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
 }
 
 /// Floating-point operations of both products, with hidden keys.
@@ -30,11 +34,13 @@ double work_of(const FwdCase& c) {
 } // namespace
 
 bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options) {
-    if (const std::int64_t bytes = tensor_bytes<FwdArgs>(c, flavour);
-        options.memory_limit > 0 && bytes > options.memory_limit) {
+    const CaseMemory memory = memory_of(c, flavour, options.reference_threads);
+    if (options.memory_limit > 0 && memory.total() > options.memory_limit) {
         result.not_run_reason = NotRunReason::no_memory;
-        result.message =
-            fmt::format("its tensors need {} bytes, {} are allowed", bytes, options.memory_limit);
+        result.message = fmt::format(
+            "it needs {} bytes ({} of tensors, {} of copies of its outputs, {} of the "
+            "reference), {} are allowed",
+            memory.total(), memory.tensors, memory.copies, memory.reference, options.memory_limit);
         return true;
     }
     if (options.work_limit > 0.0 && work_of(c) > options.work_limit) {
@@ -44,6 +50,22 @@ bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, con
         return true;
     }
     return false;
+}
+
+void require_runnable(const FwdCase& c, const std::string& arch) {
+    if (c.expect == Expectation::no_kernel && !c.expect_rule.empty() && !parse_reason(c.expect_rule))
+        throw InputError(fmt::format("{}: expect no_kernel:{}: not a reason; allowed: {}", c.id,
+                                     c.expect_rule, allowed_names<Reason>()));
+    try {
+        to_problem(c, arch);
+    } catch (const ProblemError&) {
+        return;
+    }
+    try {
+        memory_of(c, fp8_flavour(arch), 1);
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", c.id, error.what()));
+    }
 }
 
 CaseTensors::CaseTensors(const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options)

@@ -11,6 +11,10 @@ namespace fmha::harness {
 /// Whether `result` has become one that is not run, because the case exceeds a limit of `options`.
 bool exceeds_limit(CaseResult& result, const FwdCase& c, Fp8Flavour flavour, const FwdRunOptions& options);
 
+/// Throws InputError, which begins with the case's name, when `c` expects a refusal for a reason that does not exist, or
+/// has tensors that cannot be laid out. A case whose problem is refused has no tensors.
+void require_runnable(const FwdCase& c, const std::string& arch);
+
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {
   public:

@@ -23,13 +23,9 @@ Candidate CatalogueKernels::candidate(const KernelEntry& entry) const {
     return made;
 }
 
-std::string CatalogueKernels::why_none(const Problem& problem) const {
-    return fmt::format("no kernel takes {}\n{}", problem.to_string(), to_text(explain(dispatcher_, problem)));
-}
-
 Candidate CatalogueKernels::planned(const Problem& problem) const {
     const ExecutionPlan plan = dispatcher_.plan(problem);
-    if (!plan.valid()) throw NoKernelFound(refusal(problem));
+    if (!plan.valid()) throw refusal(problem);
     return candidate(*plan.stages().back().kernel);
 }
 
@@ -39,14 +35,19 @@ std::vector<Candidate> CatalogueKernels::accepting(const Problem& problem) const
     std::vector<Candidate> candidates;
     for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query))
         if (!target_->cannot_execute(ranked.entry->config)) candidates.push_back(candidate(*ranked.entry));
-    if (candidates.empty()) throw NoKernelFound(refusal(problem));
+    if (candidates.empty()) throw refusal(problem);
     return candidates;
 }
 
-std::string CatalogueKernels::refusal(const Problem& problem) const {
-    std::string text = to_text(explain(dispatcher_, problem));
+ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
+    const Explanation explanation = explain(dispatcher_, problem);
+    std::optional<Reason> reason;
+    for (const StageExplanation& stage : explanation.stages)
+        if (!reason && stage.needed && !stage.kernel && !stage.nearest.empty())
+            reason = stage.nearest.front().first.reason;
+    std::string text = to_text(explanation);
     while (text.ends_with('\n')) text.pop_back();
-    return text;
+    return {reason, text};
 }
 
 std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,

@@ -21,9 +21,8 @@ class CatalogueKernels final : public KernelSource {
 
   private:
     Candidate candidate(const KernelEntry& entry) const;
-    std::string why_none(const Problem& problem) const;
     /// Why no kernel takes `problem`: the nearest ones and what each lacks.
-    std::string refusal(const Problem& problem) const;
+    ProblemRefused refusal(const Problem& problem) const;
 
     Registry registry_;
     Dispatcher dispatcher_;

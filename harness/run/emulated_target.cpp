@@ -1,19 +1,17 @@
 #include "harness/run/emulated_target.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "harness/run/host_target.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
-
-#include <algorithm>
-#include <thread>
 
 namespace fmha::harness {
 namespace {
 
 class EmulatedTarget final : public Target {
   public:
-    explicit EmulatedTarget(std::string arch) : arch_(std::move(arch)) {}
+    EmulatedTarget(std::string arch, int threads) : arch_(std::move(arch)), threads_(threads) {}
     std::string_view name() const override { return "emulated"; }
     const std::string& arch() const override { return arch_; }
     std::string description() const override { return "emulated, lane by lane"; }
@@ -23,22 +21,21 @@ class EmulatedTarget final : public Target {
     }
     /// The matrix model rounds every instruction's result once, which no hardware undercuts.
     Candidate make(const KernelConfig& config) const override {
-        return {{}, hip_target::make_emulated_instance(config), hip_target::numerics_of(config)};
-    }
-    int default_jobs() const override {
-        return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        return {{}, hip_target::make_emulated_instance(config, threads_), hip_target::numerics_of(config)};
     }
     double work_limit() const override { return hip_target::emulation_work_limit; }
 
   private:
     std::string arch_;
+    int threads_; ///< of one kernel
 };
 
 } // namespace
 
 std::shared_ptr<const Target> make_emulated_target(const TargetOptions& options) {
     refuse_device_options(options, "emulated");
-    return std::make_shared<EmulatedTarget>(options.arch.empty() ? "gfx942" : options.arch);
+    return std::make_shared<EmulatedTarget>(options.arch.empty() ? "gfx942" : options.arch,
+                                            system::threads_of_each(options.jobs));
 }
 
 } // namespace fmha::harness

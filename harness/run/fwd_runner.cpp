@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <fmt/format.h>
+#include <new>
 #include <optional>
 
 namespace fmha::harness {
@@ -43,16 +44,28 @@ CaseResult blank_result(const FwdCase& c) {
     return result;
 }
 
-/// A refusal, judged against what the case expects. `id` is the rule or reason that was named.
-void judge_refusal(CaseResult& result, const FwdCase& c, Expectation kind, const std::string& id,
+/// A refusal, judged against what the case expects. `named`: for the rule or the reason that it expects.
+void judge_refusal(CaseResult& result, const FwdCase& c, Expectation kind, bool named,
                    const std::string& sentence) {
-    const bool named = c.expect_rule.empty() || id == c.expect_rule ||
-                       (kind == Expectation::no_kernel && sentence.find(c.expect_rule) != std::string::npos);
     result.outcome =
         c.expect == kind && named ? Outcome::refused_as_predicted : Outcome::refused_unexpectedly;
     result.message = sentence;
     if (c.expect == kind && !named)
         result.message = fmt::format("refused, but not for {}: {}", c.expect_rule, sentence);
+}
+
+/// No kernel takes the problem. That the architecture lacks the type says nothing about a case that is about something
+/// else.
+void judge_no_kernel(CaseResult& result, const FwdCase& c, const ProblemRefused& refusal, bool type_absent,
+                     const std::string& arch) {
+    const auto wanted = parse_reason(c.expect_rule);
+    const bool named = c.expect_rule.empty() || (wanted && wanted == refusal.reason());
+    if (type_absent && !(c.expect == Expectation::no_kernel && named)) {
+        result.outcome = Outcome::type_absent;
+        result.message = fmt::format("T-1: {} has no kernels of type {}", arch, to_string(c.data_type));
+        return;
+    }
+    judge_refusal(result, c, Expectation::no_kernel, named, refusal.what());
 }
 
 std::string describe(const Numerics& n) {
@@ -193,6 +206,9 @@ void judge_candidate(CaseResult& result, const FwdCase& c, const Candidate& cand
     } catch (const DeviceOutOfMemory& error) {
         result.not_run_reason = NotRunReason::no_memory;
         result.message = error.what();
+    } catch (const std::bad_alloc&) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = end_of_exception().answer;
     } catch (const Error& error) {
         result.outcome = Outcome::failed;
         result.message = fmt::format("the launch was refused: {}", error.what());
@@ -223,16 +239,11 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fw
         }
         candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
     } catch (const ProblemError& error) {
-        judge_refusal(result, c, Expectation::invalid_problem, error.rule(), error.what());
+        const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
+        judge_refusal(result, c, Expectation::invalid_problem, named, error.what());
         return std::nullopt;
-    } catch (const NoKernelFound& error) {
-        if (source.has_type(c.data_type)) {
-            judge_refusal(result, c, Expectation::no_kernel, "", error.what());
-        } else {
-            result.outcome = Outcome::refused_as_predicted;
-            result.message =
-                fmt::format("T-1: {} has no kernels of type {}", options.arch, to_string(c.data_type));
-        }
+    } catch (const ProblemRefused& error) {
+        judge_no_kernel(result, c, error, !source.has_type(c.data_type), options.arch);
         return std::nullopt;
     } catch (const UnsupportedInvocation& error) {
         result.not_run_reason = NotRunReason::target_cannot;
@@ -240,6 +251,10 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fw
         return std::nullopt;
     } catch (const DeviceLost& error) {
         result.outcome = Outcome::crashed;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceOutOfMemory& error) {
+        result.not_run_reason = NotRunReason::no_memory;
         result.message = error.what();
         return std::nullopt;
     } catch (const DeviceError& error) {
@@ -277,16 +292,21 @@ CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics) {
 
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end) {
     CaseResult result = blank_result(c);
-    result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
     result.message = end.answer;
+    if (end.kind == TaskEnd::Kind::no_memory)
+        result.not_run_reason = NotRunReason::no_memory;
+    else
+        result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
     result.reproduce = reproducing_command(c, options, "");
     return result;
 }
 
-CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options) {
+CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options, NotRunReason reason) {
     CaseResult result = blank_result(c);
-    result.not_run_reason = NotRunReason::interrupted;
-    result.message = "the run was interrupted before this case had finished";
+    result.not_run_reason = reason;
+    result.message = reason == NotRunReason::after_failure
+                         ? "the run ended at an earlier case"
+                         : "the run was interrupted before this case had finished";
     result.reproduce = reproducing_command(c, options, "");
     return result;
 }

@@ -20,7 +20,7 @@ struct FwdRunOptions {
     std::string cases_root; ///< for the same command, when it is not the usual one
     int repeats = 0;        ///< 0 = the case's own number
     int reference_threads = 1;
-    std::int64_t memory_limit = 0; ///< bytes of tensors above which a case is not run; 0 = none
+    std::int64_t memory_limit = 0; ///< bytes (of `memory_of`) above which a case is not run; 0 = none
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
 
@@ -36,11 +36,11 @@ std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& sourc
 /// second run.
 CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics);
 
-/// The result of a case whose process did not live to report one.
+/// The result of a case that ended without one: its process died or took too long, or it threw.
 CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);
 
-/// The result of a case that an interrupted run did not finish.
-CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options);
+/// The result of a case that a run did not finish: `interrupted` or `after_failure`.
+CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options, NotRunReason reason);
 
 /// Shell command that repeats one result.
 std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);

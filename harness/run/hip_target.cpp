@@ -62,8 +62,6 @@ class HipTarget final : public Target {
         }
         return candidate;
     }
-    /// More processes would only share the device; the reference uses what is left of the processor.
-    int default_jobs() const override { return 1; }
     bool spent() const override { return session_ && session_->stage->lost(); }
 
   private:
@@ -86,7 +84,7 @@ struct Sighting {
 };
 
 /// A runtime that is in use does not survive a fork, and workers are forked from this process.
-Sighting look_at_device(int index) {
+Sighting look_at_device(int index, std::chrono::milliseconds patience) {
     const auto look = [index](std::size_t) -> std::string {
         try {
             auto& runtime = loader::open_runtime(loader::plugin_folders());
@@ -104,10 +102,14 @@ Sighting look_at_device(int index) {
         }
     };
     std::string seen;
-    run_isolated(1, {}, look, [&](std::size_t, const TaskEnd& end) {
-        seen = end.kind == TaskEnd::Kind::done
-                   ? end.answer
-                   : fmt::format("-the process that looked for a device was {}", end.answer);
+    run_isolated(1, {.task_timeout = patience}, look, [&](std::size_t, const TaskEnd& end) {
+        if (end.kind == TaskEnd::Kind::done)
+            seen = end.answer;
+        else if (end.kind == TaskEnd::Kind::timed_out)
+            seen = fmt::format("-the driver does not answer: the process that looks for a device is {}",
+                               end.answer);
+        else
+            seen = fmt::format("-the process that looked for a device was {}", end.answer);
         return true;
     });
     if (seen.front() == '-') throw InputError(fmt::format("--target hip: {}", seen.substr(1)));
@@ -126,7 +128,7 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
                                      kernels, kernels));
     auto folder = std::make_shared<const loader::KernelFolder>(kernels);
     const int index = options.device.value_or(0);
-    const Sighting seen = look_at_device(index);
+    const Sighting seen = look_at_device(index, options.device_patience);
     if (!options.arch.empty() && options.arch != seen.arch)
         throw InputError(
             fmt::format("--arch {}: the device is {} ({})", options.arch, seen.arch, seen.description));

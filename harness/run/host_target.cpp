@@ -1,40 +1,38 @@
 #include "harness/run/host_target.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
-#include <thread>
 
 namespace fmha::harness {
 namespace {
 
 class HostTarget final : public Target {
   public:
-    explicit HostTarget(std::string arch) : arch_(std::move(arch)) {}
+    HostTarget(std::string arch, int threads) : arch_(std::move(arch)), threads_(threads) {}
     std::string_view name() const override { return "host"; }
     const std::string& arch() const override { return arch_; }
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return host_target::cannot_execute(config);
     }
     Candidate make(const KernelConfig& config) const override {
-        return {{}, host_target::make_instance(config), host_target::numerics_of(config)};
-    }
-    int default_jobs() const override {
-        return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+        return {{}, host_target::make_instance(config, threads_), host_target::numerics_of(config)};
     }
 
   private:
     std::string arch_;
+    int threads_; ///< of one kernel
 };
 
 } // namespace
 
 std::shared_ptr<const Target> make_host_target(const TargetOptions& options) {
     refuse_device_options(options, "host");
-    return std::make_shared<HostTarget>(options.arch.empty() ? "gfx950" : options.arch);
+    return std::make_shared<HostTarget>(options.arch.empty() ? "gfx950" : options.arch,
+                                        system::threads_of_each(options.jobs));
 }
 
 void refuse_device_options(const TargetOptions& options, std::string_view target) {

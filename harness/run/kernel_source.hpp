@@ -1,11 +1,15 @@
 #pragma once
 
+#include "dispatcher/selection/verdict.hpp"
+#include "dispatcher/types/error.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
 #include "dispatcher/types/numerics.hpp"
 #include "dispatcher/types/problem.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fmha::harness {
@@ -30,15 +34,31 @@ struct Candidate {
     std::string not_built{};
 };
 
+/// No kernel of a source takes a problem. The text is the explanation.
+class ProblemRefused : public NoKernelFound {
+  public:
+    /// `reason`: the first condition that the nearest kernel fails; nullopt when there are no kernels at all.
+    ProblemRefused(std::optional<Reason> reason, const std::string& explanation)
+        : NoKernelFound(explanation), reason_(reason) {}
+    std::optional<Reason> reason() const { return reason_; }
+
+  private:
+    std::optional<Reason> reason_;
+};
+
+/// The reason that a case expects by `text`: a Reason's name, or the field that decides, for "hdim_q", "hdim_v" and
+/// "qscale". nullopt for anything else.
+std::optional<Reason> parse_reason(std::string_view text);
+
 /// Where the kernels under test come from: the dispatcher's plan on a catalogue, or a test's own.
 class KernelSource {
   public:
     virtual ~KernelSource() = default;
-    /// The kernel that the dispatcher chooses. Throws NoKernelFound with its explanation, PlanIncomplete, or
+    /// The kernel that the dispatcher chooses. Throws ProblemRefused, PlanIncomplete, or
     /// UnsupportedInvocation when the target cannot execute the chosen kernel.
     virtual Candidate planned(const Problem& problem) const = 0;
     /// Every kernel that accepts the problem and that the target executes, in the order of the catalogue.
-    /// Throws NoKernelFound when there is none.
+    /// Throws ProblemRefused when there is none.
     virtual std::vector<Candidate> accepting(const Problem& problem) const = 0;
     /// False when the architecture has no kernels of this type at all, so that finding none is what was to happen (T-1).
     virtual bool has_type(DataType) const { return true; }

@@ -1,9 +1,12 @@
 #include "harness/run/run_cases.hpp"
 
+#include "dispatcher/types/error.hpp"
 #include "harness/results/result_json.hpp"
+#include "harness/run/case_tensors.hpp"
 #include "harness/run/worker_pool.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <iterator>
 #include <optional>
 
@@ -15,25 +18,32 @@ class CaseRun {
     CaseRun(const std::vector<FwdCase>& cases, const KernelSource& source, const Target& target,
             const RunOptions& options, const InterruptWatch& interrupt, Journal* journal)
         : cases_(cases), source_(source), target_(target), options_(options), interrupt_(interrupt),
-          journal_(journal), results_(cases.size()) {
+          journal_(journal), results_(cases.size()), ledger_(options.rules) {
         for (std::size_t i = 0; i < cases.size(); ++i)
-            if (const auto* earlier = finished_before(cases[i].id))
-                results_[i] = *earlier;
-            else
+            if (const auto* earlier = finished_before(cases[i].id)) {
+                keep(i, *earlier);
+            } else {
+                require_runnable(cases[i], options.of_case.arch);
                 open_.push_back(i);
+            }
     }
 
     void in_this_process() {
         for (const std::size_t i : open_) {
-            if (interrupt_.requested()) return;
+            if (over() || interrupt_.requested()) return;
             report_progress(i);
-            settle(i, run_fwd_case(cases_[i], source_, options_.of_case));
+            try {
+                settle(i, run_fwd_case(cases_[i], source_, options_.of_case));
+            } catch (...) {
+                settle_lost(i, end_of_exception());
+            }
             // Nothing can do it while the next case runs, however long that takes.
             if (journal_ != nullptr) journal_->synchronise();
         }
     }
 
     void in_workers() {
+        if (over()) return;
         const auto stop = [this] {
             if (journal_ != nullptr) journal_->keep_durable();
             return interrupt_.requested();
@@ -46,12 +56,10 @@ class CaseRun {
                 const std::size_t i = open_[n];
                 report_progress(i);
                 if (end.kind == TaskEnd::Kind::done)
-                    settle(i, unpack(end.answer));
-                else if (end.killed_from_outside)
-                    results_[i] = {lost_result(cases_[i], options_.of_case, end)};
+                    settle_answer(i, end.answer);
                 else
-                    settle(i, {lost_result(cases_[i], options_.of_case, end)});
-                return true;
+                    settle_lost(i, end);
+                return !over();
             });
     }
 
@@ -60,7 +68,10 @@ class CaseRun {
         if (journal_ != nullptr) journal_->synchronise();
         std::vector<CaseResult> all;
         for (std::size_t i = 0; i < cases_.size(); ++i) {
-            if (!results_[i]) results_[i] = {unfinished_result(cases_[i], options_.of_case)};
+            if (!results_[i])
+                results_[i] = {
+                    unfinished_result(cases_[i], options_.of_case,
+                                      over() ? NotRunReason::after_failure : NotRunReason::interrupted)};
             std::move(results_[i]->begin(), results_[i]->end(), std::back_inserter(all));
         }
         return all;
@@ -79,8 +90,36 @@ class CaseRun {
             return result.not_run_reason == NotRunReason::no_memory;
         });
         if (journal_ != nullptr && settled) journal_->append(cases_[i].id, results);
+        keep(i, std::move(results));
+    }
+
+    /// What a worker sent.
+    void settle_answer(std::size_t i, const std::string& answer) {
+        try {
+            settle(i, unpack(answer));
+        } catch (const InputError& error) {
+            settle_lost(i, {TaskEnd::Kind::crashed, error.what()});
+        }
+    }
+
+    /// A case that ended without results. Bad input ends the run, in a worker as in this process.
+    void settle_lost(std::size_t i, const TaskEnd& end) {
+        if (end.kind == TaskEnd::Kind::bad_input)
+            throw InputError(fmt::format("{}: {}", cases_[i].id, end.answer));
+        std::vector<CaseResult> results{lost_result(cases_[i], options_.of_case, end)};
+        if (end.killed_from_outside)
+            keep(i, std::move(results));
+        else
+            settle(i, std::move(results));
+    }
+
+    void keep(std::size_t i, std::vector<CaseResult> results) {
+        for (const CaseResult& result : results) ledger_.add(result);
         results_[i] = std::move(results);
     }
+
+    /// The run is red for good, and was to end then.
+    bool over() const { return options_.fail_fast && ledger_.red(); }
 
     void report_progress(std::size_t i) const {
         if (options_.on_case) options_.on_case(cases_[i].id);
@@ -94,6 +133,7 @@ class CaseRun {
     Journal* journal_;
     std::vector<std::optional<std::vector<CaseResult>>> results_; ///< absent: not finished
     std::vector<std::size_t> open_;                               ///< indices of the cases to run
+    Ledger ledger_;                                               ///< of what has finished
 };
 
 } // namespace

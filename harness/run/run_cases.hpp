@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/results/journal.hpp"
+#include "harness/results/ledger.hpp"
 #include "harness/run/fwd_runner.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/run/targets.hpp"
@@ -13,9 +14,11 @@
 namespace fmha::harness {
 
 struct RunOptions {
-    FwdRunOptions of_case;
+    FwdRunOptions of_case{};
     int jobs = 1;                    ///< worker processes; 0 = everything in this process
     std::chrono::seconds timeout{0}; ///< of one case in a worker; 0 = none
+    LedgerRules rules{};             ///< by which the run is judged
+    bool fail_fast = false;          ///< the run ends with the first case that makes it red
     std::function<void(const std::string& name)> on_case{}; ///< told as each case starts (jobs 0) or ends
 };
 

@@ -2,6 +2,8 @@
 
 #include "harness/run/kernel_source.hpp"
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +17,10 @@ struct TargetOptions {
     std::string arch;            ///< architecture whose catalogue is planned on; empty: the target's own
     std::string kernels_dir;     ///< folder of built kernels; empty: the target's usual one
     std::optional<int> device{}; ///< number of the device; absent: the first
+    int jobs =
+        1; ///< processes that launch kernels at a time and share the processor's threads; 0 and 1: this one alone
+    /// How long a device may take to be found. A driver that hangs answers never.
+    std::chrono::milliseconds device_patience = std::chrono::minutes(2);
 };
 
 /// Where kernels run: makes launchable kernels from configurations. Nothing that a device or a thread must do happens
@@ -36,8 +42,6 @@ class Target {
     /// `config` as a kernel that takes pointers to host memory, with the arithmetic that it declares; the caller names
     /// it. Throws UnsupportedInvocation with the sentence of cannot_execute.
     virtual Candidate make(const KernelConfig& config) const = 0;
-    /// Worker processes when the user does not say.
-    virtual int default_jobs() const = 0;
     /// Floating-point operations of both products above which a case is too much for this target; 0 = no limit.
     virtual double work_limit() const { return 0.0; }
     /// True when this process can launch nothing more, because a kernel took the device's context with it.
@@ -46,6 +50,10 @@ class Target {
 
 /// Names of the targets, the default one first.
 std::vector<std::string> target_names();
+
+/// Worker processes for `cases` cases on a target when the user does not say: one a hardware thread, or one a device, and
+/// never more than there are cases. Throws InputError for an unknown name.
+int default_jobs(const std::string& name, std::size_t cases);
 
 /// Throws InputError for an unknown name, for options that the target does not take, and for what the target
 /// lacks (a device, built kernels), in a sentence.

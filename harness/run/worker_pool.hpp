@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -9,12 +10,21 @@ namespace fmha::harness {
 
 /// How one task of a pool ended.
 struct TaskEnd {
-    enum class Kind { done, crashed, timed_out } kind = Kind::done;
-    std::string answer; ///< what the task returned, when done; otherwise a sentence
+    enum class Kind : std::uint32_t {
+        done,
+        no_memory, ///< it threw std::bad_alloc
+        bad_input, ///< it threw InputError
+        crashed,   ///< it threw something else, or its process ended
+        timed_out,
+    } kind = Kind::done;
+    std::string answer{}; ///< what the task returned, when done; otherwise a sentence
     /// Crashed by SIGKILL, which no program brings on itself by a mistake: the system had no memory left, or somebody
     /// ended the process.
     bool killed_from_outside = false;
 };
+
+/// The end of a task that threw the exception that is being handled.
+TaskEnd end_of_exception();
 
 struct PoolOptions {
     int jobs = 1;                              ///< processes at a time
@@ -25,9 +35,9 @@ struct PoolOptions {
 
 /// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands
 /// every end to `on_end` in this process, in the order in which tasks finish. A task that throws, kills its process
-/// or runs too long costs itself only: the process is replaced and the others go on. Call it before this
-/// process starts threads. Returns early when `on_end` returns false or `stop` returns true; tasks that have
-/// not finished then are killed and have no end.
+/// or runs too long costs itself only: the process is replaced and the others go on. A process that ends between two
+/// tasks costs none: the next one gets another process. Call it before this process starts threads. Returns early when
+/// `on_end` returns false or `stop` returns true; tasks that have not finished then are killed and have no end.
 void run_isolated(std::size_t count, const PoolOptions& options,
                   const std::function<std::string(std::size_t)>& task,
                   const std::function<bool(std::size_t, const TaskEnd&)>& on_end);

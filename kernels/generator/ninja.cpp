@@ -73,7 +73,7 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
     }
     run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     run.exit_code = ran.exit_code;
-    // Ninja ends with 2 after an interrupt, and a terminal sends one to the whole group.
+    // Ninja ends with 2 after an interrupt, whoever sent it.
     run.interrupted = ran.stopped || ran.exit_code == 128 + SIGINT || ran.exit_code == 2;
     run.output = ran.out + ran.err;
     return run;

@@ -61,7 +61,7 @@ Candidate MisledKernel::planned(const Problem& problem) const {
 }
 
 Candidate NoKernels::planned(const Problem& problem) const {
-    throw NoKernelFound("no kernel takes " + problem.to_string() + ": the catalogue is empty");
+    throw ProblemRefused(refusal_, "no kernel takes " + problem.to_string() + ": the catalogue is empty");
 }
 
 } // namespace fmha::harness::test

@@ -40,11 +40,15 @@ class MisledKernel final : public FittingHostKernel {
     std::function<void(FwdArgs&)> mislead_;
 };
 
-/// A catalogue without kernels.
+/// A catalogue without kernels, or one of which every kernel refuses for one reason.
 class NoKernels final : public KernelSource {
   public:
+    explicit NoKernels(std::optional<Reason> refusal = std::nullopt) : refusal_(refusal) {}
     Candidate planned(const Problem& problem) const override;
     std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+
+  private:
+    std::optional<Reason> refusal_;
 };
 
 } // namespace fmha::harness::test

@@ -3,16 +3,12 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/results/ledger.hpp"
 #include "harness/results/result_json.hpp"
-#include "harness/run/worker_pool.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
 
-#include <csignal>
 #include <limits>
-#include <set>
-#include <thread>
 
 namespace fmha::harness::test {
 namespace {
@@ -66,16 +62,43 @@ TEST(Outcomes, NoKernelAsPredicted) {
     EXPECT_EQ(only(run_fwd_case(c, NoKernels(), {})).outcome, Outcome::refused_as_predicted);
 }
 
+TEST(Outcomes, ARefusalIsJudgedByItsReasonAndNotByItsWords) {
+    // The explanation of every refusal has "hdim_q" somewhere, and its last word is "empty".
+    FwdCase c = small_case();
+    c.expect = Expectation::no_kernel;
+    for (const char* expected : {"hdim_q_too_large", "hdim_q"}) {
+        c.expect_rule = expected;
+        EXPECT_EQ(only(run_fwd_case(c, NoKernels(Reason::hdim_q_too_large), {})).outcome,
+                  Outcome::refused_as_predicted);
+        for (const auto& other : {NoKernels(Reason::qscale_differs), NoKernels(Reason::hdim_v_too_large),
+                                  NoKernels(std::nullopt)})
+            EXPECT_EQ(only(run_fwd_case(c, other, {})).outcome, Outcome::refused_unexpectedly);
+    }
+    c.expect_rule = "empty";
+    EXPECT_EQ(only(run_fwd_case(c, NoKernels(Reason::qscale_differs), {})).outcome,
+              Outcome::refused_unexpectedly);
+}
+
 class WithoutType final : public KernelSource {
-    Candidate planned(const Problem& problem) const override { return NoKernels().planned(problem); }
+    Candidate planned(const Problem& problem) const override {
+        return NoKernels(Reason::data_type_differs).planned(problem);
+    }
     std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
     bool has_type(DataType type) const override { return type != DataType::fp8; }
 };
 
-TEST(Outcomes, ATypeThatTheHardwareLacksIsPredicted) {
+TEST(Outcomes, ATypeThatTheHardwareLacksIsAnOutcomeOfItsOwn) {
     FwdCase c = small_case();
     EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_unexpectedly);
     c.data_type = DataType::fp8;
+    const CaseResult result = only(run_fwd_case(c, WithoutType(), {}));
+    EXPECT_EQ(result.outcome, Outcome::type_absent);
+    EXPECT_EQ(result.message, "T-1: gfx950 has no kernels of type fp8");
+    // A case about another refusal has not seen it; one about this refusal has.
+    c.expect = Expectation::no_kernel;
+    c.expect_rule = "hdim_q";
+    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::type_absent);
+    c.expect_rule = "data_type_differs";
     EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_as_predicted);
 }
 
@@ -121,97 +144,6 @@ TEST(Outcomes, ALaunchThatRefusesFails) {
     EXPECT_THAT(result.message, HasSubstr("wrong alignment"));
 }
 
-/// What a pool of two processes makes of `task`.
-std::vector<TaskEnd> ends_of(std::size_t count, const std::function<std::string(std::size_t)>& task,
-                             std::chrono::milliseconds timeout = std::chrono::milliseconds(0)) {
-    std::vector<TaskEnd> ends(count);
-    run_isolated(count, {2, timeout}, task, [&](std::size_t i, const TaskEnd& end) {
-        ends[i] = end;
-        return true;
-    });
-    return ends;
-}
-
-TEST(Isolation, ReturnsEveryAnswer) {
-    const auto ends = ends_of(20, [](std::size_t i) { return std::string(i * 10'000, 'x'); });
-    for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i].answer.size(), i * 10'000);
-}
-
-TEST(Isolation, ACrashCostsItself) {
-    const auto ends = ends_of(6, [](std::size_t i) {
-        if (i % 3 == 1) std::raise(SIGKILL);
-        return std::to_string(i);
-    });
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-        EXPECT_EQ(ends[i].kind, i % 3 == 1 ? TaskEnd::Kind::crashed : TaskEnd::Kind::done);
-        if (i % 3 != 1) {
-            EXPECT_EQ(ends[i].answer, std::to_string(i));
-        }
-    }
-    EXPECT_THAT(ends[1].answer, HasSubstr("signal 9"));
-    const CaseResult result = lost_result(small_case(), {}, ends[1]);
-    EXPECT_EQ(result.outcome, Outcome::crashed);
-    EXPECT_EQ(result.name, "test/small@1");
-}
-
-TEST(Isolation, AnExceptionCostsItself) {
-    // A worker that unwound its copy of this stack would end its sibling.
-    const auto ends = ends_of(6, [&](std::size_t i) -> std::string {
-        if (i % 3 == 1) throw std::runtime_error("no luck");
-        if (i % 3 == 2) throw 7;
-        // Is still at work when the sibling throws.
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        return std::to_string(i);
-    });
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-        EXPECT_EQ(ends[i].kind, i % 3 == 0 ? TaskEnd::Kind::done : TaskEnd::Kind::crashed);
-        EXPECT_FALSE(ends[i].killed_from_outside);
-    }
-    EXPECT_EQ(ends[1].answer, "ended by an exception: no luck");
-    EXPECT_EQ(ends[2].answer, "ended by an exception of an unknown type");
-    EXPECT_EQ(ends[3].answer, "3");
-}
-
-TEST(Isolation, ASpentProcessTakesNoOtherTask) {
-    std::vector<std::string> answers(4);
-    int tasks_here = 0; // of this process and, after the fork, of one worker
-    run_isolated(
-        4, {.jobs = 1, .spent = [&] { return tasks_here == 2; }},
-        [&](std::size_t) { return std::to_string(++tasks_here); },
-        [&](std::size_t i, const TaskEnd& end) {
-            EXPECT_EQ(end.kind, TaskEnd::Kind::done);
-            answers[i] = end.answer;
-            return true;
-        });
-    EXPECT_THAT(answers, testing::ElementsAre("1", "2", "1", "2"));
-}
-
-TEST(Isolation, AHangCostsItself) {
-    const auto ends = ends_of(
-        3,
-        [](std::size_t i) {
-            if (i == 0) std::this_thread::sleep_for(std::chrono::hours(1));
-            return std::string("done");
-        },
-        std::chrono::milliseconds(300));
-    EXPECT_EQ(ends[0].kind, TaskEnd::Kind::timed_out);
-    EXPECT_EQ(ends[1].answer, "done");
-    EXPECT_EQ(ends[2].answer, "done");
-    EXPECT_EQ(lost_result(small_case(), {}, ends[0]).outcome, Outcome::timed_out);
-}
-
-TEST(Isolation, AStrayAccessFarAwayCostsItself) {
-    const auto ends = ends_of(2, [](std::size_t i) {
-        const FwdCase c = small_case();
-        if (i == 1) return pack({run_right(c)});
-        return pack({run_spoiled(
-            c, [](const FwdArgs& a) { static_cast<volatile char*>(a.o.data)[std::int64_t{1} << 32U] = 1; })});
-    });
-    EXPECT_EQ(ends[0].kind, TaskEnd::Kind::crashed);
-    ASSERT_EQ(ends[1].kind, TaskEnd::Kind::done);
-    EXPECT_EQ(unpack(ends[1].answer).front().outcome, Outcome::passed);
-}
-
 CaseResult with(Outcome outcome, const char* kernel = "k", NotRunReason reason = NotRunReason::none) {
     CaseResult result;
     result.outcome = outcome;
@@ -226,9 +158,9 @@ TEST(Ledger, AskedIsTheSumOfAllOutcomes) {
         ledger.add(with(entry.value, "k", NotRunReason::target_cannot));
     std::int64_t sum = 0;
     for (const auto& entry : EnumTable<Outcome>::names) sum += ledger.count(entry.value);
-    EXPECT_EQ(ledger.asked(), 8);
+    EXPECT_EQ(ledger.asked(), 9);
     EXPECT_EQ(sum, ledger.asked());
-    EXPECT_EQ(ledger.executed(), 7);
+    EXPECT_EQ(ledger.executed(), 7); // all but not_run and type_absent
 }
 
 TEST(Ledger, OneOfTheseIsRed) {
@@ -245,13 +177,45 @@ TEST(Ledger, OneOfTheseIsRed) {
 TEST(Ledger, NothingExecutedIsRed) {
     EXPECT_FALSE(Ledger().green());
     EXPECT_THAT(Ledger().text(), HasSubstr("nothing was executed"));
-    Ledger skipped(10);
+    Ledger skipped({.not_run_budget = 10});
     skipped.add(with(Outcome::not_run, "", NotRunReason::no_memory));
     EXPECT_FALSE(skipped.green());
 }
 
+TEST(Ledger, AnAbsentTypeIsCountedApartAndAStrictRunRefusesIt) {
+    Ledger ledger, strict({.strict = true});
+    for (Ledger* each : {&ledger, &strict}) {
+        each->add(with(Outcome::passed));
+        EXPECT_TRUE(each->green());
+        each->add(with(Outcome::type_absent, ""));
+    }
+    EXPECT_TRUE(ledger.green());
+    EXPECT_EQ(ledger.executed(), 1);
+    EXPECT_EQ(ledger.count(Outcome::refused_as_predicted), 0);
+    EXPECT_THAT(ledger.text(), HasSubstr("1 type absent"));
+    EXPECT_THAT(ledger.text(), HasSubstr("--strict makes this red"));
+    EXPECT_FALSE(strict.green());
+    EXPECT_THAT(strict.text(), HasSubstr("RED: 1 of an absent type, and the run is strict"));
+    // A run of such cases alone has shown nothing.
+    Ledger alone;
+    alone.add(with(Outcome::type_absent, ""));
+    EXPECT_FALSE(alone.green());
+    EXPECT_THAT(alone.text(), HasSubstr("RED: nothing was executed"));
+}
+
+TEST(Ledger, RedIsForGood) {
+    Ledger ledger({.not_run_budget = 1});
+    EXPECT_FALSE(ledger.red()) << "what is empty may still become green";
+    ledger.add(with(Outcome::not_run, "", NotRunReason::no_memory));
+    EXPECT_FALSE(ledger.red());
+    ledger.add(with(Outcome::not_run, "", NotRunReason::no_memory));
+    EXPECT_TRUE(ledger.red());
+    ledger.add(with(Outcome::passed));
+    EXPECT_TRUE(ledger.red());
+}
+
 TEST(Ledger, NotRunHasABudgetAndAReason) {
-    Ledger ledger(1);
+    Ledger ledger({.not_run_budget = 1});
     ledger.add(with(Outcome::passed));
     ledger.add(with(Outcome::not_run, "", NotRunReason::no_memory));
     EXPECT_TRUE(ledger.green());
@@ -264,7 +228,7 @@ TEST(Ledger, NotRunHasABudgetAndAReason) {
     // With a failure beside them no budget makes it green.
     ledger.add(with(Outcome::failed));
     EXPECT_THAT(ledger.text(), HasSubstr("RED: 2 were not run, the budget is 1\n"));
-    Ledger unexplained(1);
+    Ledger unexplained({.not_run_budget = 1});
     unexplained.add(with(Outcome::passed));
     unexplained.add(with(Outcome::not_run));
     EXPECT_FALSE(unexplained.green());
@@ -281,7 +245,7 @@ TEST(Ledger, WhatWasNotRunIsExplainedByAnExample) {
                 HasSubstr("not run because of too_much_work: 2, for example test/small@1: it needs "));
     EXPECT_THAT(ledger.text(), HasSubstr("GFLOP, this target takes on at most 1e-06\n"));
     EXPECT_THAT(ledger.text(), HasSubstr("--not-run-budget 2\n"));
-    Ledger allowed(2);
+    Ledger allowed({.not_run_budget = 2});
     allowed.add(with(Outcome::passed));
     allowed.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
     EXPECT_TRUE(allowed.green());

@@ -1,6 +1,7 @@
 // A plugin whose device is the processor, so that everything above a device plugin runs on a machine without a GPU. Kernels are
 // the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
-// "illegal_address", which takes the context of the process whenever a launch has more than 100 keys.
+// "illegal_address", which takes the context of the process whenever a launch has more than 100 keys, or "hang", a driver
+// that never answers.
 
 #include "dispatcher/types/args_fields.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
@@ -8,6 +9,7 @@
 #include "tests/loader/fake_runtime.hpp"
 
 #include <cstdlib>
+#include <unistd.h>
 
 namespace fmha::loader::test {
 namespace {
@@ -21,6 +23,7 @@ FakeRuntime& process_runtime() {
     static FakeRuntime runtime;
     runtime.device.arch = setting("FMHA_FAKE_ARCH", "gfx950");
     const std::string fault = setting("FMHA_FAKE_FAULT", "");
+    while (fault == "hang") pause();
     runtime.run = [fault](const KernelConfig& config, const FwdArgs& args) {
         if (fault == "illegal_address" && args.shape.seqlen_k > 100) {
             runtime.loss = Status{700, Fault::context_lost};

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/command.hpp"
@@ -172,6 +173,20 @@ TEST_F(FakeGpu, WrongArchIsBadInput) {
     const Ran asked = verify({short_case, "--arch", "gfx942"});
     EXPECT_EQ(asked.code, 2);
     EXPECT_THAT(asked.err, HasSubstr("--arch gfx942: the device is gfx950 (Fake GPU"));
+}
+
+TEST_F(FakeGpu, ADriverThatHangsIsASentence) {
+    build(planned({short_case}));
+    setenv("FMHA_FAKE_FAULT", "hang", 1);
+    EXPECT_THAT(
+        [&] {
+            harness::make_target("hip", {.arch = {},
+                                         .kernels_dir = kernels().string(),
+                                         .device_patience = std::chrono::milliseconds(300)});
+        },
+        testing::ThrowsMessage<InputError>(
+            "--target hip: the driver does not answer: the process that looks for "
+            "a device is still running after 0.3 s"));
 }
 
 TEST_F(FakeGpu, WhatIsMissingIsASentenceAndExitCode2) {

@@ -1,9 +1,15 @@
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <fstream>
+#include <iterator>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 
 namespace fmha::system {
 namespace {
@@ -14,6 +20,57 @@ TEST(RunProcess, KillsWhatTakesTooLong) {
     const auto ran = run_process({"sleep", "30"}, {.time = std::chrono::seconds(1)});
     EXPECT_TRUE(ran.timed_out);
     EXPECT_THROW(run_process({"no-such-program-here"}), InputError);
+}
+
+bool alive(const std::filesystem::path& pid_file) {
+    const pid_t pid = std::stoi(read_file(pid_file));
+    if (kill(pid, 0) != 0) return false;
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    // One that was killed is a zombie until somebody asks for its status.
+    return std::string(std::istreambuf_iterator<char>(stat), {}).find(") Z ") == std::string::npos;
+}
+
+/// Waits for the system, which needs a moment to end a process.
+bool ends(const std::filesystem::path& pid_file) {
+    for (int n = 0; n < 100 && alive(pid_file); ++n)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return !alive(pid_file);
+}
+
+TEST(RunProcess, EndsWhatTheProgramStartedWhenItTakesTooLong) {
+    const TemporaryDirectory folder;
+    const auto start = std::chrono::steady_clock::now();
+    const auto ran = run_process({"sh", "-c", "sleep 60 & echo $! > child; wait"},
+                                 {.directory = folder.path(), .time = std::chrono::milliseconds(500)});
+    EXPECT_TRUE(ran.timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+    EXPECT_TRUE(ends(folder.path() / "child"));
+}
+
+TEST(RunProcess, KillsAGroupThatDoesNotWantToEnd) {
+    const TemporaryDirectory folder;
+    const auto ran = run_process(
+        {"sh", "-c", "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 1; done'"},
+        {.directory = folder.path(), .time = std::chrono::milliseconds(500)});
+    EXPECT_TRUE(ran.timed_out);
+    EXPECT_EQ(ran.exit_code, 128 + SIGKILL);
+    EXPECT_TRUE(ends(folder.path() / "child"));
+}
+
+TEST(RunProcess, PassesOnASignalThatEndsThisProcess) {
+    const TemporaryDirectory folder;
+    const pid_t runner = fork();
+    if (runner == 0) {
+        run_process({"sh", "-c", "echo $$ > child; exec sleep 60"}, {.directory = folder.path()});
+        _exit(0); // not reached: the signal acts first
+    }
+    while (!std::filesystem::exists(folder.path() / "child") || read_file(folder.path() / "child").empty())
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    kill(runner, SIGINT);
+    int status = 0;
+    ASSERT_EQ(waitpid(runner, &status, 0), runner);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    EXPECT_TRUE(ends(folder.path() / "child"));
 }
 
 TEST(RunProcess, GivesBothStreamsAndTheExitCode) {

@@ -1,0 +1,316 @@
+// A run of several cases gives the same results in this process and in workers, ends as it was told, and takes of the
+// machine what it says.
+
+#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/system/process.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/run/case_memory.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/fwd_execution.hpp"
+#include "harness/run/run_cases.hpp"
+#include "harness/run/worker_pool.hpp"
+#include "tests/harness/gate_support.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+namespace fmha::harness::test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<CaseResult> run(const std::vector<FwdCase>& cases, const KernelSource& source,
+                            const RunOptions& options, Journal* journal = nullptr) {
+    const InterruptWatch interrupt;
+    return run_cases(cases, source, *make_target("host", {}), options, interrupt, journal);
+}
+
+std::vector<Outcome> outcomes(const std::vector<CaseResult>& results) {
+    std::vector<Outcome> found;
+    for (const CaseResult& result : results) found.push_back(result.outcome);
+    return found;
+}
+
+std::vector<FwdCase> cases_with(const std::vector<std::int64_t>& lengths) {
+    std::vector<FwdCase> cases;
+    for (const std::int64_t length : lengths) {
+        cases.push_back(small_case());
+        cases.back().seqlen_k = {length};
+        cases.back().id = "test/small[seqlen_k=" + std::to_string(length) + "]@1";
+    }
+    return cases;
+}
+
+class InProcessAndInWorkers : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Jobs, InProcessAndInWorkers, testing::Values(0, 1, 2));
+
+TEST_P(InProcessAndInWorkers, ACaseThatCannotBeLaidOutIsBadInputBeforeAnythingRuns) {
+    auto cases = cases_with({20, 30});
+    cases[1].batch = 2;
+    cases[1].wide_tensor = "q";
+    cases[1].wide_batch_stride = 1;
+    bool begun = false;
+    RunOptions options{.jobs = GetParam()};
+    options.on_case = [&](const std::string&) { begun = true; };
+    EXPECT_THAT([&] { run(cases, FittingHostKernel(), options); },
+                testing::ThrowsMessage<InputError>(
+                    AllOf(HasSubstr("test/small[seqlen_k=30]@1: "), HasSubstr("wide_batch_stride 1"))));
+    EXPECT_FALSE(begun);
+}
+
+TEST_P(InProcessAndInWorkers, AReasonThatDoesNotExistIsBadInput) {
+    auto cases = cases_with({20});
+    cases[0].expect = Expectation::no_kernel;
+    cases[0].expect_rule = "hdim";
+    EXPECT_THAT(
+        [&] { run(cases, NoKernels(Reason::hdim_q_too_large), {.jobs = GetParam()}); },
+        testing::ThrowsMessage<InputError>(HasSubstr("expect no_kernel:hdim: not a reason; allowed: ")));
+}
+
+/// Throws in place of planning a kernel.
+template <class Thrown>
+class Throwing final : public KernelSource {
+  public:
+    explicit Throwing(Thrown thrown) : thrown_(std::move(thrown)) {}
+    Candidate planned(const Problem& problem) const override {
+        if (problem.seqlen_k == 30) throw thrown_;
+        return FittingHostKernel().planned(problem);
+    }
+    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+
+  private:
+    Thrown thrown_;
+};
+
+TEST_P(InProcessAndInWorkers, BadInputOfASourceEndsTheRun) {
+    EXPECT_THAT(
+        [&] {
+            run(cases_with({20, 30}), Throwing(InputError("no such file")), {.jobs = GetParam()});
+        },
+        testing::ThrowsMessage<InputError>("test/small[seqlen_k=30]@1: no such file"));
+}
+
+TEST_P(InProcessAndInWorkers, AnExceptionIsACrashOfItsCase) {
+    const auto results =
+        run(cases_with({20, 30, 40}), Throwing(std::runtime_error("no luck")), {.jobs = GetParam()});
+    EXPECT_THAT(outcomes(results), ElementsAre(Outcome::passed, Outcome::crashed, Outcome::passed));
+    EXPECT_THAT(results[1].message, HasSubstr("no luck"));
+}
+
+TEST_P(InProcessAndInWorkers, WhatFindsNoMemoryIsNotRunAndTriedAgain) {
+    const system::TemporaryDirectory folder;
+    const auto cases = cases_with({20, 30, 40});
+    const SpoiledKernel in_kernel([](const FwdArgs& args) {
+        if (args.shape.seqlen_k == 30) throw std::bad_alloc();
+    });
+    const Throwing in_planning{std::bad_alloc()};
+    const std::array<std::pair<const char*, const KernelSource*>, 2> sources{
+        {{"kernel", &in_kernel}, {"planning", &in_planning}}};
+    for (const auto& [name, source] : sources) {
+        for (const bool again : {false, true}) {
+            Journal journal(folder.path() / name, {{"run", name}});
+            EXPECT_EQ(journal.finished().size(), again ? 2U : 0U);
+            const auto results = run(cases, *source, {.jobs = GetParam()}, &journal);
+            EXPECT_THAT(outcomes(results), ElementsAre(Outcome::passed, Outcome::not_run, Outcome::passed));
+            EXPECT_EQ(results[1].not_run_reason, NotRunReason::no_memory);
+        }
+        Journal journal(folder.path() / name, {{"run", name}});
+        EXPECT_THAT(outcomes(run(cases, FittingHostKernel(), {.jobs = GetParam()}, &journal)),
+                    ElementsAre(Outcome::passed, Outcome::passed, Outcome::passed));
+    }
+}
+
+/// Spoils the output of every case with 30 keys.
+const SpoiledKernel& wrong_with_30_keys() {
+    static const SpoiledKernel kernel([](const FwdArgs& args) {
+        if (args.shape.seqlen_k == 30) static_cast<std::uint16_t*>(args.o.data)[0] ^= 0x1000U;
+    });
+    return kernel;
+}
+
+TEST(FailFast, EndsTheRunAtTheFirstRedCase) {
+    const auto cases = cases_with({20, 30, 40, 50});
+    // Of two workers the other one may have finished another case meanwhile.
+    for (const int jobs : {0, 1}) {
+        const RunOptions patient{.jobs = jobs};
+        EXPECT_THAT(outcomes(run(cases, wrong_with_30_keys(), patient)),
+                    ElementsAre(Outcome::passed, Outcome::failed, Outcome::passed, Outcome::passed));
+
+        const RunOptions fast{.jobs = jobs, .fail_fast = true};
+        const auto results = run(cases, wrong_with_30_keys(), fast);
+        EXPECT_THAT(outcomes(results),
+                    ElementsAre(Outcome::passed, Outcome::failed, Outcome::not_run, Outcome::not_run));
+        EXPECT_EQ(results[3].not_run_reason, NotRunReason::after_failure);
+        Ledger ledger;
+        for (const CaseResult& result : results) ledger.add(result);
+        EXPECT_THAT(ledger.text(),
+                    HasSubstr("RED: ended at the first red case, 2 were not run (--fail-fast)"));
+    }
+}
+
+TEST_P(InProcessAndInWorkers, FailFastKnowsTheBudgetAndTheFinished) {
+    const system::TemporaryDirectory folder;
+    auto cases = cases_with({20, 30, 40});
+    RunOptions options{.jobs = GetParam(), .fail_fast = true};
+    options.of_case.work_limit = 1.0; // nothing is run
+    options.rules.not_run_budget = 3;
+    for (const CaseResult& result : run(cases, FittingHostKernel(), options))
+        EXPECT_EQ(result.not_run_reason, NotRunReason::too_much_work);
+
+    options = {.jobs = GetParam(), .fail_fast = true};
+    {
+        Journal journal(folder.path() / "journal", {{"run", 1}});
+        run({cases[1]}, wrong_with_30_keys(), options, &journal);
+    }
+    Journal journal(folder.path() / "journal", {{"run", 1}});
+    EXPECT_THAT(outcomes(run(cases, wrong_with_30_keys(), options, &journal)),
+                ElementsAre(Outcome::not_run, Outcome::failed, Outcome::not_run))
+        << "a failure in the journal is the first red case";
+}
+
+TEST(Jobs, AreOneAHardwareThreadOrOneADeviceAndNoMoreThanCases) {
+    EXPECT_EQ(default_jobs("host", 1'000'000), system::hardware_threads());
+    EXPECT_EQ(default_jobs("emulated", 1), 1);
+    EXPECT_EQ(default_jobs("host", 0), 1);
+    EXPECT_EQ(default_jobs("hip", 100), 1);
+    EXPECT_THROW(default_jobs("moon", 1), InputError);
+}
+
+/// The most threads that this process has while `work` runs, the one that counts them left out.
+std::ptrdiff_t most_threads_during(const std::function<void()>& work) {
+    std::atomic<bool> done{false};
+    std::ptrdiff_t most = 0;
+    {
+        const std::jthread counter([&] {
+            while (!done) {
+                const std::filesystem::directory_iterator threads("/proc/self/task");
+                most = std::max(most, std::distance(begin(threads), end(threads)));
+                std::this_thread::sleep_for(std::chrono::microseconds(50));
+            }
+        });
+        work();
+        done = true;
+    }
+    return most - 1;
+}
+
+TEST(Jobs, ProcessesTimesKernelThreadsFitTheMachine) {
+    const int hardware = system::hardware_threads();
+    if (hardware < 2) GTEST_SKIP() << "one hardware thread: kernels start no other";
+    FwdCase c = small_case();
+    c.nhead_q = c.nhead_k = 8;
+    for (const char* name : {"host", "emulated"}) {
+        FwdTensors tensors(c, fp8_flavour("gfx950"));
+        const auto threads_with = [&](int jobs) {
+            const auto source =
+                house_kernels(make_target(name, {.arch = "gfx950", .kernels_dir = {}, .jobs = jobs}));
+            const Candidate kernel = source->planned(to_problem(c, "gfx950"));
+            return most_threads_during([&] {
+                for (int n = 0; n < 10; ++n) kernel.instance->launch(tensors.args(), {});
+            });
+        };
+        // One that works alone may use them all; those that fill the machine have one each.
+        EXPECT_GT(threads_with(1), 1) << name;
+        EXPECT_EQ(threads_with(hardware), 1) << name;
+        EXPECT_EQ(threads_with(1'000'000), 1) << name;
+    }
+}
+
+/// A case whose reference takes more than its tensors.
+FwdCase many_rows() {
+    FwdCase c = small_case();
+    c.batch = 1;
+    c.nhead_q = c.nhead_k = 4;
+    c.seqlen_q = {4096};
+    c.seqlen_k = {16};
+    c.hdim_q = c.hdim_v = 128;
+    return c;
+}
+
+/// One whose copies do.
+FwdCase many_random_bytes() {
+    FwdCase c = small_case();
+    c.batch = 1;
+    c.nhead_q = c.nhead_k = 4;
+    c.seqlen_q = c.seqlen_k = {2048};
+    c.hdim_q = c.hdim_v = 32;
+    c.p_drop = 0.1;
+    c.store_randval = true;
+    c.sampled_rows = true;
+    return c;
+}
+
+std::int64_t kilobytes(const std::string& key) {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with(key)) return std::stoll(line.substr(key.size() + 1));
+    return 0;
+}
+
+/// Bytes by which a process grows at most while it runs `c`.
+std::int64_t growth_of(const FwdCase& c) {
+    std::int64_t bytes = 0;
+    run_isolated(
+        1, {},
+        [&](std::size_t) {
+            const std::int64_t before = kilobytes("VmRSS:");
+            EXPECT_EQ(run_right(c).outcome, Outcome::passed);
+            return std::to_string(1024 * (kilobytes("VmHWM:") - before));
+        },
+        [&](std::size_t, const TaskEnd& end) {
+            bytes = end.kind == TaskEnd::Kind::done ? std::stoll(end.answer) : 0;
+            return true;
+        });
+    return bytes;
+}
+
+TEST(Memory, IsWhatACaseTakes) {
+    constexpr std::int64_t noise = 8 << 20;
+    const Fp8Flavour flavour = fp8_flavour("gfx950");
+    for (const FwdCase& c : {many_rows(), many_random_bytes()}) {
+        const std::int64_t said =
+            memory_of(c, flavour, 1).total() + memory_of(in_another_layout(c), flavour, 1).tensors;
+        const std::int64_t taken = growth_of(c);
+        EXPECT_LT(taken, said + noise);
+        EXPECT_GT(taken, said / 2);
+    }
+}
+
+TEST(Memory, EveryTensorCounts) {
+    FwdCase c = small_case();
+    const Fp8Flavour flavour = fp8_flavour("gfx950");
+    c.seqlen_q = c.seqlen_k = {4096};
+    c.data_type = DataType::mxfp8;
+    const auto bytes = [&](QScale mode) {
+        c.qscale = mode;
+        return memory_of(c, flavour, 1).tensors;
+    };
+    // Scales of 32 values each, for Q, K and V of 2 entries and 2 heads.
+    EXPECT_GE(bytes(QScale::mx) - bytes(QScale::no_scale), 3 * 2 * 2 * 4096 * 64 / 32);
+}
+
+TEST(Memory, TheLimitCountsTheReferenceAndTheCopies) {
+    for (const FwdCase& c : {many_rows(), many_random_bytes()}) {
+        const CaseMemory memory = memory_of(c, fp8_flavour("gfx950"), 1);
+        FwdRunOptions options;
+        options.memory_limit = memory.tensors + memory.copies + memory.reference / 2;
+        const auto results = run_fwd_case(c, FittingHostKernel(), options);
+        ASSERT_EQ(results.size(), 1U);
+        EXPECT_EQ(results[0].not_run_reason, NotRunReason::no_memory);
+        EXPECT_THAT(results[0].message, HasSubstr("of copies of its outputs"));
+    }
+}
+
+} // namespace
+} // namespace fmha::harness::test
