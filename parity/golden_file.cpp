@@ -1,5 +1,6 @@
 #include "parity/golden_file.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "parity/digest.hpp"
 #include "parity/listing.hpp"
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <sstream>
 
 namespace fmha::parity {
@@ -22,22 +22,6 @@ using catalog::RuleSet;
 std::filesystem::path file_of(const std::filesystem::path& directory, RuleSet rules, const ArchName& arch,
                               std::string_view extension) {
     return directory / std::string(to_string(rules)) / (arch.str() + std::string(extension));
-}
-
-std::string read_text(const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    if (!in) throw InputError(fmt::format("{}: cannot be read", file.string()));
-    return text.str();
-}
-
-void write_text(const std::filesystem::path& file, std::string_view text) {
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream out(file, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) throw InputError(fmt::format("{}: cannot be written", file.string()));
 }
 
 std::string json_text(std::string_view text) {
@@ -172,7 +156,7 @@ std::string listing_header(const std::vector<std::string>& sorted_names) {
 }
 
 std::vector<std::string> read_listing(const std::filesystem::path& file) {
-    const std::string text = read_text(file);
+    const std::string text = system::read_file(file);
     const auto header_size = std::min(text.find('\n') + 1, text.size());
     auto names = parse_listing(std::string_view(text).substr(header_size), file.string());
     if (listing_header(names) != text.substr(0, header_size))
@@ -189,7 +173,7 @@ std::optional<GoldenFile> read_golden(const std::filesystem::path& directory, Ru
                                       const ArchName& arch) {
     const auto file = file_of(directory, rules, arch, ".json");
     if (!std::filesystem::exists(file)) return std::nullopt;
-    GoldenFile golden = parse_golden(read_text(file), file.string());
+    GoldenFile golden = parse_golden(system::read_file(file), file.string());
     if (golden.facts.rules != rules || golden.facts.arch != arch)
         throw InputError(fmt::format("{}: describes {} on {}", file.string(), to_string(golden.facts.rules),
                                      golden.facts.arch.view()));
@@ -209,13 +193,13 @@ std::optional<GoldenFile> read_golden(const std::filesystem::path& directory, Ru
 
 void write_golden(const std::filesystem::path& directory, const GoldenFile& golden) {
     const Facts& facts = golden.facts;
-    write_text(file_of(directory, facts.rules, facts.arch, ".json"), golden_text(golden));
+    system::write_file(file_of(directory, facts.rules, facts.arch, ".json"), golden_text(golden));
     if (!keeps_names(facts.rules)) return;
     auto names = golden.names;
     std::sort(names.begin(), names.end());
     const auto header = listing_header(names);
-    write_text(file_of(directory, facts.rules, facts.arch, ".names"),
-               header + write_listing(std::move(names)));
+    system::write_file(file_of(directory, facts.rules, facts.arch, ".names"),
+                       header + write_listing(std::move(names)));
 }
 
 std::vector<std::pair<RuleSet, ArchName>> golden_files(const std::filesystem::path& directory) {

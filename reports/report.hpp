@@ -33,11 +33,4 @@ std::string html(const Report& report);
 /// command.
 std::string failure_text(const harness::CaseResult& result);
 
-/// Throws InputError that names the file when `write_file` could not write it now.
-void check_writable(const std::filesystem::path& file);
-
-/// Writes through a temporary file beside `file`, so that a reader never sees half of it. Creates missing
-/// folders. Throws InputError that names the file.
-void write_file(const std::filesystem::path& file, const std::string& text);
-
 } // namespace fmha::reports

@@ -1,10 +1,6 @@
 #include "reports/report.hpp"
 
-#include "dispatcher/types/error.hpp"
-
 #include <fmt/format.h>
-#include <fstream>
-#include <unistd.h>
 
 namespace fmha::reports {
 
@@ -35,51 +31,6 @@ std::string failure_text(const harness::CaseResult& result) {
     if (!result.numerics.empty()) text += fmt::format("  declared {}\n", result.numerics);
     text += fmt::format("  repeat   {}\n", result.reproduce);
     return text;
-}
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Where bytes go, and the name that they get once they are complete.
-struct Destination {
-    fs::path write_to, rename_to;
-};
-
-Destination destination_of(const fs::path& file) {
-    std::error_code failure;
-    if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
-    const auto there = fs::status(file, failure);
-    if (fs::is_directory(there)) throw InputError(file.string() + " is a folder, not a file to write");
-    // Devices and pipes (/dev/stdout, /dev/null) are written to, not replaced by a file of their name.
-    if (fs::exists(there) && !fs::is_regular_file(there)) return {file, {}};
-    const fs::path target =
-        fs::is_symlink(fs::symlink_status(file, failure)) ? fs::canonical(file, failure) : file;
-    // Two processes may write the same report.
-    return {fmt::format("{}.{}.part", target.string(), getpid()), target};
-}
-
-} // namespace
-
-void check_writable(const std::filesystem::path& file) {
-    const Destination to = destination_of(file);
-    const bool writable = std::ofstream(to.write_to, std::ios::binary | std::ios::app).good();
-    std::error_code unused;
-    if (!to.rename_to.empty()) fs::remove(to.write_to, unused);
-    if (!writable) throw InputError(file.string() + " cannot be written");
-}
-
-void write_file(const std::filesystem::path& file, const std::string& text) {
-    const Destination to = destination_of(file);
-    std::ofstream stream(to.write_to, std::ios::binary);
-    stream << text;
-    stream.close();
-    std::error_code failure, unused;
-    if (stream && !to.rename_to.empty()) fs::rename(to.write_to, to.rename_to, failure);
-    if (stream && !failure) return;
-    if (!to.rename_to.empty()) fs::remove(to.write_to, unused);
-    throw InputError(
-        fmt::format("{} cannot be written{}", file.string(), failure ? ": " + failure.message() : ""));
 }
 
 } // namespace fmha::reports

@@ -14,10 +14,33 @@ namespace fmha::system {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Where bytes go, and the name that they get once they are complete; empty when they go there at once.
+struct Destination {
+    fs::path draft, name;
+};
+
+Destination destination_of(const fs::path& file) {
+    std::error_code failure;
+    if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
+    const auto there = fs::status(file, failure);
+    if (fs::is_directory(there))
+        throw InputError(fmt::format("{}: is a folder, not a file to write", file.string()));
+    // Devices and pipes (/dev/stdout, /dev/null) are written to, not replaced by a file of their name.
+    if (fs::exists(there) && !fs::is_regular_file(there)) return {file, {}};
+    const fs::path name =
+        fs::is_symlink(fs::symlink_status(file, failure)) ? fs::canonical(file, failure) : file;
+    // Two processes may write the same file.
+    return {fmt::format("{}.{}.draft", name.string(), getpid()), name};
+}
+
+} // namespace
+
 std::string read_file(const fs::path& path) {
     std::error_code unreadable;
     if (fs::is_directory(path, unreadable))
-        throw InputError(fmt::format("{}: is a folder, expected a file", path.string()));
+        throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
     std::ifstream file(path, std::ios::binary);
     if (!file) throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
     std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -26,19 +49,27 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, std::string_view text) {
-    const fs::path draft = path.string() + fmt::format(".{}.draft", getpid());
-    const auto fail = [&](const char* reason) {
-        std::error_code ignored;
-        fs::remove(draft, ignored);
-        throw InputError(fmt::format("{}: cannot be written: {}", path.string(), reason));
-    };
-    std::ofstream file(draft, std::ios::binary);
+    const Destination to = destination_of(path);
+    std::error_code error, ignored;
+    std::ofstream file(to.draft, std::ios::binary);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
     file.close();
-    if (!file) fail(std::strerror(errno));
-    std::error_code error;
-    fs::rename(draft, path, error);
-    if (error) fail(error.message().c_str());
+    if (!file)
+        error = std::error_code(errno, std::generic_category());
+    else if (!to.name.empty())
+        fs::rename(to.draft, to.name, error);
+    if (file && !error) return;
+    if (!to.name.empty()) fs::remove(to.draft, ignored);
+    throw InputError(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
+}
+
+void check_writable(const fs::path& path) {
+    const Destination to = destination_of(path);
+    const bool writable = std::ofstream(to.draft, std::ios::binary | std::ios::app).good();
+    const std::string reason = std::strerror(errno);
+    std::error_code ignored;
+    if (!to.name.empty()) fs::remove(to.draft, ignored);
+    if (!writable) throw InputError(fmt::format("{}: cannot be written: {}", path.string(), reason));
 }
 
 bool update_file(const fs::path& path, std::string_view text) {

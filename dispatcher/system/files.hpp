@@ -9,8 +9,12 @@ namespace fmha::system {
 /// The whole file. Throws InputError with the path and the system's reason.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes a file through a neighbour that is renamed, so that nobody ever sees half of it. Throws InputError.
+/// Writes a file through a neighbour that is renamed, so that nobody ever sees half of it, and creates the folders that it
+/// lacks. A device or a pipe is written to; a link stays one. Throws InputError with the path and the reason.
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Throws the InputError of `write_file` when it could not write now.
+void check_writable(const std::filesystem::path& path);
 
 /// `write_file`, unless the file has this content already: its time stamp, by which Ninja goes, then stays. Returns
 /// whether it wrote.

@@ -1,3 +1,4 @@
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/bench/bench.hpp"
 #include "harness/cases/case_enums.hpp"
@@ -60,7 +61,7 @@ class BenchCommand final : public Command {
 
     int run(const Streams& streams) override {
         check_options();
-        if (!json_.empty()) reports::check_writable(json_);
+        if (!json_.empty()) system::check_writable(json_);
         harness::TargetOptions target_options{arch_, kernels_dir_};
         if (device_) target_options.device = static_cast<int>(*device_);
         const auto timing = harness::make_timing_target(target_, target_options);
@@ -136,7 +137,7 @@ class BenchCommand final : public Command {
             fmt::print(streams.out, "{} measured, {} wrong, {} not run\n", measured, wrong,
                        rows.size() - measured - wrong);
         }
-        if (!json_.empty()) reports::write_file(json_, json.dump(1) + "\n");
+        if (!json_.empty()) system::write_file(json_, json.dump(1) + "\n");
         return measured == rows.size() && measured > 0 ? all_well : check_failed;
     }
 

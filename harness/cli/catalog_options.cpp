@@ -5,9 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace fmha::cli {
 
@@ -82,16 +79,6 @@ std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) 
             filters[static_cast<std::size_t>(api)] = for_api(api, text);
     }
     return filters;
-}
-
-std::string read_file(std::string_view option, const std::string& file) {
-    if (std::filesystem::is_directory(file))
-        throw InputError(fmt::format("{} {}: is a folder, not a file", option, file));
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream text;
-    text << in.rdbuf();
-    if (!in) throw InputError(fmt::format("{} {}: cannot be read", option, file));
-    return text.str();
 }
 
 } // namespace fmha::cli

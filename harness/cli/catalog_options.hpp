@@ -30,7 +30,4 @@ catalog::FamilySet parse_families(const std::vector<std::string>& names);
 /// Upstream's globs: `PATTERN` for every API, `API=PATTERN` for one.
 std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts);
 
-/// Whole file as text.
-std::string read_file(std::string_view option, const std::string& file);
-
 } // namespace fmha::cli

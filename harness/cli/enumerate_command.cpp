@@ -1,5 +1,6 @@
 #include "harness/cli/enumerate_command.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "harness/cli/catalog_options.hpp"
@@ -222,7 +223,7 @@ int EnumerateCommand::run(const Streams& streams) {
             catalog::append_name(naming, config, out);
         });
     };
-    if (!where_file_.empty()) keep_where(read_file("--where-file", where_file_));
+    if (!where_file_.empty()) keep_where(system::read_file(where_file_));
     if (!where_.empty()) keep_where(where_);
 
     if (names_ || (json && !count_)) {

@@ -1,15 +1,12 @@
 #include "harness/cli/input_text.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -43,10 +40,7 @@ std::string unpacked(const std::string& packed, const std::string& path) {
 
 std::string raw_text(const std::string& path) {
     if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-    if (std::filesystem::is_directory(path)) throw InputError(path + ": is a directory, expected a file");
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw InputError(fmt::format("{}: {}", path, std::strerror(errno)));
-    return {std::istreambuf_iterator<char>(file), {}};
+    return system::read_file(path);
 }
 
 } // namespace

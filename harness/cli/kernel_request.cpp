@@ -1,5 +1,6 @@
 #include "harness/cli/kernel_request.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/strict_json.hpp"
@@ -84,7 +85,7 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
     std::vector<KernelConfig> kernels;
     for (const std::string& file : configs_) {
         const auto config =
-            fields_from_json<KernelConfig>(parse_strict_json(read_file("--config", file), file), file);
+            fields_from_json<KernelConfig>(parse_strict_json(system::read_file(file), file), file);
         if (const auto rule = generator::forbidden(archs, config))
             throw InputError(fmt::format("{}: refused by {}: {}", file, rule->id, rule->message));
         kernels.push_back(config);

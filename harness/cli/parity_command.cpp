@@ -1,5 +1,6 @@
 #include "harness/cli/parity_command.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
@@ -17,7 +18,6 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <fstream>
 
 namespace fmha::cli {
 namespace {
@@ -52,15 +52,6 @@ std::vector<parity::NamedProblem> case_problems(const std::string& root, const A
         if (concrete.expect == harness::Expectation::pass)
             problems.push_back({concrete.id, harness::to_problem(concrete, arch.view())});
     return problems;
-}
-
-void write_file(const std::filesystem::path& file, std::string_view text) {
-    std::error_code unused; // what matters is whether the file can be written
-    std::filesystem::create_directories(file.parent_path(), unused);
-    std::ofstream out(file, std::ios::binary);
-    out << text;
-    out.close();
-    if (!out) throw InputError(fmt::format("--report {}: cannot be written", file.string()));
 }
 
 } // namespace
@@ -185,9 +176,9 @@ int ParityCommand::run(const Streams& streams) {
     }
     if (!report_dir_.empty()) {
         const std::filesystem::path folder = report_dir_;
-        write_file(folder / "parity.json", parity::to_json(report).dump(2) + "\n");
-        write_file(folder / "parity.txt", text);
-        write_file(folder / "parity.html", parity::to_html_section(report));
+        system::write_file(folder / "parity.json", parity::to_json(report).dump(2) + "\n");
+        system::write_file(folder / "parity.txt", text);
+        system::write_file(folder / "parity.html", parity::to_html_section(report));
     }
     return report.ok() ? all_well : check_failed;
 }

@@ -1,5 +1,6 @@
 #include "harness/cli/verify_command.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/types/error.hpp"
@@ -208,7 +209,7 @@ class VerifyCommand final : public Command {
                     fmt::format("{} {}: {} writes to this file", option, file.string(), writer->second));
         }
         for (const std::string& file : {json_, junit_, html_})
-            if (!file.empty()) reports::check_writable(file);
+            if (!file.empty()) system::check_writable(file);
     }
 
     /// More processes than cases would leave threads idle that the processes at work could use.
@@ -323,8 +324,8 @@ class VerifyCommand final : public Command {
         // What happened is printed first: a file that cannot be written must not take it away.
         print_report(report, streams);
         streams.out.flush();
-        if (!json_.empty()) reports::write_file(json_, reports::json(report));
-        if (!junit_.empty()) reports::write_file(junit_, reports::junit(report));
+        if (!json_.empty()) system::write_file(json_, reports::json(report));
+        if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
         const std::string page = write_page(report, streams);
         if (format_ == "json") return;
         fmt::print(streams.out, "{:.1f} s", report.info.seconds);
@@ -344,7 +345,7 @@ class VerifyCommand final : public Command {
         std::string page = page_file();
         if (page.empty()) return page;
         try {
-            reports::write_file(page, reports::html(report));
+            system::write_file(page, reports::html(report));
             return page;
         } catch (const InputError& error) {
             if (!html_.empty()) throw;

@@ -52,7 +52,7 @@ const std::vector<Room>& rooms() {
         {"parity",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "harness/results", "harness/cases"}},
-        {"reports", {"dispatcher/types", "dispatcher/system", "harness/results"}},
+        {"reports", {"dispatcher/types", "harness/results"}},
         {"harness/cli",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/generator", "kernels/loader", "kernels/targets", "reference", "harness/results",

@@ -96,7 +96,7 @@ TEST(Verify, AnInterruptedRunReportsWhatFinishedAndIsRed) {
 TEST(Verify, AReportThatCannotBeWrittenIsKnownBeforeTheRun) {
     const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--json", "/proc/nothing/x.json"});
     EXPECT_EQ(ran.code, 2);
-    EXPECT_THAT(ran.err, HasSubstr("/proc/nothing/x.json cannot be written"));
+    EXPECT_THAT(ran.err, HasSubstr("/proc/nothing/x.json: cannot be written"));
     EXPECT_EQ(ran.out, "");
 }
 
@@ -104,7 +104,7 @@ TEST(Verify, AFullDiskTakesNoVerdictAway) {
     const Ran ran = verify_on<harness::test::FittingHostKernel>({one_case, "--json", "/dev/full"});
     EXPECT_EQ(ran.code, 2);
     EXPECT_THAT(ran.out, HasSubstr("GREEN"));
-    EXPECT_THAT(ran.err, HasSubstr("/dev/full cannot be written"));
+    EXPECT_THAT(ran.err, HasSubstr("/dev/full: cannot be written"));
     EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 

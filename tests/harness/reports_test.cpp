@@ -1,11 +1,9 @@
 // Reports hold what the run held, and hostile text stays text.
 
-#include "dispatcher/types/error.hpp"
 #include "reports/report.hpp"
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
 #include <regex>
 
 namespace fmha::reports {
@@ -91,11 +89,6 @@ TEST(Text, FailuresNameGateWorstPatternAndCommand) {
     for (const char* part :
          {"FAILED fwd/x@1", "G1:o=31.4!", "G3:lse=0.2 ", "query tail", "repeat   fmha verify 'x'", " 128 "})
         EXPECT_THAT(text, HasSubstr(part));
-}
-
-TEST(Files, AreWrittenWholeOrNotAtAll) {
-    EXPECT_THROW(write_file("/proc/nothing/here.txt", "x"), InputError);
-    EXPECT_THROW(write_file(std::filesystem::temp_directory_path(), "x"), InputError);
 }
 
 } // namespace

@@ -24,8 +24,31 @@ TEST(Files, SayWhatCannotBeReadOrWritten) {
                 testing::ThrowsMessage<InputError>(testing::HasSubstr("none: No such file")));
     EXPECT_THAT([&] { read_file(folder.path()); },
                 testing::ThrowsMessage<InputError>(testing::HasSubstr("is a folder")));
-    EXPECT_THAT([&] { write_file(folder.path() / "no" / "a", "x"); },
-                testing::ThrowsMessage<InputError>(testing::HasSubstr("cannot be written")));
+    for (const auto& write : {+[](const std::filesystem::path& path) { write_file(path, "x"); },
+                              +[](const std::filesystem::path& path) { check_writable(path); }}) {
+        EXPECT_THAT([&] { write("/proc/nothing/here"); },
+                    testing::ThrowsMessage<InputError>(
+                        "/proc/nothing/here: cannot be written: No such file or directory"));
+        EXPECT_THAT([&] { write(folder.path()); }, testing::ThrowsMessage<InputError>(testing::HasSubstr(
+                                                       "is a folder, not a file to write")));
+    }
+    EXPECT_THAT([&] { write_file("/dev/full", "x"); },
+                testing::ThrowsMessage<InputError>("/dev/full: cannot be written: No space left on device"));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 0) << "a draft is left";
+}
+
+TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
+    const TemporaryDirectory folder;
+    const auto file = folder.path() / "new" / "file", link = folder.path() / "link";
+    check_writable(file);
+    EXPECT_FALSE(std::filesystem::exists(file));
+    write_file(file, "one");
+    std::filesystem::create_symlink(file, link);
+    write_file(link, "two");
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(read_file(file), "two");
+    write_file("/dev/null", "x");
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST(Sha256, IsTheStandardsOne) { // FIPS 180-4, the example "abc"
