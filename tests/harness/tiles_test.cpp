@@ -28,7 +28,8 @@ const std::vector<PlannedCase>& smoke() {
     static const auto planned = [] {
         const auto tiles = house_tiles("gfx950");
         std::vector<PlannedCase> result;
-        for (auto& c : load_cases({}, {.root = FMHA_CASES_DIR, .planned_tile = tiles}))
+        for (auto& c :
+             load_cases({}, {.root = FMHA_CASES_DIR, .family = ApiFamily::fwd, .planned_tile = tiles}))
             if (const auto tile = tiles(c)) result.push_back({std::move(c), *tile});
         return result;
     }();

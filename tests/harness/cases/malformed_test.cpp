@@ -83,7 +83,7 @@ TEST(Malformed, CaseFiles) {
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": "gaussian"})",
          "X: fill[0]: \"gaussian\" is not allowed; expected normal, sharp, indexed, zeros, huge, uniform, "
          "integers, "
-         "edge_last, edge_first or rising"},
+         "edge_last, edge_first, rising, ties or weight_ties"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": []})",
          "X: fill: expected a list with at least one value, got []"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "fill": ["zeros", "zeros"]})",
