@@ -86,22 +86,32 @@ std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
         });
     };
     // What a kernel had to write is put aside, so that the rest can be compared with what was there before.
-    std::vector<std::uint32_t> written;
-    each_cell([&](auto b, auto h, auto row, auto c) { written.push_back(tensor.code(b, h, row, c)); });
+    std::int64_t cells = 0;
+    spec.logical([&](const RowRun& run) { cells += run.columns; });
+    const ElementType type = spec.layout.type;
+    std::vector<unsigned char> written(static_cast<std::size_t>(element_bytes(type, cells)));
+    std::int64_t next = 0;
+    each_cell([&](auto b, auto h, auto row, auto c) {
+        store_code(written.data(), type, next++, tensor.code(b, h, row, c));
+    });
+    const auto put_back = [&] {
+        next = 0;
+        each_cell([&](auto b, auto h, auto row, auto c) {
+            tensor.set_code(b, h, row, c, load_code(written.data(), type, next++));
+        });
+    };
     std::optional<StrayByte> stray;
     if (spec.flow == Flow::in_out) {
         const std::vector<unsigned char> now = copy_of(tensor);
         tensor.restore(images_[index]);
-        std::size_t next = 0;
-        each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, written[next++]); });
+        put_back();
         stray = tensor.first_difference(now);
         tensor.restore(now);
         return stray;
     }
     each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, tensor.poison_code()); });
     stray = tensor.first_stray();
-    std::size_t next = 0;
-    each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, written[next++]); });
+    put_back();
     return stray;
 }
 

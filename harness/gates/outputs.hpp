@@ -47,6 +47,11 @@ class Outputs {
         template <class Code>
         void append_row(std::int64_t columns, Code code) {
             const std::int64_t begin = begin_.back();
+            // Rows are mostly of one length; growing by doubling would take twice the memory.
+            if (begin_.size() == 1) {
+                begin_.reserve(static_cast<std::size_t>(rows_->size()) + 1);
+                codes_.reserve(static_cast<std::size_t>(element_bytes(type_, columns * rows_->size())));
+            }
             begin_.push_back(begin + columns);
             codes_.resize(static_cast<std::size_t>(element_bytes(type_, begin + columns)));
             for (std::int64_t c = 0; c < columns; ++c) store_code(codes_.data(), type_, begin + c, code(c));

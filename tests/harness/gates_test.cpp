@@ -2,6 +2,7 @@
 // of damage must notice, while it passes the untouched output.
 
 #include "harness/data/storage.hpp"
+#include "harness/run/case_memory.hpp"
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/gate_support.hpp"
 
@@ -293,7 +294,7 @@ TEST(Gates, AStrideThatIsTakenForGranted) {
 
 TEST(Gates, ALayoutIsNotTriedWhereMemoryIsShort) {
     FwdRunOptions little;
-    little.memory_limit = 200'000;
+    little.memory_limit = memory_of(small_case(), fp8_flavour(little.arch), 1).total();
     const CaseResult result = run_fwd_case(small_case(), FittingHostKernel(), little).front();
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
     EXPECT_TRUE(verdict(result, "G5.6").passed);

@@ -43,7 +43,6 @@ class SeededTarget final : public Target {
     Candidate make(const KernelConfig& config) const override {
         return {{}, fmha::test::seeded_kernel(config), host_target::numerics_of(config)};
     }
-    int default_jobs() const override { return 1; }
 };
 
 /// Cases of the smoke tier, enough to notice what can be noticed; those that notice most come first.
@@ -269,7 +268,6 @@ class ForgetfulTarget final : public Target {
                 std::make_shared<ForgetfulBytes>(host_target::make_instance(config)),
                 host_target::numerics_of(config)};
     }
-    int default_jobs() const override { return 1; }
 };
 
 TEST(Seeds, SmokeNoticesRandomBytesOfTheFirstKeyTileOnly) {
