@@ -1,5 +1,5 @@
-# Precompiled headers. Headers of the standard library took much of the time of a build, so they are parsed twice, once
-# for libraries and once for test programs, instead of once a source. GCC instantiates again, in every source, the
+# Precompiled headers. Headers of the standard library took much of the time of a build, so they are parsed three times,
+# for libraries, for those that fmha_optimizes and for test programs, instead of once a source. GCC instantiates again, in every source, the
 # templates that inline functions of a precompiled header use: nlohmann's (0.9 s each), fmt/ostream.h (0.4 s) and Eigen
 # cost sources without them more than they save the others. A source includes everything that it uses all the same: `tidy`
 # reads them all without this. -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without it.
@@ -13,13 +13,20 @@ set(fmha_precompiled_headers
 # users as well, whether they link fmt or not.
 set(fmha_precompiled_definitions $<TARGET_PROPERTY:fmt::fmt,INTERFACE_COMPILE_DEFINITIONS>)
 
-# fmha_use_precompiled(<target> <fmha_precompiled or fmha_precompiled_tests>)
+# fmha_use_precompiled(<target> <the target that makes the header>): both must be compiled with the same options.
 function(fmha_use_precompiled target from)
   target_compile_definitions(${target} PRIVATE ${fmha_precompiled_definitions})
   target_precompile_headers(${target} REUSE_FROM ${from})
 endfunction()
 
+# fmha_precompile(<target>): a library that makes the headers.
+function(fmha_precompile target)
+  add_library(${target} STATIC ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers})
+  target_link_libraries(${target} PRIVATE fmha_flags fmt::fmt)
+endfunction()
+
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
-add_library(fmha_precompiled STATIC ${PROJECT_BINARY_DIR}/precompiled.cpp)
-target_precompile_headers(fmha_precompiled PRIVATE ${fmha_precompiled_headers})
-target_link_libraries(fmha_precompiled PRIVATE fmha_flags fmt::fmt)
+fmha_precompile(fmha_precompiled)
+fmha_precompile(fmha_precompiled_optimized)
+target_compile_options(fmha_precompiled_optimized PRIVATE -O3)

@@ -18,9 +18,19 @@ if(FMHA_SANITIZE)
   target_link_options(fmha_flags INTERFACE -fsanitize=${FMHA_SANITIZE})
 endif()
 
+# fmha_optimizes(<target>): a library that is worth -O3 in every build, because all cases run through it. GCC 12 takes a
+# precompiled header of another optimisation level and then crashes now and then, so these have their own.
+function(fmha_optimizes target)
+  target_compile_options(${target} PRIVATE -O3)
+  set_target_properties(${target} PROPERTIES PRECOMPILE_HEADERS_REUSE_FROM fmha_precompiled_optimized)
+  add_dependencies(${target} fmha_precompiled_optimized)
+endfunction()
+
 # fmha_computes(<target>): a room that goes over tensors is worth -O3, unless sanitizers make it slow anyway.
 function(fmha_computes target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
+  if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    fmha_optimizes(${target})
+  endif()
 endfunction()
 
 # fmha_library(<room> SOURCES … USES …): a static library fmha_<room> with the alias fmha::<room>.
