@@ -1,8 +1,8 @@
 #pragma once
 
 #include "harness/cli/options.hpp"
+#include "kernels/built/manifest.hpp"
 #include "kernels/generator/build.hpp"
-#include "kernels/generator/manifest.hpp"
 
 #include <cstdint>
 #include <string>
@@ -25,7 +25,7 @@ class CompileOptions {
   private:
     std::string regenerate(const std::vector<std::string>& request) const;
 
-    std::string out_ = generator::default_folder, root_, compiler_, launcher_;
+    std::string out_ = built::default_folder, root_, compiler_, launcher_;
     std::int64_t per_file_ = 1;
 };
 

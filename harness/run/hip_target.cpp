@@ -4,6 +4,7 @@
 #include "harness/run/device_stage.hpp"
 #include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "kernels/built/manifest.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/loader/plugin.hpp"
@@ -120,7 +121,7 @@ Sighting look_at_device(int index, std::chrono::milliseconds patience) {
 } // namespace
 
 std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
-    const std::string kernels = options.kernels_dir.empty() ? generator::default_folder : options.kernels_dir;
+    const std::string kernels = options.kernels_dir.empty() ? built::default_folder : options.kernels_dir;
     if (!std::filesystem::exists(kernels))
         throw InputError(fmt::format("--target hip needs built kernels and there is no folder {}: run `fmha "
                                      "build --arch ARCH --out {}`, "

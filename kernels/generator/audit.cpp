@@ -45,10 +45,10 @@ ResourcesBySymbol resources_of(const PlannedUnit& unit, const fs::path& disassem
     return amd_resources(log, listing.out, object);
 }
 
-void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, CodeObject& object,
+void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, built::CodeObject& object,
                 const fs::path& disassembler, const fs::path& folder) {
     const ResourcesBySymbol found = resources_of(unit, disassembler, folder);
-    for (BuiltKernel& kernel : object.kernels) {
+    for (built::BuiltKernel& kernel : object.kernels) {
         const auto used = found.find(kernel.symbol);
         if (used == found.end())
             throw InputError(
@@ -59,13 +59,13 @@ void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, CodeObject& ob
     }
 }
 
-bool spilling(const Resources& used) {
+bool spilling(const built::Resources& used) {
     return used.scratch_bytes > 0 || used.vgpr_spills > 0;
 }
 
 } // namespace
 
-std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware,
+std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
                                     KernelFamily family) {
     std::vector<std::string> sentences;
     if (used.scratch_bytes > 0)
@@ -92,20 +92,20 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
     });
 
     std::vector<AuditFinding> findings;
-    for (const CodeObject& object : objects)
-        for (const BuiltKernel& kernel : object.kernels)
+    for (const built::CodeObject& object : objects)
+        for (const built::BuiltKernel& kernel : object.kernels)
             for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware(),
                                                     kernel.config.signature.family))
                 findings.push_back({kernel.name, std::move(sentence)});
-    write_manifest(result.manifest, folder);
+    built::write_manifest(result.manifest, folder);
     return findings;
 }
 
-std::vector<SpillRow> spills(const Manifest& manifest) {
+std::vector<SpillRow> spills(const built::Manifest& manifest) {
     std::vector<SpillRow> rows{{"all", 0, 0, 0}};
     std::map<std::string, SpillRow> groups;
-    for (const CodeObject& object : manifest.objects)
-        for (const BuiltKernel& kernel : object.kernels) {
+    for (const built::CodeObject& object : manifest.objects)
+        for (const built::BuiltKernel& kernel : object.kernels) {
             const auto& [s, tile] = std::pair(kernel.config.signature, kernel.config.algorithm.tile);
             const std::string what =
                 fmt::format("{} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", object.arch.view(), to_string(s.data_type),

@@ -17,7 +17,7 @@ struct AuditFinding {
 
 /// What is wrong with a kernel of `family` that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix
 /// instruction although it multiplies matrices. Empty: nothing.
-std::vector<std::string> violations(const Resources& used, const arch::Hardware& hardware,
+std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
                                     KernelFamily family);
 
 /// Fills in the resources of every kernel of a build, writes its manifest again, and returns what is wrong, in order.
@@ -32,6 +32,6 @@ struct SpillRow {
     std::size_t spilling = 0, audited = 0;
     std::int64_t most_scratch = 0; ///< bytes
 };
-std::vector<SpillRow> spills(const Manifest& manifest);
+std::vector<SpillRow> spills(const built::Manifest& manifest);
 
 } // namespace fmha::generator

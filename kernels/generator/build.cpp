@@ -141,17 +141,18 @@ class Build {
 
     void finish() {
         std::vector<std::string> kept;
-        Manifest& manifest = result_.manifest;
+        built::Manifest& manifest = result_.manifest;
         for (const Progress& p : units_) {
             if (p.state != State::built) {
                 report(p);
                 continue;
             }
             const Compiler& compiler = tools_.compiler_of(p.unit.unit);
-            CodeObject object{
+            built::CodeObject object{
                 p.unit.object, p.unit.unit.kernels.front().config.arch, compiler.version, p.unit.key, {}};
             for (const NamedKernel& kernel : p.unit.unit.kernels)
-                object.kernels.push_back({kernel.name, kernel.config, symbol_of(kernel.name), std::nullopt});
+                object.kernels.push_back(
+                    {kernel.name, kernel.config, built::symbol_of(kernel.name), std::nullopt});
             manifest.objects.push_back(std::move(object));
             result_.units.push_back(p.unit);
             result_.compile_ms.push_back(p.compile_ms);
@@ -161,7 +162,7 @@ class Build {
         for (const DeclinedKernel& declined : selection_.declined)
             manifest.missing.push_back({declined.kernel.name, declined.kernel.config, declined.reason});
         remove_others(options_.folder / "obj", kept);
-        write_manifest(manifest, options_.folder);
+        built::write_manifest(manifest, options_.folder);
     }
 
     void report(const Progress& p) {

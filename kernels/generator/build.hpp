@@ -1,7 +1,7 @@
 #pragma once
 
+#include "kernels/built/manifest.hpp"
 #include "kernels/generator/build_plan.hpp"
-#include "kernels/generator/manifest.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -30,7 +30,7 @@ struct FailedKernel {
 };
 
 struct BuildResult {
-    Manifest manifest;                    ///< without resources
+    built::Manifest manifest;             ///< without resources
     std::vector<PlannedUnit> units;       ///< those that are there, in the order of the manifest's objects
     std::vector<std::int64_t> compile_ms; ///< of each of them
     std::vector<FailedKernel> failed;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/kernel_config.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 
 #include <map>
 #include <string>
@@ -11,7 +11,7 @@
 /// have is an InputError: an audit of nothing must not pass.
 namespace fmha::generator {
 
-using ResourcesBySymbol = std::map<std::string, Resources, std::less<>>;
+using ResourcesBySymbol = std::map<std::string, built::Resources, std::less<>>;
 
 /// `remarks`: what clang prints under -Rpass-analysis=kernel-resource-usage; `listing`: what llvm-objdump prints under
 /// `-t -d`. `where` names them in messages.
@@ -24,6 +24,6 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
 
 /// Adds what follows from the launch on NVIDIA: shared memory of a block, and how many blocks a multiprocessor of
 /// compute capability 9.0 holds.
-void add_launch(Resources& resources, const KernelConfig& config);
+void add_launch(built::Resources& resources, const KernelConfig& config);
 
 } // namespace fmha::generator

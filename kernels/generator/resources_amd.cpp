@@ -14,20 +14,20 @@ namespace {
 
 struct Key {
     std::string_view name;
-    std::int64_t Resources::*member;
+    std::int64_t built::Resources::*member;
 };
 
 /// Architectures without accumulation registers have no such remark.
 constexpr std::string_view accumulation = "AGPRs";
 
-constexpr std::array keys{Key{"TotalSGPRs", &Resources::sgprs},
-                          Key{"VGPRs", &Resources::vgprs},
-                          Key{accumulation, &Resources::agprs},
-                          Key{"ScratchSize [bytes/lane]", &Resources::scratch_bytes},
-                          Key{"Occupancy [waves/SIMD]", &Resources::occupancy},
-                          Key{"SGPRs Spill", &Resources::sgpr_spills},
-                          Key{"VGPRs Spill", &Resources::vgpr_spills},
-                          Key{"LDS Size [bytes/block]", &Resources::lds_bytes}};
+constexpr std::array keys{Key{"TotalSGPRs", &built::Resources::sgprs},
+                          Key{"VGPRs", &built::Resources::vgprs},
+                          Key{accumulation, &built::Resources::agprs},
+                          Key{"ScratchSize [bytes/lane]", &built::Resources::scratch_bytes},
+                          Key{"Occupancy [waves/SIMD]", &built::Resources::occupancy},
+                          Key{"SGPRs Spill", &built::Resources::sgpr_spills},
+                          Key{"VGPRs Spill", &built::Resources::vgpr_spills},
+                          Key{"LDS Size [bytes/block]", &built::Resources::lds_bytes}};
 
 std::int64_t number(std::string_view text, int base, const std::string& where) {
     std::int64_t value = 0;
@@ -69,7 +69,7 @@ bool is_transposing_read(std::string_view mnemonic) {
 
 ResourcesBySymbol read_remarks(std::string_view text, const std::string& where) {
     ResourcesBySymbol found;
-    Resources* current = nullptr;
+    built::Resources* current = nullptr;
     constexpr std::size_t required = keys.size() - 1;
     std::size_t given = 0;
     std::string name;
@@ -116,7 +116,7 @@ bool function_symbol(std::string_view line, std::string_view& size, std::string_
 ResourcesBySymbol amd_resources(std::string_view remarks, std::string_view listing,
                                 const std::string& where) {
     ResourcesBySymbol found = read_remarks(remarks, where);
-    Resources* current = nullptr;
+    built::Resources* current = nullptr;
     std::set<std::string, std::less<>> listed;
     std::istringstream lines{std::string(listing)};
     for (std::string line; std::getline(lines, line);) {

@@ -87,7 +87,7 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
         stack(R"((\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads)"),
         registers(R"(Used (\d+) registers)"), shared(R"((\d+) bytes smem)");
     ResourcesBySymbol found;
-    Resources* current = nullptr;
+    built::Resources* current = nullptr;
     std::istringstream lines{std::string(messages)};
     for (std::string line; std::getline(lines, line);) {
         std::smatch match;
@@ -116,7 +116,7 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
     return found;
 }
 
-void add_launch(Resources& resources, const KernelConfig& config) {
+void add_launch(built::Resources& resources, const KernelConfig& config) {
     // Per multiprocessor, CUDA programming guide, table of compute capabilities.
     constexpr std::int64_t registers = 65536, shared_bytes = 233472, warps = 64, blocks = 32;
     constexpr std::int64_t lanes = 32, register_unit = 8, reserved_shared = 1024;

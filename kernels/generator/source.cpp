@@ -1,7 +1,7 @@
 #include "kernels/generator/source.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 
 #include <fmt/format.h>
 
@@ -97,7 +97,7 @@ std::string kernel_struct(std::size_t number, const KernelConfig& config) {
 
 /// The macro, broken where clang-format breaks it.
 std::string exported(std::size_t number, std::string_view name) {
-    const std::string symbol = symbol_of(name), kernel = fmt::format("K{}", number);
+    const std::string symbol = built::symbol_of(name), kernel = fmt::format("K{}", number);
     const std::string head = "FMHA_KERNEL(";
     if (head.size() + symbol.size() + kernel.size() + 3 <= column_limit)
         return fmt::format("{}{}, {})\n", head, symbol, kernel);
@@ -138,7 +138,7 @@ std::string source_of(const Unit& unit) {
 void check_symbols(std::span<const NamedKernel> kernels) {
     std::unordered_map<std::string, const NamedKernel*> owners;
     for (const NamedKernel& kernel : kernels) {
-        const auto [owner, added] = owners.emplace(symbol_of(kernel.name), &kernel);
+        const auto [owner, added] = owners.emplace(built::symbol_of(kernel.name), &kernel);
         if (!added)
             throw DeclarationError(fmt::format("kernels {} and {} would both export {}",
                                                identifier(owner->second->config), identifier(kernel.config),

@@ -22,7 +22,7 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
 
 } // namespace
 
-HipKernel::HipKernel(const generator::BuiltKernel& kernel, const Device& device,
+HipKernel::HipKernel(const built::BuiltKernel& kernel, const Device& device,
                      std::shared_ptr<const Module> module)
     : config_(kernel.config), name_("hip." + kernel.name), runtime_(&device.runtime()),
       module_(std::move(module)), shape_(shape_of(config_, device.runtime())),

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/kernel_instance.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 #include "kernels/loader/device.hpp"
 #include "kernels/targets/null_tensors.hpp"
 
@@ -16,8 +16,7 @@ namespace fmha::loader {
 class HipKernel final : public KernelInstance {
   public:
     /// Throws DeviceError when the module lacks the symbol or the device the LDS.
-    HipKernel(const generator::BuiltKernel& kernel, const Device& device,
-              std::shared_ptr<const Module> module);
+    HipKernel(const built::BuiltKernel& kernel, const Device& device, std::shared_ptr<const Module> module);
 
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return name_; }

@@ -9,7 +9,7 @@
 namespace fmha::loader {
 
 KernelFolder::KernelFolder(std::filesystem::path folder)
-    : path_(std::move(folder)), manifest_(generator::read_manifest(path_)) {
+    : path_(std::move(folder)), manifest_(built::read_manifest(path_)) {
     for (const auto& object : manifest_.objects)
         for (const auto& kernel : object.kernels) index_[kernel.config] = {&object, &kernel};
 }

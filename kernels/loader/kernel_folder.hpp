@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 
 #include <filesystem>
 #include <string>
@@ -19,8 +19,8 @@ class KernelFolder {
     ~KernelFolder() = default;
 
     struct Found {
-        const generator::CodeObject* object = nullptr; ///< nullptr: there is no such kernel
-        const generator::BuiltKernel* kernel = nullptr;
+        const built::CodeObject* object = nullptr; ///< nullptr: there is no such kernel
+        const built::BuiltKernel* kernel = nullptr;
     };
     Found find(const KernelConfig& config) const;
 
@@ -39,7 +39,7 @@ class KernelFolder {
 
   private:
     std::filesystem::path path_;
-    generator::Manifest manifest_;
+    built::Manifest manifest_;
     std::unordered_map<KernelConfig, Found, FieldHash> index_;
 };
 

@@ -40,7 +40,7 @@ std::shared_ptr<const KernelInstance> KernelLibrary::load(const KernelConfig& co
     return std::make_shared<HipKernel>(*found.kernel, device_, module_of(*found.object));
 }
 
-std::shared_ptr<const Module> KernelLibrary::module_of(const generator::CodeObject& object) {
+std::shared_ptr<const Module> KernelLibrary::module_of(const built::CodeObject& object) {
     auto& module = modules_[object.file];
     if (!module) {
         const auto file = folder_->path() / object.file;

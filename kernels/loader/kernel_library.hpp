@@ -23,7 +23,7 @@ class KernelLibrary {
     std::shared_ptr<const KernelInstance> load(const KernelConfig& config, const std::string& name = {});
 
   private:
-    std::shared_ptr<const Module> module_of(const generator::CodeObject& object);
+    std::shared_ptr<const Module> module_of(const built::CodeObject& object);
 
     std::shared_ptr<const KernelFolder> folder_;
     Device device_;

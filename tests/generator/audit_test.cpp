@@ -53,7 +53,7 @@ constexpr std::string_view listing =
 TEST(AmdResources, AreThoseOfTheTexts) {
     const auto found = amd_resources(remarks, listing, "k");
     ASSERT_EQ(found.size(), 1U);
-    const Resources& used = found.at("fmha_k");
+    const built::Resources& used = found.at("fmha_k");
     EXPECT_EQ(used.sgprs, 40);
     EXPECT_EQ(used.vgprs, 118);
     EXPECT_EQ(used.agprs, 64);
@@ -131,7 +131,7 @@ TEST(NvidiaResources, AreThoseOfTheMessagesAndTheCode) {
     const auto cubin = cubin_of("fmha_k", {0x7400023C, 0, 0x7400023C, 0, 0x79F0, 0, 0x7220, 0});
     const auto found = nvidia_resources(ptxas, cubin, "k");
     ASSERT_EQ(found.size(), 1U);
-    const Resources& used = found.at("fmha_k");
+    const built::Resources& used = found.at("fmha_k");
     EXPECT_EQ(used.vgprs, 255);
     EXPECT_EQ(used.scratch_bytes, 264);
     EXPECT_EQ(used.vgpr_spills, 256);
@@ -164,7 +164,7 @@ class Limits : public testing::Test {
                                    KernelFamily family = KernelFamily::fwd) const {
         return violations(used_, arch::ArchSet::built_in().at(arch).hardware(), family);
     }
-    Resources used_;
+    built::Resources used_;
 };
 
 TEST_F(Limits, OfWhatIsAllowedNothingIsSaid) {
@@ -197,13 +197,13 @@ TEST_F(Limits, MatrixInstructionsMustBeThere) {
 }
 
 TEST(Spills, AreCountedByConfiguration) {
-    Manifest manifest;
+    built::Manifest manifest;
     manifest.objects.push_back({"o", "gfx942", "c", "k", {}});
     for (const std::int64_t scratch : {0, 64, 16}) {
         KernelConfig config;
         config.arch = "gfx942";
         config.signature.hdim_q = config.signature.hdim_v = scratch == 0 ? 64 : 256;
-        Resources used;
+        built::Resources used;
         used.scratch_bytes = scratch;
         manifest.objects.front().kernels.push_back({"k", config, "s", used});
     }

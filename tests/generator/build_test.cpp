@@ -44,10 +44,10 @@ TEST(Build, CompilesOnceAndSaysWhatIsThere) {
     const auto first = build_in(fake, "out", selection);
     EXPECT_EQ(first.compiled, 8U);
     EXPECT_GT(first.compile_seconds, 0.0);
-    EXPECT_EQ(read_manifest(fake.folder("out")), first.manifest);
+    EXPECT_EQ(built::read_manifest(fake.folder("out")), first.manifest);
     ASSERT_THAT(first.manifest.objects, SizeIs(8));
     for (std::size_t i = 0; i < 8; ++i) {
-        const CodeObject& object = first.manifest.objects[i];
+        const built::CodeObject& object = first.manifest.objects[i];
         EXPECT_EQ(object.kernels.front().config, selection.kernels[i].config);
         EXPECT_EQ(object.compiler, "clang version 99.1.0 (fake)");
         EXPECT_THAT(system::read_file(fake.folder("out") / object.file),
@@ -66,7 +66,7 @@ TEST(Build, OfAnotherFolderTakesFromTheCache) {
     EXPECT_EQ(other.cached, 8U);
     EXPECT_EQ(other.compiled, 0U);
     EXPECT_EQ(fake.compiled(), 8U);
-    for (const CodeObject& object : other.manifest.objects) {
+    for (const built::CodeObject& object : other.manifest.objects) {
         EXPECT_TRUE(fs::exists(fake.folder("two") / object.file));
         EXPECT_THAT(system::read_file(fake.folder("two") / (object.file + ".log")), HasSubstr("remark"));
     }
@@ -126,7 +126,7 @@ TEST(Build, FailingKernelsAreNamedAndTheOthersAreThere) {
         ASSERT_THAT(result.manifest.missing, SizeIs(1));
         EXPECT_EQ(result.manifest.missing.front().reason, "it did not compile");
         std::size_t kernels = 0;
-        for (const CodeObject& object : result.manifest.objects) kernels += object.kernels.size();
+        for (const built::CodeObject& object : result.manifest.objects) kernels += object.kernels.size();
         EXPECT_EQ(kernels, 7U);
         EXPECT_EQ(result.compiled + result.cached + result.present, 7U);
     }

@@ -3,7 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "harness/cli/command.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 
@@ -62,7 +62,7 @@ TEST_F(Commands, GenerateWritesSourcesWithoutACompiler) {
     ASSERT_THAT(said["sources"], SizeIs(3));
     for (const auto& source : said["sources"])
         EXPECT_THAT(system::read_file(fake_.folder("out") / source["file"].get<std::string>()),
-                    HasSubstr(symbol_of(source["kernels"][0].get<std::string>())));
+                    HasSubstr(built::symbol_of(source["kernels"][0].get<std::string>())));
 }
 
 TEST_F(Commands, KernelsWithoutProgramAreListed) {
@@ -85,7 +85,7 @@ TEST_F(Commands, ForbiddenConfigurationsAreRefusedWithTheRule) {
 TEST_F(Commands, AllowedConfigurationsAreBuilt) {
     const auto file = config_file([](KernelConfig&) {});
     EXPECT_EQ(build({"--config", file}).code, cli::all_well);
-    const auto manifest = read_manifest(path("out"));
+    const auto manifest = built::read_manifest(path("out"));
     ASSERT_THAT(manifest.objects, SizeIs(1));
     EXPECT_EQ(manifest.objects.front().kernels.front().config, test::house_fwd("gfx942").front());
 }

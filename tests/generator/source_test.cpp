@@ -3,7 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 #include "kernels/generator/source.hpp"
 #include "kernels/generator/write.hpp"
 #include "tests/generator/catalogue.hpp"
@@ -125,7 +125,7 @@ inline int show(const char* symbol, const fmha::KernelConfig& config) {
         ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
         std::string wanted;
         for (const NamedKernel& kernel : unit.kernels)
-            wanted += fmt::format("{} {}\n", symbol_of(kernel.name), identifier(kernel.config));
+            wanted += fmt::format("{} {}\n", built::symbol_of(kernel.name), identifier(kernel.config));
         EXPECT_EQ(system::run_process({(root / "program").string()}).out, wanted);
     }
 }

@@ -43,7 +43,7 @@ KernelConfig kernel(DataType type, bool lse = false) {
 class Build {
   public:
     Build() {
-        generator::Manifest manifest;
+        built::Manifest manifest;
         manifest.objects = {
             {"half.hsaco",
              "gfx950",
@@ -53,7 +53,7 @@ class Build {
               {"half_lse", kernel(DataType::fp16, true), "fmha_half_lse", {}}}},
             {"brain.hsaco", "gfx950", "clang", "k2", {{"brain", kernel(DataType::bf16), "fmha_brain", {}}}}};
         manifest.missing = {{"single", kernel(DataType::fp32), "it did not compile"}};
-        generator::write_manifest(manifest, folder_.path());
+        built::write_manifest(manifest, folder_.path());
         system::write_file(folder_.path() / "half.hsaco",
                            fake_image("gfx950", {{"fmha_half", kernel(DataType::fp16)},
                                                  {"fmha_half_lse", kernel(DataType::fp16, true)}}));
@@ -91,14 +91,14 @@ TEST(Folder, IsIdentifiedByWhatItsCodeFollowsFrom) {
     const Build build, same;
     const std::string before = build.open()->build();
     EXPECT_EQ(before, same.open()->build());
-    generator::Manifest manifest = generator::read_manifest(build.path());
+    built::Manifest manifest = built::read_manifest(build.path());
     // What an audit adds, and where a kernel stands, are not its code.
     manifest.objects[0].kernels[0].resources.emplace().vgprs = 7;
     std::swap(manifest.objects[0], manifest.objects[1]);
-    generator::write_manifest(manifest, build.path());
+    built::write_manifest(manifest, build.path());
     EXPECT_EQ(before, build.open()->build());
     manifest.objects[0].key = "k3";
-    generator::write_manifest(manifest, build.path());
+    built::write_manifest(manifest, build.path());
     EXPECT_NE(before, build.open()->build());
 }
 

@@ -7,7 +7,7 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 #include "kernels/loader/plugin.hpp"
 #include "tests/loader/fake_runtime.hpp"
 
@@ -65,15 +65,15 @@ class FakeGpu : public testing::Test {
 
     void build(const std::map<std::string, KernelConfig>& kernels_by_name, const char* arch = "gfx950",
                const char* key = "0") const {
-        generator::CodeObject object{"all.hsaco", arch, "none", key, {}};
+        built::CodeObject object{"all.hsaco", arch, "none", key, {}};
         std::map<std::string, KernelConfig> symbols;
         for (auto [name, config] : kernels_by_name) {
             config.arch = arch;
-            object.kernels.push_back({name, config, generator::symbol_of(name), {}});
+            object.kernels.push_back({name, config, built::symbol_of(name), {}});
             symbols[object.kernels.back().symbol] = config;
         }
         fs::create_directories(kernels());
-        generator::write_manifest({{object}, {}}, kernels());
+        built::write_manifest({{object}, {}}, kernels());
         system::write_file(kernels() / "all.hsaco", loader::test::fake_image(arch, symbols));
     }
 

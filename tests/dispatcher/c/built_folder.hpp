@@ -1,7 +1,7 @@
 #pragma once
 
+#include "kernels/built/manifest.hpp"
 #include "kernels/catalog/catalog.hpp"
-#include "kernels/generator/manifest.hpp"
 
 #include <elf.h>
 
@@ -29,20 +29,20 @@ inline std::size_t write_built_folder(const std::filesystem::path& folder) {
     request.rules = catalog::RuleSet::house;
     request.targets = {ArchName("gfx942")};
     request.families = catalog::FamilySet::of(KernelFamily::fwd);
-    generator::CodeObject object{.file = "all.hsaco",
-                                 .arch = "gfx942",
-                                 .compiler = "none",
-                                 .key = std::string(64, '0'),
-                                 .kernels = {}};
+    built::CodeObject object{.file = "all.hsaco",
+                             .arch = "gfx942",
+                             .compiler = "none",
+                             .key = std::string(64, '0'),
+                             .kernels = {}};
     for (const KernelConfig& config : catalog::list(arch::ArchSet::built_in(), request))
         if (config.signature.data_type == DataType::fp32 && config.signature.hdim_q == 32) {
             const std::string name = catalog::name_of(catalog::RuleSet::house, config);
-            object.kernels.push_back({name, config, generator::symbol_of(name), std::nullopt});
+            object.kernels.push_back({name, config, built::symbol_of(name), std::nullopt});
         }
     std::filesystem::create_directories(folder);
     write_code_object(folder / object.file);
     const std::size_t count = object.kernels.size();
-    generator::write_manifest({{std::move(object)}, {}}, folder);
+    built::write_manifest({{std::move(object)}, {}}, folder);
     return count;
 }
 

@@ -149,7 +149,7 @@ TEST_F(DeviceInterface, RefusesWhatIsNotThereInASentence) {
     setenv("FMHA_HIP_PLUGIN_DIR", "/nonexistent", 1);
     EXPECT_EQ(create(), FMHA_DEVICE_ERROR);
     EXPECT_THAT(error(), HasSubstr("no plugin"));
-    fs::remove(folder_ / generator::manifest_file);
+    fs::remove(folder_ / built::manifest_file);
     EXPECT_EQ(create(), FMHA_BAD_ARGUMENT);
     EXPECT_EQ(fmha_kernel_count(context_), 0);
     Example example;

@@ -12,7 +12,7 @@
 
 /// What a build leaves behind for whoever loads kernels: `manifest.json` in the output folder, beside the code objects
 /// that it names.
-namespace fmha::generator {
+namespace fmha::built {
 
 /// What one kernel uses of the machine, as the compiler says. Numbers are per lane (registers, scratch), per wave
 /// (sgprs) or per block (lds). NVIDIA has one file of registers, reported as `vgprs`.
@@ -85,4 +85,4 @@ Manifest read_manifest(const std::filesystem::path& folder);
 /// Writes `folder`/manifest.json, whole or not at all. Throws InputError when it cannot be written.
 void write_manifest(const Manifest& manifest, const std::filesystem::path& folder);
 
-} // namespace fmha::generator
+} // namespace fmha::built

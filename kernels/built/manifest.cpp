@@ -1,4 +1,4 @@
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
@@ -10,7 +10,7 @@
 #include <cctype>
 #include <set>
 
-namespace fmha::generator {
+namespace fmha::built {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -259,4 +259,4 @@ void write_manifest(const Manifest& manifest, const std::filesystem::path& folde
     system::write_file(folder / manifest_file, to_json(manifest));
 }
 
-} // namespace fmha::generator
+} // namespace fmha::built

@@ -2,14 +2,14 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/generator/manifest.hpp"
+#include "kernels/built/manifest.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
 
-namespace fmha::generator {
+namespace fmha::built {
 namespace {
 
 using testing::HasSubstr;
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return parameter.param.what; });
 
 } // namespace
-} // namespace fmha::generator
+} // namespace fmha::built
