@@ -3,6 +3,7 @@
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -76,6 +77,10 @@ bool RandomProblem::chance(double probability) {
 void RandomProblem::draw_extents() {
     const auto& tags = EnumTable<DataType>::names;
     tag_ = tags[static_cast<std::size_t>(between(0, std::int64_t{tags.size()} - 1))].value;
+    if (wish_.differentiable) {
+        constexpr std::array wide{DataType::fp32, DataType::fp16, DataType::bf16};
+        tag_ = wide[static_cast<std::size_t>(between(0, 2))];
+    }
     types_ = element_types(tag_, chance(0.5) ? Fp8Flavour::ocp : Fp8Flavour::fnuz);
     args_.shape.mode = chance(0.5) ? Mode::group : Mode::batch;
     args_.shape.batch = between(1, 3);
@@ -84,7 +89,7 @@ void RandomProblem::draw_extents() {
     args_.shape.hdim_q = between(1, 40);
     args_.shape.hdim_v = between(1, 24);
     args_.score.scale_s = static_cast<float>(between(1, 30)) / 40.0F;
-    args_.score.scale_o = chance(0.2) ? 2.5F : 1.0F;
+    args_.score.scale_o = chance(0.2) && !wish_.differentiable ? 2.5F : 1.0F;
 }
 
 void RandomProblem::draw_lengths() {
@@ -107,7 +112,7 @@ void RandomProblem::draw_lengths() {
     if (args_.shape.mode == Mode::group) {
         lengths.seqstart_q = ints(starts_of(physical_q_));
         lengths.seqstart_k = ints(starts_of(physical_k_));
-        if (chance(0.25)) args_.shape.min_seqlen_q = between(1, 30);
+        if (chance(0.25) && !wish_.differentiable) args_.shape.min_seqlen_q = between(1, 30);
     }
     if (!ragged) return;
     const auto plain = [](const std::vector<std::int64_t>& values) {
@@ -161,7 +166,7 @@ void RandomProblem::draw_tensors() {
     const auto query = inside(logical_q_, physical_q_, args_.shape.mode),
                key = inside(logical_k_, physical_k_, args_.shape.mode);
     const auto normal = [this] { return std::normal_distribution<double>()(engine_); };
-    const bool column_major = is_mx(tag_) || chance(0.4);
+    const bool column_major = is_mx(tag_) || (chance(0.4) && !wish_.differentiable);
     args_.q = tensor(types_.q, {args_.shape.batch, args_.shape.nhead_q, rows_q, args_.shape.hdim_q}, false,
                      query, normal);
     args_.k = tensor(types_.k, {args_.shape.batch, args_.shape.nhead_k, rows_k, args_.shape.hdim_q}, false,
@@ -186,7 +191,7 @@ void RandomProblem::draw_mask() {
     }
     mask.left = chance(0.4) ? -1 : between(0, reach);
     mask.right = chance(0.3) ? -1 : (chance(0.5) ? 0 : between(0, reach));
-    if (mask.type != MaskType::no_mask && chance(0.4)) mask.sink = between(1, 12);
+    if (mask.type != MaskType::no_mask && chance(0.4) && !wish_.differentiable) mask.sink = between(1, 12);
 }
 
 void RandomProblem::draw_bias() {
@@ -214,7 +219,7 @@ void RandomProblem::draw_bias() {
             });
         if (rank < 2) args_.bias.batch_stride = 0;
         if (rank < 1) args_.bias.head_stride = 0;
-    } else if (chance(0.3)) {
+    } else if (chance(0.3) && !wish_.differentiable) {
         args_.score.logits_soft_cap = static_cast<float>(between(1, 12)) / 4.0F;
     }
 }

@@ -17,6 +17,7 @@ struct Wish {
     bool long_sequences = false; ///< beyond one block of keys and one chunk of rows
     bool elementwise = false, alibi = false, dropout = false, sink_logits = false, mask = false;
     bool causal = false;
+    bool differentiable = false; ///< only what backward has (20.1)
 };
 
 /// A forward problem with every feature drawn from a seed, and its tensors. Everything outside the logical

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "reference/backward.hpp"
+
+namespace fmha::reference {
+
+/// A result with every table that `request` asks for in its size, filled with 0. Throws what `backward` throws.
+Gradients empty_gradients(const BwdArgs& args, const GradientRequest& request,
+                          const GradientOptions& options);
+
+/// What follows from the declaration and the extents alone: factors of B.9.
+struct GradientGrowth {
+    double score = 0.0;      ///< γ̃(Dq+2) + 2u_m, of a
+    double inner = 0.0;      ///< γ̃(Dv+2)
+    double delta = 0.0;      ///< γ̃(Dv+1)
+    double rows = 0.0;       ///< γ̃(Sq), sums over queries
+    double keys = 0.0;       ///< γ̃(Sk) and that of partial sums, sums over keys
+    double cast_floor = 0.0; ///< f/p_undrop
+
+    static GradientGrowth of(const BwdArgs& args, std::int64_t seqlen_q, std::int64_t seqlen_k,
+                             const GradientOptions& options);
+};
+
+} // namespace fmha::reference

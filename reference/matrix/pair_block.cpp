@@ -1,0 +1,149 @@
+#include "reference/matrix/pair_block.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fmha::reference::matrix {
+namespace {
+
+constexpr double nothing = -std::numeric_limits<double>::infinity();
+constexpr double u32 = 0x1p-24;
+/// Exponentials below it are 0 in fp32.
+constexpr double smallest_normal = 0x1p-126;
+constexpr std::int64_t square = 32;
+
+bool sees(const VisibleKeys& range, std::int64_t j) {
+    return (j >= range.first && j < range.end) || j < range.sink_end;
+}
+
+} // namespace
+
+QueryLines::QueryLines(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                       std::vector<RowId> which)
+    : rows(std::move(which)) {
+    const auto count = static_cast<Eigen::Index>(rows.size());
+    q.resize(count, args.shape.hdim_q);
+    d_o.resize(count, args.shape.hdim_v);
+    Matrix o(count, args.shape.hdim_v), column(count, 1);
+    beta0 = Eigen::ArrayXd::Zero(count);
+    for (Eigen::Index r = 0; r < count; ++r) {
+        const RowId& row = rows[static_cast<std::size_t>(r)];
+        const std::int64_t at = extent.first_q + row.i;
+        load_query(forward, extent, row, q.middleRows(r, 1));
+        decode_block(args.d_o, row.b, row.h, at, 0, d_o.middleRows(r, 1));
+        decode_block(args.o, row.b, row.h, at, 0, o.middleRows(r, 1));
+        decode_block(args.lse, row.b, row.h, at, 0, column.middleRows(r, 1));
+        sees.push_back(visible_keys(args.mask, extent, row.i));
+        if (args.score.bias_type == BiasType::alibi)
+            beta0(r) = alibi_origin(forward, extent, row, sees.back());
+    }
+    lse = column.col(0).array();
+    delta = d_o.cwiseProduct(o).rowwise().sum().array();
+    delta_abs = d_o.cwiseProduct(o).cwiseAbs().rowwise().sum().array();
+}
+
+KeyLines::KeyLines(const FwdArgs& forward, const Extent& extent, std::int64_t hk,
+                   std::vector<std::int64_t> which)
+    : keys(std::move(which)) {
+    const auto count = static_cast<Eigen::Index>(keys.size());
+    k.resize(count, forward.shape.hdim_q);
+    v.resize(count, forward.shape.hdim_v);
+    // Runs of consecutive keys are decoded together.
+    for (Eigen::Index begin = 0, end = 0; begin < count; begin = end) {
+        const auto key = [&](Eigen::Index n) { return keys[static_cast<std::size_t>(n)]; };
+        for (end = begin + 1; end < count && key(end) == key(end - 1) + 1;) ++end;
+        load_keys(forward, extent, hk, key(begin), k.middleRows(begin, end - begin));
+        load_values(forward, extent, hk, key(begin), v.middleRows(begin, end - begin));
+    }
+}
+
+PairBlock::PairBlock(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                     const Numerics& kernel, const GradientGrowth& growth, const QueryLines& queries,
+                     const KeyLines& keys) {
+    const Eigen::Index rows = queries.size(), cols = keys.size();
+    const auto by_row = [&](const Eigen::ArrayXd& column) { return column.replicate(1, cols); };
+    const bool alibi = args.score.bias_type == BiasType::alibi;
+    const Array beta = bias_of(args, forward, extent, queries, keys);
+    const Array s = (queries.q * keys.k.transpose()).array() + beta;
+    const Array a = (queries.q.cwiseAbs() * keys.k.cwiseAbs().transpose()).array();
+
+    Array seen(rows, cols);
+    for (Eigen::Index r = 0; r < rows; ++r)
+        for (Eigen::Index n = 0; n < cols; ++n) {
+            const bool is_seen =
+                sees(queries.sees[static_cast<std::size_t>(r)], keys.keys[static_cast<std::size_t>(n)]) &&
+                s(r, n) > nothing;
+            seen(r, n) = is_seen ? 1.0 : 0.0;
+            visible += is_seen ? 1 : 0;
+        }
+    const Eigen::ArrayXd normalised = (queries.lse > nothing).cast<double>();
+    const Eigen::ArrayXd lse = (queries.lse > nothing).select(queries.lse, 0.0);
+    const Array live = seen * by_row(normalised);
+    const Array p = (live > 0.0).select((s - by_row(lse)).exp(), 0.0);
+    const Array score = (seen > 0.0).select(s, 0.0);
+
+    const Array kept = kept_of(args, forward, extent, queries, keys);
+    const Array dp = (queries.d_o * keys.v.transpose()).array();
+    const Array dp_abs = (queries.d_o.cwiseAbs() * keys.v.cwiseAbs().transpose()).array();
+    const Array delta = by_row(queries.delta);
+    ds = p * (kept * dp - delta);
+    kept_p = p * kept;
+
+    const Array shift = alibi ? Array((seen > 0.0).select(beta - by_row(queries.beta0), 0.0))
+                              : Array((seen > 0.0).select(beta, 0.0));
+    const Array relative = alibi ? Array((seen > 0.0).select(s - beta, 0.0)) : score;
+    const Array reach = relative.abs() + by_row((lse - queries.beta0).abs()) + 1.0;
+    const Array exponent =
+        live * (growth.score * a + 4.0 * u32 * reach + (alibi ? 6.0 : 2.0) * u32 * shift.abs());
+    const Array e_p = exponent.unaryExpr([](double x) { return std::expm1(x); }) + kernel.eps_e;
+    const Array loss = 1.0 + live * (a + (score.abs() + by_row(lse.abs())) / 8.0);
+    const Array terms = kept * dp_abs + by_row(queries.delta_abs);
+    const Array parts = kept * dp.abs() + delta.abs();
+    magnitude = p * terms * loss;
+    kept_p_magnitude = kept_p * loss;
+    e_ds = seen * (p * (growth.inner * terms + 2.0 * kernel.u_m * kept * dp_abs + 4.0 * u32 * parts) +
+                   (e_p + 8.0 * u32) * ds.abs() + smallest_normal * parts);
+    e_c = seen * (e_ds + kernel.u_p * (ds.abs() + e_ds) + growth.cast_floor);
+    e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
+}
+
+PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                                    const QueryLines& queries, const KeyLines& keys) const {
+    Array out = Array::Zero(queries.size(), keys.size());
+    if (args.score.bias_type == BiasType::no_bias || keys.size() == 0) return out;
+    const std::int64_t first = keys.keys.front();
+    Matrix line(1, keys.keys.back() - first + 1);
+    for (Eigen::Index r = 0; r < queries.size(); ++r) {
+        load_bias(forward, extent, queries.rows[static_cast<std::size_t>(r)], first, line);
+        for (Eigen::Index n = 0; n < keys.size(); ++n)
+            out(r, n) = line(0, keys.keys[static_cast<std::size_t>(n)] - first);
+    }
+    return out;
+}
+
+PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                                    const QueryLines& queries, const KeyLines& keys) const {
+    Array out = Array::Ones(queries.size(), keys.size());
+    if (!(args.dropout.p_drop > 0.0F) || keys.size() == 0) return out;
+    const float p_undrop = 1.0F - args.dropout.p_drop;
+    const double rescale = 1.0F / p_undrop, threshold = std::floor(p_undrop * 255.0F);
+    if (args.randval.present()) {
+        for (Eigen::Index r = 0; r < queries.size(); ++r) {
+            const RowId& row = queries.rows[static_cast<std::size_t>(r)];
+            for (Eigen::Index n = 0; n < keys.size(); ++n)
+                out(r, n) = decode_element(args.randval, row.b, row.h, extent.first_q + row.i,
+                                           keys.keys[static_cast<std::size_t>(n)]);
+        }
+    } else {
+        const std::int64_t first = keys.keys.front() / square * square;
+        Bytes bytes;
+        load_random_bytes(forward, queries.rows, first, keys.keys.back() + 1 - first, bytes);
+        for (Eigen::Index r = 0; r < queries.size(); ++r)
+            for (Eigen::Index n = 0; n < keys.size(); ++n)
+                out(r, n) = bytes(r, keys.keys[static_cast<std::size_t>(n)] - first);
+    }
+    return (out <= threshold).select(Array::Constant(out.rows(), out.cols(), rescale), 0.0);
+}
+
+} // namespace fmha::reference::matrix

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "reference/backward.hpp"
+#include "reference/backward_result.hpp"
+#include "reference/matrix/features.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fmha::reference::matrix {
+
+/// Query rows of one (entry, head), decoded: one line each, in the order given.
+struct QueryLines {
+    std::vector<RowId> rows;
+    Matrix q; ///< with scale_s
+    Matrix d_o;
+    Eigen::ArrayXd lse, delta, delta_abs; ///< LSE, Δ and Σ|dO·O|
+    std::vector<VisibleKeys> sees;
+    Eigen::ArrayXd beta0; ///< β0 of B.2; 0 without ALiBi
+
+    QueryLines(const BwdArgs& args, const FwdArgs& forward, const Extent& extent, std::vector<RowId> which);
+    Eigen::Index size() const { return q.rows(); }
+};
+
+/// Keys of one KV head, ascending, decoded.
+struct KeyLines {
+    std::vector<std::int64_t> keys;
+    Matrix k, v;
+
+    KeyLines(const FwdArgs& forward, const Extent& extent, std::int64_t hk, std::vector<std::int64_t> which);
+    Eigen::Index size() const { return k.rows(); }
+};
+
+/// Some rows against some keys: what W-2 to W-6 and B.9 give for each pair, 0 where a row does not see a key.
+class PairBlock {
+  public:
+    PairBlock(const BwdArgs& args, const FwdArgs& forward, const Extent& extent, const Numerics& kernel,
+              const GradientGrowth& growth, const QueryLines& queries, const KeyLines& keys);
+
+    using Array = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+    std::int64_t visible = 0; ///< pairs
+    Array ds;                 ///< dS
+    Array kept_p;             ///< κp
+    Array magnitude;          ///< p(κB + C) with the loss of the score
+    Array kept_p_magnitude;   ///< κp with the loss of the score
+    Array e_ds, e_c;          ///< E_dS, E_c
+    Array e_kept_p;           ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
+
+  private:
+    Array bias_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                  const QueryLines& queries, const KeyLines& keys) const;
+    Array kept_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+                  const QueryLines& queries, const KeyLines& keys) const;
+};
+
+} // namespace fmha::reference::matrix

@@ -1,0 +1,338 @@
+#include "reference/row/backward_row.hpp"
+
+#include "dispatcher/system/parallel.hpp"
+#include "reference/backward_result.hpp"
+#include "reference/bounds.hpp"
+#include "reference/views.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace fmha::reference {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double u32 = 0x1p-24;
+/// Exponentials below it are 0 in fp32.
+constexpr double smallest_normal = 0x1p-126;
+constexpr std::int64_t lines_per_task = 32;
+
+/// One visible (row, key) with all that B.9 says about it.
+struct Pair {
+    double p = 0.0, kept = 1.0, dp = 0.0, ds = 0.0;
+    double loss = 1.0; ///< how much larger the rounding of p is than that of one product
+    double term = 0.0; ///< p(κB + C), times it
+    double e_p = 0.0;  ///< relative error of p
+    double e_ds = 0.0; ///< E_dS
+    double e_c = 0.0;  ///< E_c
+};
+
+/// The decoded tensors of one (entry, query head).
+class Head {
+  public:
+    Head(const BwdArgs& args, const FwdArgs& forward, const BackwardParts& parts,
+         const GradientOptions& options, std::int64_t b, std::int64_t h)
+        : args_(args), parts_(parts), kernel_(options.numerics),
+          dropout_(dropout_constants(args.dropout.p_drop)), b_(b), h_(h),
+          entry_(parts.forward.entry(forward, b)),
+          growth_(GradientGrowth::of(args, entry_.seqlen_q, entry_.seqlen_k, options)), forward_(forward) {
+        const std::int64_t hk = parts.kv_head(args.shape, h);
+        const std::int64_t sq = entry_.seqlen_q, sk = entry_.seqlen_k;
+        q_ = decoded(args.q, h, entry_.start_q, sq, args.shape.hdim_q);
+        k_ = decoded(args.k, hk, entry_.start_k, sk, args.shape.hdim_q);
+        v_ = decoded(args.v, hk, entry_.start_k, sk, args.shape.hdim_v);
+        o_ = decoded(args.o, h, entry_.start_q, sq, args.shape.hdim_v);
+        d_o_ = decoded(args.d_o, h, entry_.start_q, sq, args.shape.hdim_v);
+        lse_ = decoded(args.lse, h, entry_.start_q, sq, 1);
+        for (std::int64_t i = 0; i < sq; ++i) {
+            delta_.push_back(parts.delta(line(d_o_, i, args.shape.hdim_v), line(o_, i, args.shape.hdim_v)));
+            double absolute = 0.0;
+            for (std::int64_t c = 0; c < args.shape.hdim_v; ++c)
+                absolute += std::abs(at(d_o_, i, c, args.shape.hdim_v) * at(o_, i, c, args.shape.hdim_v));
+            delta_abs_.push_back(absolute);
+        }
+        if (args.score.bias_type == BiasType::alibi) find_alibi_origins();
+    }
+
+    const Entry& entry() const { return entry_; }
+    const GradientGrowth& growth() const { return growth_; }
+    const DropoutConstants& dropout() const { return dropout_; }
+    double q(std::int64_t i, std::int64_t c) const { return at(q_, i, c, args_.shape.hdim_q); }
+    double k(std::int64_t j, std::int64_t c) const { return at(k_, j, c, args_.shape.hdim_q); }
+    double d_o(std::int64_t i, std::int64_t c) const { return at(d_o_, i, c, args_.shape.hdim_v); }
+    double lse(std::int64_t i) const { return lse_[static_cast<std::size_t>(i)]; }
+    double delta(std::int64_t i) const { return delta_[static_cast<std::size_t>(i)]; }
+    double delta_abs(std::int64_t i) const { return delta_abs_[static_cast<std::size_t>(i)]; }
+    /// E_Δ.
+    double delta_error(std::int64_t i) const {
+        return growth_.delta * delta_abs(i) + 2.0 * u32 * std::abs(delta(i));
+    }
+
+    /// Nothing when row i does not see key j.
+    std::optional<Pair> pair(std::int64_t i, std::int64_t j) const {
+        if (!parts_.forward.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, i, j)) return std::nullopt;
+        double dot = 0.0, a = 0.0;
+        for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c) {
+            dot += q(i, c) * k(j, c);
+            a += std::abs(q(i, c) * k(j, c));
+        }
+        const double sigma = args_.score.scale_s, beta = bias(i, j);
+        const double s = sigma * dot + beta;
+        if (s == -infinity) return std::nullopt;
+        a *= std::abs(sigma);
+
+        Pair x;
+        x.p = parts_.probability(s, lse(i));
+        if (args_.dropout.p_drop > 0.0F)
+            x.kept = parts_.kept(parts_.byte(args_, entry_, {b_, h_, i, j}), dropout_);
+        double dp_abs = 0.0;
+        for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
+            const double product = d_o(i, c) * at(v_, j, c, args_.shape.hdim_v);
+            x.dp += product;
+            dp_abs += std::abs(product);
+        }
+        x.ds = parts_.score_gradient(x.p, x.kept, x.dp, delta(i));
+
+        const bool alibi = args_.score.bias_type == BiasType::alibi;
+        const double origin = alibi ? alibi_origin_[static_cast<std::size_t>(i)] : 0.0;
+        double exponent = growth_.score * a;
+        if (alibi)
+            exponent += 4.0 * u32 * (std::abs(s - beta) + std::abs(lse(i) - origin) + 1.0) +
+                        6.0 * u32 * std::abs(beta - origin);
+        else
+            exponent += 4.0 * u32 * (std::abs(s) + std::abs(lse(i)) + 1.0) + 2.0 * u32 * std::abs(beta);
+        if (lse(i) == -infinity)
+            exponent = 0.0; // p is 0 whatever the score is
+        else
+            x.loss = 1.0 + a + (std::abs(s) + std::abs(lse(i))) / 8.0;
+        x.e_p = std::expm1(exponent) + kernel_.eps_e;
+        const double terms = x.kept * dp_abs + delta_abs(i);
+        x.term = x.p * terms * x.loss;
+        x.e_ds = x.p * (growth_.inner * terms + 2.0 * kernel_.u_m * x.kept * dp_abs +
+                        4.0 * u32 * (x.kept * std::abs(x.dp) + std::abs(delta(i)))) +
+                 (x.e_p + 8.0 * u32) * std::abs(x.ds) +
+                 smallest_normal * (x.kept * std::abs(x.dp) + std::abs(delta(i)));
+        x.e_c = x.e_ds + kernel_.u_p * (std::abs(x.ds) + x.e_ds) + growth_.cast_floor;
+        return x;
+    }
+
+  private:
+    std::vector<double> decoded(const TensorView& view, std::int64_t head, std::int64_t first,
+                                std::int64_t rows, std::int64_t cols) const {
+        std::vector<double> out;
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = 0; c < cols; ++c)
+                out.push_back(parts_.forward.decode(view.type, stored_code(view, b_, head, first + r, c)));
+        return out;
+    }
+    static double at(const std::vector<double>& values, std::int64_t row, std::int64_t c, std::int64_t cols) {
+        return values[static_cast<std::size_t>(row * cols + c)];
+    }
+    static std::span<const double> line(const std::vector<double>& values, std::int64_t row,
+                                        std::int64_t cols) {
+        return std::span(values).subspan(static_cast<std::size_t>(row * cols),
+                                         static_cast<std::size_t>(cols));
+    }
+    double bias(std::int64_t i, std::int64_t j) const {
+        if (args_.score.bias_type == BiasType::elementwise)
+            return parts_.forward.bias(forward_, entry_, parts_.forward.decode, {b_, h_, i}, j);
+        if (args_.score.bias_type == BiasType::no_bias) return 0.0;
+        const double slope = args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_];
+        return parts_.forward.alibi(args_.mask, slope, entry_.seqlen_q, entry_.seqlen_k, i, j);
+    }
+    /// β0 of B.2 for every row.
+    void find_alibi_origins() {
+        const bool from_largest = args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_] > 0.0F;
+        for (std::int64_t i = 0; i < entry_.seqlen_q; ++i) {
+            double largest = -infinity;
+            for (std::int64_t j = 0; from_largest && j < entry_.seqlen_k; ++j)
+                if (parts_.forward.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, i, j))
+                    largest = std::max(largest, bias(i, j));
+            alibi_origin_.push_back(largest > -infinity ? largest : 0.0);
+        }
+    }
+
+    const BwdArgs& args_;
+    const BackwardParts& parts_;
+    Numerics kernel_;
+    DropoutConstants dropout_;
+    std::int64_t b_, h_;
+    Entry entry_;
+    GradientGrowth growth_;
+    const FwdArgs& forward_;
+    std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_, alibi_origin_;
+};
+
+/// Adds one pair's term to a gradient that sums dS times an operand: dQ or dK.
+void add_term(GradientTable& table, std::size_t at, const Pair& x, double operand, double scale,
+              double growth, double u) {
+    const double size = std::abs(scale * operand);
+    table.value[at] += scale * x.ds * operand;
+    table.magnitude[at] += x.term * size;
+    table.error[at] += (x.e_c + growth * (std::abs(x.ds) + x.e_c)) * size;
+    table.variance[at] += u * u / 3.0 * x.ds * x.ds * size * size;
+}
+
+class RowForm {
+  public:
+    RowForm(const BwdArgs& args, const GradientOptions& options, const BackwardParts& parts, Gradients& out)
+        : args_(args), options_(options), parts_(parts), out_(out), forward_(forward_part(args)) {}
+
+    void row(std::int64_t line) {
+        const RowId& asked = out_.request.rows[static_cast<std::size_t>(line)];
+        const Head& head = head_of(asked.b, asked.h);
+        const std::int64_t i = asked.i;
+        out_.d.value[out_.d.at(line, 0)] = parts_.stored_delta(head.delta(i), head.dropout());
+        out_.d.magnitude[out_.d.at(line, 0)] = head.delta_abs(i);
+        out_.d.error[out_.d.at(line, 0)] = head.dropout().p_undrop * head.delta_error(i);
+        const double scale = parts_.scale(args_.score), growth = head.growth().keys + out_.numerics.u_m;
+        for (std::int64_t j = 0; j < head.entry().seqlen_k; ++j) {
+            const std::optional<Pair> x = head.pair(i, j);
+            if (!x) continue;
+            ++pairs_;
+            for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c)
+                add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, growth, out_.numerics.u_p);
+            if (!out_.request.dbias) continue;
+            const std::size_t at = out_.dbias.at(line, j);
+            out_.dbias.value[at] = parts_.bias_gradient(x->ds, head.dropout());
+            out_.dbias.magnitude[at] = x->term;
+            out_.dbias.error[at] = x->e_ds;
+        }
+    }
+
+    void key(std::int64_t line) {
+        const KeyId& asked = out_.request.keys[static_cast<std::size_t>(line)];
+        const Head& head = head_of(asked.b, asked.h);
+        const Numerics& kernel = out_.numerics;
+        const double scale = parts_.scale(args_.score), growth = head.growth().rows + kernel.u_m;
+        for (std::int64_t i = 0; i < head.entry().seqlen_q; ++i) {
+            const std::optional<Pair> x = head.pair(i, asked.j);
+            if (!x) continue;
+            ++pairs_;
+            for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c)
+                add_term(out_.dk, out_.dk.at(line, c), *x, head.q(i, c), scale, growth, kernel.u_p);
+            const double w = parts_.value_weight(x->p, x->kept), exact = x->kept * x->p;
+            const double relative = x->e_p + kernel.u_p + kernel.u_m + 8.0 * u32 + head.growth().rows;
+            for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
+                const std::size_t at = out_.dv.at(line, c);
+                const double d_o = head.d_o(i, c), size = std::abs(d_o);
+                out_.dv.value[at] += w * d_o;
+                out_.dv.magnitude[at] += exact * size * x->loss;
+                out_.dv.error[at] += (exact * relative + head.growth().cast_floor) * size;
+                out_.dv.variance[at] += kernel.u_p * kernel.u_p / 3.0 * exact * exact * size * size;
+            }
+        }
+    }
+
+    void sink(std::int64_t h) {
+        const double sink = parts_.forward.sink(forward_, h);
+        if (sink == -infinity) return;
+        double value = 0.0, magnitude = 0.0, error = 0.0, total = 0.0;
+        std::int64_t rows = 0;
+        for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
+            const Head& head = head_of(b, h);
+            for (std::int64_t i = 0; i < head.entry().seqlen_q; ++i, ++rows) {
+                const double share = parts_.sink_share(sink, head.lse(i)), delta = head.delta(i);
+                const double size = std::abs(sink) + std::abs(head.lse(i)) + 1.0;
+                value -= share * delta;
+                magnitude += share * head.delta_abs(i) * (1.0 + size / 8.0);
+                error += share *
+                         (head.delta_error(i) + std::abs(delta) * (4.0 * u32 * size + out_.numerics.eps_e));
+                total += share * std::abs(delta);
+            }
+        }
+        const auto at = static_cast<std::size_t>(h);
+        out_.d_sink.value[at] = value;
+        out_.d_sink.magnitude[at] = magnitude;
+        out_.d_sink.error[at] = error + accumulation_growth(rows, out_.numerics) * total;
+    }
+
+    std::int64_t pairs() const { return pairs_; }
+
+  private:
+    const Head& head_of(std::int64_t b, std::int64_t h) {
+        if (!head_ || b != b_ || h != h_) head_.emplace(args_, forward_, parts_, options_, b, h);
+        b_ = b;
+        h_ = h;
+        return *head_;
+    }
+
+    const BwdArgs& args_;
+    const GradientOptions& options_;
+    const BackwardParts& parts_;
+    Gradients& out_;
+    FwdArgs forward_;
+    std::optional<Head> head_;
+    std::int64_t b_ = -1, h_ = -1, pairs_ = 0;
+};
+
+} // namespace
+
+double row_delta(std::span<const double> d_o, std::span<const double> o) {
+    double delta = 0.0;
+    for (std::size_t c = 0; c < o.size(); ++c) delta += d_o[c] * o[c];
+    return delta;
+}
+double probability(double score, double lse) {
+    return lse == -infinity ? 0.0 : std::exp(score - lse);
+}
+std::uint8_t dropout_byte(const BwdArgs& args, const Entry& entry, const RandomSite& site) {
+    if (args.randval.present())
+        return static_cast<std::uint8_t>(
+            stored_code(args.randval, site.b, site.h, entry.start_q + site.i, site.j));
+    return random_byte(site, args.shape.nhead_q, args.dropout.seed, args.dropout.offset);
+}
+double kept_factor(std::uint8_t byte, const DropoutConstants& dropout) {
+    return byte <= dropout.threshold ? double{dropout.rescale} : 0.0;
+}
+double score_gradient(double p, double kept, double dp, double delta) {
+    return p * (kept * dp - delta);
+}
+double value_weight(double p, double kept) {
+    return kept * p;
+}
+double bias_gradient(double ds, const DropoutConstants&) {
+    return ds;
+}
+double gradient_scale(const ScoreArgs& score) {
+    return score.scale_s;
+}
+double stored_delta(double delta, const DropoutConstants& dropout) {
+    return dropout.p_undrop * delta;
+}
+double sink_share(double sink, double lse) {
+    return std::exp(sink - lse);
+}
+std::int64_t kv_head_of(const Shape& shape, std::int64_t h) {
+    return h / (shape.nhead_q / shape.nhead_k);
+}
+
+Gradients backward_row_by_row(const BwdArgs& args, const GradientRequest& request,
+                              const GradientOptions& options, const BackwardParts& parts) {
+    Gradients out = empty_gradients(args, request, options);
+    std::atomic<std::int64_t> pairs{0};
+    const auto share_out = [&](std::int64_t count, void (RowForm::*compute)(std::int64_t)) {
+        const std::int64_t share =
+            std::max(lines_per_task, count / system::thread_count(options.threads) + 1);
+        system::parallel_for((count + share - 1) / share,
+                             [&](std::int64_t task) {
+                                 RowForm form(args, options, parts, out);
+                                 for (std::int64_t n = task * share; n < std::min(count, (task + 1) * share);
+                                      ++n)
+                                     (form.*compute)(n);
+                                 pairs += form.pairs();
+                             },
+                             options.threads);
+    };
+    share_out(out.dq.lines, &RowForm::row);
+    share_out(out.dk.lines, &RowForm::key);
+    share_out(out.d_sink.lines, &RowForm::sink);
+    out.pairs_evaluated = pairs;
+    return out;
+}
+
+} // namespace fmha::reference
