@@ -1,6 +1,6 @@
 #include "reference/forward.hpp"
 
-#include "reference/matrix/matrix_oracle.hpp"
+#include "reference/attention.hpp"
 #include "reference/result.hpp"
 #include "reference/row/row_oracle.hpp"
 #include "reference/views.hpp"
@@ -32,8 +32,7 @@ ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const
 
 ForwardRows forward(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options,
                     Oracle oracle) {
-    return oracle == Oracle::matrix ? forward_in_matrix_form(args, rows, options)
-                                    : forward_row_by_row(args, rows, options);
+    return attention(attention_of(args), rows, options, oracle);
 }
 
 EntryLengths entry_lengths(const FwdArgs& args, std::int64_t b) {
@@ -51,9 +50,7 @@ std::uint8_t stored_random_byte(const FwdArgs& args, const RowId& row, std::int6
 }
 
 double value_of(const FwdArgs& args, std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t c) {
-    const Entry entry = entry_of(args, b);
-    return v_descale(args, decode, b, hk, j, c) *
-           decode(args.v.type, stored_code(args.v, b, hk, entry.start_k + j, c));
+    return value_of(attention_of(args), b, hk, j, c);
 }
 
 } // namespace fmha::reference

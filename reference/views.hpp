@@ -9,9 +9,7 @@ namespace fmha::reference {
 
 /// The stored bits of one element, undecoded, in the low bits of the result (L-1, L-2, T-2). This and the
 /// strides are all that the two oracles share.
-inline std::uint32_t stored_code(const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t row,
-                                 std::int64_t col) {
-    const std::int64_t element = view.offset(b, h, row, col);
+inline std::uint32_t stored_code(const TensorView& view, std::int64_t element) {
     const auto* bytes = static_cast<const unsigned char*>(view.data);
     switch (element_bits(view.type)) {
     case 32: {
@@ -29,6 +27,10 @@ inline std::uint32_t stored_code(const TensorView& view, std::int64_t b, std::in
     default:
         return bytes[element];
     }
+}
+inline std::uint32_t stored_code(const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t row,
+                                 std::int64_t col) {
+    return stored_code(view, view.offset(b, h, row, col));
 }
 
 } // namespace fmha::reference

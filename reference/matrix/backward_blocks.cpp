@@ -83,7 +83,7 @@ struct Sums {
 class MatrixForm {
   public:
     MatrixForm(const BwdArgs& args, const GradientOptions& options, Gradients& out)
-        : args_(args), options_(options), out_(out), forward_(forward_part(args)),
+        : args_(args), options_(options), out_(out), forward_(attention_of(forward_part(args))),
           group_size_(args.shape.nhead_q / args.shape.nhead_k) {}
 
     void rows(const Share& share) {
@@ -199,7 +199,7 @@ class MatrixForm {
     const BwdArgs& args_;
     const GradientOptions& options_;
     Gradients& out_;
-    FwdArgs forward_;
+    AttentionArgs forward_;
     std::int64_t group_size_;
     std::atomic<std::int64_t> pairs_{0};
 };

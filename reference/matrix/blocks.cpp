@@ -30,7 +30,7 @@ double sink_of(const FwdArgs& args, std::int64_t h) {
 
 } // namespace
 
-void KeyBlock::load(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
+void KeyBlock::load(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
                     std::int64_t count, bool companions) {
     first = first_key;
     k.resize(count, args.shape.hdim_q);
@@ -46,8 +46,8 @@ void KeyBlock::load(const FwdArgs& args, const Extent& extent, std::int64_t hk, 
     v_square_total = v_square.colwise().sum();
 }
 
-RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
-                   Eigen::Index first_out, ForwardRows& out)
+RowGroup::RowGroup(const AttentionArgs& args, const Extent& extent, std::int64_t hk,
+                   std::span<const RowId> rows, Eigen::Index first_out, ForwardRows& out)
     : args_(args), extent_(extent), hk_(hk), rows_(rows), first_out_(first_out), out_(out),
       companions_(out.has_companions()), elementwise_(args.score.bias_type == BiasType::elementwise),
       alibi_(args.score.bias_type == BiasType::alibi) {
@@ -56,16 +56,21 @@ RowGroup::RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, s
     for (Eigen::Index r = 0; r < count; ++r) {
         const RowId& row = rows[static_cast<std::size_t>(r)];
         load_query(args, extent, row, q_.row(r));
-        sees_.push_back(visible_keys(args.mask, extent, row.i));
+        sees_.push_back(of_split(visible_keys(args.mask, extent, row.i), extent));
     }
     sum_ = Eigen::VectorXd::Zero(count);
     if (!companions_) return;
     zeta_sum_ = Eigen::VectorXd::Zero(count);
     zeta_value_ = Matrix::Zero(count, args.shape.hdim_v);
-    beta0_ = beta_range_ = Eigen::VectorXd::Zero(alibi_ ? count : 0);
-    for (Eigen::Index r = 0; r < beta0_.size(); ++r)
-        beta0_(r) =
-            alibi_origin(args, extent, rows[static_cast<std::size_t>(r)], sees_[static_cast<std::size_t>(r)]);
+    beta0_ = beta_range_ = beta_gap_ = Eigen::VectorXd::Zero(alibi_ ? count : 0);
+    for (Eigen::Index r = 0; r < beta0_.size(); ++r) {
+        // Of all keys that the row sees, because those of all splits have the same β0.
+        const RowId& row = rows[static_cast<std::size_t>(r)];
+        const VisibleKeys &seen = sees_[static_cast<std::size_t>(r)],
+                          all = visible_keys(args.mask, extent, row.i);
+        beta0_(r) = alibi_origin(args, extent, row, all);
+        beta_gap_(r) = seen.count() > 0 ? beta0_(r) - alibi_origin(args, extent, row, seen) : 0.0;
+    }
 }
 
 std::int64_t RowGroup::run() {
@@ -73,7 +78,8 @@ std::int64_t RowGroup::run() {
     for (std::int64_t first = 0; first < extent_.keys; first += keys_per_block) {
         const std::int64_t size = std::min(keys_per_block, extent_.keys - first);
         const auto meets = [&](const VisibleKeys& keys) {
-            return first < keys.sink_end || (first < keys.end && keys.first < first + size);
+            return (first < keys.sink_end && keys.sink_begin < first + size) ||
+                   (first < keys.end && keys.first < first + size);
         };
         if (std::ranges::none_of(sees_, meets)) continue;
         keys_.load(args_, extent_, hk_, first, size, companions_);
@@ -99,7 +105,7 @@ RowGroup::Runs RowGroup::runs_of(std::size_t row) const {
         const std::int64_t to = std::min(end, keys_.first + keys_.size());
         return Run{from - keys_.first, std::max<std::int64_t>(0, to - from)};
     };
-    return {clip(0, keys.sink_end), clip(keys.first, keys.end)};
+    return {clip(keys.sink_begin, keys.sink_end), clip(keys.first, keys.end)};
 }
 
 /// False when no row of the chunk sees a key of the block.
@@ -308,7 +314,7 @@ void RowGroup::finish_row(Eigen::Index r) {
     const double sink = sink_of(args_, rows_[static_cast<std::size_t>(r)].h);
     const double seen = out_.score_max(row);
     const double maximum = std::max(seen, sink);
-    out_.seqlen_k(row) = extent_.keys;
+    out_.seqlen_k(row) = extent_.end - extent_.begin;
     if (maximum == -infinity) return;
     const double shift = std::exp(seen - maximum);
     const double normaliser = sum_(r) * shift + std::exp(sink - maximum);
@@ -321,7 +327,7 @@ void RowGroup::finish_row(Eigen::Index r) {
     if (alibi_) {
         const RowId& id = rows_[static_cast<std::size_t>(r)];
         const bool from_largest = args_.score.alibi_slopes[id.b * args_.score.alibi_stride + id.h] > 0.0F;
-        out_.eta(row) += alibi_error(beta_range_(r), out_.max_a(row), from_largest);
+        out_.eta(row) += alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row), from_largest);
     }
     out_.weighted_abs.row(row) *= weight;
     const auto o = out_.o.row(row).array();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "reference/forward.hpp"
+#include "reference/attention.hpp"
 #include "reference/matrix/features.hpp"
 
 #include <array>
@@ -17,7 +17,7 @@ struct KeyBlock {
     Matrix k_abs, k_square, v_abs, v_square;        ///< companions only
     Eigen::RowVectorXd v_abs_total, v_square_total; ///< sums over the block's keys
 
-    void load(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
+    void load(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
               std::int64_t count, bool companions);
     Eigen::Index size() const { return k.rows(); }
 };
@@ -27,7 +27,7 @@ struct KeyBlock {
 class RowGroup {
   public:
     /// `rows`, ordered by head and row, are those of `out` from `first_out` on; all share b and the KV head.
-    RowGroup(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
+    RowGroup(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
              Eigen::Index first_out, ForwardRows& out);
 
     /// Fills the rows of `out`; returns the number of visible pairs (row, key).
@@ -56,7 +56,7 @@ class RowGroup {
 
     Eigen::Index out_row(Eigen::Index r) const { return first_out_ + chunk_ + r; }
 
-    const FwdArgs& args_;
+    const AttentionArgs& args_;
     const Extent& extent_;
     std::int64_t hk_;
     std::span<const RowId> rows_;
@@ -70,6 +70,7 @@ class RowGroup {
     Eigen::VectorXd sum_;                ///< Σ exp(s − running maximum)
     Eigen::VectorXd zeta_sum_;           ///< Σ w²ζ²
     Eigen::VectorXd beta0_, beta_range_; ///< ALiBi: β0 of B.2 and max |β − β0|
+    Eigen::VectorXd beta_gap_;           ///< ALiBi: min |β − β0|
     Matrix zeta_value_;                  ///< Σ w²ζ²v̂
 
     // The rows chunk_ … chunk_ + runs_.size() − 1 against the columns column_ … column_ + columns_ − 1 of the

@@ -1,6 +1,7 @@
 #include "reference/matrix/features.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "reference/matrix/key_runs.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,7 +22,9 @@ std::int64_t blocks_before(const FwdArgs& args, const std::int32_t* starts, std:
 void descale_channels(const FwdArgs& args, const TensorView& scale, std::int64_t b, std::int64_t h,
                       std::int64_t packed_row, std::int64_t block, Eigen::Ref<Eigen::RowVectorXd> out) {
     if (args.quant.qscale == QScale::no_scale || !scale.present()) return;
-    if (args.quant.qscale == QScale::pertensor) out *= decode_element(scale, 0, 0, 0, 0);
+    if (args.quant.qscale == QScale::pertensor || args.quant.qscale == QScale::kv_blockscale)
+        out *= decode_element(scale, 0, 0, 0, 0);
+    if (args.quant.qscale == QScale::per_token_head) out *= decode_element(scale, b, h, packed_row, 0);
     if (args.quant.qscale == QScale::blockscale) out *= decode_element(scale, b, h, block, 0);
     if (args.quant.qscale != QScale::mx) return;
     for (Eigen::Index c = 0; c < out.size(); c += micro_block)
@@ -31,7 +34,7 @@ void descale_channels(const FwdArgs& args, const TensorView& scale, std::int64_t
 
 } // namespace
 
-Extent extent_of(const FwdArgs& args, std::int64_t b) {
+Extent extent_of(const AttentionArgs& args, std::int64_t b) {
     const LengthArrays& given = args.lengths;
     if ((given.seqlen_q != nullptr && given.cu_seqlen_q != nullptr) ||
         (given.seqlen_k != nullptr && given.cu_seqlen_k != nullptr))
@@ -44,13 +47,26 @@ Extent extent_of(const FwdArgs& args, std::int64_t b) {
     };
     if (args.shape.mode == Mode::group) {
         extent.first_q = take(given.seqstart_q, extent.queries);
-        extent.first_k = take(given.seqstart_k, extent.keys);
+        if (given.seqstart_k != nullptr) extent.first_k = take(given.seqstart_k, extent.keys);
     }
     if (given.cu_seqlen_q != nullptr) take(given.cu_seqlen_q, extent.queries);
     if (given.cu_seqlen_k != nullptr) take(given.cu_seqlen_k, extent.keys);
     if (given.seqlen_q != nullptr) extent.queries = given.seqlen_q[b];
     if (given.seqlen_k != nullptr) extent.keys = given.seqlen_k[b];
+    if (args.place.lookup == KvLookup::sglang_1d) extent.keys = listed_keys(args.place, b);
+    const std::int64_t width = (extent.keys + args.num_splits - 1) / args.num_splits;
+    extent.begin = std::min(extent.keys, width * args.split);
+    extent.end = std::min(extent.keys, extent.begin + width);
     return extent;
+}
+
+VisibleKeys of_split(const VisibleKeys& keys, const Extent& extent) {
+    VisibleKeys mine;
+    mine.first = std::max(keys.first, extent.begin);
+    mine.end = std::max(mine.first, std::min(keys.end, extent.end));
+    mine.sink_begin = std::max(keys.sink_begin, extent.begin);
+    mine.sink_end = std::max(mine.sink_begin, std::min(keys.sink_end, extent.end));
+    return mine;
 }
 
 VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_t i) {
@@ -83,7 +99,12 @@ void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Blo
     out *= double{args.score.scale_s};
 }
 
-void load_keys(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out) {
+void load_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+               Block out) {
+    if (lies_in_cache(args)) {
+        load_cached_keys(args, extent, hk, first, out);
+        return;
+    }
     decode_block(args.k, extent.b, hk, extent.first_k + first, 0, out);
     const std::int64_t first_block = blocks_before(args, args.quant.block_scale_seqstart_k, extent.b);
     for (Eigen::Index r = 0; r < out.rows(); ++r)
@@ -91,7 +112,12 @@ void load_keys(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::
                          first_block + (first + r) / args.quant.block_scale_size_k, out.row(r));
 }
 
-void load_values(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out) {
+void load_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+                 Block out) {
+    if (lies_in_cache(args)) {
+        load_cached_values(args, extent, hk, first, out);
+        return;
+    }
     decode_block(args.v, extent.b, hk, extent.first_k + first, 0, out);
     const TensorView& scale = args.quant.v_descale;
     if (args.quant.qscale == QScale::no_scale || !scale.present()) return;
@@ -144,7 +170,7 @@ double alibi_origin(const FwdArgs& args, const Extent& extent, const RowId& row,
             largest = std::max(largest, beta(0, 0));
         }
     };
-    look(0, keys.sink_end);
+    look(keys.sink_begin, keys.sink_end);
     look(keys.first, keys.end);
     return largest;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
-#include "reference/forward.hpp"
+#include "reference/attention.hpp"
 #include "reference/matrix/decode.hpp"
 
 #include <Eigen/Core>
@@ -16,16 +16,20 @@ struct Extent {
     std::int64_t b = 0;
     std::int64_t first_q = 0, queries = 0;
     std::int64_t first_k = 0, keys = 0;
+    std::int64_t begin = 0, end = 0; ///< keys of the split (S-1)
 };
 
-/// N-1 to N-3. Throws ProblemError when both length arrays of a side are given.
-Extent extent_of(const FwdArgs& args, std::int64_t b);
+/// N-1 to N-3, P-3, B-4, B-5 and S-1. Throws ProblemError when both length arrays of a side are given.
+Extent extent_of(const AttentionArgs& args, std::int64_t b);
 
-/// The keys that a row sees: sink tokens [0, sink_end) and the window [first, end), sink_end ≤ first ≤ end.
+/// The keys that a row sees: sink tokens [sink_begin, sink_end) and the window [first, end), sink_end ≤ first ≤ end.
 struct VisibleKeys {
-    std::int64_t sink_end = 0, first = 0, end = 0;
-    std::int64_t count() const { return sink_end + end - first; }
+    std::int64_t sink_end = 0, first = 0, end = 0, sink_begin = 0;
+    std::int64_t count() const { return sink_end - sink_begin + end - first; }
 };
+
+/// Those of the keys that belong to the split.
+VisibleKeys of_split(const VisibleKeys& keys, const Extent& extent);
 
 /// M-1, M-7 and K-1 as ranges.
 VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_t i);
@@ -33,8 +37,10 @@ VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_
 /// Decoded queries, keys and values of one head as real numbers: descales (section 15) are multiplied in, and
 /// scale_s into the queries.
 void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Block out);
-void load_keys(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out);
-void load_values(const FwdArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first, Block out);
+void load_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+               Block out);
+void load_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+                 Block out);
 
 /// β(i, ·) of E-1 or A-2 for the keys first … first + out.cols() − 1 in one row of `out`.
 void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std::int64_t first, Block out);

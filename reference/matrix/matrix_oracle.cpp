@@ -50,8 +50,9 @@ std::vector<Share> shares_of(const std::vector<Share>& groups, int threads) {
     return shares;
 }
 
-void require_scales_of_forward(QScale mode) {
-    if (mode == QScale::kv_blockscale || mode == QScale::per_token_head)
+void require_known_scales(const AttentionArgs& args) {
+    const QScale mode = args.quant.qscale;
+    if (args.place.page_size == 0 && (mode == QScale::kv_blockscale || mode == QScale::per_token_head))
         throw ProblemError("15", "qscale", std::string(to_string(mode)),
                            "forward has no quantisation mode " + std::string(to_string(mode)));
 }
@@ -92,9 +93,9 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
 
 } // namespace
 
-ForwardRows forward_in_matrix_form(const FwdArgs& args, std::span<const RowId> rows,
+ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const RowId> rows,
                                    const ForwardOptions& options) {
-    require_scales_of_forward(args.quant.qscale);
+    require_known_scales(args);
     std::vector<Eigen::Index> order(rows.size());
     std::iota(order.begin(), order.end(), Eigen::Index{0});
     const auto asked = [&](Eigen::Index n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };

@@ -19,7 +19,7 @@ bool sees(const VisibleKeys& range, std::int64_t j) {
 
 } // namespace
 
-QueryLines::QueryLines(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+QueryLines::QueryLines(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                        std::vector<RowId> which)
     : rows(std::move(which)) {
     const auto count = static_cast<Eigen::Index>(rows.size());
@@ -43,7 +43,7 @@ QueryLines::QueryLines(const BwdArgs& args, const FwdArgs& forward, const Extent
     delta_abs = d_o.cwiseProduct(o).cwiseAbs().rowwise().sum().array();
 }
 
-KeyLines::KeyLines(const FwdArgs& forward, const Extent& extent, std::int64_t hk,
+KeyLines::KeyLines(const AttentionArgs& forward, const Extent& extent, std::int64_t hk,
                    std::vector<std::int64_t> which)
     : keys(std::move(which)) {
     const auto count = static_cast<Eigen::Index>(keys.size());
@@ -58,7 +58,7 @@ KeyLines::KeyLines(const FwdArgs& forward, const Extent& extent, std::int64_t hk
     }
 }
 
-PairBlock::PairBlock(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                      const Numerics& kernel, const GradientGrowth& growth, const QueryLines& queries,
                      const KeyLines& keys) {
     const Eigen::Index rows = queries.size(), cols = keys.size();
@@ -108,7 +108,7 @@ PairBlock::PairBlock(const BwdArgs& args, const FwdArgs& forward, const Extent& 
     e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
 }
 
-PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                                     const QueryLines& queries, const KeyLines& keys) const {
     Array out = Array::Zero(queries.size(), keys.size());
     if (args.score.bias_type == BiasType::no_bias || keys.size() == 0) return out;
@@ -122,7 +122,7 @@ PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const FwdArgs& forward,
     return out;
 }
 
-PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                                     const QueryLines& queries, const KeyLines& keys) const {
     Array out = Array::Ones(queries.size(), keys.size());
     if (!(args.dropout.p_drop > 0.0F) || keys.size() == 0) return out;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "reference/attention.hpp"
 #include "reference/backward.hpp"
 #include "reference/backward_result.hpp"
 #include "reference/matrix/features.hpp"
@@ -19,7 +20,8 @@ struct QueryLines {
     std::vector<VisibleKeys> sees;
     Eigen::ArrayXd beta0; ///< β0 of B.2; 0 without ALiBi
 
-    QueryLines(const BwdArgs& args, const FwdArgs& forward, const Extent& extent, std::vector<RowId> which);
+    QueryLines(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+               std::vector<RowId> which);
     Eigen::Index size() const { return q.rows(); }
 };
 
@@ -28,14 +30,15 @@ struct KeyLines {
     std::vector<std::int64_t> keys;
     Matrix k, v;
 
-    KeyLines(const FwdArgs& forward, const Extent& extent, std::int64_t hk, std::vector<std::int64_t> which);
+    KeyLines(const AttentionArgs& forward, const Extent& extent, std::int64_t hk,
+             std::vector<std::int64_t> which);
     Eigen::Index size() const { return k.rows(); }
 };
 
 /// Some rows against some keys: what W-2 to W-6 and B.9 give for each pair, 0 where a row does not see a key.
 class PairBlock {
   public:
-    PairBlock(const BwdArgs& args, const FwdArgs& forward, const Extent& extent, const Numerics& kernel,
+    PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent, const Numerics& kernel,
               const GradientGrowth& growth, const QueryLines& queries, const KeyLines& keys);
 
     using Array = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -49,9 +52,9 @@ class PairBlock {
     Array e_kept_p;           ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
 
   private:
-    Array bias_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+    Array bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                   const QueryLines& queries, const KeyLines& keys) const;
-    Array kept_of(const BwdArgs& args, const FwdArgs& forward, const Extent& extent,
+    Array kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
                   const QueryLines& queries, const KeyLines& keys) const;
 };
 

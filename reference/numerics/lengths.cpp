@@ -26,9 +26,11 @@ Entry entry_of(const FwdArgs& args, std::int64_t b) {
     std::int64_t physical_q = args.shape.seqlen_q, physical_k = args.shape.seqlen_k;
     if (args.shape.mode == Mode::group) {
         entry.start_q = l.seqstart_q[b];
-        entry.start_k = l.seqstart_k[b];
         physical_q = l.seqstart_q[b + 1] - entry.start_q;
-        physical_k = l.seqstart_k[b + 1] - entry.start_k;
+        if (l.seqstart_k != nullptr) { // absent where pages hold the keys
+            entry.start_k = l.seqstart_k[b];
+            physical_k = l.seqstart_k[b + 1] - entry.start_k;
+        }
     }
     entry.seqlen_q = logical_length(l.seqlen_q, l.cu_seqlen_q, physical_q, b, "q");
     entry.seqlen_k = logical_length(l.seqlen_k, l.cu_seqlen_k, physical_k, b, "k");

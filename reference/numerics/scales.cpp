@@ -21,14 +21,18 @@ double at(const TensorView& view, Decoder decode, std::int64_t b, std::int64_t h
     return view.present() ? decode(view.type, stored_code(view, b, h, row, col)) : 1.0;
 }
 
+bool paged(const AttentionArgs& args) {
+    return args.place.page_size > 0;
+}
+
 std::int64_t block_start(const std::int32_t* starts, Mode mode, std::int64_t b) {
     return mode == Mode::group && starts != nullptr ? starts[b] : 0;
 }
 
 } // namespace
 
-double q_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::int64_t b, std::int64_t h,
-                 std::int64_t i, std::int64_t c) {
+double q_descale(const AttentionArgs& args, const Entry& entry, Decoder decode, std::int64_t b,
+                 std::int64_t h, std::int64_t i, std::int64_t c) {
     switch (args.quant.qscale) {
     case QScale::no_scale:
         return 1.0;
@@ -42,14 +46,17 @@ double q_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::i
     case QScale::mx:
         return at(args.quant.q_descale, decode, b, h, entry.start_q + i, c / mx_block);
     case QScale::kv_blockscale:
+        if (!paged(args)) break;
+        return at(args.quant.q_descale, decode, 0, 0, 0, 0);
     case QScale::per_token_head:
-        break;
+        if (!paged(args)) break;
+        return at(args.quant.q_descale, decode, b, h, entry.start_q + i, 0);
     }
     reject(args.quant.qscale);
 }
 
-double k_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::int64_t b, std::int64_t hk,
-                 std::int64_t j, std::int64_t c) {
+double k_descale(const AttentionArgs& args, const Entry& entry, Decoder decode, std::int64_t b,
+                 std::int64_t hk, std::int64_t j, std::int64_t c, const KeyPlace& place) {
     switch (args.quant.qscale) {
     case QScale::no_scale:
         return 1.0;
@@ -63,14 +70,17 @@ double k_descale(const FwdArgs& args, const Entry& entry, Decoder decode, std::i
     case QScale::mx:
         return at(args.quant.k_descale, decode, b, hk, entry.start_k + j, c / mx_block);
     case QScale::kv_blockscale:
+        if (!paged(args)) break;
+        return at(args.quant.k_descale, decode, place.page, hk, 0, 0);
     case QScale::per_token_head:
-        break;
+        if (!paged(args)) break;
+        return at(args.quant.k_descale, decode, place.page, hk, place.slot, 0);
     }
     reject(args.quant.qscale);
 }
 
-double v_descale(const FwdArgs& args, Decoder decode, std::int64_t b, std::int64_t hk, std::int64_t j,
-                 std::int64_t c) {
+double v_descale(const AttentionArgs& args, Decoder decode, std::int64_t b, std::int64_t hk, std::int64_t j,
+                 std::int64_t c, const KeyPlace& place) {
     const std::int64_t start = block_start(args.quant.block_scale_seqstart_k, args.shape.mode, b);
     switch (args.quant.qscale) {
     case QScale::no_scale:
@@ -82,8 +92,11 @@ double v_descale(const FwdArgs& args, Decoder decode, std::int64_t b, std::int64
     case QScale::mx:
         return at(args.quant.v_descale, decode, b, hk, start + j / mx_block, c);
     case QScale::kv_blockscale:
+        if (!paged(args)) break;
+        return at(args.quant.v_descale, decode, place.page, hk, 0, 0);
     case QScale::per_token_head:
-        break;
+        if (!paged(args)) break;
+        return at(args.quant.v_descale, decode, 0, hk, 0, 0);
     }
     reject(args.quant.qscale);
 }

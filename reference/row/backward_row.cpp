@@ -34,7 +34,7 @@ struct Pair {
 /// The decoded tensors of one (entry, query head).
 class Head {
   public:
-    Head(const BwdArgs& args, const FwdArgs& forward, const BackwardParts& parts,
+    Head(const BwdArgs& args, const AttentionArgs& forward, const BackwardParts& parts,
          const GradientOptions& options, std::int64_t b, std::int64_t h)
         : args_(args), parts_(parts), kernel_(options.numerics),
           dropout_(dropout_constants(args.dropout.p_drop)), b_(b), h_(h),
@@ -163,7 +163,7 @@ class Head {
     std::int64_t b_, h_;
     Entry entry_;
     GradientGrowth growth_;
-    const FwdArgs& forward_;
+    const AttentionArgs& forward_;
     std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_, alibi_origin_;
 };
 
@@ -180,7 +180,8 @@ void add_term(GradientTable& table, std::size_t at, const Pair& x, double operan
 class RowForm {
   public:
     RowForm(const BwdArgs& args, const GradientOptions& options, const BackwardParts& parts, Gradients& out)
-        : args_(args), options_(options), parts_(parts), out_(out), forward_(forward_part(args)) {}
+        : args_(args), options_(options), parts_(parts), out_(out),
+          forward_(attention_of(forward_part(args))) {}
 
     void row(std::int64_t line) {
         const RowId& asked = out_.request.rows[static_cast<std::size_t>(line)];
@@ -265,7 +266,7 @@ class RowForm {
     const GradientOptions& options_;
     const BackwardParts& parts_;
     Gradients& out_;
-    FwdArgs forward_;
+    AttentionArgs forward_;
     std::optional<Head> head_;
     std::int64_t b_ = -1, h_ = -1, pairs_ = 0;
 };

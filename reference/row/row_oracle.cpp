@@ -49,23 +49,24 @@ void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>
     }
 }
 
-/// Of ALiBi in one row: β0 of B.2, which is the largest β when the slope is positive and 0 otherwise, and how far the others
-/// are from it.
+/// Of ALiBi in one row: β0 of B.2, which is the largest β when the slope is positive and 0 otherwise, how far the others
+/// are from it, and how far the nearest of them.
 struct PositionBias {
     bool present = false, from_largest = false;
-    double origin = 0.0, range = 0.0;
+    double origin = 0.0, range = 0.0, gap = std::numeric_limits<double>::infinity();
 };
 
-PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vector<ScoredKey>& keys) {
+PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vector<ScoredKey>& keys,
+                           double largest_beta) {
     PositionBias bias;
     if (args.score.bias_type != BiasType::alibi || keys.empty()) return bias;
     bias.present = true;
     bias.from_largest = args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F;
-    if (bias.from_largest) {
-        bias.origin = -infinity;
-        for (const ScoredKey& key : keys) bias.origin = std::max(bias.origin, key.beta);
+    if (bias.from_largest) bias.origin = largest_beta;
+    for (const ScoredKey& key : keys) {
+        bias.range = std::max(bias.range, std::abs(key.beta - bias.origin));
+        bias.gap = std::min(bias.gap, std::abs(key.beta - bias.origin));
     }
-    for (const ScoredKey& key : keys) bias.range = std::max(bias.range, std::abs(key.beta - bias.origin));
     return bias;
 }
 
@@ -93,7 +94,8 @@ double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredK
 void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys,
                       const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
     const double cast_square = out.numerics.u_p * out.numerics.u_p / 3.0;
-    const PositionBias bias = position_bias(args, out.rows[static_cast<std::size_t>(r)], keys);
+    const PositionBias bias =
+        position_bias(args, out.rows[static_cast<std::size_t>(r)], keys, scorer.largest_beta());
     out.ell(r) = n.sum;
     for (const ScoredKey& key : keys) {
         out.eta(r) = std::max(out.eta(r), score_error(args, out.numerics, key));
@@ -110,14 +112,14 @@ void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<Scored
                 w * w * (zeta_square * distance * distance + cast_square * v[c] * v[c]);
         }
     }
-    if (bias.present) out.eta(r) += alibi_error(bias.range, out.max_a(r), bias.from_largest);
+    if (bias.present) out.eta(r) += alibi_error(bias.range, bias.gap, out.max_a(r), bias.from_largest);
 }
 
 constexpr std::int64_t rows_per_task = 32;
 
 } // namespace
 
-ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
+ForwardRows forward_row_by_row(const AttentionArgs& args, std::span<const RowId> rows,
                                const ForwardOptions& options, const RowParts& parts) {
     ForwardRows out = empty_result(args, rows, options);
     std::atomic<std::int64_t> scores_evaluated{0};
@@ -129,7 +131,7 @@ ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
             const RowId& row = rows[static_cast<std::size_t>(r)];
             const std::vector<ScoredKey>& keys = scorer.score(row);
             const Normaliser normaliser = normaliser_of(keys, parts.sink(args, row.h));
-            out.seqlen_k(r) = scorer.entry().seqlen_k;
+            out.seqlen_k(r) = scorer.keys_of_split();
             store_scores(out, r, keys, normaliser);
             store_output(out, r, keys, normaliser, scorer);
             if (options.companions) store_companions(out, r, keys, normaliser, scorer, args);
@@ -141,8 +143,13 @@ ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
     return out;
 }
 
-ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows,
+ForwardRows::Table forward_low_precision(const FwdArgs& fwd, std::span<const RowId> rows,
                                          const ElementTypes& types, int threads) {
+    return attention_low_precision(attention_of(fwd), rows, types, threads);
+}
+
+ForwardRows::Table attention_low_precision(const AttentionArgs& args, std::span<const RowId> rows,
+                                           const ElementTypes& types, int threads) {
     const auto count = static_cast<std::int64_t>(rows.size());
     ForwardRows::Table o = ForwardRows::Table::Zero(count, args.shape.hdim_v);
     const RowParts parts;

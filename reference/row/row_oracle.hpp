@@ -1,10 +1,11 @@
 #pragma once
 
-#include "reference/forward.hpp"
+#include "reference/attention.hpp"
 #include "reference/numerics/dropout.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/numerics/lengths.hpp"
 #include "reference/numerics/mask.hpp"
+#include "reference/numerics/places.hpp"
 #include "reference/numerics/position_bias.hpp"
 #include "reference/numerics/scales.hpp"
 
@@ -23,7 +24,12 @@ double sink_logit(const FwdArgs& args, std::int64_t h);
 /// The rules that the row oracle is assembled from. Tests replace one by a faulty one and see the other
 /// oracle disagree; everything else uses the defaults.
 struct RowParts {
-    Entry (*entry)(const FwdArgs&, std::int64_t b) = entry_of;
+    Entry (*entry)(const AttentionArgs&, std::int64_t b) = entry_in_cache;
+    KeyPlace (*place)(const AttentionArgs&, const Entry&, std::int64_t b, std::int64_t j) = key_place;
+    std::int64_t (*element)(const AttentionArgs&, KvSide, const KeyPlace&, std::int64_t hk,
+                            std::int64_t c) = key_element;
+    bool (*in_split)(std::int64_t n, std::int64_t s, std::int64_t seqlen_k,
+                     std::int64_t j) = reference::in_split;
     Decoder decode = reference::decode;
     bool (*visible)(const MaskArgs&, std::int64_t seqlen_q, std::int64_t seqlen_k, std::int64_t i,
                     std::int64_t j) = reference::visible;
@@ -35,8 +41,8 @@ struct RowParts {
     double (*sink)(const FwdArgs&, std::int64_t h) = sink_logit;
 };
 
-/// F-1 … F-10 one row after another, in plain loops. Same contract as `forward`.
-ForwardRows forward_row_by_row(const FwdArgs& args, std::span<const RowId> rows,
+/// F-1 … F-10 one row after another, in plain loops. Same contract as `attention`.
+ForwardRows forward_row_by_row(const AttentionArgs& args, std::span<const RowId> rows,
                                const ForwardOptions& options, const RowParts& parts = {});
 
 } // namespace fmha::reference

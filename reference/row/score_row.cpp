@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "reference/views.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -19,7 +20,7 @@ double sink_logit(const FwdArgs& args, std::int64_t h) {
                                             : double{args.score.sink_logit[h]};
 }
 
-RowScorer::RowScorer(const FwdArgs& args, const RowParts& parts)
+RowScorer::RowScorer(const AttentionArgs& args, const RowParts& parts)
     : args_(args), parts_(parts), dropout_(dropout_constants(args.dropout.p_drop)) {}
 
 void RowScorer::load(std::int64_t b, std::int64_t hk) {
@@ -31,17 +32,22 @@ void RowScorer::load(std::int64_t b, std::int64_t hk) {
     k_.clear();
     v_.clear();
     k_descale_.clear();
+    keys_of_split_ = 0;
     for (std::int64_t j = 0; j < entry_.seqlen_k; ++j) {
-        k_descale_.push_back(inside_dot ? 1.0 : k_descale(args_, entry_, parts_.decode, b, hk, j, 0));
+        keys_of_split_ += parts_.in_split(args_.num_splits, args_.split, entry_.seqlen_k, j) ? 1 : 0;
+        const KeyPlace place = parts_.place(args_, entry_, b, j);
+        k_descale_.push_back(inside_dot ? 1.0 : k_descale(args_, entry_, parts_.decode, b, hk, j, 0, place));
         for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c) {
             const double micro_scale =
-                inside_dot ? k_descale(args_, entry_, parts_.decode, b, hk, j, c) : 1.0;
+                inside_dot ? k_descale(args_, entry_, parts_.decode, b, hk, j, c, place) : 1.0;
             k_.push_back(micro_scale *
-                         parts_.decode(args_.k.type, stored_code(args_.k, b, hk, entry_.start_k + j, c)));
+                         parts_.decode(args_.k.type, stored_code(args_.k, parts_.element(args_, KvSide::key,
+                                                                                         place, hk, c))));
         }
         for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c)
-            v_.push_back(v_descale(args_, parts_.decode, b, hk, j, c) *
-                         parts_.decode(args_.v.type, stored_code(args_.v, b, hk, entry_.start_k + j, c)));
+            v_.push_back(v_descale(args_, parts_.decode, b, hk, j, c, place) *
+                         parts_.decode(args_.v.type, stored_code(args_.v, parts_.element(args_, KvSide::value,
+                                                                                         place, hk, c))));
     }
 }
 
@@ -77,8 +83,12 @@ const std::vector<ScoredKey>& RowScorer::score(const RowId& row) {
                     " was asked for; it has " + std::to_string(entry_.seqlen_q) + " query rows");
     load_query(row);
     keys_.clear();
+    largest_beta_ = -std::numeric_limits<double>::infinity();
     for (std::int64_t j = 0; j < entry_.seqlen_k; ++j) {
         if (!parts_.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, row.i, j)) continue;
+        const double position_bias = beta(row, j);
+        largest_beta_ = std::max(largest_beta_, position_bias);
+        if (!parts_.in_split(args_.num_splits, args_.split, entry_.seqlen_k, j)) continue;
         ++scores_evaluated_;
         const double* k = &k_[static_cast<std::size_t>(j * args_.shape.hdim_q)];
         double dot = 0.0, absolute = 0.0, square = 0.0;
@@ -93,7 +103,7 @@ const std::vector<ScoredKey>& RowScorer::score(const RowId& row) {
         const double cap = args_.score.logits_soft_cap;
         const double t = sigma * dot;
         const double z = cap > 0.0 ? cap * std::tanh(t / cap) : t;
-        ScoredKey key{j, 0.0, std::abs(sigma) * absolute, sigma * sigma * square, beta(row, j), 1.0};
+        ScoredKey key{j, 0.0, std::abs(sigma) * absolute, sigma * sigma * square, position_bias, 1.0};
         key.s = z + key.beta;
         if (key.s == -std::numeric_limits<double>::infinity()) continue;
         if (args_.dropout.p_drop > 0.0F) {

@@ -19,12 +19,16 @@ struct ScoredKey {
 /// Scores rows one at a time; holds the decoded K and V of the entry and KV head that it looked at last.
 class RowScorer {
   public:
-    RowScorer(const FwdArgs& args, const RowParts& parts);
+    RowScorer(const AttentionArgs& args, const RowParts& parts);
 
     /// The visible keys of `row`, ascending. Throws Error when the row is not a logical one.
     const std::vector<ScoredKey>& score(const RowId& row);
 
     const Entry& entry() const { return entry_; }
+    /// The largest β of the keys that the row sees, those of other splits among them; −∞ without one.
+    double largest_beta() const { return largest_beta_; }
+    /// Keys of the entry that count.
+    std::int64_t keys_of_split() const { return keys_of_split_; }
     /// v̂(j, ·) of F-10, hdim_v values.
     const double* value_row(std::int64_t j) const {
         return &v_[static_cast<std::size_t>(j * args_.shape.hdim_v)];
@@ -36,7 +40,7 @@ class RowScorer {
     void load_query(const RowId& row);
     double beta(const RowId& row, std::int64_t j) const;
 
-    const FwdArgs& args_;
+    const AttentionArgs& args_;
     const RowParts& parts_;
     DropoutConstants dropout_;
     std::int64_t b_ = -1, hk_ = -1;
@@ -45,6 +49,8 @@ class RowScorer {
     double q_descale_ = 1.0;        ///< with the modes that have one per row
     std::vector<double> k_descale_; ///< one per key
     std::vector<ScoredKey> keys_;
+    double largest_beta_ = 0.0;
+    std::int64_t keys_of_split_ = 0;
     std::int64_t scores_evaluated_ = 0;
 };
 

@@ -150,8 +150,8 @@ std::vector<Fault> faults() {
                          std::int64_t j) { return -alibi_bias(mask, slope, sq, sk, i, j); })},
         {"packed_start_forgotten", any,
          with_forward(&RowParts::entry,
-                      [](const FwdArgs& args, std::int64_t b) {
-                          Entry entry = entry_of(args, b);
+                      [](const AttentionArgs& args, std::int64_t b) {
+                          Entry entry = entry_in_cache(args, b);
                           if (entry.start_k > 0) --entry.start_k;
                           return entry;
                       })},

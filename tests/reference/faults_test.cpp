@@ -103,13 +103,13 @@ double sink_twice(const FwdArgs& args, I h) {
 double no_sink(const FwdArgs&, I) {
     return -std::numeric_limits<double>::infinity();
 }
-Entry one_key_less(const FwdArgs& args, I b) {
-    Entry entry = entry_of(args, b);
+Entry one_key_less(const AttentionArgs& args, I b) {
+    Entry entry = entry_in_cache(args, b);
     entry.seqlen_k -= entry.seqlen_k > 0 ? 1 : 0;
     return entry;
 }
-Entry one_key_early(const FwdArgs& args, I b) {
-    Entry entry = entry_of(args, b);
+Entry one_key_early(const AttentionArgs& args, I b) {
+    Entry entry = entry_in_cache(args, b);
     entry.start_k -= entry.start_k > 0 ? 1 : 0;
     return entry;
 }
@@ -153,7 +153,8 @@ TEST_P(FaultInOneOracle, IsCaughtByTheOther) {
         const RandomProblem problem(seed, GetParam().wish);
         const std::vector<RowId> rows = all_rows(problem.args());
         const ForwardRows matrix = forward(problem.args(), rows);
-        const ForwardRows faulty = forward_row_by_row(problem.args(), rows, {}, GetParam().parts);
+        const ForwardRows faulty =
+            forward_row_by_row(attention_of(problem.args()), rows, {}, GetParam().parts);
         caught += oracle_disagreement(matrix, faulty) > 1.0 ? 1 : 0;
     }
     // Not every problem has the rows, keys or heads on which a fault can act.
