@@ -5,9 +5,34 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 namespace fmha {
+namespace {
+
+/// For kernels that are done when their launch returns.
+class HostClock final : public PassClock {
+  public:
+    void start() override { start_ = Clock::now(); }
+    void stop() override { seconds_.push_back(std::chrono::duration<double>(Clock::now() - start_).count()); }
+    std::vector<double> take_seconds() override { return std::exchange(seconds_, {}); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point start_;
+    std::vector<double> seconds_;
+};
+
+/// All stages of a plan go to one stream, so the clock of any that needs one serves all.
+std::unique_ptr<PassClock> clock_of(const ExecutionPlan& plan, Stream stream) {
+    for (const PlanStage& stage : plan.stages())
+        if (auto clock = stage.kernel->instance->clock(stream)) return clock;
+    return std::make_unique<HostClock>();
+}
+
+} // namespace
 
 void Runner::set_timing(int warmup, int repeat) {
     if (warmup < 0 || repeat < 1)
@@ -43,22 +68,25 @@ RunResult Runner::launch(ExecutionPlan plan, const Invocation& invocation, Strea
             throw UnsupportedInvocation("kernel " + dispatcher_->registry().name_of(*stage.kernel) +
                                         " is registered but not built");
     RunResult result;
-    std::vector<double> times;
+    const std::unique_ptr<PassClock> clock = benchmarking_ ? clock_of(plan, stream) : nullptr;
     const int passes = benchmarking_ ? warmup_ + repeat_ : 1;
     for (int pass = 0; pass < passes; ++pass) {
         if (prepare) prepare(plan);
-        const auto start = std::chrono::steady_clock::now();
+        const bool timed = benchmarking_ && pass >= warmup_;
+        if (timed) clock->start();
         for (const PlanStage& stage : plan.stages()) stage.kernel->instance->launch(invocation, stream);
-        const double ms =
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-        if (benchmarking_ && pass >= warmup_) times.push_back(ms);
+        if (timed) clock->stop();
     }
     result.launches = passes;
-    if (!times.empty()) {
+    if (benchmarking_) {
+        std::vector<double> times = clock->take_seconds();
         std::sort(times.begin(), times.end());
         const std::size_t middle = times.size() / 2;
-        result.median_ms = times.size() % 2 == 1 ? times[middle] : 0.5 * (times[middle - 1] + times[middle]);
-        result.mean_ms = std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+        const double median =
+            times.size() % 2 == 1 ? times[middle] : 0.5 * (times[middle - 1] + times[middle]);
+        result.median_ms = 1e3 * median;
+        result.mean_ms =
+            1e3 * std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
     }
     result.plan = std::move(plan);
     return result;

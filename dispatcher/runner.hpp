@@ -15,7 +15,8 @@ struct RunResult {
 };
 
 /// Launches plans (dispatcher-api section 9). By default one launch of each stage and no clock; with benchmarking
-/// on, warm-up launches and repeats around all stages. The setters may not be called during a run; runs on
+/// on, warm-up launches and repeats around all stages. The time of a pass is that between two events of the stream for
+/// kernels of a device, and the processor's for kernels of the host. The setters may not be called during a run; runs on
 /// different streams may overlap if their workspaces and tensors do not.
 class Runner {
   public:

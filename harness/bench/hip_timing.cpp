@@ -2,6 +2,7 @@
 #include "harness/bench/timing.hpp"
 #include "harness/run/hip_target.hpp"
 #include "harness/run/placement.hpp"
+#include "kernels/loader/event_clock.hpp"
 #include "kernels/loader/plugin.hpp"
 
 #include <fmt/format.h>
@@ -13,14 +14,11 @@
 namespace fmha::harness {
 namespace {
 
-/// Pairs of events that are under way at a time.
-constexpr std::size_t events_at_a_time = 64;
-
 class HipTimed final : public TimedKernel {
   public:
     HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const Candidate& kernel,
              const Invocation& arguments, TensorSet& tensors)
-        : stream_(&stream), kernel_(kernel) {
+        : stream_(&stream), kernel_(kernel), clock_(device, Stream{stream.handle()}) {
         std::vector<MemoryBlock> blocks = tensors.memory();
         std::size_t bytes = 0;
         for (const MemoryBlock& block : blocks) bytes += bytes_of(block);
@@ -31,28 +29,18 @@ class HipTimed final : public TimedKernel {
             places_beyond(device.properties().l2_bytes, static_cast<std::int64_t>(bytes));
         for (std::int64_t n = 0; n < std::max<std::int64_t>(1, std::min(wanted, fit)); ++n)
             places_.push_back(std::make_unique<Place>(device, stream, blocks, arguments));
-        for (std::size_t n = 0; n < events_at_a_time; ++n) events_.emplace_back(device);
         stream.synchronise();
     }
 
     std::int64_t places() const override { return static_cast<std::int64_t>(places_.size()); }
 
     std::vector<double> time(std::int64_t launches) override {
-        std::vector<double> seconds;
-        std::size_t next = 0;
-        while (seconds.size() < static_cast<std::size_t>(launches)) {
-            const std::size_t count =
-                std::min(events_at_a_time, static_cast<std::size_t>(launches) - seconds.size());
-            for (std::size_t n = 0; n < count; ++n) {
-                events_[n].start.record(*stream_);
-                kernel_.instance->launch(places_[next++ % places_.size()]->args, Stream{stream_->handle()});
-                events_[n].stop.record(*stream_);
-            }
-            stream_->synchronise();
-            for (std::size_t n = 0; n < count; ++n)
-                seconds.push_back(events_[n].stop.seconds_since(events_[n].start));
+        for (std::size_t n = 0; n < static_cast<std::size_t>(launches); ++n) {
+            clock_.start();
+            kernel_.instance->launch(places_[n % places_.size()]->args, Stream{stream_->handle()});
+            clock_.stop();
         }
-        return seconds;
+        return clock_.take_seconds();
     }
 
     void fetch() override {
@@ -77,15 +65,10 @@ class HipTimed final : public TimedKernel {
         std::vector<Placed> placed;
         Invocation args;
     };
-    struct EventPair {
-        explicit EventPair(const loader::Device& device) : start(device), stop(device) {}
-        loader::Event start, stop;
-    };
-
     const loader::DeviceStream* stream_;
     Candidate kernel_;
     std::vector<std::unique_ptr<Place>> places_;
-    std::vector<EventPair> events_;
+    loader::EventClock clock_;
 };
 
 class HipTiming final : public TimingTarget {

@@ -47,11 +47,15 @@ std::size_t Device::free_memory() const {
 DeviceStream::DeviceStream(const Device& device)
     : handle_(device.runtime(), made(device, &DeviceRuntime::create_stream, "a stream")) {}
 
-void DeviceStream::synchronise() const {
-    const Status status = handle_.runtime().synchronise_stream(handle_.get());
+void wait_for(DeviceRuntime& runtime, void* stream) {
+    const Status status = runtime.synchronise_stream(stream);
     if (!status.ok())
         throw DeviceLost(fmt::format("the kernels or copies of a stream failed: {} ({})",
-                                     handle_.runtime().describe(status.code), status.code));
+                                     runtime.describe(status.code), status.code));
+}
+
+void DeviceStream::synchronise() const {
+    wait_for(handle_.runtime(), handle_.get());
 }
 
 DeviceBuffer::DeviceBuffer(const Device& device, std::size_t bytes) : bytes_(bytes) {
@@ -101,9 +105,8 @@ void DeviceBuffer::fill(const DeviceStream& stream, unsigned char value) {
 Event::Event(const Device& device)
     : handle_(device.runtime(), made(device, &DeviceRuntime::create_event, "an event")) {}
 
-void Event::record(const DeviceStream& stream) {
-    require(handle_.runtime(), handle_.runtime().record_event(handle_.get(), stream.handle()),
-            "recording an event");
+void Event::record(void* stream) {
+    require(handle_.runtime(), handle_.runtime().record_event(handle_.get(), stream), "recording an event");
 }
 
 void Event::synchronise() const {

@@ -65,11 +65,15 @@ class OwnedHandle {
     void* handle_ = nullptr;
 };
 
+/// Returns when everything in the stream, a handle of the runtime, is done. A failure here is that of a kernel, hence
+/// DeviceLost.
+void wait_for(DeviceRuntime& runtime, void* stream);
+
 class DeviceStream {
   public:
     explicit DeviceStream(const Device& device);
     void* handle() const { return handle_.get(); }
-    /// Returns when everything in the stream is done. A failure here is that of a kernel, hence DeviceLost.
+    /// `wait_for` this stream.
     void synchronise() const;
 
   private:
@@ -101,7 +105,9 @@ class DeviceBuffer {
 class Event {
   public:
     explicit Event(const Device& device);
-    void record(const DeviceStream& stream);
+    void record(const DeviceStream& stream) { record(stream.handle()); }
+    /// `stream` is a handle of the runtime, nullptr its default stream.
+    void record(void* stream);
     void synchronise() const;
     /// Between two recorded events that are done.
     double seconds_since(const Event& start) const;

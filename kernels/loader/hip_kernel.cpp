@@ -1,5 +1,6 @@
 #include "kernels/loader/hip_kernel.hpp"
 
+#include "kernels/loader/event_clock.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/launch.hpp"
 
@@ -24,19 +25,20 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
 
 HipKernel::HipKernel(const built::BuiltKernel& kernel, const Device& device,
                      std::shared_ptr<const Module> module)
-    : config_(kernel.config), name_("hip." + kernel.name), runtime_(&device.runtime()),
-      module_(std::move(module)), shape_(shape_of(config_, device.runtime())),
+    : config_(kernel.config), name_("hip." + kernel.name), device_(device), module_(std::move(module)),
+      shape_(shape_of(config_, device.runtime())),
       function_(module_->function(kernel.symbol, shape_.dynamic_lds)) {}
 
 targets::Elements HipKernel::elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const {
+    DeviceRuntime& runtime = device_.runtime();
     LengthArrays here = lengths;
     std::vector<std::vector<std::int32_t>> copies;
     const auto fetch = [&](const std::int32_t*& array, std::int64_t count) {
         if (array == nullptr) return;
         auto& copy = copies.emplace_back(static_cast<std::size_t>(count));
-        require(*runtime_,
-                runtime_->copy(copy.data(), array, copy.size() * sizeof(std::int32_t), CopyKind::to_host,
-                               stream.handle),
+        require(runtime,
+                runtime.copy(copy.data(), array, copy.size() * sizeof(std::int32_t), CopyKind::to_host,
+                             stream.handle),
                 "copying the lengths of the sequences from the device");
         array = copy.data();
     };
@@ -47,7 +49,7 @@ targets::Elements HipKernel::elements(const Shape& shape, const LengthArrays& le
     fetch(here.cu_seqlen_q, shape.batch + 1);
     fetch(here.cu_seqlen_k, shape.batch + 1);
     if (!copies.empty())
-        require(*runtime_, runtime_->synchronise_stream(stream.handle),
+        require(runtime, runtime.synchronise_stream(stream.handle),
                 "waiting for the lengths of the sequences");
     return targets::Elements::of(shape, here);
 }
@@ -66,6 +68,10 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
         shape.blocks = static_cast<std::uint32_t>(blocks);
         function_.launch(shape, &args, stream.handle);
     });
+}
+
+std::unique_ptr<PassClock> HipKernel::clock(Stream stream) const {
+    return std::make_unique<EventClock>(device_, stream);
 }
 
 } // namespace fmha::loader

@@ -21,13 +21,14 @@ class HipKernel final : public KernelInstance {
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return name_; }
     void launch(const Invocation& invocation, Stream stream) const override;
+    std::unique_ptr<PassClock> clock(Stream stream) const override;
 
   private:
     targets::Elements elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const;
 
     KernelConfig config_;
     std::string name_;
-    DeviceRuntime* runtime_;
+    Device device_;
     std::shared_ptr<const Module> module_; ///< keeps the function
     LaunchShape shape_;                    ///< of every launch, but for the number of blocks
     Function function_;

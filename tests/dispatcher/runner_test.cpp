@@ -49,6 +49,51 @@ TEST(Runner, BenchmarkingWarmsUpRepeatsAndPreparesEveryPass) {
     EXPECT_THROW(b.runner.set_timing(1, 0), InputError);
 }
 
+/// A kernel of a device whose passes take as long as the clock says.
+class DeviceInstance final : public FakeInstance {
+  public:
+    using FakeInstance::FakeInstance;
+    std::unique_ptr<PassClock> clock(Stream stream) const override {
+        streams.push_back(stream.handle);
+        return std::make_unique<Clock>(*this);
+    }
+    mutable std::vector<void*> streams;
+    mutable std::vector<std::string> log;
+
+  private:
+    class Clock final : public PassClock {
+      public:
+        explicit Clock(const DeviceInstance& owner) : owner_(owner) {}
+        void start() override { owner_.log.push_back("start"); }
+        void stop() override { owner_.log.push_back(std::to_string(owner_.launches)); }
+        std::vector<double> take_seconds() override {
+            owner_.log.push_back("take");
+            return {3.0, 1.0, 8.0};
+        }
+
+      private:
+        const DeviceInstance& owner_;
+    };
+};
+
+TEST(Runner, AKernelOfADeviceIsTimedByTheClockOfItsStream) {
+    Bench b;
+    const auto kernel = std::make_shared<DeviceInstance>(fwd_kernel(), "device");
+    b.registry.add(kernel);
+    int place = 0;
+    const Problem problem = builder_for(ApiFamily::fwd).build();
+    EXPECT_EQ(b.runner.run(problem, FwdArgs{}, {&place}).median_ms, 0.0);
+    EXPECT_THAT(kernel->log, ::testing::IsEmpty()) << "a clock without benchmarking";
+    b.runner.set_benchmarking(true);
+    b.runner.set_timing(2, 3);
+    const RunResult result = b.runner.run(problem, FwdArgs{}, {&place});
+    EXPECT_EQ(kernel->streams.back(), &place);
+    EXPECT_THAT(kernel->log, ::testing::ElementsAre("start", "4", "start", "5", "start", "6", "take"))
+        << "one launch without benchmarking and two to warm up come first";
+    EXPECT_EQ(result.median_ms, 3e3);
+    EXPECT_EQ(result.mean_ms, 4e3);
+}
+
 TEST(Runner, StagesRunInOrder) {
     Bench b;
     using enum KernelFamily;

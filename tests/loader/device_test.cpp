@@ -1,6 +1,7 @@
 // Owners of device things: every failure is a sentence, nothing leaks whichever call fails, and destructors bear a lost device.
 
 #include "kernels/loader/device.hpp"
+#include "kernels/loader/event_clock.hpp"
 #include "tests/loader/fake_runtime.hpp"
 #include "tests/loader/mock_runtime.hpp"
 
@@ -56,11 +57,55 @@ void use_everything(FakeRuntime& runtime) {
     stop.record(stream);
     stop.synchronise();
     EXPECT_DOUBLE_EQ(stop.seconds_since(start), 2e-3);
+    EventClock clock(device, {stream.handle()});
+    clock.start();
+    clock.stop();
+    EXPECT_THAT(clock.take_seconds(), testing::ElementsAre(testing::DoubleEq(2e-3)));
     other.download(stream, got.data(), got.size());
     stream.synchronise();
     EXPECT_EQ(got[31], 7);
     EXPECT_EQ(got[32], 1);
     EXPECT_GT(device.free_memory(), 0U);
+}
+
+TEST(EventClock, TimesEveryPassWithFewEvents) {
+    FakeRuntime runtime;
+    const Device device(runtime, 0);
+    EventClock clock(device, {});
+    EXPECT_THAT(clock.take_seconds(), testing::IsEmpty());
+    for (int round = 0; round < 2; ++round) {
+        for (int pass = 0; pass < 150; ++pass) {
+            clock.start();
+            clock.stop();
+        }
+        EXPECT_THAT(clock.take_seconds(),
+                    testing::AllOf(testing::SizeIs(150), testing::Each(testing::DoubleEq(2e-3))));
+    }
+    EXPECT_EQ(runtime.alive(), 128U) << "two events for each of 64 passes that are under way";
+    clock.start();
+    clock.stop();
+    runtime.loss = Status{719, Fault::context_lost};
+    EXPECT_THROW(clock.take_seconds(), DeviceLost);
+}
+
+TEST(EventClock, StandsInTheStreamThatItTimes) {
+    NiceMock<MockRuntime> runtime;
+    int stream = 0, first = 0, second = 0;
+    ON_CALL(runtime, device_count(_)).WillByDefault(DoAll(SetArgReferee<0>(1), Return(Status{})));
+    EXPECT_CALL(runtime, create_event(_))
+        .WillOnce(DoAll(SetArgReferee<0>(&first), Return(Status{})))
+        .WillOnce(DoAll(SetArgReferee<0>(&second), Return(Status{})));
+    const Device device(runtime, 0);
+    const testing::InSequence order;
+    EXPECT_CALL(runtime, record_event(&first, &stream));
+    EXPECT_CALL(runtime, record_event(&second, &stream));
+    EXPECT_CALL(runtime, synchronise_stream(&stream));
+    EXPECT_CALL(runtime, elapsed_ms(&first, &second, _))
+        .WillOnce(DoAll(SetArgReferee<2>(7.0F), Return(Status{})));
+    EventClock clock(device, {&stream});
+    clock.start();
+    clock.stop();
+    EXPECT_THAT(clock.take_seconds(), testing::ElementsAre(testing::DoubleEq(7e-3)));
 }
 
 TEST(Device, EveryCallThatFailsIsASentenceAndLeaksNothing) {
