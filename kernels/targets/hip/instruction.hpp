@@ -9,7 +9,11 @@
 
 /// The matrix-instruction table: what each instruction multiplies, and which lane and register hold which
 /// element. Everything that lays out fragments, reads operands or models an instruction reads it from here.
-/// Sources: AMD's instruction set manuals of CDNA 2, 3, 4 and RDNA 3, 4; NVIDIA's PTX manual (mma.sync).
+/// Sources: AMD's instruction set manuals of CDNA 2, 3, 4 and RDNA 3, 4; NVIDIA's PTX manual (mma.sync). AMD's public
+/// matrix-instruction calculator agrees about CDNA 2, CDNA 3, RDNA 3 and RDNA 4 but for one numbering of k (wmma_gfx12). It
+/// does not know CDNA 4, whose rows stand on the manual alone.
+/// A sum over k does not depend on how k is numbered, as long as A and B number it alike and no block of k has a scale of
+/// its own: a row may renumber the k of both.
 namespace fmha::hip_target {
 
 /// What an architecture's matrix unit is. Generations that differ in shapes or types are different entries.
@@ -164,7 +168,9 @@ constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, ElementType type) {
     return {name, 16, 16, 16, 32, type, 16, 16, 8, 2, side, depth, side, depth, c_row, side};
 }
 
-/// WMMA of RDNA 4 in wave32: the half-waves hold the halves of k, and of C's rows.
+/// WMMA of RDNA 4 in wave32: the half-waves hold the halves of k, and of C's rows. For operands of 8 bits the calculator says
+/// the same. For 16 bits it gives lanes 0–15 the k 0…3 and 8…11 and lanes 16–31 the others, in A and B alike. The row
+/// numbers them so that a lane's elements are one run, and that weights are an operand as they stand in C's registers.
 constexpr InstructionInfo wmma_gfx12(MatrixInstruction name, ElementType type) {
     const Axis side{{1, 2, 4, 8}, {}};
     const Axis depth{{0, 0, 0, 0, 8}, {1, 2, 4}};

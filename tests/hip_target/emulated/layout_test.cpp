@@ -253,6 +253,24 @@ TEST(LayoutFacts, TheTableAgreesWithTheManuals) {
     }
 }
 
+/// The hardware's k of the 16-bit elements of a lane on RDNA 4, as AMD's matrix-instruction calculator prints them.
+constexpr int gfx12_k[2][8] = {{0, 1, 2, 3, 8, 9, 10, 11}, {4, 5, 6, 7, 12, 13, 14, 15}};
+
+TEST(LayoutFacts, Rdna4NumbersTheDepthOfBothOperandsAlike) {
+    for (const MatrixInstruction name : {wmma_gfx12_16x16x16_f16, wmma_gfx12_16x16x16_bf16}) {
+        const InstructionInfo info = instruction_info(name);
+        std::map<int, int> of_a, of_b; // the table's k → the hardware's
+        for (int lane = 0; lane < info.wave_size; ++lane)
+            for (int e = 0; e < info.a_elements; ++e) {
+                const int hardware = gfx12_k[lane / 16][e];
+                EXPECT_EQ(of_a.try_emplace(info.a_k.at(lane, e), hardware).first->second, hardware);
+                EXPECT_EQ(of_b.try_emplace(info.b_k.at(lane, e), hardware).first->second, hardware);
+            }
+        EXPECT_EQ(of_a.size(), 16U) << to_string(name);
+        EXPECT_EQ(of_a, of_b) << to_string(name);
+    }
+}
+
 /// Lane `lane` has the scale of the 32 k from `k` on of row `outer` of A, or of column `outer` of B.
 struct ScaleFact {
     MatrixInstruction instruction;

@@ -298,6 +298,40 @@ TEST_P(EveryArchitecture, NoticesAWrongRowOfTheTable) {
     }
 }
 
+/// Numbers k anew: every bit of it weighs what the next one weighed, the last one 1.
+void renumber(Axis& depth, int k) {
+    const auto next = [&](std::int8_t& weight) {
+        weight = static_cast<std::int8_t>(2 * weight == k ? 1 : 2 * weight);
+    };
+    for (std::int8_t& weight : depth.lane) next(weight);
+    for (std::int8_t& weight : depth.reg) next(weight);
+}
+
+TEST_P(EveryArchitecture, TakesAnyNumberingOfDepthThatTheOperandsShare) {
+    const KernelConfig kernel = fp16_kernel(GetParam());
+    const FaultyRun of_both =
+        run(plain_case(kernel), kernel, {MachineFault::lane_map_wrong, 0, [](InstructionInfo& row) {
+                                             renumber(row.a_k, row.k);
+                                             renumber(row.b_k, row.k);
+                                         }});
+    EXPECT_GT(of_both.hits, 0);
+    EXPECT_EQ(of_both.result.outcome, Outcome::passed) << of_both.result.message;
+    const FaultyRun of_one =
+        run(plain_case(kernel), kernel,
+            {MachineFault::lane_map_wrong, 0, [](InstructionInfo& row) { renumber(row.a_k, row.k); }});
+    EXPECT_EQ(of_one.result.outcome, Outcome::failed);
+}
+
+TEST(Rdna4, ComputesTheSameWithTheNumberingOfAmdsCalculator) {
+    const KernelConfig kernel = fp16_kernel("gfx1201");
+    const FaultyRun numbered =
+        run(plain_case(kernel), kernel, {MachineFault::lane_map_wrong, 0, [](InstructionInfo& row) {
+                                             row.a_k = row.b_k = {{0, 0, 0, 0, 4}, {1, 2, 8}};
+                                         }});
+    EXPECT_GT(numbered.hits, 0);
+    EXPECT_EQ(numbered.result.outcome, Outcome::passed) << numbered.result.message;
+}
+
 class ScaledOperands : public testing::TestWithParam<DataType> {};
 
 TEST_P(ScaledOperands, AWrongRowOfTheTableIsNoticed) {
