@@ -4,9 +4,9 @@
 #include "dispatcher/types/element.hpp"
 
 #include <cmath>
+#include <concepts>
 
 namespace fmha {
-
 namespace {
 
 /// Stands for "some memory": present, never read.
@@ -16,9 +16,18 @@ T* placeholder() {
     return &object;
 }
 
-} // namespace
-
-namespace {
+template <class Args>
+constexpr ApiFamily api_of = ApiFamily::fwd;
+template <>
+constexpr ApiFamily api_of<SplitKvArgs> = ApiFamily::fwd_splitkv;
+template <>
+constexpr ApiFamily api_of<PagedKvArgs> = ApiFamily::fwd_pagedkv;
+template <>
+constexpr ApiFamily api_of<AppendKvArgs> = ApiFamily::fwd_appendkv;
+template <>
+constexpr ApiFamily api_of<BatchPrefillArgs> = ApiFamily::batch_prefill;
+template <>
+constexpr ApiFamily api_of<BwdArgs> = ApiFamily::bwd;
 
 Problem begin(const Signature& traits, ApiFamily api, const Shape& shape, const ArchName& arch) {
     Problem problem;
@@ -84,78 +93,40 @@ void add(Problem& problem, const KvPlace& place) {
 
 } // namespace
 
-Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::fwd, args.shape, arch);
+template <class Args>
+Problem problem_of(const Signature& traits, const Args& args, const ArchName& arch) {
+    Problem problem = begin(traits, api_of<Args>, args.shape, arch);
+    Signature& s = problem.signature;
     add(problem, args.lengths);
-    add(problem, args.mask);
-    add(problem, args.score);
-    add(problem, args.dropout);
-    add(problem, args.quant);
-    problem.signature.has_lse = args.lse.present();
-    problem.signature.is_store_randval = args.randval.present();
-    return normalised(problem);
-}
-
-Problem problem_of(const Signature& traits, const SplitKvArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::fwd_splitkv, args.shape, arch);
-    add(problem, args.lengths);
-    add(problem, args.mask);
-    add(problem, args.score);
-    add(problem, args.quant);
-    add(problem, args.place);
-    problem.num_splits = args.partials.num_splits;
-    problem.signature.has_lse = args.lse.present();
-    return normalised(problem);
-}
-
-Problem problem_of(const Signature& traits, const PagedKvArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::fwd_pagedkv, args.shape, arch);
-    add(problem, args.lengths);
-    add(problem, args.mask);
-    add(problem, args.score);
-    add(problem, args.quant);
-    add(problem, args.place);
-    problem.signature.has_lse = args.lse.present();
-    return normalised(problem);
-}
-
-Problem problem_of(const Signature& traits, const AppendKvArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::fwd_appendkv, args.shape, arch);
-    add(problem, args.lengths);
-    add(problem, args.place);
-    problem.signature.rope = args.rope.type;
-    problem.rotary_dim = args.rope.rotary_dim;
-    problem.presence.rotary = args.rope.cos.present() && args.rope.sin.present();
+    if constexpr (requires { args.mask; }) add(problem, args.mask);
+    if constexpr (requires { args.score; }) add(problem, args.score);
+    if constexpr (requires { args.dropout; }) add(problem, args.dropout);
+    if constexpr (requires { args.quant; }) add(problem, args.quant);
+    if constexpr (requires { args.place; }) add(problem, args.place);
+    if constexpr (requires { args.partials; }) problem.num_splits = args.partials.num_splits;
+    // Backward reads an LSE, which is no choice of the caller's.
+    if constexpr (requires { args.lse; } && !std::same_as<Args, BwdArgs>) s.has_lse = args.lse.present();
+    if constexpr (requires { args.randval; }) s.is_store_randval = args.randval.present();
+    if constexpr (requires { args.rope; }) {
+        s.rope = args.rope.type;
+        problem.rotary_dim = args.rope.rotary_dim;
+        problem.presence.rotary = args.rope.cos.present() && args.rope.sin.present();
+    }
     // Which mask does not matter, only that there is one (V-5).
-    if (args.has_mask) problem.mask_type = MaskType::top_left;
+    if constexpr (requires { args.has_mask; })
+        if (args.has_mask) problem.mask_type = MaskType::top_left;
+    if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
+    if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
+    if constexpr (std::same_as<Args, BatchPrefillArgs>)
+        problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
     return normalised(problem);
 }
-
-Problem problem_of(const Signature& traits, const BatchPrefillArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::batch_prefill, args.shape, arch);
-    add(problem, args.lengths);
-    add(problem, args.mask);
-    add(problem, args.score);
-    add(problem, args.dropout);
-    add(problem, args.quant);
-    add(problem, args.place);
-    problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
-    problem.signature.has_lse = args.lse.present();
-    problem.signature.is_store_randval = args.randval.present();
-    return normalised(problem);
-}
-
-Problem problem_of(const Signature& traits, const BwdArgs& args, const ArchName& arch) {
-    Problem problem = begin(traits, ApiFamily::bwd, args.shape, arch);
-    add(problem, args.lengths);
-    add(problem, args.mask);
-    add(problem, args.score);
-    add(problem, args.dropout);
-    problem.signature.has_dbias = args.dbias.present();
-    problem.signature.is_store_randval = args.randval.present();
-    problem.signature.is_deterministic = args.deterministic;
-    return normalised(problem);
-}
+template Problem problem_of(const Signature&, const FwdArgs&, const ArchName&);
+template Problem problem_of(const Signature&, const SplitKvArgs&, const ArchName&);
+template Problem problem_of(const Signature&, const PagedKvArgs&, const ArchName&);
+template Problem problem_of(const Signature&, const AppendKvArgs&, const ArchName&);
+template Problem problem_of(const Signature&, const BatchPrefillArgs&, const ArchName&);
+template Problem problem_of(const Signature&, const BwdArgs&, const ArchName&);
 
 FwdArgs skeleton_of(const Problem& problem) {
     const Signature& s = problem.signature;

@@ -7,13 +7,9 @@ namespace fmha {
 
 /// The problem that a call poses: its traits, which are a Signature as they stand, plus sizes and the presence of
 /// pointers. Flags that a pointer or value decides (LSE, random bytes, sinks, dropout, soft-cap, bias) come from
-/// the arguments. Not validated.
-Problem problem_of(const Signature& traits, const FwdArgs& args, const ArchName& arch);
-Problem problem_of(const Signature& traits, const SplitKvArgs& args, const ArchName& arch);
-Problem problem_of(const Signature& traits, const PagedKvArgs& args, const ArchName& arch);
-Problem problem_of(const Signature& traits, const AppendKvArgs& args, const ArchName& arch);
-Problem problem_of(const Signature& traits, const BatchPrefillArgs& args, const ArchName& arch);
-Problem problem_of(const Signature& traits, const BwdArgs& args, const ArchName& arch);
+/// the arguments, of any of the six APIs. Not validated.
+template <class Args>
+Problem problem_of(const Signature& traits, const Args& args, const ArchName& arch);
 
 /// Arguments that pose this problem, with a placeholder address wherever a pointer must be present: what remains
 /// is to set pointers, strides and values. `problem_of` gives the problem back.

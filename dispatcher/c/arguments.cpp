@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <span>
 
@@ -62,16 +63,6 @@ class Reader {
                 .logits_soft_cap = in.logits_soft_cap,
                 .sink_logit = in.sink_logit};
     }
-    /// Q, K, V, O, LSE and bias, which five of the six have.
-    template <class Args, class In>
-    void tensors(Args& args, const In& in) const {
-        args.q = view(in.q, types_.q);
-        args.k = view(in.k, types_.k);
-        args.v = view(in.v, types_.v);
-        args.o = view(in.o, types_.o);
-        args.lse = view(in.lse, ElementType::fp32);
-        args.bias = view(in.bias, types_.bias);
-    }
 
   private:
     const fmha_shape& in_;
@@ -122,95 +113,58 @@ KvPlace place(const fmha_kv_place& in, bool has_layout) {
             .lookup = has_layout ? enumerator<KvLookup>("place.kv_lookup", in.kv_lookup) : KvLookup::unset};
 }
 
-FwdArgs converted(const fmha_fwd_args& in, const Reader& read) {
-    FwdArgs args;
-    args.shape = read.shape();
-    read.tensors(args, in);
-    args.randval = view(in.randval, ElementType::uint8);
-    args.lengths = lengths(in.lengths);
-    args.mask = mask(in.mask);
-    args.score = read.score(in.score);
-    args.dropout = dropout(in.dropout);
-    args.quant = quant(in.quant);
-    return args;
-}
+/// Members that one API alone has.
+template <class Args, class In>
+void convert_rest(Args&, const In&, const Reader&) {}
 
-SplitKvArgs converted(const fmha_splitkv_args& in, const Reader& read) {
-    SplitKvArgs args;
-    args.shape = read.shape();
-    read.tensors(args, in);
-    args.lengths = lengths(in.lengths);
-    args.mask = mask(in.mask);
-    args.score = read.score(in.score);
-    args.quant = quant(in.quant);
-    args.place = place(in.place, false);
+void convert_rest(SplitKvArgs& args, const fmha_splitkv_args& in, const Reader&) {
     args.partials.num_splits = in.num_splits;
-    return args;
 }
 
-PagedKvArgs converted(const fmha_pagedkv_args& in, const Reader& read) {
-    PagedKvArgs args;
-    args.shape = read.shape();
-    read.tensors(args, in);
-    args.lengths = lengths(in.lengths);
-    args.mask = mask(in.mask);
-    args.score = read.score(in.score);
-    args.quant = quant(in.quant);
-    args.place = place(in.place, false);
-    return args;
-}
-
-AppendKvArgs converted(const fmha_appendkv_args& in, const Reader& read) {
+void convert_rest(AppendKvArgs& args, const fmha_appendkv_args& in, const Reader& read) {
     const ElementTypes& types = read.types();
-    AppendKvArgs args;
-    args.shape = read.shape();
     args.seqlen_knew = in.seqlen_knew;
-    args.q = view(in.q, types.q);
-    args.k = view(in.k, types.k);
-    args.v = view(in.v, types.v);
     args.k_new = view(in.k_new, types.k);
     args.v_new = view(in.v_new, types.v);
-    args.lengths = lengths(in.lengths);
     args.has_mask = in.has_mask != 0;
     args.rope = {enumerator<Rope>("rope.type", in.rope.type), in.rope.rotary_dim, view(in.rope.cos, types.k),
                  view(in.rope.sin, types.k)};
-    args.place = place(in.place, false);
-    return args;
 }
 
-BatchPrefillArgs converted(const fmha_batch_prefill_args& in, const Reader& read) {
-    BatchPrefillArgs args;
-    args.shape = read.shape();
-    read.tensors(args, in);
-    args.randval = view(in.randval, ElementType::uint8);
-    args.lengths = lengths(in.lengths);
-    args.mask = mask(in.mask);
-    args.score = read.score(in.score);
-    args.dropout = dropout(in.dropout);
-    args.quant = quant(in.quant);
-    args.place = place(in.place, true);
-    return args;
-}
-
-BwdArgs converted(const fmha_bwd_args& in, const Reader& read) {
+void convert_rest(BwdArgs& args, const fmha_bwd_args& in, const Reader& read) {
     const ElementTypes& types = read.types();
-    BwdArgs args;
-    args.shape = read.shape();
-    read.tensors(args, in);
     args.d_o = view(in.d_o, types.o);
-    args.randval = view(in.randval, ElementType::uint8);
     args.d = view(in.d, ElementType::fp32);
     args.dq = view(in.dq, types.q);
     args.dk = view(in.dk, types.k);
     args.dv = view(in.dv, types.v);
     args.dbias = view(in.dbias, types.bias);
     args.d_sink = in.d_sink;
-    args.lengths = lengths(in.lengths);
-    args.mask = mask(in.mask);
-    args.score = read.score(in.score);
-    args.dropout = dropout(in.dropout);
     args.workspace = in.workspace;
     args.deterministic = in.deterministic != 0;
+}
+
+/// Every part that these arguments have; the C structure must have it too, or this does not compile.
+template <class Args, class In>
+Args converted(const In& in, const Reader& read) {
+    const ElementTypes& types = read.types();
+    Args args;
+    args.shape = read.shape();
+    args.q = view(in.q, types.q);
+    args.k = view(in.k, types.k);
+    args.v = view(in.v, types.v);
+    if constexpr (requires { args.o; }) args.o = view(in.o, types.o);
+    if constexpr (requires { args.lse; }) args.lse = view(in.lse, ElementType::fp32);
+    if constexpr (requires { args.bias; }) args.bias = view(in.bias, types.bias);
+    if constexpr (requires { args.randval; }) args.randval = view(in.randval, ElementType::uint8);
+    args.lengths = lengths(in.lengths);
+    if constexpr (requires { args.mask; }) args.mask = mask(in.mask);
+    if constexpr (requires { args.score; }) args.score = read.score(in.score);
+    if constexpr (requires { args.dropout; }) args.dropout = dropout(in.dropout);
+    if constexpr (requires { args.quant; }) args.quant = quant(in.quant);
+    if constexpr (requires { args.place; })
+        args.place = place(in.place, std::same_as<Args, BatchPrefillArgs>);
+    convert_rest(args, in, read);
     return args;
 }
 
@@ -229,12 +183,12 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
     }
 }
 
-template <class In>
+template <class In, class Args>
 Call read_call(const void* args, const ArchName& arch, Memory memory) {
     const In* in = static_cast<const In*>(args);
     check_header(in, "args");
     const Reader read(in->shape, arch);
-    const auto converted_args = converted(*in, read);
+    const auto converted_args = converted<Args>(*in, read);
     Call call;
     call.problem = problem_of(read.traits(), converted_args, arch);
     call.problem.max_seqlen_k = in->shape.max_seqlen_k;
@@ -265,17 +219,17 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
     const auto api = static_cast<const fmha_fwd_args*>(args)->api;
     switch (enumerator<ApiFamily>("args.api", api)) {
     case ApiFamily::fwd:
-        return read_call<fmha_fwd_args>(args, arch, memory);
+        return read_call<fmha_fwd_args, FwdArgs>(args, arch, memory);
     case ApiFamily::fwd_pagedkv:
-        return read_call<fmha_pagedkv_args>(args, arch, memory);
+        return read_call<fmha_pagedkv_args, PagedKvArgs>(args, arch, memory);
     case ApiFamily::fwd_splitkv:
-        return read_call<fmha_splitkv_args>(args, arch, memory);
+        return read_call<fmha_splitkv_args, SplitKvArgs>(args, arch, memory);
     case ApiFamily::fwd_appendkv:
-        return read_call<fmha_appendkv_args>(args, arch, memory);
+        return read_call<fmha_appendkv_args, AppendKvArgs>(args, arch, memory);
     case ApiFamily::batch_prefill:
-        return read_call<fmha_batch_prefill_args>(args, arch, memory);
+        return read_call<fmha_batch_prefill_args, BatchPrefillArgs>(args, arch, memory);
     case ApiFamily::bwd:
-        return read_call<fmha_bwd_args>(args, arch, memory);
+        return read_call<fmha_bwd_args, BwdArgs>(args, arch, memory);
     }
     throw InputError(fmt::format("args.api is {}", api));
 }

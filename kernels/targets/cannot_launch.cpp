@@ -55,6 +55,15 @@ std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& 
     return std::nullopt;
 }
 
+std::optional<std::string> wrong_lengths(const Shape& shape, const LengthArrays& lengths,
+                                         bool keys_elsewhere) {
+    if (shape.mode != Mode::group) return std::nullopt;
+    if (lengths.seqstart_q == nullptr) return "group mode needs the array seqstart_q (N-2)";
+    if (lengths.seqstart_k == nullptr && !keys_elsewhere)
+        return "group mode needs the array seqstart_k (N-2)";
+    return std::nullopt;
+}
+
 std::optional<std::string> wrong_mask(const KernelConfig& config, const MaskArgs& mask) {
     const Signature& s = config.signature;
     if (mask.type != MaskType::no_mask && s.mask == MaskClass::none)
@@ -117,6 +126,7 @@ std::optional<std::string> cannot_combine(const KernelConfig& config, const Spli
         return fmt::format("mode is {}, the kernel runs {}", to_string(args.shape.mode), to_string(s.mode));
     if (args.shape.hdim_v > s.hdim_v)
         return fmt::format("head dimension {} exceeds the kernel's {}", args.shape.hdim_v, s.hdim_v);
+    if (auto reason = wrong_lengths(args.shape, args.lengths, true)) return reason;
     const std::int64_t most =
         std::int64_t{1} << (config.algorithm.max_splits_log2 > 0 ? config.algorithm.max_splits_log2 : 7);
     if (partials.num_splits < 1 || partials.num_splits > most)

@@ -20,6 +20,9 @@ struct TypedTensor {
 // Why a kernel of `config` cannot be launched with a part of its arguments, one sentence; nullopt when it can.
 std::optional<std::string> wrong_tensors(std::initializer_list<TypedTensor> tensors);
 std::optional<std::string> wrong_shape(const KernelConfig& config, const Shape& shape);
+/// `keys_elsewhere`: pages and their lengths say which keys an entry has (P-3, B-4).
+std::optional<std::string> wrong_lengths(const Shape& shape, const LengthArrays& lengths,
+                                         bool keys_elsewhere = false);
 std::optional<std::string> wrong_mask(const KernelConfig& config, const MaskArgs& mask);
 std::optional<std::string> wrong_score(const KernelConfig& config, const ScoreArgs& score);
 std::optional<std::string> wrong_dropout(const KernelConfig& config, const DropoutArgs& dropout);
@@ -34,6 +37,11 @@ template <class Args>
 std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     std::optional<std::string> reason = wrong_shape(config, args.shape);
+    bool keys_elsewhere = false;
+    if constexpr (requires { args.place; })
+        keys_elsewhere =
+            args.place.page_size > 0 && (args.place.kv_indptr != nullptr || args.lengths.seqlen_k != nullptr);
+    if (!reason) reason = wrong_lengths(args.shape, args.lengths, keys_elsewhere);
     if (!reason)
         reason = wrong_tensors(
             {{"q", args.q, types.q}, {"k", args.k, types.k}, {"v", args.v, types.v}, {"o", args.o, types.o}});

@@ -60,5 +60,25 @@ TEST(CannotLaunch, ScalesThatAreNoLinesOfBytes) {
     EXPECT_EQ(reason([](FwdArgs& args) { args.quant.v_descale.col_stride = (1 << 22) - 1; }), "");
 }
 
+TEST(CannotLaunch, GroupModeWithoutStarts) {
+    KernelConfig config;
+    config.arch = "gfx950";
+    config.signature.hdim_q = config.signature.hdim_v = 128;
+    config.signature.mode = Mode::group;
+    const std::int32_t starts[] = {0, 5};
+    FwdArgs args;
+    args.shape.mode = Mode::group;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o})
+        view->type = element_types(config.signature.data_type, fp8_flavour(config.arch)).q;
+    args.quant.qscale = config.signature.qscale;
+    EXPECT_EQ(cannot_launch(config, args), "group mode needs the array seqstart_q (N-2)");
+    args.lengths.seqstart_q = starts;
+    EXPECT_EQ(cannot_launch(config, args), "group mode needs the array seqstart_k (N-2)");
+    args.lengths.seqstart_k = starts;
+    EXPECT_EQ(cannot_launch(config, args), std::nullopt);
+    EXPECT_EQ(wrong_lengths(args.shape, {.seqstart_q = starts}, true), std::nullopt) << "pages have the keys";
+}
+
 } // namespace
 } // namespace fmha::targets
