@@ -1,6 +1,7 @@
 #include "dispatcher/c/arguments.hpp"
 
 #include "dispatcher/invocation.hpp"
+#include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -235,10 +236,14 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
 }
 
 void check_pointers(const Invocation& arguments, Memory memory) {
+    if (const auto* append = std::get_if<AppendKvArgs>(&arguments)) {
+        if (memory == Memory::host) check_append(*append);
+        return;
+    }
     const auto* args = std::get_if<FwdArgs>(&arguments);
     if (args == nullptr)
         throw UnsupportedInvocation(
-            "this API is planned and has no program that computes it yet; fwd has one");
+            "this API is planned and has no program that computes it yet; fwd and fwd_appendkv have one");
     const auto require = [](bool present, const char* name) {
         if (!present) throw InputError(fmt::format("{} is NULL", name));
     };

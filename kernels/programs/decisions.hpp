@@ -2,6 +2,7 @@
 
 #include "kernels/programs/mask.hpp"
 #include "kernels/programs/matrix.hpp"
+#include "kernels/programs/pages.hpp"
 #include "kernels/programs/philox.hpp"
 
 namespace fmha::kernels {
@@ -56,6 +57,27 @@ struct Decisions {
     FMHA_DEVICE float below_top(float lse, float top) const { return lse - top; }
     /// What the sum over splits is multiplied with in the end.
     FMHA_DEVICE float row_scale(float scale_o, float total) const { return scale_o / total; }
+
+    /// C(b), the keys that entry b has in the cache before anything is appended (V-1).
+    FMHA_DEVICE std::int64_t cached(const AppendKvArgs& args, std::int64_t b) const {
+        return args.lengths.seqlen_k[b];
+    }
+    /// How many keys an entry can have: the rows of its slot, or of the pages in its row of the block table (V-3).
+    FMHA_DEVICE std::int64_t cache_room(const AppendKvArgs& args) const {
+        const KvPlace& place = args.place;
+        return place.block_table != nullptr ? place.block_table_stride * place.page_size
+                                            : args.shape.seqlen_k;
+    }
+    /// Where the keys of entry b go (V-2).
+    FMHA_DEVICE Pages cache_pages(const KvPlace& place, std::int64_t b) const {
+        return Pages::of(place, b, 0);
+    }
+    /// Which channels make pairs, how many, and where their angles are (V-4).
+    FMHA_DEVICE RopeArgs rope(const RopeArgs& rope) const { return rope; }
+    /// The position of the first new key, and of the first query (V-5).
+    FMHA_DEVICE std::int64_t rotary_position(std::int64_t cached) const { return cached; }
+    /// Whether the next query rows have the next positions (V-5).
+    FMHA_DEVICE bool queries_advance(const AppendKvArgs& args) const { return args.has_mask; }
 };
 
 } // namespace fmha::kernels

@@ -139,4 +139,33 @@ std::optional<std::string> cannot_combine(const KernelConfig& config, const Spli
     return wrong_lse(config, args.lse);
 }
 
+std::optional<std::string> cannot_append(const KernelConfig& config, const AppendKvArgs& args) {
+    const Signature& s = config.signature;
+    if (auto reason = wrong_shape(config, args.shape)) return reason;
+    const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
+    if (auto reason = wrong_tensors({{"k", args.k, types.k},
+                                     {"v", args.v, types.v},
+                                     {"k_new", args.k_new, types.k},
+                                     {"v_new", args.v_new, types.v}}))
+        return reason;
+    if (args.lengths.seqlen_k == nullptr && args.shape.batch > 0)
+        return "seqlen_k is absent; append-KV takes the tokens already in the cache (V-1)";
+    const KvPlace& place = args.place;
+    const bool paged = place.page_size > 0;
+    if (paged != s.use_paged_kv || paged != (place.block_table != nullptr))
+        return fmt::format("page_size is {} {} a block table, the kernel was built {} pages", place.page_size,
+                           place.block_table != nullptr ? "with" : "without",
+                           s.use_paged_kv ? "for" : "without");
+    if (args.rope.type != s.rope)
+        return fmt::format("rope is {}, the kernel has {}", to_string(args.rope.type), to_string(s.rope));
+    if (s.rope == Rope::none) return std::nullopt;
+    const std::int64_t dim = args.rope.rotary_dim;
+    if (dim <= 0 || dim % 16 != 0 || dim > args.shape.hdim_q)
+        return fmt::format("rotary_dim is {}; it must be a multiple of 16 from 16 to hdim_q={} (V-4)", dim,
+                           args.shape.hdim_q);
+    if (args.q.present())
+        if (auto reason = wrong_tensors({{"q", args.q, types.q}})) return reason;
+    return wrong_tensors({{"cos", args.rope.cos, types.k}, {"sin", args.rope.sin, types.k}});
+}
+
 } // namespace fmha::targets

@@ -59,4 +59,7 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
 /// The same for a kernel that combines the partial results of split-KV, whose arguments are those of its main kernel.
 std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args);
 
+/// The same for a kernel that appends to a cache.
+std::optional<std::string> cannot_append(const KernelConfig& config, const AppendKvArgs& args);
+
 } // namespace fmha::targets

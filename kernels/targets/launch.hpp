@@ -20,6 +20,10 @@ inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::f
                                                 const KernelConfig& config, const SplitKvArgs& args) {
     return cannot_combine(config, args);
 }
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::fwd_appendkv>,
+                                                const KernelConfig& config, const AppendKvArgs& args) {
+    return cannot_append(config, args);
+}
 
 /// The first tensor of a program's launch that is null and has elements, one sentence.
 template <class Program, class AskElements>
@@ -35,6 +39,24 @@ std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitk
                         {"o_acc", args.partials.o_acc, &Elements::queries},
                         {"lse_acc", args.partials.lse_acc, &Elements::queries}},
                        [&] { return elements(args.shape, queries); });
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_appendkv>, const AppendKvArgs& args,
+                                       AskElements elements) {
+    Shape added = args.shape;
+    added.seqlen_k = args.seqlen_knew;
+    const auto ask = [&] { return elements(added, LengthArrays()); };
+    auto reason = null_tensor({{"k", args.k, &Elements::keys},
+                               {"v", args.v, &Elements::keys},
+                               {"k_new", args.k_new, &Elements::keys},
+                               {"v_new", args.v_new, &Elements::keys}},
+                              ask);
+    if (reason || args.rope.type == Rope::none) return reason;
+    reason =
+        null_tensor({{"cos", args.rope.cos, &Elements::keys}, {"sin", args.rope.sin, &Elements::keys}}, ask);
+    if (reason || !args.q.present()) return reason;
+    return null_tensor(
+        {{"cos", args.rope.cos, &Elements::queries}, {"sin", args.rope.sin, &Elements::queries}}, ask);
 }
 
 /// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws

@@ -28,6 +28,9 @@ template <class Visit>
     case KernelFamily::fwd_splitkv_combine:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_splitkv_combine>{});
         return std::nullopt;
+    case KernelFamily::fwd_appendkv:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_appendkv>{});
+        return std::nullopt;
     default:
         return NoProgram{family};
     }

@@ -277,7 +277,7 @@ typedef struct fmha_appendkv_args {
     fmha_shape shape;
     int64_t seqlen_knew;
     fmha_tensor q; /* in and out; NULL = no queries to rotate */
-    fmha_tensor k; /* the cache, in and out */
+    fmha_tensor k; /* the cache, in and out: shape.seqlen_k keys a slot unless it is paged */
     fmha_tensor v;
     fmha_tensor k_new;
     fmha_tensor v_new;

@@ -64,8 +64,8 @@ constexpr std::array extensions{
     Extension{"HX-08", "bwd", "fp32 at head dimension 256"},
     Extension{"HX-09", "fwd_pagedkv", "paged kernels with LSE, with head padding and at head dimension 256"},
     Extension{"HX-10", "fwd_splitkv_combine", "one combine kernel takes up to 128 splits"},
-    Extension{"HX-11", "fwd_splitkv_combine",
-              "upstream's combine kernels for NVIDIA Hopper too: they multiply no matrices"},
+    Extension{"HX-11", "fwd_splitkv_combine, fwd_appendkv",
+              "upstream's combine and append kernels for NVIDIA Hopper too: they multiply no matrices"},
 };
 
 } // namespace

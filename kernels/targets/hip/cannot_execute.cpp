@@ -54,6 +54,9 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
                            lds_limit(plan.unit));
     case PlanProblem::combine_channels:
         return fmt::format("a combine kernel has tiles of a multiple of 32 channels, found n1={}", tile.n1);
+    case PlanProblem::append_rows:
+        return fmt::format("an append kernel has 64 queries and 64 keys in a tile, found m0={} and n0={}",
+                           tile.m0, tile.n0);
     }
     return {};
 }
@@ -80,6 +83,10 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const Kern
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig&) {
+    return std::nullopt;
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig&) {
     return std::nullopt;
 }
 

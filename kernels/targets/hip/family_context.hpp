@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/append_context.hpp"
 #include "kernels/targets/hip/block_context.hpp"
 #include "kernels/targets/hip/combine_context.hpp"
 
@@ -19,6 +20,12 @@ template <>
 struct FamilyContext<KernelFamily::fwd_splitkv_combine> {
     template <class Machine, class Setup>
     using Type = CombineContext<Machine, Setup>;
+};
+
+template <>
+struct FamilyContext<KernelFamily::fwd_appendkv> {
+    template <class Machine, class Setup>
+    using Type = AppendContext<Machine, Setup>;
 };
 
 } // namespace fmha::hip_target

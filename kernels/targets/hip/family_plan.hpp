@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/append_plan.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/combine_plan.hpp"
 
@@ -17,6 +18,11 @@ struct FamilyPlan<KernelFamily::fwd> {
 template <>
 struct FamilyPlan<KernelFamily::fwd_splitkv_combine> {
     static constexpr CombinePlan of(const KernelConfig& config) { return combine_plan_of(config); }
+};
+
+template <>
+struct FamilyPlan<KernelFamily::fwd_appendkv> {
+    static constexpr AppendPlan of(const KernelConfig& config) { return append_plan_of(config); }
 };
 
 } // namespace fmha::hip_target

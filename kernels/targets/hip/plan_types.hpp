@@ -27,6 +27,7 @@ enum class PlanProblem : std::uint8_t {
     weight_blocks,
     lds,
     combine_channels,
+    append_rows,
 };
 
 /// The threads of a block and what it asks of a machine: the part that the plans of all families have.

@@ -1,6 +1,7 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/host/append_context.hpp"
 #include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/launch.hpp"
@@ -61,6 +62,17 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_comb
     return std::nullopt;
 }
 
+std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig& config) {
+    const Tile& tile = config.algorithm.tile;
+    if (tile.m0 <= 0 || tile.n0 != tile.m0)
+        return fmt::format("an append kernel has as many queries as keys in a tile, found m0={} and n0={}",
+                           tile.m0, tile.n0);
+    if (config.signature.hdim_q <= 0 || config.signature.hdim_v <= 0)
+        return fmt::format("head dimensions must be positive, found ({}, {})", config.signature.hdim_q,
+                           config.signature.hdim_v);
+    return std::nullopt;
+}
+
 HostContext context_of(kernels::Program<KernelFamily::fwd>, const KernelConfig& config,
                        std::vector<TileVisit>* trace) {
     return {config, trace};
@@ -70,6 +82,12 @@ HostContext context_of(kernels::Program<KernelFamily::fwd>, const KernelConfig& 
 CombineContext context_of(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig& config,
                           std::vector<TileVisit>*) {
     return CombineContext(config);
+}
+
+/// Nor does appending.
+AppendContext context_of(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig& config,
+                         std::vector<TileVisit>*) {
+    return AppendContext(config);
 }
 
 } // namespace

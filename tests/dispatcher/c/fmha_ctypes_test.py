@@ -3,7 +3,7 @@
 import ctypes
 import math
 import sys
-from ctypes import c_float, c_int32, c_void_p
+from ctypes import c_float, c_int32, c_uint16, c_void_p
 
 sys.path.insert(0, sys.argv[2])
 import fmha  # noqa: E402, from the folder that was just named
@@ -111,8 +111,40 @@ def check_every_api_plans(context):
         size, exact = context.workspace_size(args)
         assert size == info.workspace_bytes
         assert (size > 0) == (api in (fmha.FWD_SPLITKV, fmha.BWD)), (api, size)
-        if api != fmha.FWD:
+        if api not in (fmha.FWD, fmha.FWD_APPENDKV):
             assert "no program" in refused(lambda: context.run_on_host(args), 4)
+
+
+def check_append(context):
+    """Two keys go behind the one of a cache, the first pair of the first of them turned by a right angle."""
+    one, two, dim, capacity = 0x3F80, 0x4000, 32, 4  # bf16
+    array = lambda rows, width, code: (c_uint16 * (rows * width))(*[code] * (rows * width))
+    k, v, k_new, v_new = array(capacity, dim, 7), array(capacity, dim, 7), array(2, dim, one), array(2, dim, 0x7FC1)
+    cos, sin = array(capacity, 8, one), array(capacity, 8, 0)
+    k_new[1], cos[8], sin[8] = two, 0, one  # position 1
+    cached = (c_int32 * 1)(1)
+    lib = context.lib
+
+    def tensor(data, width):
+        return lib.tensor(ctypes.cast(data, c_void_p), 0, 0, width, 1)
+
+    args = lib.arguments(fmha.FWD_APPENDKV)
+    shape = args.shape
+    shape.data_type = fmha.BF16
+    shape.batch = shape.nhead_q = shape.nhead_k = shape.seqlen_q = 1
+    shape.seqlen_k, shape.hdim_q, shape.hdim_v = capacity, dim, dim
+    args.seqlen_knew = 2
+    args.k, args.v, args.k_new, args.v_new = (tensor(data, dim) for data in (k, v, k_new, v_new))
+    args.lengths.seqlen_k = ctypes.cast(cached, c_void_p)
+    args.rope.type, args.rope.rotary_dim = 1, 16
+    args.rope.cos, args.rope.sin = tensor(cos, 8), tensor(sin, 8)
+    context.run_on_host(args)
+    assert k[dim : dim + 3] == [0xC000, one, one], k[dim : dim + 3]
+    assert k[2 * dim : 3 * dim] == [one] * dim and v[dim : 3 * dim] == [0x7FC1] * (2 * dim)
+    for cache in (k, v):
+        assert cache[:dim] == [7] * dim and cache[3 * dim :] == [7] * dim, "another row has changed"
+    cached[0] = 3
+    assert "room for 4" in refused(lambda: context.run_on_host(args), 2, "V-3")
 
 
 def main():
@@ -131,6 +163,7 @@ def main():
         refused(lambda: run_example(context, two_lengths), 2, "N-3")
         check_numpy(context)
         check_every_api_plans(context)
+        check_append(context)
 
 
 if __name__ == "__main__":
