@@ -10,6 +10,8 @@ Numerics numerics_of(const KernelConfig& config) {
     Numerics out = targets::storage_numerics(config);
     const MatrixUnit unit = matrix_unit(config.arch);
     const DataType type = config.signature.data_type;
+    // fp8 on Hopper too: its kernels multiply by mma.sync, which the compiler makes of 16-bit instructions. The unit of 8 bits,
+    // which keeps fewer bits of a sum, is that of wgmma (tests: Accumulation).
     const bool amd_fp32 = type == DataType::fp32 && unit != MatrixUnit::nvidia;
     if (!amd_fp32 && unit != MatrixUnit::cdna2) {
         out.u_a = 0x1p-23;
