@@ -129,14 +129,35 @@ void rows_of_descale(const DataSource& source, Stream stream, const RowVisit& vi
     });
 }
 
+/// Calls `visit(b, h, stored row, logical row, entry)` for every query of every entry, or every key.
+template <class Visit>
+void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads, Visit&& visit) {
+    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+        const std::int64_t start = queries ? entry.start_q : entry.start_k;
+        for (std::int64_t h = 0; h < heads; ++h)
+            for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
+                visit(b, h, start + i, i, entry);
+    });
+}
+
 /// Rows of a tensor with one row a query of an entry, or a key.
 void rows_of_side(const DataSource& source, bool queries, std::int64_t heads, std::int64_t columns,
                   const RowVisit& visit) {
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        for (std::int64_t h = 0; h < heads; ++h)
-            for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
-                visit({b, h, (queries ? entry.start_q : entry.start_k) + i, columns});
+    each_row_of_side(source, queries, heads, [&](auto b, auto h, auto stored, auto, const Entry&) {
+        visit({b, h, stored, columns});
     });
+}
+
+/// `values(b, h, logical row, entry, row)` gives the real values of a row.
+template <class Values>
+void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, std::int64_t heads,
+               std::int64_t columns, Values&& values) {
+    std::vector<double> row(static_cast<std::size_t>(columns));
+    each_row_of_side(source, stream == stream_q, heads,
+                     [&](auto b, auto h, auto stored, auto i, const Entry& entry) {
+                         values(b, h, i, entry, std::span<double>(row));
+                         encode_row(source, tensor, stream, b, h, stored, i, row);
+                     });
 }
 
 /// Rows of outputs: `columns(entry)` each.
@@ -236,34 +257,18 @@ TensorLayout layout_alibi_slopes(const FwdCase& c, const Geometry&) {
 }
 
 void fill_q(const DataSource& source, GuardedTensor& tensor) {
-    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_q));
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
-            for (std::int64_t i = 0; i < entry.seqlen_q; ++i) {
-                source.fill.q_row(b, h, i, row);
-                encode_row(source, tensor, stream_q, b, h, entry.start_q + i, i, row);
-            }
-    });
+    fill_side(source, tensor, stream_q, source.c.nhead_q, source.c.hdim_q,
+              [&](auto b, auto h, auto i, const Entry&, auto row) { source.fill.q_row(b, h, i, row); });
 }
 void fill_k(const DataSource& source, GuardedTensor& tensor) {
-    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_q));
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        for (std::int64_t h = 0; h < source.c.nhead_k; ++h)
-            for (std::int64_t j = 0; j < entry.seqlen_k; ++j) {
-                source.fill.k_row(b, h, j, entry.seqlen_k, row);
-                encode_row(source, tensor, stream_k, b, h, entry.start_k + j, j, row);
-            }
-    });
+    fill_side(source, tensor, stream_k, source.c.nhead_k, source.c.hdim_q,
+              [&](auto b, auto h, auto j, const Entry& entry, auto row) {
+                  source.fill.k_row(b, h, j, entry.seqlen_k, row);
+              });
 }
 void fill_v(const DataSource& source, GuardedTensor& tensor) {
-    std::vector<double> row(static_cast<std::size_t>(source.c.hdim_v));
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        for (std::int64_t h = 0; h < source.c.nhead_k; ++h)
-            for (std::int64_t j = 0; j < entry.seqlen_k; ++j) {
-                source.fill.v_row(b, h, j, row);
-                encode_row(source, tensor, stream_v, b, h, entry.start_k + j, j, row);
-            }
-    });
+    fill_side(source, tensor, stream_v, source.c.nhead_k, source.c.hdim_v,
+              [&](auto b, auto h, auto j, const Entry&, auto row) { source.fill.v_row(b, h, j, row); });
 }
 void fill_bias(const DataSource& source, GuardedTensor& tensor) {
     each_bias_row(source, [&](auto b, auto h, auto stored, auto i, auto keys) {
