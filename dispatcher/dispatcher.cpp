@@ -77,8 +77,7 @@ ExecutionPlan Dispatcher::plan(const Problem& problem, const std::shared_ptr<con
     const KernelFamily main_family = main_stage(full.api_family);
     const KernelEntry* main = choose(*kernels, make_query(full, main_family), full);
     for (const KernelFamily family : stages_of(full.api_family)) {
-        if (family == KernelFamily::bwd_convert_dq && main != nullptr && writes_dq_directly(main->config))
-            continue;
+        if (main != nullptr && !needs_stage(family, main->config)) continue;
         const KernelEntry* kernel = main;
         if (family != main_family) {
             StageQuery query = make_query(full, family);

@@ -35,6 +35,10 @@ bool writes_dq_directly(const KernelConfig& dq_dk_dv) {
     return dq_dk_dv.algorithm.max_seq_len_q > 0;
 }
 
+bool needs_stage(KernelFamily stage, const KernelConfig& main) {
+    return stage != KernelFamily::bwd_convert_dq || !writes_dq_directly(main);
+}
+
 BwdWorkspaceInputs bwd_workspace_inputs(const Problem& problem, const KernelConfig& dq_dk_dv) {
     const Signature& s = problem.signature;
     BwdWorkspaceInputs inputs;

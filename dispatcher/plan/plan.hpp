@@ -56,6 +56,9 @@ KernelFamily main_stage(ApiFamily api);
 /// True when the kernel writes dQ itself, so that there is no convert_dq stage and no workspace.
 bool writes_dq_directly(const KernelConfig& dq_dk_dv);
 
+/// False for a stage that the plan's main kernel makes superfluous.
+bool needs_stage(KernelFamily stage, const KernelConfig& main);
+
 /// Backward workspace inputs of a planned problem, without group-mode lengths.
 BwdWorkspaceInputs bwd_workspace_inputs(const Problem& problem, const KernelConfig& dq_dk_dv);
 

@@ -2,9 +2,8 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
-#include "harness/data/fwd_tensors.hpp"
-#include "harness/gates/fwd_outputs.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/families/family.hpp"
+#include "harness/run/case_runner.hpp"
 #include "kernels/catalog/glob.hpp"
 
 #include <algorithm>
@@ -35,27 +34,28 @@ std::vector<double> times_within(TimedKernel& kernel, double budget) {
 }
 
 /// Judges, times and judges again. Leaves why the kernel is wrong in the row's message.
-void measure(BenchRow& row, const Candidate& candidate, FwdTensors& tensors, TimingTarget& timing,
+void measure(BenchRow& row, const Case& c, const StageKernel& candidate, CaseData& data, TimingTarget& timing,
              double budget) {
-    const auto kernel = timing.prepare(candidate, tensors.args(), tensors.set());
+    const KernelFamily stage = candidate.instance->config().signature.family;
+    const auto kernel = timing.prepare(candidate, data.invocation(), data.tensors());
     row.places = kernel->places();
     kernel->time(1);
     kernel->fetch();
-    const CaseResult judged = judge_given_outputs(tensors, candidate.numerics);
+    const CaseResult judged = judge_given_outputs(c, data, candidate.numerics);
     row.outcome = BenchOutcome::wrong;
     row.message = judged.message;
     if (judged.outcome != Outcome::passed) return;
-    const Outputs first = fwd_outputs(tensors.args());
+    const Outputs first = data.outputs(stage);
     warm_up(*kernel, budget);
     const auto times = times_within(*kernel, budget);
     kernel->fetch();
-    if (const auto difference = first.first_difference(fwd_outputs(tensors.args())); !difference.empty()) {
+    if (const auto difference = first.first_difference(data.outputs(stage)); !difference.empty()) {
         row.message = "the outputs changed while it was timed: " + difference;
         return;
     }
     row.outcome = BenchOutcome::measured;
     row.time = spread_of(times);
-    row.matrix = timing.matrix_ceiling(tensors.fwd_case().data_type);
+    row.matrix = timing.matrix_ceiling(c.data_type);
     row.copy = timing.copy_ceiling();
 }
 
@@ -67,9 +67,9 @@ std::string shared(double value, const Ceiling& ceiling) {
 
 } // namespace
 
-std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, TimingTarget& timing,
+std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
                                  const BenchOptions& options) {
-    FwdCase sampled = c;
+    Case sampled = c;
     sampled.sampled_rows = true;
     BenchRow blank;
     blank.name = c.id;
@@ -77,10 +77,16 @@ std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, T
         blank.message = error.what();
         return std::vector{blank};
     };
-    std::vector<Candidate> candidates;
+    if (c.family != ApiFamily::fwd) {
+        blank.message =
+            fmt::format("cases of family {} are not timed, only those of fwd", to_string(c.family));
+        return {blank};
+    }
+    std::vector<StageKernel> candidates;
     try {
         const Problem problem = to_problem(c, timing.target()->arch());
-        candidates = options.all_kernels ? source.accepting(problem) : std::vector{source.planned(problem)};
+        candidates = options.all_kernels ? source.accepting(problem, nullptr)
+                                         : std::vector{source.planned(problem, nullptr)};
     } catch (const ProblemError& error) {
         return refused(error);
     } catch (const NoKernelFound& error) {
@@ -88,10 +94,10 @@ std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, T
     } catch (const UnsupportedInvocation& error) {
         return refused(error);
     }
-    FwdTensors tensors(sampled, fp8_flavour(timing.target()->arch()));
-    blank.work = work_of(tensors.args());
+    const auto data = family_of(c.family).allocate(sampled, fp8_flavour(timing.target()->arch()));
+    blank.work = work_of(std::get<FwdArgs>(data->invocation()));
     std::vector<BenchRow> rows;
-    for (const Candidate& candidate : candidates) {
+    for (const StageKernel& candidate : candidates) {
         if (!options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name))
             continue;
         BenchRow row = blank;
@@ -102,9 +108,9 @@ std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, T
             continue;
         }
         // What the last kernel wrote must not pass for what this one writes.
-        if (!rows.empty()) tensors.refill(Poison::nan);
+        if (!rows.empty()) data->tensors().refill(Poison::nan);
         try {
-            measure(row, candidate, tensors, timing, options.seconds);
+            measure(row, sampled, candidate, *data, timing, options.seconds);
         } catch (const Error& error) {
             row.outcome = BenchOutcome::not_run;
             row.message = error.what();

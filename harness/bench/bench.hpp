@@ -40,7 +40,7 @@ struct BenchRow {
 
 /// Times the kernels of one case. The first launch is judged by the gates on sampled rows, and the outputs after the last
 /// one must be the same bits; only then is there a time. Throws InputError for a case that cannot be laid out.
-std::vector<BenchRow> bench_case(const FwdCase& c, const KernelSource& source, TimingTarget& timing,
+std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
                                  const BenchOptions& options);
 
 /// A row for people, two lines and a line feed each, and for programs.

@@ -16,7 +16,7 @@ namespace {
 
 class HipTimed final : public TimedKernel {
   public:
-    HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const Candidate& kernel,
+    HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const StageKernel& kernel,
              const Invocation& arguments, TensorSet& tensors)
         : stream_(&stream), kernel_(kernel), clock_(device, Stream{stream.handle()}) {
         std::vector<MemoryBlock> blocks = tensors.memory();
@@ -66,7 +66,7 @@ class HipTimed final : public TimedKernel {
         Invocation args;
     };
     const loader::DeviceStream* stream_;
-    Candidate kernel_;
+    StageKernel kernel_;
     std::vector<std::unique_ptr<Place>> places_;
     loader::EventClock clock_;
 };
@@ -80,7 +80,7 @@ class HipTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return target_->description(); }
-    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+    std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
                                          TensorSet& tensors) override {
         return std::make_unique<HipTimed>(device_, stream_, kernel, arguments, tensors);
     }

@@ -43,7 +43,7 @@ void on_every_thread(const std::function<void(std::size_t)>& work) {
 /// In one place: these kernels compute far longer than they load.
 class HostTimed final : public TimedKernel {
   public:
-    HostTimed(Candidate kernel, const Invocation& arguments)
+    HostTimed(StageKernel kernel, const Invocation& arguments)
         : kernel_(std::move(kernel)), arguments_(arguments) {}
 
     std::int64_t places() const override { return 1; }
@@ -56,7 +56,7 @@ class HostTimed final : public TimedKernel {
     void fetch() override {} // They are there.
 
   private:
-    Candidate kernel_;
+    StageKernel kernel_;
     Invocation arguments_;
 };
 
@@ -66,7 +66,7 @@ class HostTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return system::processor_description(); }
-    std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+    std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
                                          TensorSet&) override {
         return std::make_unique<HostTimed>(kernel, arguments);
     }

@@ -48,7 +48,7 @@ class TimingTarget {
     /// The processor or device, in words.
     virtual std::string machine() const = 0;
     /// `arguments` point into `tensors`, which must outlive the result. Throws what launching throws.
-    virtual std::unique_ptr<TimedKernel> prepare(const Candidate& kernel, const Invocation& arguments,
+    virtual std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
                                                  TensorSet& tensors) = 0;
     /// Of products in the type that this target multiplies for `type`; measured once.
     virtual Ceiling matrix_ceiling(DataType type) = 0;

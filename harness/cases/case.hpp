@@ -43,17 +43,29 @@ enum class SplitStage : std::uint8_t {
 /// What a case is expected to end in.
 enum class Expectation : std::uint8_t { pass, invalid_problem, no_kernel };
 
+/// How the LSEs of the splits of a row lie, in cases that bring partial results.
+enum class PartialLse : std::uint8_t {
+    normal,     ///< normal with variance 4
+    equal,      ///< all the same
+    far,        ///< 1500 away from 0, above it in one row and below it in the next
+    wide,       ///< hundreds apart
+    some_empty, ///< two in five −∞, and one row in five has nothing else
+    all_empty,
+    last_only, ///< all but that of the last split −∞
+};
+
 /// What split-KV cases have besides.
 struct SplitPart {
-    std::int64_t num_splits = 4;
+    std::int64_t num_splits = 1;
     SplitStage stage = SplitStage::combine;
+    PartialLse partial_lse = PartialLse::normal;
     friend bool operator==(const SplitPart&, const SplitPart&) = default;
 };
 
 /// One concrete case: everything that decides the bytes that run, nothing left to defaults elsewhere.
 /// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer. Fields that
 /// several families share stand in the case itself, those of one family in a part.
-struct FwdCase {
+struct Case {
     std::string id;    ///< "fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7"
     std::string about; ///< the file's sentence
     Tier tier = Tier::smoke;
@@ -105,7 +117,7 @@ struct FwdCase {
     std::string expect_rule;   ///< rule id or refusal reason that must be named, with expect != pass
     std::string expect_kernel; ///< glob that the planned kernel's name must match; empty = any
 
-    friend bool operator==(const FwdCase&, const FwdCase&) = default;
+    friend bool operator==(const Case&, const Case&) = default;
 };
 
 } // namespace fmha::harness

@@ -62,6 +62,19 @@ struct EnumTable<harness::SplitStage> {
 };
 
 template <>
+struct EnumTable<harness::PartialLse> {
+    using enum harness::PartialLse;
+    static constexpr std::array<EnumName<harness::PartialLse>, 7> names{{{normal, "normal"},
+                                                                         {equal, "equal"},
+                                                                         {far, "far"},
+                                                                         {wide, "wide"},
+                                                                         {some_empty, "some_empty"},
+                                                                         {all_empty, "all_empty"},
+                                                                         {last_only, "last_only"}}};
+    static constexpr auto& aliases = no_aliases<harness::PartialLse>;
+};
+
+template <>
 struct EnumTable<harness::Expectation> {
     using enum harness::Expectation;
     static constexpr std::array<EnumName<harness::Expectation>, 3> names{

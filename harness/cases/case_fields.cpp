@@ -101,28 +101,28 @@ constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
 /// The usual field: one member, read and printed by its type.
 template <auto member>
 CaseField plain(std::string_view name, std::string_view takes = {}, ApiFamilies families = every_family) {
-    using Member = std::remove_cvref_t<decltype(std::declval<FwdCase&>().*member)>;
+    using Member = std::remove_cvref_t<decltype(std::declval<Case&>().*member)>;
     std::string expected(takes);
     if constexpr (NamedEnum<Member>) expected = allowed_names<Member>();
     return {name,
             std::move(expected),
             {name, name},
-            [](const Json& value, FwdCase& into) { return read_value(value, into.*member); },
-            [](const FwdCase& from) { return print_value(from.*member); },
+            [](const Json& value, Case& into) { return read_value(value, into.*member); },
+            [](const Case& from) { return print_value(from.*member); },
             families};
 }
 
 /// A field of a family's part.
 template <auto part, auto member>
 CaseField of_part(std::string_view name, std::string_view takes, ApiFamilies families) {
-    using Member = std::remove_cvref_t<decltype(std::declval<FwdCase&>().*part.*member)>;
+    using Member = std::remove_cvref_t<decltype(std::declval<Case&>().*part.*member)>;
     std::string expected(takes);
     if constexpr (NamedEnum<Member>) expected = allowed_names<Member>();
     return {name,
             std::move(expected),
             {name, name},
-            [](const Json& value, FwdCase& into) { return read_value(value, into.*part.*member); },
-            [](const FwdCase& from) { return print_value(from.*part.*member); },
+            [](const Json& value, Case& into) { return read_value(value, into.*part.*member); },
+            [](const Case& from) { return print_value(from.*part.*member); },
             families};
 }
 
@@ -133,7 +133,7 @@ CaseField compound(std::string_view name, std::string_view takes, std::string_vi
     return {name,
             std::string(takes),
             {first_name, second_name},
-            [](const Json& value, FwdCase& into) {
+            [](const Json& value, Case& into) {
                 if (!value.is_string())
                     return read_value(value, into.*first) && read_value(value, into.*second);
                 const auto& text = value.get_ref<const std::string&>();
@@ -148,7 +148,7 @@ CaseField compound(std::string_view name, std::string_view takes, std::string_vi
                            read_value(Json::parse(text.substr(colon + 1), nullptr, false), into.*second);
                 }
             },
-            [](const FwdCase& from) {
+            [](const Case& from) {
                 const auto a = print_value(from.*first), b = print_value(from.*second);
                 if (a.front() == '[' || b.front() == '[') return std::string();
                 return a == b ? a : a + ':' + b;
@@ -156,7 +156,7 @@ CaseField compound(std::string_view name, std::string_view takes, std::string_vi
             every_family};
 }
 
-bool read_mask(const Json& value, FwdCase& into) {
+bool read_mask(const Json& value, Case& into) {
     MaskText mask;
     if (!value.is_string() || !parse_mask(value.get_ref<const std::string&>(), mask)) return false;
     into.mask = mask.type;
@@ -166,28 +166,28 @@ bool read_mask(const Json& value, FwdCase& into) {
     return true;
 }
 
-std::string print_mask(const FwdCase& from) {
+std::string print_mask(const Case& from) {
     return mask_text({from.mask, from.window_left, from.window_right, from.sink_size});
 }
 
-bool read_bias(const Json& value, FwdCase& into) {
+bool read_bias(const Json& value, Case& into) {
     if (!value.is_string()) return false;
     const auto& text = value.get_ref<const std::string&>();
     const auto set = [&into](BiasType type, int rank) {
         return into.bias = type, into.bias_rank = rank, true;
     };
-    if (text == "none") return set(BiasType::no_bias, FwdCase{}.bias_rank);
+    if (text == "none") return set(BiasType::no_bias, Case{}.bias_rank);
     if (text == "e:0" || text == "e:1" || text == "e:2") return set(BiasType::elementwise, text[2] - '0');
     if (text == "a:0" || text == "a:1") return set(BiasType::alibi, text[2] - '0');
     return false;
 }
 
-std::string print_bias(const FwdCase& from) {
+std::string print_bias(const Case& from) {
     if (from.bias == BiasType::no_bias) return "none";
     return fmt::format("{}:{}", from.bias == BiasType::elementwise ? 'e' : 'a', from.bias_rank);
 }
 
-bool read_expect(const Json& value, FwdCase& into) {
+bool read_expect(const Json& value, Case& into) {
     if (!value.is_string()) return false;
     const auto& text = value.get_ref<const std::string&>();
     const auto colon = text.find(':');
@@ -207,7 +207,7 @@ bool read_expect(const Json& value, FwdCase& into) {
     return false;
 }
 
-std::string print_expect(const FwdCase& from) {
+std::string print_expect(const Case& from) {
     const auto& detail = from.expect == Expectation::pass ? from.expect_kernel : from.expect_rule;
     return std::string(to_string(from.expect)) + (detail.empty() ? "" : ":" + detail);
 }
@@ -218,7 +218,7 @@ constexpr std::string_view lengths = "one length or a list with one length an en
 constexpr std::string_view boolean = "true or false";
 constexpr std::string_view number = "a number";
 
-using C = FwdCase;
+using C = Case;
 
 const std::vector<CaseField>& table() {
     static const std::vector<CaseField> fields{
@@ -271,6 +271,7 @@ const std::vector<CaseField>& table() {
         plain<&C::block_scale_k>("block_scale_k", integer, plain_forward),
         of_part<&C::split, &SplitPart::num_splits>("num_splits", integer, splitting),
         of_part<&C::split, &SplitPart::stage>("stage", {}, splitting),
+        of_part<&C::split, &SplitPart::partial_lse>("partial_lse", {}, splitting),
         plain<&C::fill>("fill"),
         plain<&C::repeats>("repeats", "an integer from 0 to 1000000"),
         plain<&C::sampled_rows>("sampled_rows", boolean),
@@ -329,7 +330,7 @@ const CaseField& field_of(ApiFamily family, std::string_view name, const std::st
     return *field;
 }
 
-bool read_text(const CaseField& field, std::string_view text, FwdCase& into) {
+bool read_text(const CaseField& field, std::string_view text, Case& into) {
     if (field.read(Json(std::string(text)), into)) return true;
     const auto value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     return !value.is_discarded() && field.read(value, into);

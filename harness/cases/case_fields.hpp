@@ -35,9 +35,9 @@ struct CaseField {
     std::string takes; ///< what a value must be, completing "expected …"
     /// Elementary fields that it sets: itself, or both halves of a compound such as `hdim`.
     std::array<std::string_view, 2> sets;
-    bool (*read)(const nlohmann::ordered_json& value, FwdCase& into);
+    bool (*read)(const nlohmann::ordered_json& value, Case& into);
     /// Canonical text, accepted back by `read_text`; empty when a compound cannot express the case.
-    std::string (*print)(const FwdCase& from);
+    std::string (*print)(const Case& from);
     ApiFamilies families; ///< that have it
 
     bool compound() const { return sets[0] != name; }
@@ -56,7 +56,7 @@ const CaseField& field_of(ApiFamily family, std::string_view name, const std::st
 
 /// Reads the text of a name (`seqlen_k=129`), where numbers and lists are JSON and everything else is a
 /// string. False when the field does not take it.
-bool read_text(const CaseField& field, std::string_view text, FwdCase& into);
+bool read_text(const CaseField& field, std::string_view text, Case& into);
 
 /// "; did you mean X?" for the nearest candidate within two edits (or a third of the length), else "".
 std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates);

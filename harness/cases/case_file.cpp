@@ -87,15 +87,15 @@ std::string feature_name(const Axis& axis) {
 
 } // namespace
 
-void apply(const Settings& settings, FwdCase& into) {
+void apply(const Settings& settings, Case& into) {
     for (const auto& setting : settings)
         if (!read_text(*setting.field, setting.text, into))
             throw InputError(fmt::format("\"{}\" is not a value of {}; expected {}", setting.text,
                                          setting.field->name, setting.field->takes));
 }
 
-FwdCase CaseFile::base(Tier tier) const {
-    FwdCase start;
+Case CaseFile::base(Tier tier) const {
+    Case start;
     start.family = family_;
     start.about = about_;
     start.labels = labels_;
@@ -176,8 +176,7 @@ std::vector<Settings> CaseFile::rows(Tier tier) const {
     return times(result, fill_.choices.at(tier));
 }
 
-FwdCase CaseFile::concrete_case(const FwdCase& start, const Settings& row,
-                                const TilePlanner& planned_tile) const {
+Case CaseFile::concrete_case(const Case& start, const Settings& row, const TilePlanner& planned_tile) const {
     if (std::ranges::any_of(row, &Setting::relative)) return settled_case(start, row, planned_tile);
     auto concrete = start;
     apply(row, concrete);
@@ -186,8 +185,7 @@ FwdCase CaseFile::concrete_case(const FwdCase& start, const Settings& row,
     return concrete;
 }
 
-FwdCase CaseFile::settled_case(const FwdCase& start, const Settings& row,
-                               const TilePlanner& planned_tile) const {
+Case CaseFile::settled_case(const Case& start, const Settings& row, const TilePlanner& planned_tile) const {
     const auto first = std::ranges::find_if(row, &Setting::relative);
     const std::string value = fmt::format("{}: {}: \"{}\"", where_, first->field->name, first->text);
     if (!planned_tile)
@@ -209,8 +207,8 @@ FwdCase CaseFile::settled_case(const FwdCase& start, const Settings& row,
                      " does not settle: each tile that it is computed with makes another one be planned");
 }
 
-std::vector<FwdCase> CaseFile::expand(Tier highest, const TilePlanner& planned_tile) const {
-    std::vector<FwdCase> cases;
+std::vector<Case> CaseFile::expand(Tier highest, const TilePlanner& planned_tile) const {
+    std::vector<Case> cases;
     std::set<std::string> seen;
     for (const auto tier : tiers_) {
         if (tier > highest) break;
@@ -228,13 +226,13 @@ std::vector<FwdCase> CaseFile::expand(Tier highest, const TilePlanner& planned_t
     return cases;
 }
 
-std::string CaseFile::name(const FwdCase& concrete) const {
+std::string CaseFile::name(const Case& concrete) const {
     std::set<const CaseField*> varied;
     for (const auto& axis : product_) varied.insert(axis.fields.begin(), axis.fields.end());
     return print_name(stem_, concrete, base(tier()), varied);
 }
 
-FwdCase CaseFile::from_overrides(std::string_view overrides, const std::string& shown) const {
+Case CaseFile::from_overrides(std::string_view overrides, const std::string& shown) const {
     auto concrete = base(tier());
     apply_overrides(overrides, shown, concrete);
     return concrete;

@@ -67,15 +67,15 @@ class CaseFile {
     /// numbers: the tile of the kernel that `planned_tile` names for the case with these numbers. Cases that they make
     /// equal are one case. InputError for such a value without `planned_tile`, and for one that never settles, because
     /// each tile that it is computed with makes another kernel be planned.
-    std::vector<FwdCase> expand(Tier highest, const TilePlanner& planned_tile = {}) const;
+    std::vector<Case> expand(Tier highest, const TilePlanner& planned_tile = {}) const;
 
     /// The name of a case of this file: stem, the fields that `each` and `pair` vary, every other field that
     /// differs from the file's `set`, and the seed.
-    std::string name(const FwdCase& concrete) const;
+    std::string name(const Case& concrete) const;
 
     /// The case that a name's bracket content describes; any field may be overridden. `shown` is the whole
     /// name, for messages.
-    FwdCase from_overrides(std::string_view overrides, const std::string& shown) const;
+    Case from_overrides(std::string_view overrides, const std::string& shown) const;
 
     /// What `cover` covers at a tier; empty without `cover`.
     std::optional<PairTable> pairs(Tier tier) const;
@@ -83,11 +83,11 @@ class CaseFile {
   private:
     friend class CaseFileReader;
 
-    FwdCase base(Tier tier) const;
+    Case base(Tier tier) const;
     std::vector<Settings> rows(Tier tier) const;
     std::vector<Settings> covering_rows(Tier tier) const;
-    FwdCase concrete_case(const FwdCase& start, const Settings& row, const TilePlanner& planned_tile) const;
-    FwdCase settled_case(const FwdCase& start, const Settings& row, const TilePlanner& planned_tile) const;
+    Case concrete_case(const Case& start, const Settings& row, const TilePlanner& planned_tile) const;
+    Case settled_case(const Case& start, const Settings& row, const TilePlanner& planned_tile) const;
 
     std::string where_, stem_, about_;
     ApiFamily family_ = ApiFamily::fwd;
@@ -102,10 +102,10 @@ class CaseFile {
 };
 
 /// Applies settings in order.
-void apply(const Settings& settings, FwdCase& into);
+void apply(const Settings& settings, Case& into);
 
 /// InputError when a case contradicts itself as a text (list lengths, unknown tensor, an exact fill without
 /// an exact answer …), which no expectation can excuse. Rules of the specification are judged elsewhere.
-void check_form(const FwdCase& concrete, const std::string& where);
+void check_form(const Case& concrete, const std::string& where);
 
 } // namespace fmha::harness

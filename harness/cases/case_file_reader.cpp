@@ -103,7 +103,7 @@ class CaseFileReader {
     }
 
     Setting setting(const CaseField& target, const Json& value, const std::string& key) const {
-        FwdCase scratch;
+        Case scratch;
         if (target.read(value, scratch))
             if (auto canonical = target.print(scratch); !canonical.empty() || value == "")
                 return {&target, std::move(canonical)};
@@ -119,7 +119,7 @@ class CaseFileReader {
         if (!tried)
             fail(key, fmt::format("{} is not allowed; numbers relative to the planned kernel are {}",
                                   value.dump(), tile_grammar));
-        FwdCase scratch;
+        Case scratch;
         if (!read_text(target, *tried, scratch))
             fail(key, fmt::format("{} is not allowed; with tiles of 64 it is \"{}\", expected {}",
                                   value.dump(), *tried, target.takes));

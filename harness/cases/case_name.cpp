@@ -20,7 +20,7 @@ std::size_t value_end(std::string_view text) {
 
 } // namespace
 
-std::string print_name(std::string_view stem, const FwdCase& concrete, const FwdCase& base,
+std::string print_name(std::string_view stem, const Case& concrete, const Case& base,
                        const std::set<const CaseField*>& always) {
     std::string inside;
     std::set<std::string_view> shown;
@@ -37,7 +37,7 @@ std::string print_name(std::string_view stem, const FwdCase& concrete, const Fwd
     return fmt::format("{}{}@{}", stem, inside.empty() ? "" : "[" + inside + "]", concrete.seed);
 }
 
-void apply_overrides(std::string_view overrides, const std::string& shown, FwdCase& into) {
+void apply_overrides(std::string_view overrides, const std::string& shown, Case& into) {
     std::set<std::string_view> seen;
     while (!overrides.empty()) {
         const auto equals = overrides.find('=');

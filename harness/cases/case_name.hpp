@@ -10,11 +10,11 @@ namespace fmha::harness {
 
 /// "stem[field=value,…]@seed": the fields of `always`, then every field in which the case differs from
 /// `base`. Compounds appear only when they are in `always`.
-std::string print_name(std::string_view stem, const FwdCase& concrete, const FwdCase& base,
+std::string print_name(std::string_view stem, const Case& concrete, const Case& base,
                        const std::set<const CaseField*>& always);
 
 /// Applies "field=value,…" in order. `shown` is the whole name, for messages; InputError for unknown fields,
 /// values that a field does not take and fields set twice.
-void apply_overrides(std::string_view overrides, const std::string& shown, FwdCase& into);
+void apply_overrides(std::string_view overrides, const std::string& shown, Case& into);
 
 } // namespace fmha::harness

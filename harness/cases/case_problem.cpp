@@ -9,7 +9,7 @@ namespace fmha::harness {
 namespace {
 
 /// Rules about values that a problem does not hold because no kernel depends on them.
-void check_arguments(const FwdCase& c) {
+void check_arguments(const Case& c) {
     const ScoreArgs score{.scale_s = static_cast<float>(c.scale_s),
                           .scale_o = static_cast<float>(c.scale_o),
                           .logits_soft_cap = static_cast<float>(c.logits_soft_cap)};
@@ -37,7 +37,7 @@ bool gives(LengthForm form, LengthForm wanted) {
 
 } // namespace
 
-Problem to_problem(const FwdCase& c, std::string_view arch) {
+Problem to_problem(const Case& c, std::string_view arch) {
     check_arguments(c);
     const bool group = c.mode == Mode::group;
     Presence presence;
@@ -48,7 +48,7 @@ Problem to_problem(const FwdCase& c, std::string_view arch) {
     presence.cu_seqlen_k = gives(c.length_form_k, LengthForm::cu_seqlen);
 
     ProblemBuilder builder;
-    builder.api_family(ApiFamily::fwd)
+    builder.api_family(c.family)
         .gfx_arch(arch)
         .data_type(c.data_type)
         .group_mode(group)
@@ -67,7 +67,8 @@ Problem to_problem(const FwdCase& c, std::string_view arch) {
         .v_rowmajor(c.v_layout == VLayout::row)
         .sink_logit(c.sink_logits != SinkLogits::none)
         .qscale_type(c.qscale)
-        .min_seqlen_q(c.min_seqlen_q);
+        .min_seqlen_q(c.min_seqlen_q)
+        .num_splits(c.split.num_splits);
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),

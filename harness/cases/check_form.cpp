@@ -21,7 +21,7 @@ constexpr double ln2 = 0.6931471805599453;
 
 class FormCheck {
   public:
-    FormCheck(const FwdCase& concrete, const std::string& where) : case_(concrete), where_(where) {}
+    FormCheck(const Case& concrete, const std::string& where) : case_(concrete), where_(where) {}
 
     void run() const {
         side("q", case_.seqlen_q, case_.physical_q, case_.length_form_q);
@@ -145,13 +145,13 @@ class FormCheck {
         if (case_.hdim_q < 8) refuse("with a head dimension of 8 or more");
     }
 
-    const FwdCase& case_;
+    const Case& case_;
     const std::string& where_;
 };
 
 } // namespace
 
-void check_form(const FwdCase& concrete, const std::string& where) {
+void check_form(const Case& concrete, const std::string& where) {
     FormCheck(concrete, where).run();
 }
 

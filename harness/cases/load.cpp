@@ -97,7 +97,7 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
     return files;
 }
 
-void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<FwdCase>& into) {
+void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<Case>& into) {
     if (is_matrix(path)) {
         if (options.family && *options.family != matrix_family) return;
         const auto dims = options.kernel_dims ? options.kernel_dims() : KernelDims{};
@@ -126,7 +126,7 @@ std::uint64_t case_seed(std::uint64_t run_seed, std::string_view name) {
     return hash ^ (hash >> 31U);
 }
 
-FwdCase load_case(std::string_view name, const fs::path& root) {
+Case load_case(std::string_view name, const fs::path& root) {
     const auto parts = split_name(name);
     if (!parts) throw InputError(fmt::format("{}: not the name of one case, which ends in \"@seed\"", name));
     if (!matrix_path(parts->stem).empty())
@@ -142,10 +142,10 @@ FwdCase load_case(std::string_view name, const fs::path& root) {
     return concrete;
 }
 
-std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options) {
+std::vector<Case> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options) {
     if (!fs::is_directory(options.root))
         throw InputError(fmt::format("{}: the folder of case files does not exist", options.root.string()));
-    std::vector<FwdCase> cases;
+    std::vector<Case> cases;
     const auto everything = std::vector<std::string>{options.root.string()};
     for (const auto& argument : arguments.empty() ? everything : arguments) {
         if (!fs::exists(argument) && split_name(argument)) {
@@ -213,8 +213,8 @@ Shard parse_shard(std::string_view text) {
     return shard;
 }
 
-std::vector<FwdCase> take_shard(const std::vector<FwdCase>& cases, Shard shard) {
-    std::vector<FwdCase> mine;
+std::vector<Case> take_shard(const std::vector<Case>& cases, Shard shard) {
+    std::vector<Case> mine;
     for (std::size_t i = shard.index - 1; i < cases.size(); i += shard.count) mine.push_back(cases[i]);
     return mine;
 }

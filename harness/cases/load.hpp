@@ -38,7 +38,7 @@ struct Shard {
 /// printed name of one case, which gives exactly that case whatever the tier. No arguments = everything under
 /// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything
 /// unreadable is an InputError.
-std::vector<FwdCase> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options);
+std::vector<Case> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options);
 
 /// The pair tables of those named files (or of everything under the root) that have a `cover`, with their
 /// stems.
@@ -49,13 +49,13 @@ std::vector<std::pair<std::string, PairTable>> pair_tables(const std::vector<std
 std::vector<std::string> left_out(const std::vector<std::string>& arguments, const LoadOptions& options);
 
 /// One case by its printed name.
-FwdCase load_case(std::string_view name, const std::filesystem::path& root);
+Case load_case(std::string_view name, const std::filesystem::path& root);
 
 /// "i/n" with 1 ≤ i ≤ n; InputError otherwise.
 Shard parse_shard(std::string_view text);
 
 /// Every n-th case, so that a file's slow and quick cases spread over the shards.
-std::vector<FwdCase> take_shard(const std::vector<FwdCase>& cases, Shard shard);
+std::vector<Case> take_shard(const std::vector<Case>& cases, Shard shard);
 
 /// Seed of the case called `name` (its own seed stripped) in a run with `run_seed`; stable across builds and
 /// machines.

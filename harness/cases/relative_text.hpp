@@ -14,7 +14,7 @@ namespace fmha::harness {
 
 /// Tile of the kernel that is planned for a case; nullopt when none is. The case language knows no kernel, so whoever
 /// expands a file with values relative to one hands this in.
-using TilePlanner = std::function<std::optional<Tile>(const FwdCase&)>;
+using TilePlanner = std::function<std::optional<Tile>(const Case&)>;
 
 /// What a number relative to a tile may be, for messages.
 inline constexpr std::string_view tile_grammar = "sums and products of integers, tile_m0 and tile_n0";

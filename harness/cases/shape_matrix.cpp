@@ -21,7 +21,7 @@ namespace {
 /// One axis of a test; the order of the table is the order of the product, first slowest.
 struct MatrixAxis {
     std::string_view key, fallback;
-    void (*set)(const YAML::Node& value, FwdCase& into);
+    void (*set)(const YAML::Node& value, Case& into);
 };
 
 /// Throws YAML::Exception for text that is none of `first` (the default) … as the other readers do.
@@ -35,15 +35,15 @@ BiasType bias_of(const std::string& text, const YAML::Node& value) {
 const std::array<MatrixAxis, 12>& axes() {
     using N = const YAML::Node&;
     static const std::array<MatrixAxis, 12> table{{
-        {"batch", "1", [](N v, FwdCase& c) { c.batch = v.as<std::int64_t>(); }},
-        {"seqlen_q", "1024", [](N v, FwdCase& c) { c.seqlen_q = {v.as<std::int64_t>()}; }},
-        {"seqlen_k", "1024", [](N v, FwdCase& c) { c.seqlen_k = {v.as<std::int64_t>()}; }},
-        {"nhead_q", "16", [](N v, FwdCase& c) { c.nhead_q = v.as<std::int64_t>(); }},
-        {"nhead_k", "16", [](N v, FwdCase& c) { c.nhead_k = v.as<std::int64_t>(); }},
-        {"hdim_q", "128", [](N v, FwdCase& c) { c.hdim_q = v.as<std::int64_t>(); }},
-        {"hdim_v", "128", [](N v, FwdCase& c) { c.hdim_v = v.as<std::int64_t>(); }},
+        {"batch", "1", [](N v, Case& c) { c.batch = v.as<std::int64_t>(); }},
+        {"seqlen_q", "1024", [](N v, Case& c) { c.seqlen_q = {v.as<std::int64_t>()}; }},
+        {"seqlen_k", "1024", [](N v, Case& c) { c.seqlen_k = {v.as<std::int64_t>()}; }},
+        {"nhead_q", "16", [](N v, Case& c) { c.nhead_q = v.as<std::int64_t>(); }},
+        {"nhead_k", "16", [](N v, Case& c) { c.nhead_k = v.as<std::int64_t>(); }},
+        {"hdim_q", "128", [](N v, Case& c) { c.hdim_q = v.as<std::int64_t>(); }},
+        {"hdim_v", "128", [](N v, Case& c) { c.hdim_v = v.as<std::int64_t>(); }},
         {"dtype", "fp16",
-         [](N v, FwdCase& c) {
+         [](N v, Case& c) {
              const auto type = parse_enum<DataType>(v.as<std::string>());
              if (!type)
                  throw YAML::RepresentationException(v.Mark(), "expected " + allowed_names<DataType>());
@@ -53,7 +53,7 @@ const std::array<MatrixAxis, 12>& axes() {
              c.qscale = float_type ? QScale::no_scale : QScale::pertensor;
          }},
         {"mask", "no_mask",
-         [](N v, FwdCase& c) {
+         [](N v, Case& c) {
              const auto text = v.as<std::string>();
              if (text != "no_mask" && text != "top_left")
                  throw YAML::RepresentationException(v.Mark(), "expected no_mask or top_left");
@@ -61,24 +61,24 @@ const std::array<MatrixAxis, 12>& axes() {
              c.window_right = text == "top_left" ? 0 : -1;
          }},
         {"bias", "none",
-         [](N v, FwdCase& c) {
+         [](N v, Case& c) {
              c.bias = bias_of(v.as<std::string>(), v);
              // Shared by batch and heads: the file gives no rank, and a full bias of its longest shapes is no
              // test.
-             c.bias_rank = c.bias == BiasType::no_bias ? FwdCase{}.bias_rank : 0;
+             c.bias_rank = c.bias == BiasType::no_bias ? Case{}.bias_rank : 0;
          }},
         {"dropout", "0.0",
-         [](N v, FwdCase& c) {
+         [](N v, Case& c) {
              c.p_drop = v.as<double>();
              c.dropout_seed = c.p_drop > 0 ? 123 : 0;
              c.dropout_offset = c.p_drop > 0 ? 1024 : 0;
          }},
-        {"lse", "false", [](N v, FwdCase& c) { c.lse = v.as<bool>(); }},
+        {"lse", "false", [](N v, Case& c) { c.lse = v.as<bool>(); }},
     }};
     return table;
 }
 
-void predict(FwdCase& shape, const KernelDims& dims) {
+void predict(Case& shape, const KernelDims& dims) {
     const auto expect = [&shape](Expectation expectation, const char* rule) {
         shape.expect = expectation;
         shape.expect_rule = rule;
@@ -102,7 +102,7 @@ void predict(FwdCase& shape, const KernelDims& dims) {
 }
 
 /// Rows to sample instead of computing the whole reference: above about a second of it.
-bool is_large(const FwdCase& shape) {
+bool is_large(const Case& shape) {
     return 4.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.nhead_q) *
                static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.seqlen_k[0]) *
                static_cast<double>(shape.hdim_q) >
@@ -123,9 +123,9 @@ class MatrixReader {
         check_keys(top_, keys, where_);
     }
 
-    std::vector<FwdCase> shapes(Tier highest, const KernelDims& dims) {
+    std::vector<Case> shapes(Tier highest, const KernelDims& dims) {
         auto found = shapes_of("forward_tests", highest);
-        std::vector<FwdCase> result;
+        std::vector<Case> result;
         for (auto& [test, shape] : found) {
             finish(shape, test, dims);
             result.push_back(std::move(shape));
@@ -139,7 +139,7 @@ class MatrixReader {
     }
 
     /// An empty case of the test called `name`; InputError when the file has none of that name.
-    FwdCase blank_of(const std::string& name) const {
+    Case blank_of(const std::string& name) const {
         for (const auto& tier : top_["forward_tests"])
             for (const auto& test : tier.second)
                 if (test["name"] && test["name"].as<std::string>() == name) return blank(test, name);
@@ -148,7 +148,7 @@ class MatrixReader {
 
   private:
     /// Shapes with the names of their tests.
-    using NamedShapes = std::vector<std::pair<std::string, FwdCase>>;
+    using NamedShapes = std::vector<std::pair<std::string, Case>>;
 
     NamedShapes shapes_of(const std::string& name_of_section, Tier highest) {
         NamedShapes result;
@@ -173,8 +173,8 @@ class MatrixReader {
         return result;
     }
 
-    static FwdCase blank(const YAML::Node& test, const std::string& name) {
-        FwdCase shape;
+    static Case blank(const YAML::Node& test, const std::string& name) {
+        Case shape;
         shape.about = test["description"] ? test["description"].as<std::string>() : name;
         shape.labels = {"matrix"};
         return shape;
@@ -210,7 +210,7 @@ class MatrixReader {
     }
 
     void expand(const YAML::Node& test, const std::string& at, const std::string& name, std::size_t depth,
-                const FwdCase& so_far, NamedShapes& into) const {
+                const Case& so_far, NamedShapes& into) const {
         if (depth == axes().size()) {
             into.emplace_back(name, so_far);
             return;
@@ -237,16 +237,16 @@ class MatrixReader {
         }
     }
 
-    void finish(FwdCase& shape, const std::string& name, const KernelDims& dims) {
+    void finish(Case& shape, const std::string& name, const KernelDims& dims) {
         predict(shape, dims);
         if (is_large(shape)) {
             shape.sampled_rows = true;
             shape.repeats = 1;
         }
-        const auto bare = print_name(name, shape, FwdCase{}, {});
+        const auto bare = print_name(name, shape, Case{}, {});
         const auto count = ++occurrences_[bare];
         const auto stem = fmt::format("{}/{}{}", where_, name, count > 1 ? fmt::format("#{}", count) : "");
-        shape.id = print_name(stem, shape, FwdCase{}, {});
+        shape.id = print_name(stem, shape, Case{}, {});
         check_form(shape, where_ + ": " + name);
     }
 
@@ -257,8 +257,7 @@ class MatrixReader {
 
 } // namespace
 
-std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest,
-                                       const KernelDims& dims) {
+std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims) {
     return MatrixReader(path).shapes(highest, dims);
 }
 
@@ -267,14 +266,14 @@ MatrixSections count_shapes(const std::filesystem::path& path, Tier highest) {
     return {reader.count("forward_tests", highest), reader.count("backward_tests", highest)};
 }
 
-FwdCase load_matrix_case(const std::string& stem, const std::string& overrides,
-                         std::optional<std::uint64_t> seed) {
+Case load_matrix_case(const std::string& stem, const std::string& overrides,
+                      std::optional<std::uint64_t> seed) {
     const auto path = matrix_path(stem);
     const auto test = stem.substr(path.generic_string().size() + 1);
     auto shape = MatrixReader(path).blank_of(test.substr(0, test.find('#')));
     apply_overrides(overrides, stem, shape);
     if (seed) shape.seed = *seed;
-    shape.id = print_name(stem, shape, FwdCase{}, {});
+    shape.id = print_name(stem, shape, Case{}, {});
     check_form(shape, shape.id);
     return shape;
 }

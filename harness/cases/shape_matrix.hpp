@@ -24,8 +24,7 @@ using KernelDims = std::map<DataType, std::set<std::pair<std::int64_t, std::int6
 /// Head counts that do not divide expect the refusal H-1. Head dimensions beyond every kernel of their type in `dims`
 /// expect a refusal by head dimension; upstream drops such shapes silently. A type that `dims` lacks expects nothing:
 /// its refusal is T-1.
-std::vector<FwdCase> load_shape_matrix(const std::filesystem::path& path, Tier highest,
-                                       const KernelDims& dims);
+std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims);
 
 /// How many shapes each section of the file has up to that tier.
 struct MatrixSections {
@@ -39,7 +38,7 @@ MatrixSections count_shapes(const std::filesystem::path& path, Tier highest);
 std::filesystem::path matrix_path(std::string_view stem);
 
 /// One case by the parts of its name; `overrides` ("field=value,…") may change any field.
-FwdCase load_matrix_case(const std::string& stem, const std::string& overrides,
-                         std::optional<std::uint64_t> seed);
+Case load_matrix_case(const std::string& stem, const std::string& overrides,
+                      std::optional<std::uint64_t> seed);
 
 } // namespace fmha::harness

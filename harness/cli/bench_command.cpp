@@ -20,7 +20,7 @@ namespace {
 
 using harness::BenchOutcome;
 using harness::BenchRow;
-using harness::FwdCase;
+using harness::Case;
 
 class BenchCommand final : public Command {
   public:
@@ -65,12 +65,13 @@ class BenchCommand final : public Command {
         harness::TargetOptions target_options{arch_, kernels_dir_};
         if (device_) target_options.device = static_cast<int>(*device_);
         const auto timing = harness::make_timing_target(target_, target_options);
-        const std::vector<FwdCase> cases = chosen_cases(timing->target()->arch());
-        const auto source = harness::house_kernels(timing->target(), where_);
+        const std::vector<Case> cases = chosen_cases(timing->target()->arch());
+        const auto source =
+            harness::house_kernels(timing->target(), where_, harness::kernel_families_of(cases));
         if (format_ == "text") print_head(*timing, streams);
         std::vector<BenchRow> rows;
         const harness::BenchOptions options{seconds_, kernels_ == "all", kernel_filter_};
-        for (const FwdCase& c : cases)
+        for (const Case& c : cases)
             for (BenchRow& row : harness::bench_case(c, *source, *timing, options)) {
                 if (format_ == "text") fmt::print(streams.out, "{}", to_text(row));
                 streams.out.flush();
@@ -91,17 +92,17 @@ class BenchCommand final : public Command {
     }
 
     /// Cases that are there to be refused are left out: there is nothing to time.
-    std::vector<FwdCase> chosen_cases(const std::string& arch) const {
-        std::vector<FwdCase> chosen;
+    std::vector<Case> chosen_cases(const std::string& arch) const {
+        std::vector<Case> chosen;
         if (!cases_.empty()) {
             const harness::LoadOptions load{.root = cases_root(root_),
                                             .tier = *parse_enum<harness::Tier>(tier_),
                                             .planned_tile = harness::house_tiles(arch)};
-            for (FwdCase& c : harness::load_cases(cases_, load))
+            for (Case& c : harness::load_cases(cases_, load))
                 if (c.expect == harness::Expectation::pass) chosen.push_back(std::move(c));
         }
         for (const std::string& shape : shapes_) {
-            FwdCase c;
+            Case c;
             c.id = shape;
             c.lse = false;
             c.stride_padding = 0;

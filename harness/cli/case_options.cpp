@@ -19,7 +19,7 @@ void CaseOptions::declare(OptionSet& options) {
     options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
 }
 
-harness::FwdCase CaseOptions::load() const {
+harness::Case CaseOptions::load() const {
     static_cast<void>(arch::ArchSet::built_in().at(arch_));
     const harness::LoadOptions options{.root = cases_root(root_),
                                        .tier = harness::Tier::nightly,
@@ -28,7 +28,7 @@ harness::FwdCase CaseOptions::load() const {
     if (cases.size() != 1)
         throw InputError(fmt::format("--case {}: is {} cases; name one of them, for example '{}'", case_,
                                      cases.size(), cases.empty() ? "" : cases.front().id));
-    harness::FwdCase& c = cases.front();
+    harness::Case& c = cases.front();
     // Files have no gaps between rows or entries.
     c.wide_tensor.clear();
     static_cast<void>(harness::to_problem(c, arch_));

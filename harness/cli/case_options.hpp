@@ -14,7 +14,7 @@ class CaseOptions {
 
     /// The case, packed as files are and checked against the rules for the architecture. Throws InputError or
     /// ProblemError, both of which say what is wrong.
-    harness::FwdCase load() const;
+    harness::Case load() const;
 
     /// Architecture, which decides the 8-bit flavour.
     const std::string& arch() const { return arch_; }

@@ -6,7 +6,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/input_text.hpp"
-#include "harness/data/fwd_tensors.hpp"
+#include "harness/families/family.hpp"
 #include "harness/run/planned_kernels.hpp"
 
 #include <fmt/ostream.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view snapshot_arch = "gfx950";
 
 /// "digest kernel + kernel", or what refuses the case. A blank separates, because names of kernels have none.
-std::string planned_line(const harness::FwdCase& c, const Dispatcher& dispatcher) {
+std::string planned_line(const harness::Case& c, const Dispatcher& dispatcher) {
     std::string kernels;
     try {
         const ExecutionPlan plan = dispatcher.plan(harness::to_problem(c, snapshot_arch));
@@ -33,8 +33,8 @@ std::string planned_line(const harness::FwdCase& c, const Dispatcher& dispatcher
     } catch (const ProblemError& error) {
         return "- " + error.rule();
     }
-    const harness::FwdTensors tensors(c, fp8_flavour(snapshot_arch));
-    return fmt::format("{:016x} {}", tensors.set().content_digest(), kernels);
+    const auto data = harness::family_of(c.family).allocate(c, fp8_flavour(snapshot_arch));
+    return fmt::format("{:016x} {}", data->tensors().content_digest(), kernels);
 }
 
 using Lines = std::map<std::string, std::string, std::less<>>;
@@ -48,8 +48,7 @@ Lines planned_lines(const std::filesystem::path& root) {
     options.root = root;
     options.planned_tile = harness::house_tiles(std::string(snapshot_arch));
     Lines lines;
-    for (const harness::FwdCase& c : harness::load_cases({}, options))
-        lines[c.id] = planned_line(c, dispatcher);
+    for (const harness::Case& c : harness::load_cases({}, options)) lines[c.id] = planned_line(c, dispatcher);
     return lines;
 }
 

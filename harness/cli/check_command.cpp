@@ -3,9 +3,9 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
+#include "harness/npy/exchange.hpp"
 #include "harness/results/result_json.hpp"
-#include "harness/run/exchange.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/ostream.h>
@@ -37,11 +37,12 @@ class CheckCommand final : public Command {
     int run(const Streams& streams) override {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
-        const harness::FwdCase c = chosen_.load();
-        harness::FwdTensors tensors(c, fp8_flavour(chosen_.arch()));
-        harness::read_inputs(tensors_, tensors);
-        harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, tensors);
-        Numerics numerics = reference::kernel_numerics(tensors.geometry().types, p_prescale_);
+        const harness::Case c = chosen_.load();
+        const Fp8Flavour flavour = fp8_flavour(chosen_.arch());
+        const auto data = harness::family_of(c.family).allocate(c, flavour);
+        harness::read_inputs(tensors_, data->tensors());
+        harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, data->tensors());
+        Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
         numerics.normalised_p = normalised_p_;
         if (tf32_) {
             if (c.data_type != DataType::fp32)
@@ -50,7 +51,7 @@ class CheckCommand final : public Command {
             // P is an operand of the second product, so it is rounded like the others.
             numerics.u_m = numerics.u_p = 0x1p-11;
         }
-        auto result = harness::judge_given_outputs(tensors, numerics);
+        auto result = harness::judge_given_outputs(c, *data, numerics);
         result.reproduce = streams.invocation;
         const bool passed = result.outcome == harness::Outcome::passed;
         if (format_ == "json")

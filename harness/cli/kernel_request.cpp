@@ -33,7 +33,8 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
     options.list("--family", families_,
-                 "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd)");
+                 "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
+                 "with --tier all)");
     options.option("--where", where_, "Only kernels c for which this Python expression is true");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
@@ -96,8 +97,11 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
 std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) const {
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
-    request.families =
-        families_.empty() ? catalog::FamilySet::of(KernelFamily::fwd) : parse_families(families_);
+    // A tier has cases of every family.
+    if (!families_.empty())
+        request.families = parse_families(families_);
+    else if (tier_.empty())
+        request.families = catalog::FamilySet::of(KernelFamily::fwd);
     std::vector<KernelConfig> kernels;
     for (const ArchName& arch :
          parse_archs(archs, archs_.empty() ? std::vector<std::string>{"gfx950"} : archs_)) {

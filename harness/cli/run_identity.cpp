@@ -12,7 +12,7 @@
 namespace fmha::cli {
 namespace {
 
-std::string digest_of(const std::vector<harness::FwdCase>& cases) {
+std::string digest_of(const std::vector<harness::Case>& cases) {
     std::string text;
     for (const auto& c : cases) {
         text += fmt::format("{}\n{}\n{}\n{}\n{}\n", c.id, c.about, to_string(c.tier),
@@ -25,7 +25,7 @@ std::string digest_of(const std::vector<harness::FwdCase>& cases) {
 
 } // namespace
 
-nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, const harness::Target& target,
+nlohmann::ordered_json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                                     const harness::RunOptions& options) {
     const auto& run = options.of_case;
     const std::string kernels = target.kernel_build();

@@ -15,7 +15,7 @@ namespace fmha::cli {
 /// target and the machine that it names, the architecture, which kernels, the limits, this program and the kernels
 /// that it loads. Two runs with equal identities may share a journal. Throws InputError when the program's file cannot
 /// be read.
-nlohmann::ordered_json run_identity(const std::vector<harness::FwdCase>& cases, const harness::Target& target,
+nlohmann::ordered_json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                                     const harness::RunOptions& options);
 
 } // namespace fmha::cli

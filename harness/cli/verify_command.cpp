@@ -29,7 +29,7 @@
 namespace fmha::cli {
 namespace {
 
-using harness::FwdCase;
+using harness::Case;
 
 std::string now_utc() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
@@ -136,7 +136,7 @@ class VerifyCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (pairs_) return print_pairs(streams);
-        const std::vector<FwdCase> cases = chosen_cases();
+        const std::vector<Case> cases = chosen_cases();
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
                 fmt::print(streams.err, "{}\n", sentence);
@@ -148,7 +148,7 @@ class VerifyCommand final : public Command {
         if (!section_.empty()) report.sections.push_back(input_text(section_));
         const int jobs = chosen_jobs(cases.size());
         const auto target = target_for(jobs);
-        const auto source = kernel_factory_(target, where_);
+        const auto source = kernel_factory_(target, where_, harness::kernel_families_of(cases));
         const auto start = std::chrono::steady_clock::now();
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
@@ -240,7 +240,7 @@ class VerifyCommand final : public Command {
         return arch_.empty() ? target_for(chosen_jobs(many))->arch() : arch_;
     }
 
-    int print_names(const std::vector<FwdCase>& cases, const Streams& streams) const {
+    int print_names(const std::vector<Case>& cases, const Streams& streams) const {
         auto names = nlohmann::ordered_json::array();
         for (const auto& c : cases) {
             if (format_ == "json")
@@ -257,7 +257,7 @@ class VerifyCommand final : public Command {
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
         load.kernel_dims = [this] { return harness::forward_kernel_dims(case_arch()); };
-        load.planned_tile = [this, tiles = harness::TilePlanner()](const FwdCase& c) mutable {
+        load.planned_tile = [this, tiles = harness::TilePlanner()](const Case& c) mutable {
             if (!tiles) tiles = harness::house_tiles(case_arch());
             return tiles(c);
         };
@@ -276,7 +276,7 @@ class VerifyCommand final : public Command {
         return complete ? all_well : check_failed;
     }
 
-    std::vector<FwdCase> chosen_cases() {
+    std::vector<Case> chosen_cases() {
         auto cases = harness::load_cases(cases_, load_options());
         if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
         return cases;
@@ -305,7 +305,7 @@ class VerifyCommand final : public Command {
         options.timeout = std::chrono::seconds(timeout_);
         options.rules = {not_run_budget_, strict_};
         options.fail_fast = fail_fast_;
-        harness::FwdRunOptions& run = options.of_case;
+        harness::CaseRunOptions& run = options.of_case;
         run.arch = target.arch();
         run.target_flags = target.flags();
         // What the worker processes leave free of the processor helps each of them with the reference.

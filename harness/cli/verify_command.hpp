@@ -2,14 +2,16 @@
 
 #include "harness/cli/commands.hpp"
 #include "harness/run/targets.hpp"
+#include "kernels/catalog/catalog.hpp"
 
 #include <functional>
 
 namespace fmha::cli {
 
-/// Gives a target's kernels for which an expression is true (empty: all); throws InputError.
+/// Gives a target's kernels of some families for which an expression is true (empty: all); throws InputError.
 using KernelSourceFactory = std::function<std::unique_ptr<harness::KernelSource>(
-    const std::shared_ptr<const harness::Target>& target, const std::string& where)>;
+    const std::shared_ptr<const harness::Target>& target, const std::string& where,
+    catalog::FamilySet families)>;
 
 /// `fmha verify` on kernels of the caller's choice.
 std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels);

@@ -23,14 +23,14 @@ std::uint32_t encode(ElementType type, double value) {
 /// Which tensor of a case a descale belongs to, as FwdFill numbers them.
 enum Stream : int { stream_q = 0, stream_k = 1, stream_v = 2 };
 
-std::int64_t block_length(const FwdCase& c, Stream stream) {
+std::int64_t block_length(const Case& c, Stream stream) {
     return stream == stream_q ? c.block_scale_q : c.block_scale_k;
 }
 
 /// What the stored value of an element is multiplied by to give its real value.
 double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::int64_t h,
                   std::int64_t position, std::int64_t column) {
-    const FwdCase& c = source.c;
+    const Case& c = source.c;
     switch (c.qscale) {
     case QScale::pertensor:
         return source.fill.descale(stream, 0, 0, 0);
@@ -66,14 +66,14 @@ void each_entry(const DataSource& source, Visit&& visit) {
 struct BlockRange {
     std::int64_t first, count;
 };
-BlockRange blocks_of_entry(const FwdCase& c, const Entry& entry, Stream stream) {
+BlockRange blocks_of_entry(const Case& c, const Entry& entry, Stream stream) {
     const bool group = c.mode == Mode::group;
     if (stream == stream_q)
         return {group ? entry.block_start_q : 0, blocks_of(entry.seqlen_q, c.block_scale_q)};
     return {group ? entry.block_start_k : 0, blocks_of(entry.seqlen_k, keys_of_block(c))};
 }
 
-TensorLayout descale_layout(const FwdCase& c, const Geometry& g, Stream stream) {
+TensorLayout descale_layout(const Case& c, const Geometry& g, Stream stream) {
     const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
     const StrideMaker strides(c);
     if (c.qscale == QScale::pertensor)
@@ -94,7 +94,7 @@ TensorLayout descale_layout(const FwdCase& c, const Geometry& g, Stream stream) 
 /// Calls `visit(b, h, stored row, logical row, columns)` for every row of descales.
 template <class Visit>
 void each_descale_row(const DataSource& source, Stream stream, Visit&& visit) {
-    const FwdCase& c = source.c;
+    const Case& c = source.c;
     const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
     if (c.qscale == QScale::pertensor) return visit(0, 0, 0, 0, 1);
     each_entry(source, [&](std::int64_t b, const Entry& entry) {
@@ -175,7 +175,7 @@ void rows_of_output(const DataSource& source, const RowVisit& visit, Columns col
 /// longest of them; a packed one has rows of its own for each entry.
 template <class Visit>
 void each_bias_row(const DataSource& source, Visit&& visit) {
-    const FwdCase& c = source.c;
+    const Case& c = source.c;
     const Geometry& g = source.geometry;
     const bool shared = c.mode == Mode::batch && c.bias_rank < 2;
     each_entry(source, [&](std::int64_t b, const Entry& entry) {
@@ -200,19 +200,19 @@ std::vector<float> default_alibi_slopes(std::int64_t heads) {
 
 namespace roles {
 
-TensorLayout layout_q(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_q(const Case& c, const Geometry& g) {
     return widened(c,
                    StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
                                        c.iperm == Layout::bshd),
                    "q");
 }
-TensorLayout layout_k(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_k(const Case& c, const Geometry& g) {
     return widened(c,
                    StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_q,
                                        c.iperm == Layout::bshd),
                    "k");
 }
-TensorLayout layout_v(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_v(const Case& c, const Geometry& g) {
     const StrideMaker strides(c);
     const bool seq_major = c.iperm == Layout::bshd;
     return widened(
@@ -222,16 +222,16 @@ TensorLayout layout_v(const FwdCase& c, const Geometry& g) {
             : strides.make_transposed(g.types.v, g.stored_batch, c.nhead_k, g.rows_k, c.hdim_v, seq_major),
         "v");
 }
-TensorLayout layout_o(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_o(const Case& c, const Geometry& g) {
     return widened(c,
                    StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
                                        c.operm == Layout::bshd),
                    "o");
 }
-TensorLayout layout_lse(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_lse(const Case& c, const Geometry& g) {
     return StrideMaker(c).make_statistic(g.stored_batch, c.nhead_q, g.rows_q);
 }
-TensorLayout layout_bias(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_bias(const Case& c, const Geometry& g) {
     TensorLayout layout =
         StrideMaker(c).make(g.types.bias, c.bias_rank >= 2 ? g.stored_batch : 1,
                             c.bias_rank >= 1 ? c.nhead_q : 1, g.rows_q, g.row_keys, c.iperm == Layout::bshd);
@@ -239,19 +239,19 @@ TensorLayout layout_bias(const FwdCase& c, const Geometry& g) {
     if (c.bias_rank < 1) layout.head_stride = 0;
     return layout;
 }
-TensorLayout layout_randval(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_randval(const Case& c, const Geometry& g) {
     return StrideMaker(c).make(ElementType::uint8, g.stored_batch, c.nhead_q, g.rows_q, g.row_keys, false);
 }
-TensorLayout layout_q_descale(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_q_descale(const Case& c, const Geometry& g) {
     return descale_layout(c, g, stream_q);
 }
-TensorLayout layout_k_descale(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_k_descale(const Case& c, const Geometry& g) {
     return descale_layout(c, g, stream_k);
 }
-TensorLayout layout_v_descale(const FwdCase& c, const Geometry& g) {
+TensorLayout layout_v_descale(const Case& c, const Geometry& g) {
     return descale_layout(c, g, stream_v);
 }
-TensorLayout layout_alibi_slopes(const FwdCase& c, const Geometry&) {
+TensorLayout layout_alibi_slopes(const Case& c, const Geometry&) {
     return c.bias_rank >= 1 ? array_layout(ElementType::fp32, c.batch, c.nhead_q)
                             : array_layout(ElementType::fp32, c.nhead_q);
 }
@@ -341,12 +341,12 @@ void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulati
     }
 }
 
-MaskArgs mask_args(const FwdCase& c) {
+MaskArgs mask_args(const Case& c) {
     return {c.mask, c.window_left, c.window_right, c.sink_size};
 }
 
 Shape shape_args(const DataSource& source) {
-    const FwdCase& c = source.c;
+    const Case& c = source.c;
     const Entry& first = source.geometry.entries.front();
     return {.mode = c.mode,
             .batch = c.batch,
@@ -360,7 +360,7 @@ Shape shape_args(const DataSource& source) {
             .hdim_v = c.hdim_v};
 }
 
-ScoreArgs score_args(const FwdCase& c) {
+ScoreArgs score_args(const Case& c) {
     return {.bias_type = c.bias,
             .alibi_stride = c.bias == BiasType::alibi && c.bias_rank >= 1 ? c.nhead_q : 0,
             .scale_s = resolved_scale(c),
@@ -368,7 +368,7 @@ ScoreArgs score_args(const FwdCase& c) {
             .logits_soft_cap = static_cast<float>(c.logits_soft_cap)};
 }
 
-DropoutArgs dropout_args(const FwdCase& c) {
+DropoutArgs dropout_args(const Case& c) {
     return {static_cast<float>(c.p_drop), c.dropout_seed, c.dropout_offset};
 }
 

@@ -6,17 +6,17 @@
 /// Lines of the tables that the attention families share.
 namespace fmha::harness::roles {
 
-TensorLayout layout_q(const FwdCase& c, const Geometry& g);
-TensorLayout layout_k(const FwdCase& c, const Geometry& g);
-TensorLayout layout_v(const FwdCase& c, const Geometry& g);
-TensorLayout layout_o(const FwdCase& c, const Geometry& g);
-TensorLayout layout_lse(const FwdCase& c, const Geometry& g);
-TensorLayout layout_bias(const FwdCase& c, const Geometry& g);
-TensorLayout layout_randval(const FwdCase& c, const Geometry& g);
-TensorLayout layout_q_descale(const FwdCase& c, const Geometry& g);
-TensorLayout layout_k_descale(const FwdCase& c, const Geometry& g);
-TensorLayout layout_v_descale(const FwdCase& c, const Geometry& g);
-TensorLayout layout_alibi_slopes(const FwdCase& c, const Geometry& g);
+TensorLayout layout_q(const Case& c, const Geometry& g);
+TensorLayout layout_k(const Case& c, const Geometry& g);
+TensorLayout layout_v(const Case& c, const Geometry& g);
+TensorLayout layout_o(const Case& c, const Geometry& g);
+TensorLayout layout_lse(const Case& c, const Geometry& g);
+TensorLayout layout_bias(const Case& c, const Geometry& g);
+TensorLayout layout_randval(const Case& c, const Geometry& g);
+TensorLayout layout_q_descale(const Case& c, const Geometry& g);
+TensorLayout layout_k_descale(const Case& c, const Geometry& g);
+TensorLayout layout_v_descale(const Case& c, const Geometry& g);
+TensorLayout layout_alibi_slopes(const Case& c, const Geometry& g);
 
 void fill_q(const DataSource& source, GuardedTensor& tensor);
 void fill_k(const DataSource& source, GuardedTensor& tensor);
@@ -45,9 +45,9 @@ using EntryNumber = std::int64_t (*)(const Entry&);
 void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulative, EntryNumber value);
 
 /// Mask, scales and dropout of the case.
-MaskArgs mask_args(const FwdCase& c);
+MaskArgs mask_args(const Case& c);
 Shape shape_args(const DataSource& source);
-ScoreArgs score_args(const FwdCase& c);
-DropoutArgs dropout_args(const FwdCase& c);
+ScoreArgs score_args(const Case& c);
+DropoutArgs dropout_args(const Case& c);
 
 } // namespace fmha::harness::roles

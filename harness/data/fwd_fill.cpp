@@ -55,11 +55,11 @@ std::int64_t largest_v_integer(ElementType type) {
 
 } // namespace
 
-float resolved_scale(const FwdCase& c) {
+float resolved_scale(const Case& c) {
     return c.scale_s != 0.0 ? static_cast<float>(c.scale_s) : 1.0F / std::sqrt(static_cast<float>(c.hdim_q));
 }
 
-FwdFill::FwdFill(const FwdCase& c, const ElementTypes& types)
+FwdFill::FwdFill(const Case& c, const ElementTypes& types)
     : case_(c), types_(types), q_(c.seed, 0), k_(c.seed, 1), v_(c.seed, 2), bias_(c.seed, 3),
       sink_(c.seed, 4), descale_(c.seed, 5), sigma_(static_cast<double>(resolved_scale(c))) {
     if (is_edge(c.fill)) edge_ = EdgeCode::make(types.q, c.qscale == QScale::mx, c.hdim_q, sigma_);

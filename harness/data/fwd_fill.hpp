@@ -15,7 +15,7 @@ namespace fmha::harness {
 /// and its logical position only.
 class FwdFill {
   public:
-    FwdFill(const FwdCase& c, const ElementTypes& types);
+    FwdFill(const Case& c, const ElementTypes& types);
 
     /// Row i of Q, row j of K (of an entry with `seqlen_k` keys), row j of V.
     void q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> row) const;
@@ -41,7 +41,7 @@ class FwdFill {
     bool exact() const;
     void normal_row(const Random& random, double factor, std::span<double> row) const;
 
-    const FwdCase& case_;
+    const Case& case_;
     ElementTypes types_;
     Random q_, k_, v_, bias_, sink_, descale_;
     double sigma_;
@@ -49,6 +49,6 @@ class FwdFill {
 };
 
 /// scale_s as kernels receive it (H-3).
-float resolved_scale(const FwdCase& c);
+float resolved_scale(const Case& c);
 
 } // namespace fmha::harness

@@ -11,16 +11,16 @@ using namespace roles;
 using Tensor = GuardedTensor;
 using Line = Role<FwdArgs>;
 
-bool always(const FwdCase&) {
+bool always(const Case&) {
     return true;
 }
-bool is_group(const FwdCase& c) {
+bool is_group(const Case& c) {
     return c.mode == Mode::group;
 }
 bool gives(LengthForm form, LengthForm wanted) {
     return form == wanted || form == LengthForm::both;
 }
-bool has_descales(const FwdCase& c) {
+bool has_descales(const Case& c) {
     return c.qscale == QScale::pertensor || c.qscale == QScale::blockscale || c.qscale == QScale::mx;
 }
 
@@ -38,7 +38,7 @@ void bind_lengths(FwdArgs& args, const Tensor& tensor) {
 }
 
 template <std::int64_t extra>
-TensorLayout entries_layout(const FwdCase& c, const Geometry&) {
+TensorLayout entries_layout(const Case& c, const Geometry&) {
     return array_layout(ElementType::int32, c.batch + extra);
 }
 template <std::int64_t extra>
@@ -52,7 +52,7 @@ void entries(const DataSource& source, Tensor& tensor) {
 
 /// Lengths and offsets of entries: `batch + 1` values of which each adds `member`, or `batch` values.
 template <const std::int32_t* LengthArrays::*argument, bool cumulative, std::int64_t Entry::*member>
-constexpr Line lengths_role(std::string_view name, bool (*present)(const FwdCase&)) {
+constexpr Line lengths_role(std::string_view name, bool (*present)(const Case&)) {
     constexpr std::int64_t extra = cumulative ? 1 : 0;
     return {.name = name,
             .flow = Flow::in,
@@ -84,11 +84,11 @@ constexpr std::array<Line, 20> table{{
     {"k", Flow::in, always, layout_k, fill_k, rows_of_k, bind<&FwdArgs::k>},
     {"v", Flow::in, always, layout_v, fill_v, rows_of_v, bind<&FwdArgs::v>},
     {"o", Flow::out, always, layout_o, nullptr, rows_of_o, bind<&FwdArgs::o>},
-    {"lse", Flow::out, [](const FwdCase& c) { return c.lse; }, layout_lse, nullptr, rows_of_lse,
+    {"lse", Flow::out, [](const Case& c) { return c.lse; }, layout_lse, nullptr, rows_of_lse,
      bind<&FwdArgs::lse>},
-    {"bias", Flow::in, [](const FwdCase& c) { return c.bias == BiasType::elementwise; }, layout_bias,
-     fill_bias, rows_of_bias, bind<&FwdArgs::bias>},
-    {"randval", Flow::out, [](const FwdCase& c) { return c.store_randval; }, layout_randval, nullptr,
+    {"bias", Flow::in, [](const Case& c) { return c.bias == BiasType::elementwise; }, layout_bias, fill_bias,
+     rows_of_bias, bind<&FwdArgs::bias>},
+    {"randval", Flow::out, [](const Case& c) { return c.store_randval; }, layout_randval, nullptr,
      rows_of_randval, bind<&FwdArgs::randval>},
     {"q_descale", Flow::in, has_descales, layout_q_descale, fill_q_descale, rows_of_q_descale,
      bind_descale<&QuantArgs::q_descale>},
@@ -99,17 +99,17 @@ constexpr std::array<Line, 20> table{{
     lengths_role<&LengthArrays::seqstart_q, true, &Entry::physical_q>("seqstart_q", is_group),
     lengths_role<&LengthArrays::seqstart_k, true, &Entry::physical_k>("seqstart_k", is_group),
     lengths_role<&LengthArrays::seqlen_q, false, &Entry::seqlen_q>(
-        "seqlen_q", [](const FwdCase& c) { return gives(c.length_form_q, LengthForm::seqlen); }),
+        "seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::seqlen); }),
     lengths_role<&LengthArrays::seqlen_k, false, &Entry::seqlen_k>(
-        "seqlen_k", [](const FwdCase& c) { return gives(c.length_form_k, LengthForm::seqlen); }),
+        "seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::seqlen); }),
     lengths_role<&LengthArrays::cu_seqlen_q, true, &Entry::seqlen_q>(
-        "cu_seqlen_q", [](const FwdCase& c) { return gives(c.length_form_q, LengthForm::cu_seqlen); }),
+        "cu_seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::cu_seqlen); }),
     lengths_role<&LengthArrays::cu_seqlen_k, true, &Entry::seqlen_k>(
-        "cu_seqlen_k", [](const FwdCase& c) { return gives(c.length_form_k, LengthForm::cu_seqlen); }),
+        "cu_seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::cu_seqlen); }),
     block_starts_role<&QuantArgs::block_scale_seqstart_q, &Entry::block_start_q>("block_scale_seqstart_q"),
     block_starts_role<&QuantArgs::block_scale_seqstart_k, &Entry::block_start_k>("block_scale_seqstart_k"),
-    {"alibi_slopes", Flow::in, [](const FwdCase& c) { return c.bias == BiasType::alibi; },
-     layout_alibi_slopes, fill_alibi_slopes,
+    {"alibi_slopes", Flow::in, [](const Case& c) { return c.bias == BiasType::alibi; }, layout_alibi_slopes,
+     fill_alibi_slopes,
      [](const DataSource& source, const RowVisit& visit) {
          for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
              visit({0, 0, b, source.c.nhead_q});
@@ -117,8 +117,8 @@ constexpr std::array<Line, 20> table{{
      [](FwdArgs& args, const Tensor& tensor) {
          args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
      }},
-    {"sink_logits", Flow::in, [](const FwdCase& c) { return c.sink_logits != SinkLogits::none; },
-     [](const FwdCase& c, const Geometry&) { return array_layout(ElementType::fp32, c.nhead_q); },
+    {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
+     [](const Case& c, const Geometry&) { return array_layout(ElementType::fp32, c.nhead_q); },
      fill_sink_logits,
      [](const DataSource& source, const RowVisit& visit) {
          visit({0, 0, 0, source.c.nhead_q});
@@ -137,7 +137,7 @@ std::span<const Role<FwdArgs>> roles_of<FwdArgs>() {
 
 template <>
 void bind_values<FwdArgs>(const DataSource& source, FwdArgs& args) {
-    const FwdCase& c = source.c;
+    const Case& c = source.c;
     args.shape = shape_args(source);
     args.mask = mask_args(c);
     args.score = score_args(c);

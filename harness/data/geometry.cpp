@@ -16,7 +16,7 @@ std::int64_t pick(const std::vector<std::int64_t>& lengths, std::int64_t entry, 
     return lengths[static_cast<std::size_t>(n == 1 ? 0 : entry)];
 }
 
-std::vector<Entry> make_entries(const FwdCase& c) {
+std::vector<Entry> make_entries(const Case& c) {
     std::vector<Entry> entries;
     const auto& physical_q = c.physical_q.empty() ? c.seqlen_q : c.physical_q;
     const auto& physical_k = c.physical_k.empty() ? c.seqlen_k : c.physical_k;
@@ -47,11 +47,11 @@ std::vector<Entry> make_entries(const FwdCase& c) {
 
 } // namespace
 
-std::int64_t keys_of_block(const FwdCase& c) {
+std::int64_t keys_of_block(const Case& c) {
     return c.qscale == QScale::mx ? 32 : c.block_scale_k;
 }
 
-Geometry geometry_of(const FwdCase& c, Fp8Flavour flavour) {
+Geometry geometry_of(const Case& c, Fp8Flavour flavour) {
     Geometry g;
     g.entries = make_entries(c);
     g.types = element_types(c.data_type, flavour);
@@ -129,7 +129,7 @@ TensorLayout array_layout(ElementType type, std::int64_t rows, std::int64_t colu
             .axes = 2};
 }
 
-TensorLayout widened(const FwdCase& c, TensorLayout layout, std::string_view name) {
+TensorLayout widened(const Case& c, TensorLayout layout, std::string_view name) {
     if (c.wide_tensor != name || c.mode == Mode::group) return layout;
     if (c.wide_batch_stride < layout.batch_stride)
         throw InputError(fmt::format("wide_batch_stride {} is below the {} elements of one entry of {}",

@@ -30,10 +30,10 @@ struct Geometry {
 };
 
 /// For an architecture with the given 8-bit flavour. Throws InputError for length lists of the wrong size.
-Geometry geometry_of(const FwdCase& c, Fp8Flavour flavour);
+Geometry geometry_of(const Case& c, Fp8Flavour flavour);
 
 /// Keys of a descale block.
-std::int64_t keys_of_block(const FwdCase& c);
+std::int64_t keys_of_block(const Case& c);
 
 constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
     return (length + size - 1) / size;
@@ -43,7 +43,7 @@ constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
 /// heads and entries (L-2, L-3). Packed fp4 strides are rounded up to whole bytes.
 class StrideMaker {
   public:
-    explicit StrideMaker(const FwdCase& c) : padding_(c.stride_padding), group_(c.mode == Mode::group) {}
+    explicit StrideMaker(const Case& c) : padding_(c.stride_padding), group_(c.mode == Mode::group) {}
 
     /// `seq_major`: [batch, rows, heads, cols] instead of [batch, heads, rows, cols] (L-3).
     TensorLayout make(ElementType type, std::int64_t batch, std::int64_t heads, std::int64_t rows,
@@ -67,6 +67,6 @@ TensorLayout array_layout(ElementType type, std::int64_t rows, std::int64_t colu
 
 /// `layout` with the batch stride that the case asks for, if it names this tensor. Throws InputError for a stride below one
 /// entry.
-TensorLayout widened(const FwdCase& c, TensorLayout layout, std::string_view name);
+TensorLayout widened(const Case& c, TensorLayout layout, std::string_view name);
 
 } // namespace fmha::harness

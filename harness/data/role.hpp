@@ -12,10 +12,10 @@ namespace fmha::harness {
 
 /// All that decides the tensors of a case.
 struct DataSource {
-    DataSource(const FwdCase& of, Fp8Flavour flavour)
+    DataSource(const Case& of, Fp8Flavour flavour)
         : c(of), geometry(geometry_of(of, flavour)), fill(of, geometry.types) {}
 
-    const FwdCase& c;
+    const Case& c;
     Geometry geometry;
     FwdFill fill;
 };
@@ -25,8 +25,8 @@ template <class Args>
 struct Role {
     std::string_view name;
     Flow flow = Flow::in;
-    bool (*present)(const FwdCase&);
-    TensorLayout (*layout)(const FwdCase&, const Geometry&);
+    bool (*present)(const Case&);
+    TensorLayout (*layout)(const Case&, const Geometry&);
     void (*fill)(const DataSource&, GuardedTensor&); ///< null: stays poison
     void (*logical)(const DataSource&, const RowVisit&);
     void (*bind)(Args&, const GuardedTensor&);
@@ -46,7 +46,7 @@ class FamilyTensors {
   public:
     /// Lays out, poisons and fills. `c` must outlive this. Throws InputError for a case that cannot be laid out and
     /// NoRoomForTensor.
-    FamilyTensors(const FwdCase& c, Fp8Flavour flavour) : source_(c, flavour), set_(specs(source_)) {
+    FamilyTensors(const Case& c, Fp8Flavour flavour) : source_(c, flavour), set_(specs(source_)) {
         set_.refill(Poison::nan);
     }
     FamilyTensors(const FamilyTensors&) = delete;
@@ -64,7 +64,7 @@ class FamilyTensors {
 
     TensorSet& set() { return set_; }
     const TensorSet& set() const { return set_; }
-    const FwdCase& fwd_case() const { return source_.c; }
+    const Case& of_case() const { return source_.c; }
     const Geometry& geometry() const { return source_.geometry; }
     const FwdFill& fill() const { return source_.fill; }
     GuardedTensor& tensor(std::string_view name) { return set_.tensor(name); }
@@ -82,11 +82,14 @@ class FamilyTensors {
         std::vector<TensorSpec> specs;
         for (const Role<Args>& role : roles_of<Args>()) {
             if (!role.present(source.c)) continue;
-            TensorSpec spec{
-                std::string(role.name), role.flow, role.layout(source.c, source.geometry), {}, {}};
+            TensorSpec spec;
+            spec.name = role.name;
+            spec.flow = role.flow;
+            spec.layout = role.layout(source.c, source.geometry);
             if (role.fill != nullptr)
                 spec.fill = [&source, &role](GuardedTensor& tensor) { role.fill(source, tensor); };
             spec.logical = [&source, &role](const RowVisit& visit) { role.logical(source, visit); };
+            spec.exchanged = role.exchanged;
             specs.push_back(std::move(spec));
         }
         return specs;
@@ -98,7 +101,7 @@ class FamilyTensors {
 
 /// Bytes that the tensors of a case take, without allocating them.
 template <class Args>
-std::int64_t tensor_bytes(const FwdCase& c, Fp8Flavour flavour) {
+std::int64_t tensor_bytes(const Case& c, Fp8Flavour flavour) {
     const Geometry geometry = geometry_of(c, flavour);
     std::int64_t bytes = 0;
     for (const Role<Args>& role : roles_of<Args>())

@@ -71,9 +71,13 @@ std::uint64_t TensorSet::content_digest() const {
 }
 
 std::uint64_t TensorSet::input_checksum() const {
+    return checksum([](const TensorSpec& spec) { return spec.flow == Flow::in; });
+}
+
+std::uint64_t TensorSet::checksum(const std::function<bool(const TensorSpec&)>& chosen) const {
     std::uint64_t sum = 0;
     for (std::size_t n = 0; n < specs_.size(); ++n)
-        if (specs_[n].flow == Flow::in) sum = sum * 0x100000001B3ULL + tensors_[n].checksum();
+        if (chosen(specs_[n])) sum = sum * 0x100000001B3ULL + tensors_[n].checksum();
     return sum;
 }
 

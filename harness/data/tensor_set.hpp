@@ -32,6 +32,8 @@ struct TensorSpec {
     /// Visits the cells that a kernel may read (in) or has to write (out, in_out); not read for scratch, all of which a
     /// kernel may write.
     std::function<void(const RowVisit&)> logical;
+    /// Other programs bring or take it as a file; lengths and the like follow from the case.
+    bool exchanged = true;
 };
 
 /// Memory that a kernel may reach through one pointer: stretches in ascending order, with nothing in between.
@@ -71,6 +73,8 @@ class TensorSet {
 
     /// Checksum over all inputs, guards included.
     std::uint64_t input_checksum() const;
+    /// Checksum over the tensors that `chosen` names, guards included.
+    std::uint64_t checksum(const std::function<bool(const TensorSpec&)>& chosen) const;
 
     /// What was written beside the logical elements of outputs and of tensors that are updated in place, or into the guards
     /// of scratch memory: "o: element 513 (guard after)". nullopt when nothing was (B.6.5). Leaves all contents as they are.

@@ -17,47 +17,62 @@ CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, Ker
     registry_.add(std::span(configs));
 }
 
-Candidate CatalogueKernels::candidate(const KernelEntry& entry) const {
-    Candidate made = target_->make(entry.config);
+StageKernel CatalogueKernels::stage_kernel(const KernelEntry& entry) const {
+    StageKernel made = target_->make(entry.config);
     made.name = registry_.name_of(entry);
     return made;
 }
 
-Candidate CatalogueKernels::planned(const Problem& problem) const {
-    const ExecutionPlan plan = dispatcher_.plan(problem);
-    if (!plan.valid()) throw refusal(problem);
-    return candidate(*plan.stages().back().kernel);
+StageQuery CatalogueKernels::query_of(const Problem& resolved, const KernelConfig* main) const {
+    StageQuery query = make_query(resolved, resolved.signature.family);
+    if (main != nullptr) follow_main(query, *main);
+    return query;
 }
 
-std::vector<Candidate> CatalogueKernels::accepting(const Problem& problem) const {
+StageKernel CatalogueKernels::planned(const Problem& problem, const KernelConfig* main) const {
     const auto snapshot = registry_.snapshot();
-    const StageQuery query = make_query(dispatcher_.resolved(problem), problem.signature.family);
-    std::vector<Candidate> candidates;
-    for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query))
-        if (!target_->cannot_execute(ranked.entry->config)) candidates.push_back(candidate(*ranked.entry));
-    if (candidates.empty()) throw refusal(problem);
-    return candidates;
+    const Problem resolved = dispatcher_.resolved(problem);
+    const KernelEntry* entry = dispatcher_.policy().select(*snapshot, query_of(resolved, main));
+    if (entry == nullptr) throw refusal(problem);
+    return stage_kernel(*entry);
+}
+
+std::vector<StageKernel> CatalogueKernels::accepting(const Problem& problem, const KernelConfig* main) const {
+    const auto snapshot = registry_.snapshot();
+    const Problem resolved = dispatcher_.resolved(problem);
+    std::vector<StageKernel> kernels;
+    for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query_of(resolved, main)))
+        if (!target_->cannot_execute(ranked.entry->config)) kernels.push_back(stage_kernel(*ranked.entry));
+    if (kernels.empty()) throw refusal(problem);
+    return kernels;
 }
 
 ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
     const Explanation explanation = explain(dispatcher_, problem);
     std::optional<Reason> reason;
     for (const StageExplanation& stage : explanation.stages)
-        if (!reason && stage.needed && !stage.kernel && !stage.nearest.empty())
+        if (stage.family == problem.signature.family && !stage.kernel && !stage.nearest.empty())
             reason = stage.nearest.front().first.reason;
     std::string text = to_text(explanation);
     while (text.ends_with('\n')) text.pop_back();
     return {reason, text};
 }
 
+catalog::FamilySet kernel_families_of(std::span<const Case> cases) {
+    catalog::FamilySet families = catalog::FamilySet::none();
+    for (const Case& c : cases)
+        families.bits = static_cast<std::uint16_t>(families.bits | catalog::families_of(c.family).bits);
+    return cases.empty() ? catalog::families_of(ApiFamily::fwd) : families;
+}
+
 std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
-                                            const std::string& where) {
+                                            const std::string& where, catalog::FamilySet families) {
     const std::string& arch = target->arch();
     const auto archs = arch::ArchSet::built_in();
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {archs.at(arch).name()};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    request.families = families;
     const std::vector<KernelConfig> all = catalog::list(archs, request);
     std::vector<KernelConfig> kept;
     if (where.empty()) {

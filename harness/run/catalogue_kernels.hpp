@@ -2,7 +2,11 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/registry.hpp"
+#include "harness/cases/case.hpp"
 #include "harness/run/targets.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <span>
 
 namespace fmha::harness {
 
@@ -14,14 +18,15 @@ class CatalogueKernels final : public KernelSource {
     CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
                      std::shared_ptr<const Target> target, std::uint32_t types);
 
-    Candidate planned(const Problem& problem) const override;
-    std::vector<Candidate> accepting(const Problem& problem) const override;
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override;
     bool has_type(DataType type) const override { return (types_ >> static_cast<unsigned>(type) & 1U) != 0; }
     std::size_t size() const { return registry_.size(); }
 
   private:
-    Candidate candidate(const KernelEntry& entry) const;
-    /// Why no kernel takes `problem`: the nearest ones and what each lacks.
+    StageKernel stage_kernel(const KernelEntry& entry) const;
+    StageQuery query_of(const Problem& resolved, const KernelConfig* main) const;
+    /// Why no kernel takes the stage: the nearest ones and what each lacks.
     ProblemRefused refusal(const Problem& problem) const;
 
     Registry registry_;
@@ -30,10 +35,14 @@ class CatalogueKernels final : public KernelSource {
     std::uint32_t types_;
 };
 
-/// The house catalogue of forward for the target's architecture, executed on that target; `where` is an expression
+/// The kernel families of all stages that `cases` may need; those of forward when there are no cases.
+catalog::FamilySet kernel_families_of(std::span<const Case> cases);
+
+/// The house catalogue of `families` for the target's architecture, executed on that target; `where` is an expression
 /// over the catalogue that kernels must satisfy, empty for all. Throws InputError for an unknown architecture, a bad
 /// expression or one that leaves no kernel.
-std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
-                                            const std::string& where = {});
+std::unique_ptr<KernelSource>
+house_kernels(const std::shared_ptr<const Target>& target, const std::string& where = {},
+              catalog::FamilySet families = catalog::FamilySet::of(KernelFamily::fwd));
 
 } // namespace fmha::harness

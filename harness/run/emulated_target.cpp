@@ -20,7 +20,7 @@ class EmulatedTarget final : public Target {
         return hip_target::cannot_execute(config);
     }
     /// The matrix model rounds every instruction's result once, which no hardware undercuts.
-    Candidate make(const KernelConfig& config) const override {
+    StageKernel make(const KernelConfig& config) const override {
         return {{}, hip_target::make_emulated_instance(config, threads_), hip_target::numerics_of(config)};
     }
     double work_limit() const override { return hip_target::emulation_work_limit; }

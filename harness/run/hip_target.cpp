@@ -49,9 +49,9 @@ class HipTarget final : public Target {
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return hip_target::cannot_execute(config);
     }
-    Candidate make(const KernelConfig& config) const override {
+    StageKernel make(const KernelConfig& config) const override {
         if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
-        Candidate candidate;
+        StageKernel candidate;
         candidate.numerics = hip_target::numerics_of(config);
         Session& device = session();
         try {

@@ -18,7 +18,7 @@ class HostTarget final : public Target {
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return host_target::cannot_execute(config);
     }
-    Candidate make(const KernelConfig& config) const override {
+    StageKernel make(const KernelConfig& config) const override {
         return {{}, host_target::make_instance(config, threads_), host_target::numerics_of(config)};
     }
 

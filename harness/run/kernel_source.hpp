@@ -25,8 +25,8 @@ class Launcher {
     virtual double launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors) = 0;
 };
 
-/// A kernel that can be launched, and how it declares to round.
-struct Candidate {
+/// The kernel of one stage that can be launched, and how it declares to round.
+struct StageKernel {
     std::string name;                               ///< what reports and filters call it
     std::shared_ptr<const KernelInstance> instance; ///< nullptr: `not_built` says why
     Numerics numerics;
@@ -50,16 +50,18 @@ class ProblemRefused : public NoKernelFound {
 /// "qscale". nullopt for anything else.
 std::optional<Reason> parse_reason(std::string_view text);
 
-/// Where the kernels under test come from: the dispatcher's plan on a catalogue, or a test's own.
+/// Where the kernels under test come from: the dispatcher's plan on a catalogue, or a test's own. `problem.signature.family`
+/// names the stage that is asked for; `main` is the kernel of the main stage, which other stages of its plan follow, and
+/// nullptr for the main stage itself and for a stage that runs alone.
 class KernelSource {
   public:
     virtual ~KernelSource() = default;
     /// The kernel that the dispatcher chooses. Throws ProblemRefused, PlanIncomplete, or
     /// UnsupportedInvocation when the target cannot execute the chosen kernel.
-    virtual Candidate planned(const Problem& problem) const = 0;
+    virtual StageKernel planned(const Problem& problem, const KernelConfig* main) const = 0;
     /// Every kernel that accepts the problem and that the target executes, in the order of the catalogue.
     /// Throws ProblemRefused when there is none.
-    virtual std::vector<Candidate> accepting(const Problem& problem) const = 0;
+    virtual std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const = 0;
     /// False when the architecture has no kernels of this type at all, so that finding none is what was to happen (T-1).
     virtual bool has_type(DataType) const { return true; }
 };

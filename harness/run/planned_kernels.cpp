@@ -4,18 +4,21 @@
 #include "dispatcher/registry/registry.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/families/family.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <unordered_set>
 
 namespace fmha::harness {
 namespace {
 
-/// The forward kernel that is planned for a problem among some kernels.
+/// The kernels that are planned for a problem among some kernels.
 class Planner {
   public:
     // Named as everywhere, so that ties are decided as everywhere.
@@ -26,10 +29,23 @@ class Planner {
           dispatcher_(registry_) {
         registry_.add(kernels);
     }
-    std::optional<KernelConfig> plan(const Problem& problem) const {
-        const ExecutionPlan plan = dispatcher_.plan(problem);
-        if (!plan.valid()) return std::nullopt;
-        return plan.stages().back().kernel->config;
+    /// One a stage; none when a stage has none.
+    std::vector<KernelConfig> plan(const Problem& problem, std::span<const KernelFamily> stages) const {
+        std::vector<KernelConfig> kernels;
+        const bool whole = std::ranges::find(stages, main_stage(problem.api_family)) != stages.end();
+        const ExecutionPlan plan = whole ? dispatcher_.plan(problem) : ExecutionPlan();
+        if (!plan.missing().empty()) return {};
+        for (const PlanStage& stage : plan.stages()) kernels.push_back(stage.kernel->config);
+        if (whole) return kernels;
+        // Stages that run without the main one follow nothing.
+        for (const KernelFamily stage : stages) {
+            Problem of_stage = problem;
+            of_stage.signature.family = stage;
+            const auto kernel = dispatcher_.select_kernel(of_stage);
+            if (kernel == nullptr) return {};
+            kernels.push_back(kernel->config);
+        }
+        return kernels;
     }
 
   private:
@@ -40,8 +56,7 @@ class Planner {
 } // namespace
 
 std::vector<KernelConfig>
-planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> cases,
-                const std::string& arch,
+planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cases, const std::string& arch,
                 const std::function<std::optional<std::string>(const KernelConfig&)>& declined) {
     std::vector<KernelConfig> accepted;
     for (const KernelConfig& kernel : kernels)
@@ -49,14 +64,16 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> 
     const Planner all(kernels);
     const Planner rest(accepted);
     std::unordered_set<KernelConfig, FieldHash> planned;
-    for (const FwdCase& c : cases) {
+    for (const Case& c : cases) {
         try {
             const Problem problem = to_problem(c, arch);
-            const auto first = all.plan(problem);
-            if (!first) continue;
-            planned.insert(*first);
-            if (!declined(*first)) continue;
-            if (const auto second = rest.plan(problem)) planned.insert(*second);
+            const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
+            const auto first = all.plan(problem, stages);
+            planned.insert(first.begin(), first.end());
+            if (std::ranges::none_of(first, [&](const KernelConfig& k) { return declined(k).has_value(); }))
+                continue;
+            const auto second = rest.plan(problem, stages);
+            planned.insert(second.begin(), second.end());
         } catch (const ProblemError&) {
             continue; // the case expects the refusal
         }
@@ -69,7 +86,7 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> 
 
 TilePlanner house_tiles(std::string arch) {
     return [arch = std::move(arch),
-            planner = std::shared_ptr<const Planner>()](const FwdCase& c) mutable -> std::optional<Tile> {
+            planner = std::shared_ptr<const Planner>()](const Case& c) mutable -> std::optional<Tile> {
         if (c.family != ApiFamily::fwd)
             throw InputError(
                 fmt::format("{}: values relative to the planned kernel are for family fwd", c.id));
@@ -82,8 +99,8 @@ TilePlanner house_tiles(std::string arch) {
             planner = std::make_shared<const Planner>(catalog::list(archs, request));
         }
         try {
-            const auto kernel = planner->plan(to_problem(c, arch));
-            return kernel ? std::optional(kernel->algorithm.tile) : std::nullopt;
+            const auto kernels = planner->plan(to_problem(c, arch), std::array{KernelFamily::fwd});
+            return kernels.empty() ? std::nullopt : std::optional(kernels.front().algorithm.tile);
         } catch (const ProblemError&) {
             return std::nullopt; // the case expects the refusal
         }

@@ -16,8 +16,7 @@ namespace fmha::harness {
 /// `declined` turns away is planned once more without the kernels that it turns away. Cases that the specification
 /// rejects and cases that no kernel takes ask for none.
 std::vector<KernelConfig>
-planned_kernels(std::span<const KernelConfig> kernels, std::span<const FwdCase> cases,
-                const std::string& arch,
+planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cases, const std::string& arch,
                 const std::function<std::optional<std::string>(const KernelConfig&)>& declined);
 
 /// Tiles of the kernels that the dispatcher plans on the working list of `arch`, which is made when the first case is

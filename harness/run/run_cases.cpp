@@ -15,7 +15,7 @@ namespace {
 
 class CaseRun {
   public:
-    CaseRun(const std::vector<FwdCase>& cases, const KernelSource& source, const Target& target,
+    CaseRun(const std::vector<Case>& cases, const KernelSource& source, const Target& target,
             const RunOptions& options, const InterruptWatch& interrupt, Journal* journal)
         : cases_(cases), source_(source), target_(target), options_(options), interrupt_(interrupt),
           journal_(journal), results_(cases.size()), ledger_(options.rules) {
@@ -33,7 +33,7 @@ class CaseRun {
             if (over() || interrupt_.requested()) return;
             report_progress(i);
             try {
-                settle(i, run_fwd_case(cases_[i], source_, options_.of_case));
+                settle(i, run_case(cases_[i], source_, options_.of_case));
             } catch (...) {
                 settle_lost(i, end_of_exception());
             }
@@ -51,7 +51,7 @@ class CaseRun {
         const PoolOptions pool{options_.jobs, options_.timeout, stop, [this] { return target_.spent(); }};
         run_isolated(
             open_.size(), pool,
-            [this](std::size_t n) { return pack(run_fwd_case(cases_[open_[n]], source_, options_.of_case)); },
+            [this](std::size_t n) { return pack(run_case(cases_[open_[n]], source_, options_.of_case)); },
             [this](std::size_t n, const TaskEnd& end) {
                 const std::size_t i = open_[n];
                 report_progress(i);
@@ -125,7 +125,7 @@ class CaseRun {
         if (options_.on_case) options_.on_case(cases_[i].id);
     }
 
-    const std::vector<FwdCase>& cases_;
+    const std::vector<Case>& cases_;
     const KernelSource& source_;
     const Target& target_;
     const RunOptions& options_;
@@ -138,7 +138,7 @@ class CaseRun {
 
 } // namespace
 
-std::vector<CaseResult> run_cases(const std::vector<FwdCase>& cases, const KernelSource& source,
+std::vector<CaseResult> run_cases(const std::vector<Case>& cases, const KernelSource& source,
                                   const Target& target, const RunOptions& options,
                                   const InterruptWatch& interrupt, Journal* journal) {
     CaseRun run(cases, source, target, options, interrupt, journal);

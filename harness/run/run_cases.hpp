@@ -2,7 +2,7 @@
 
 #include "harness/results/journal.hpp"
 #include "harness/results/ledger.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/run/targets.hpp"
 
@@ -14,7 +14,7 @@
 namespace fmha::harness {
 
 struct RunOptions {
-    FwdRunOptions of_case{};
+    CaseRunOptions of_case{};
     int jobs = 1;                    ///< worker processes; 0 = everything in this process
     std::chrono::seconds timeout{0}; ///< of one case in a worker; 0 = none
     LedgerRules rules{};             ///< by which the run is judged
@@ -26,7 +26,7 @@ struct RunOptions {
 /// finished when `interrupt` came has a result that says so. With a `journal`, cases that it holds are not run again, and
 /// those that are run are appended to it; not appended is a case whose worker was killed from outside or for which there
 /// was no memory, because that settles nothing about the kernel.
-std::vector<CaseResult> run_cases(const std::vector<FwdCase>& cases, const KernelSource& source,
+std::vector<CaseResult> run_cases(const std::vector<Case>& cases, const KernelSource& source,
                                   const Target& target, const RunOptions& options,
                                   const InterruptWatch& interrupt, Journal* journal = nullptr);
 

@@ -41,7 +41,7 @@ class Target {
     virtual std::optional<std::string> cannot_execute(const KernelConfig& config) const = 0;
     /// `config` as a kernel that takes pointers to host memory, with the arithmetic that it declares; the caller names
     /// it. Throws UnsupportedInvocation with the sentence of cannot_execute.
-    virtual Candidate make(const KernelConfig& config) const = 0;
+    virtual StageKernel make(const KernelConfig& config) const = 0;
     /// Floating-point operations of both products above which a case is too much for this target; 0 = no limit.
     virtual double work_limit() const { return 0.0; }
     /// True when this process can launch nothing more, because a kernel took the device's context with it.

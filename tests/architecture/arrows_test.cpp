@@ -123,6 +123,34 @@ TEST(Arrows, TheReferenceAndTheKernelsNeverMeet) {
     }
 }
 
+/// Whether a file is one that a family brings: its tensors, its gates, itself.
+bool of_one_family(std::string_view path) {
+    static const std::set<std::string_view> of_all{
+        "harness/families/family.hpp", "harness/gates/axis.hpp",    "harness/gates/bounded.hpp",
+        "harness/gates/findings.hpp",  "harness/gates/judge.hpp",   "harness/gates/outputs.hpp",
+        "harness/gates/pattern.hpp",   "harness/data/geometry.hpp", "harness/data/guarded_tensor.hpp",
+        "harness/data/random.hpp",     "harness/data/storage.hpp",  "harness/data/tensor_set.hpp"};
+    return (path.starts_with("harness/families/") || path.starts_with("harness/gates/") ||
+            path.starts_with("harness/data/")) &&
+           !of_all.contains(path);
+}
+
+// Running, exchanging and reporting cases is written once: a family adds its own files and its line in family_of.cpp.
+TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
+    std::vector<std::string> broken;
+    std::size_t seen = 0;
+    for (const auto& [path, included] : project_includes())
+        if (path.starts_with("harness/run/") || path.starts_with("harness/npy/") ||
+            path.starts_with("harness/cli/") || path.starts_with("reports/")) {
+            ++seen;
+            if (of_one_family(included)) broken.push_back(path + " includes " + included);
+        }
+    EXPECT_GT(seen, 50U);
+    EXPECT_THAT(broken, testing::IsEmpty());
+    EXPECT_TRUE(of_one_family("harness/gates/fwd_gates.hpp"));
+    EXPECT_TRUE(of_one_family("harness/families/all_families.hpp"));
+}
+
 TEST(Arrows, AWrongArrowIsNamed) {
     EXPECT_EQ(
         violation("reference/mask.cpp", "kernels/programs/mask.hpp"),

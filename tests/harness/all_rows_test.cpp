@@ -18,8 +18,8 @@ namespace {
 
 using testing::HasSubstr;
 
-FwdCase sampled_case() {
-    FwdCase c = small_case();
+Case sampled_case() {
+    Case c = small_case();
     c.batch = c.nhead_q = c.nhead_k = 1;
     c.seqlen_q = {400};
     c.seqlen_k = {400};
@@ -41,7 +41,7 @@ void flip_lowest_bit_of_o(const FwdArgs& args, std::int64_t row, std::int64_t co
     store_code(args.o.data, args.o.type, at, load_code(args.o.data, args.o.type, at) ^ 1U);
 }
 
-void expect_red_and_right_green(const FwdCase& c, const std::string& gate,
+void expect_red_and_right_green(const Case& c, const std::string& gate,
                                 const std::function<void(const FwdArgs&)>& spoil) {
     EXPECT_TRUE(verdict(run_right(c), gate).passed);
     const CaseResult result = run_spoiled(c, spoil);
@@ -51,7 +51,7 @@ void expect_red_and_right_green(const FwdCase& c, const std::string& gate,
 }
 
 TEST(AllRows, EmptyRowsOutsideTheSampleAreZero) {
-    FwdCase c = sampled_case();
+    Case c = sampled_case();
     c.seqlen_k = {20};
     c.mask = MaskType::bottom_right;
     c.window_right = 0;
@@ -66,7 +66,7 @@ TEST(AllRows, EmptyRowsOutsideTheSampleAreZero) {
 }
 
 TEST(AllRows, EmptyRowsOutsideTheSampleReturnTheirSink) {
-    FwdCase c = sampled_case();
+    Case c = sampled_case();
     c.seqlen_k = {20};
     c.mask = MaskType::bottom_right;
     c.window_right = 0;
@@ -77,8 +77,8 @@ TEST(AllRows, EmptyRowsOutsideTheSampleReturnTheirSink) {
     });
 }
 
-FwdCase one_key_a_row() {
-    FwdCase c = sampled_case();
+Case one_key_a_row() {
+    Case c = sampled_case();
     c.mask = MaskType::top_left;
     c.window_left = c.window_right = 0;
     return c;
@@ -91,7 +91,7 @@ TEST(AllRows, RowsOfOneKeyOutsideTheSampleAreCopiesOfV) {
 }
 
 TEST(AllRows, ABiasCancelsInARowOfOneKey) {
-    FwdCase c = one_key_a_row();
+    Case c = one_key_a_row();
     c.bias = BiasType::elementwise;
     c.sampled_rows = false;
     expect_red_and_right_green(c, "G5.3", [](const FwdArgs& a) {
@@ -105,7 +105,7 @@ TEST(AllRows, ABiasCancelsInARowOfOneKey) {
 
 TEST(AllRows, ABiasThatHidesAllKeysButOneLeavesACopyOfV) {
     // Two keys a row; where the bias hides one of them, the row is a copy of the other.
-    FwdCase c = one_key_a_row();
+    Case c = one_key_a_row();
     c.window_left = 1;
     c.bias = BiasType::elementwise;
     expect_red_and_right_green(c, "G5.3", [](const FwdArgs& a) {
@@ -123,7 +123,7 @@ TEST(AllRows, ABiasThatHidesAllKeysButOneLeavesACopyOfV) {
 }
 
 TEST(AllRows, RandomBytesOutsideTheSample) {
-    FwdCase c = sampled_case();
+    Case c = sampled_case();
     c.p_drop = 0.2;
     c.dropout_seed = 123;
     c.store_randval = true;
@@ -134,7 +134,7 @@ TEST(AllRows, RandomBytesOutsideTheSample) {
 }
 
 TEST(AllRows, RandomBytesOfSinkTokensOutsideTheSample) {
-    FwdCase c = sampled_case();
+    Case c = sampled_case();
     c.p_drop = 0.2;
     c.store_randval = true;
     c.mask = MaskType::top_left;
@@ -148,10 +148,10 @@ TEST(AllRows, RandomBytesOfSinkTokensOutsideTheSample) {
 }
 
 TEST(CodeRule, SeesACodeThatTheElementLimitLetsThrough) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.data_type = DataType::fp8;
     c.scale_o = 16.0;
-    const auto numerics = FittingHostKernel().planned(to_problem(c, "gfx950")).numerics;
+    const auto numerics = FittingHostKernel().planned(to_problem(c, "gfx950"), nullptr).numerics;
     const CaseResult result = run_spoiled(c, [&](const FwdArgs& a) {
         const auto rows = reference::all_rows(a);
         const auto expected = reference::forward(a, rows, {.numerics = numerics, .threads = 1});

@@ -39,7 +39,7 @@ class HipTimingTest : public testing::Test {
     std::vector<BenchRow> bench(std::int64_t hdim) const {
         const auto timing = time_on_hip({.arch = "", .kernels_dir = folder_.string()});
         const auto source = house_kernels(timing->target());
-        FwdCase c;
+        Case c;
         c.id = "test/device@1";
         c.data_type = DataType::fp32;
         c.hdim_q = c.hdim_v = hdim;

@@ -16,13 +16,13 @@ namespace {
 
 using testing::HasSubstr;
 
-Work work_of_case(const FwdCase& c) {
+Work work_of_case(const Case& c) {
     const FwdTensors tensors(c, Fp8Flavour::ocp);
     return work_of(tensors.args());
 }
 
 TEST(WorkOf, CountsPairsFlopsAndBytes) {
-    FwdCase c;
+    Case c;
     c.data_type = DataType::bf16;
     c.batch = 2;
     c.nhead_q = 4;
@@ -47,7 +47,7 @@ TEST(WorkOf, AgreesWithTheMaskOnEveryPair) {
     std::mt19937 random(7);
     const auto pick = [&](int low, int high) { return std::uniform_int_distribution(low, high)(random); };
     for (int n = 0; n < 200; ++n) {
-        FwdCase c;
+        Case c;
         c.hdim_q = c.hdim_v = 8;
         c.batch = c.nhead_q = c.nhead_k = 1;
         c.seqlen_q = {pick(1, 9)};

@@ -33,8 +33,9 @@ inline Ran run(const std::vector<std::string>& arguments) {
 template <class Source, class... Args>
 Ran verify_on(const std::vector<std::string>& arguments, Args... args) {
     std::vector<std::unique_ptr<Command>> commands;
-    commands.push_back(make_verify_command(
-        [=](const auto&, const std::string&) { return std::make_unique<Source>(args...); }));
+    commands.push_back(make_verify_command([=](const auto&, const std::string&, catalog::FamilySet) {
+        return std::make_unique<Source>(args...);
+    }));
     std::vector<std::string> all{"verify", "--cases-root", FMHA_CASES_DIR};
     all.insert(all.end(), arguments.begin(), arguments.end());
     if (std::find(all.begin(), all.end(), "--html") == all.end()) {

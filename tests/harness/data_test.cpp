@@ -47,7 +47,7 @@ TEST(Random, IsNormalUniformAndReproducible) {
 
 TEST(Data, BytesOfACaseNeverChange) {
     // A changed generator would silently change every case that has a name already.
-    const FwdCase c = small_case();
+    const Case c = small_case();
     const FwdTensors tensors(c, Fp8Flavour::ocp);
     const TensorView q = tensors.args().q;
     std::uint64_t sum = 0;
@@ -56,8 +56,8 @@ TEST(Data, BytesOfACaseNeverChange) {
 }
 
 TEST(Data, DoesNotDependOnLayoutOrStrides) {
-    const FwdCase plain = small_case();
-    FwdCase other = plain;
+    const Case plain = small_case();
+    Case other = plain;
     other.iperm = other.operm = Layout::bshd;
     other.stride_padding = 24;
     other.v_layout = VLayout::column;
@@ -70,15 +70,15 @@ TEST(Data, DoesNotDependOnLayoutOrStrides) {
                         ASSERT_EQ(a.tensor(name).code(e, h, i, d), b.tensor(name).code(e, h, i, d)) << name;
     // The same arithmetic on the same values gives the same bits (B.6.8).
     const FittingHostKernel source;
-    const auto bits = [&](FwdTensors& tensors, const FwdCase& c) {
-        source.planned(to_problem(c, "gfx950")).instance->launch(tensors.args(), {});
+    const auto bits = [&](FwdTensors& tensors, const Case& c) {
+        source.planned(to_problem(c, "gfx950"), nullptr).instance->launch(tensors.args(), {});
         return fwd_outputs(tensors.args());
     };
     EXPECT_EQ(bits(a, plain).first_difference(bits(b, other)), "");
 }
 
 TEST(Data, PaddingIsPoisonAndLogicalInputsAreNot) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.length_form_k = LengthForm::seqlen;
     c.seqlen_k = {90, 33};
     FwdTensors tensors(c, Fp8Flavour::ocp);
@@ -95,7 +95,7 @@ TEST(Data, PaddingIsPoisonAndLogicalInputsAreNot) {
 }
 
 TEST(Data, WideStridesTakeNoMemoryAndStillHaveGuards) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.wide_tensor = "k";
     c.wide_batch_stride = (std::int64_t{1} << 32) + 64;
     const CaseResult result = run_right(c);
@@ -114,7 +114,7 @@ TEST(Data, EveryFillSeparatesTypesGrid) {
         for (const Fill fill :
              {Fill::normal, Fill::sharp, Fill::indexed, Fill::zeros, Fill::huge, Fill::uniform,
               Fill::integers, Fill::edge_last, Fill::edge_first, Fill::rising}) {
-            FwdCase c = small_case();
+            Case c = small_case();
             c.data_type = type;
             c.fill = fill;
             FwdTensors tensors(c, Fp8Flavour::fnuz);
@@ -126,7 +126,7 @@ TEST(Data, EveryFillSeparatesTypesGrid) {
 }
 
 TEST(Data, HugeDotProductsAreExactlyZero) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.fill = Fill::huge;
     FwdTensors tensors(c, Fp8Flavour::ocp);
     double largest = 0.0, dot = 0.0;
@@ -141,7 +141,7 @@ TEST(Data, HugeDotProductsAreExactlyZero) {
 }
 
 TEST(Data, IndexedRowsDiffer) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.fill = Fill::indexed;
     FwdTensors tensors(c, Fp8Flavour::ocp);
     for (std::int64_t j = 0; j + 1 < 90; ++j)
@@ -150,7 +150,7 @@ TEST(Data, IndexedRowsDiffer) {
 }
 
 TEST(Data, SinkLogitsAndSlopes) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.nhead_q = 8;
     c.nhead_k = 2;
     c.sink_logits = SinkLogits::saturated;

@@ -18,15 +18,15 @@ namespace {
 
 using testing::HasSubstr;
 
-FwdCase edge_case(Fill fill) {
-    FwdCase c = small_case();
+Case edge_case(Fill fill) {
+    Case c = small_case();
     c.fill = fill;
     return c;
 }
 
 TEST(EdgeFills, WithoutACodeAreNotPassedOver) {
     for (const double scale : {1e-9, 1e-30}) { // no weight of a 16-bit type makes a logit of these
-        FwdCase c = edge_case(Fill::edge_last);
+        Case c = edge_case(Fill::edge_last);
         c.scale_s = scale;
         const CaseResult result = run_right(c);
         EXPECT_EQ(result.outcome, Outcome::failed);
@@ -36,7 +36,7 @@ TEST(EdgeFills, WithoutACodeAreNotPassedOver) {
 
 TEST(EdgeFills, ThatDecideNoRowAreNotPassedOver) {
     // e4m3 has 256 ranks at this head dimension; the first 345 keys of 600 share the lowest, and no row sees another.
-    FwdCase c = edge_case(Fill::edge_last);
+    Case c = edge_case(Fill::edge_last);
     c.data_type = DataType::fp8bf16;
     c.seqlen_k = {600};
     c.mask = MaskType::top_left;
@@ -47,13 +47,13 @@ TEST(EdgeFills, ThatDecideNoRowAreNotPassedOver) {
 }
 
 TEST(EdgeFills, UnderWhichNoKeyWinsAloneAreNotPassedOver) {
-    FwdCase c = edge_case(Fill::edge_first);
+    Case c = edge_case(Fill::edge_first);
     c.logits_soft_cap = 30.0;
     EXPECT_THAT(verdict(run_right(c), "exact").detail, HasSubstr("soft-cap"));
 }
 
 TEST(EdgeFills, HaveNothingToDecideWhereNoRowSeesAKey) {
-    FwdCase c = edge_case(Fill::edge_last);
+    Case c = edge_case(Fill::edge_last);
     c.seqlen_k = {0};
     const CaseResult result = run_right(c);
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
@@ -61,7 +61,7 @@ TEST(EdgeFills, HaveNothingToDecideWhereNoRowSeesAKey) {
 }
 
 TEST(EdgeFills, DecideRowsOutsideTheSample) {
-    FwdCase c = edge_case(Fill::edge_last);
+    Case c = edge_case(Fill::edge_last);
     c.seqlen_q = {400};
     c.sampled_rows = true;
     const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
@@ -76,7 +76,7 @@ TEST(EdgeFills, DecideRowsOutsideTheSample) {
 }
 
 /// Whether some row of `c` sees a key, and whether the code decides one of these rows.
-std::pair<bool, bool> sees_and_decides(const FwdCase& c, const Geometry& geometry, const EdgeCode& code) {
+std::pair<bool, bool> sees_and_decides(const Case& c, const Geometry& geometry, const EdgeCode& code) {
     const bool last_wins = c.fill == Fill::edge_last;
     bool sees = false;
     for (const Entry& entry : geometry.entries) {
@@ -103,7 +103,7 @@ TEST(EdgeFills, OfEveryShippedCaseDecideARow) {
     options.planned_tile = house_tiles("gfx950");
     std::int64_t edges = 0;
     std::string undecided;
-    for (const FwdCase& c : load_cases({}, options)) {
+    for (const Case& c : load_cases({}, options)) {
         if ((c.fill != Fill::edge_last && c.fill != Fill::edge_first) || c.expect != Expectation::pass)
             continue;
         ++edges;

@@ -2,7 +2,7 @@
 // table names the first case and gate that caught it.
 
 #include "harness/cases/load.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
@@ -32,8 +32,8 @@ class FaultyInstance final : public KernelInstance {
 class FaultyKernel final : public FittingHostKernel {
   public:
     explicit FaultyKernel(Fault fault) : fault_(fault) {}
-    Candidate planned(const Problem& problem) const override {
-        Candidate candidate = FittingHostKernel::planned(problem);
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        StageKernel candidate = FittingHostKernel::planned(problem, main);
         candidate.instance = std::make_shared<FaultyInstance>(candidate.instance, fault_);
         return candidate;
     }
@@ -42,7 +42,7 @@ class FaultyKernel final : public FittingHostKernel {
     Fault fault_;
 };
 
-const std::vector<FwdCase>& subset() {
+const std::vector<Case>& subset() {
     static const auto cases = load_cases({"fwd/faults"}, {.root = FMHA_CASES_DIR});
     return cases;
 }
@@ -50,7 +50,7 @@ const std::vector<FwdCase>& subset() {
 TEST(FaultSubset, IsSmallAndGreenForACorrectKernel) {
     EXPECT_LE(subset().size(), 40U);
     for (const auto& c : subset())
-        for (const auto& result : run_fwd_case(c, FittingHostKernel(), {}))
+        for (const auto& result : run_case(c, FittingHostKernel(), {}))
             EXPECT_EQ(result.outcome, Outcome::passed) << c.id << ": " << result.message;
 }
 
@@ -59,7 +59,7 @@ class EveryFault : public testing::TestWithParam<Fault> {};
 TEST_P(EveryFault, IsCaughtByTheSubset) {
     const FaultyKernel source(GetParam());
     for (const auto& c : subset())
-        for (const auto& result : run_fwd_case(c, source, {})) {
+        for (const auto& result : run_case(c, source, {})) {
             if (result.outcome == Outcome::passed) continue;
             ASSERT_TRUE(result.outcome == Outcome::failed || result.outcome == Outcome::mistrusted)
                 << to_string(result.outcome) << ": " << result.message;

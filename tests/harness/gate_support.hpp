@@ -1,6 +1,6 @@
 #pragma once
 
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 namespace fmha::harness::test {
 
 /// A small case of which most gates have something to say: 2 entries, 2 heads, 70 × 90, hdim 64, with LSE.
-inline FwdCase small_case() {
-    FwdCase c;
+inline Case small_case() {
+    Case c;
     c.id = "test/small@1";
     c.hdim_q = c.hdim_v = 64;
     c.seqlen_q = {70};
@@ -18,13 +18,13 @@ inline FwdCase small_case() {
 }
 
 /// The one result of `c` on a kernel whose output is spoiled after the fact.
-inline CaseResult run_spoiled(const FwdCase& c, std::function<void(const FwdArgs&)> spoil) {
-    auto results = run_fwd_case(c, SpoiledKernel(std::move(spoil)), {});
+inline CaseResult run_spoiled(const Case& c, std::function<void(const FwdArgs&)> spoil) {
+    auto results = run_case(c, SpoiledKernel(std::move(spoil)), {});
     EXPECT_EQ(results.size(), 1U);
     return results.front();
 }
 
-inline CaseResult run_right(const FwdCase& c) {
+inline CaseResult run_right(const Case& c) {
     return run_spoiled(c, [](const FwdArgs&) {});
 }
 

@@ -2,7 +2,7 @@
 // of damage must notice, while it passes the untouched output.
 
 #include "harness/data/storage.hpp"
-#include "harness/run/case_memory.hpp"
+#include "harness/families/all_families.hpp"
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/gate_support.hpp"
 
@@ -90,7 +90,7 @@ TEST(Gates, G2SeesOneWrongHead) {
 
 TEST(Gates, G2AllowsAllElementsTogetherNoMoreBecauseTheyAreFew) {
     // 1,920 elements of one head: alone it may have twice the factor, all elements together may not.
-    FwdCase c = small_case();
+    Case c = small_case();
     c.batch = c.nhead_q = c.nhead_k = 1;
     c.seqlen_q = {30};
     EXPECT_TRUE(verdict(run_right(c), "G2").passed);
@@ -139,7 +139,7 @@ TEST(Gates, G4IsReportedAndNeverRequired) {
 }
 
 TEST(Gates, RandomBytes) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.p_drop = 0.2;
     c.dropout_seed = 123;
     c.store_randval = true;
@@ -152,7 +152,7 @@ TEST(Gates, RandomBytes) {
 }
 
 TEST(Gates, RandomBytesBehindTheMaskAreNotCompared) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.mask = MaskType::top_left;
     c.window_right = 0;
     c.p_drop = 0.2;
@@ -163,8 +163,8 @@ TEST(Gates, RandomBytesBehindTheMaskAreNotCompared) {
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
 }
 
-FwdCase case_with_empty_rows() {
-    FwdCase c = small_case();
+Case case_with_empty_rows() {
+    Case c = small_case();
     c.seqlen_q = {90};
     c.seqlen_k = {70};
     c.mask = MaskType::bottom_right;
@@ -184,7 +184,7 @@ TEST(Gates, EmptyRowsAreExactlyZero) {
 }
 
 TEST(Gates, SingleKeyRowsAreCopiesOfV) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.mask = MaskType::top_left;
     c.window_right = 0;
     EXPECT_TRUE(verdict(run_right(c), "G5.3").passed);
@@ -197,7 +197,7 @@ TEST(Gates, SingleKeyRowsAreCopiesOfV) {
 
 TEST(Gates, EdgeRowsAreCopiesOfTheWinningKey) {
     for (const Fill fill : {Fill::edge_last, Fill::edge_first}) {
-        FwdCase c = small_case();
+        Case c = small_case();
         c.fill = fill;
         EXPECT_TRUE(verdict(run_right(c), "exact").passed);
         const CaseResult result = run_spoiled(c, [](const FwdArgs& a) {
@@ -256,7 +256,7 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     });
     // Two runs in different memory, then a third that decides whose fault the difference is: it equals the first.
     EXPECT_FALSE(verdict(result, "G5.6").passed && verdict(result, "G5.7").passed);
-    FwdCase three = small_case();
+    Case three = small_case();
     three.repeats = 3;
     runs = 0;
     const CaseResult unstable = run_spoiled(three, [&runs](const FwdArgs& a) {
@@ -275,7 +275,7 @@ MisledKernel stride_for_granted(TensorView FwdArgs::*tensor) {
 
 TEST(Gates, AStrideThatIsTakenForGranted) {
     for (TensorView FwdArgs::*tensor : {&FwdArgs::q, &FwdArgs::k, &FwdArgs::v}) {
-        const CaseResult result = run_fwd_case(small_case(), stride_for_granted(tensor), {}).front();
+        const CaseResult result = run_case(small_case(), stride_for_granted(tensor), {}).front();
         // In the layout of the case it makes no difference, so the comparison with the reference sees nothing.
         EXPECT_TRUE(verdict(result, "G1").passed);
         EXPECT_TRUE(verdict(result, "G5.6").passed);
@@ -287,15 +287,15 @@ TEST(Gates, AStrideThatIsTakenForGranted) {
         EXPECT_EQ(result.outcome, Outcome::failed);
     }
     // O is not written where it belongs then, which two gates have to say.
-    const CaseResult o = run_fwd_case(small_case(), stride_for_granted(&FwdArgs::o), {}).front();
+    const CaseResult o = run_case(small_case(), stride_for_granted(&FwdArgs::o), {}).front();
     EXPECT_FALSE(verdict(o, "G5.5").passed);
     EXPECT_TRUE(verdict(o, "G1").passed);
 }
 
 TEST(Gates, ALayoutIsNotTriedWhereMemoryIsShort) {
-    FwdRunOptions little;
-    little.memory_limit = memory_of(small_case(), fp8_flavour(little.arch), 1).total();
-    const CaseResult result = run_fwd_case(small_case(), FittingHostKernel(), little).front();
+    CaseRunOptions little;
+    little.memory_limit = fwd_family().bytes(small_case(), fp8_flavour(little.arch), 1).total();
+    const CaseResult result = run_case(small_case(), FittingHostKernel(), little).front();
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
     EXPECT_TRUE(verdict(result, "G5.6").passed);
     for (const auto& gate : result.gates) EXPECT_NE(gate.gate, "G5.8");
@@ -309,14 +309,14 @@ TEST(Gates, UnwrittenOutputIsNotFinite) {
 }
 
 TEST(Gates, HugeDataIsJudgedByItsFiniteness) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.fill = Fill::huge;
     EXPECT_EQ(run_right(c).outcome, Outcome::passed);
     expect_failed_by(run_spoiled(c, [](const FwdArgs& a) { set_o(a, 0, 0, 0, 0, INFINITY); }), "G5.9");
 }
 
 TEST(Gates, EightBitOutputsCountCodes) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.data_type = DataType::fp8;
     c.scale_o = 16.0;
     EXPECT_EQ(run_right(c).outcome, Outcome::passed);

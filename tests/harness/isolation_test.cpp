@@ -197,7 +197,7 @@ TEST(Isolation, AHangCostsItself) {
 
 TEST(Isolation, AStrayAccessFarAwayCostsItself) {
     const auto ends = ends_of(2, [](std::size_t i) {
-        const FwdCase c = small_case();
+        const Case c = small_case();
         if (i == 1) return pack({run_right(c)});
         return pack({run_spoiled(
             c, [](const FwdArgs& a) { static_cast<volatile char*>(a.o.data)[std::int64_t{1} << 32U] = 1; })});

@@ -34,9 +34,9 @@ class MatrixFile {
 };
 
 /// Why the dispatcher finds no kernel; empty when it finds one.
-std::string refusal(const KernelSource& source, const FwdCase& shape, const std::string& arch) {
+std::string refusal(const KernelSource& source, const Case& shape, const std::string& arch) {
     try {
-        static_cast<void>(source.planned(to_problem(shape, arch)));
+        static_cast<void>(source.planned(to_problem(shape, arch), nullptr));
         return {};
     } catch (const NoKernelFound& error) {
         return error.what();
@@ -50,8 +50,7 @@ TEST(KernelDims, MatricesExpectAKernelWhereTheDispatcherFindsOne) {
     for (const auto& tables : archs.all()) {
         const std::string arch = tables.name().str();
         const auto source = house_kernels(make_target("host", {.arch = arch, .kernels_dir = {}}), "");
-        for (const FwdCase& shape :
-             load_shape_matrix(matrix.path(), Tier::smoke, forward_kernel_dims(arch))) {
+        for (const Case& shape : load_shape_matrix(matrix.path(), Tier::smoke, forward_kernel_dims(arch))) {
             if (!source->has_type(shape.data_type)) continue;
             const std::string why = refusal(*source, shape, arch);
             EXPECT_EQ(shape.expect == Expectation::pass, why.empty()) << arch << " " << shape.id << "\n"

@@ -30,7 +30,7 @@ class Altered final : public KernelInstance {
 
 } // namespace
 
-Candidate FittingHostKernel::planned(const Problem& problem) const {
+StageKernel FittingHostKernel::planned(const Problem& problem, const KernelConfig*) const {
     KernelConfig config;
     config.arch = problem.arch;
     config.signature = problem.signature;
@@ -46,21 +46,21 @@ Candidate FittingHostKernel::planned(const Problem& problem) const {
     return {"fitting", host_target::make_instance(config), host_target::numerics_of(config)};
 }
 
-Candidate SpoiledKernel::planned(const Problem& problem) const {
-    Candidate candidate = FittingHostKernel::planned(problem);
+StageKernel SpoiledKernel::planned(const Problem& problem, const KernelConfig* main) const {
+    StageKernel candidate = FittingHostKernel::planned(problem, main);
     candidate.name = "spoiled";
     candidate.instance = std::make_shared<Altered>(candidate.instance, nullptr, spoil_);
     return candidate;
 }
 
-Candidate MisledKernel::planned(const Problem& problem) const {
-    Candidate candidate = FittingHostKernel::planned(problem);
+StageKernel MisledKernel::planned(const Problem& problem, const KernelConfig* main) const {
+    StageKernel candidate = FittingHostKernel::planned(problem, main);
     candidate.name = "misled";
     candidate.instance = std::make_shared<Altered>(candidate.instance, mislead_, nullptr);
     return candidate;
 }
 
-Candidate NoKernels::planned(const Problem& problem) const {
+StageKernel NoKernels::planned(const Problem& problem, const KernelConfig*) const {
     throw ProblemRefused(refusal_, "no kernel takes " + problem.to_string() + ": the catalogue is empty");
 }
 

@@ -12,8 +12,10 @@ namespace fmha::harness::test {
 class FittingHostKernel : public KernelSource {
   public:
     explicit FittingHostKernel(std::int16_t m0 = 64, std::int16_t n0 = 64) : m0_(m0), n0_(n0) {}
-    Candidate planned(const Problem& problem) const override;
-    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
 
   private:
     std::int16_t m0_, n0_;
@@ -23,7 +25,7 @@ class FittingHostKernel : public KernelSource {
 class SpoiledKernel final : public FittingHostKernel {
   public:
     explicit SpoiledKernel(std::function<void(const FwdArgs&)> spoil) : spoil_(std::move(spoil)) {}
-    Candidate planned(const Problem& problem) const override;
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
 
   private:
     std::function<void(const FwdArgs&)> spoil_;
@@ -34,7 +36,7 @@ class SpoiledKernel final : public FittingHostKernel {
 class MisledKernel final : public FittingHostKernel {
   public:
     explicit MisledKernel(std::function<void(FwdArgs&)> mislead) : mislead_(std::move(mislead)) {}
-    Candidate planned(const Problem& problem) const override;
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
 
   private:
     std::function<void(FwdArgs&)> mislead_;
@@ -44,8 +46,10 @@ class MisledKernel final : public FittingHostKernel {
 class NoKernels final : public KernelSource {
   public:
     explicit NoKernels(std::optional<Reason> refusal = std::nullopt) : refusal_(refusal) {}
-    Candidate planned(const Problem& problem) const override;
-    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
 
   private:
     std::optional<Reason> refusal_;

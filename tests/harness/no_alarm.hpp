@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 #include "tests/harness/random_case.hpp"
 
@@ -55,7 +55,7 @@ inline void expect_no_alarm(const SeedRange& seeds, std::string_view program) {
     std::uint64_t executed = 0;
     for (std::uint64_t n = 0; n < seeds.count; ++n) {
         const std::uint64_t seed = seeds.first + n;
-        for (const CaseResult& result : run_fwd_case(random_case(seed), source, {})) {
+        for (const CaseResult& result : run_case(random_case(seed), source, {})) {
             executed += result.outcome == Outcome::passed ? 1 : 0;
             EXPECT_EQ(result.outcome, Outcome::passed) << alarm(seed, result, program);
         }

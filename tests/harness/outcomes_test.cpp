@@ -21,118 +21,121 @@ CaseResult only(std::vector<CaseResult> results) {
 }
 
 TEST(Outcomes, PassedAndItsKernel) {
-    const CaseResult result = only(run_fwd_case(small_case(), FittingHostKernel(), {}));
+    const CaseResult result = only(run_case(small_case(), FittingHostKernel(), {}));
     EXPECT_EQ(result.outcome, Outcome::passed) << result.message;
     EXPECT_EQ(result.kernel, "fitting");
     EXPECT_EQ(result.reproduce, "fmha verify test/small@1 --arch gfx950");
 }
 
-FwdCase invalid_case() {
-    FwdCase c = small_case();
+Case invalid_case() {
+    Case c = small_case();
     c.nhead_q = 3;
     c.nhead_k = 2;
     return c;
 }
 
 TEST(Outcomes, RefusedAsPredicted) {
-    FwdCase c = invalid_case();
+    Case c = invalid_case();
     c.expect = Expectation::invalid_problem;
     c.expect_rule = "H-1";
-    EXPECT_EQ(only(run_fwd_case(c, FittingHostKernel(), {})).outcome, Outcome::refused_as_predicted);
+    EXPECT_EQ(only(run_case(c, FittingHostKernel(), {})).outcome, Outcome::refused_as_predicted);
 }
 
 TEST(Outcomes, RefusedForAnotherReason) {
-    FwdCase c = invalid_case();
+    Case c = invalid_case();
     c.expect = Expectation::invalid_problem;
     c.expect_rule = "N-3";
-    const CaseResult result = only(run_fwd_case(c, FittingHostKernel(), {}));
+    const CaseResult result = only(run_case(c, FittingHostKernel(), {}));
     EXPECT_EQ(result.outcome, Outcome::refused_unexpectedly);
     EXPECT_THAT(result.message, HasSubstr("refused, but not for N-3: H-1"));
 }
 
 TEST(Outcomes, RefusedUnexpectedly) {
-    EXPECT_EQ(only(run_fwd_case(invalid_case(), FittingHostKernel(), {})).outcome,
-              Outcome::refused_unexpectedly);
-    EXPECT_EQ(only(run_fwd_case(small_case(), NoKernels(), {})).outcome, Outcome::refused_unexpectedly);
+    EXPECT_EQ(only(run_case(invalid_case(), FittingHostKernel(), {})).outcome, Outcome::refused_unexpectedly);
+    EXPECT_EQ(only(run_case(small_case(), NoKernels(), {})).outcome, Outcome::refused_unexpectedly);
 }
 
 TEST(Outcomes, NoKernelAsPredicted) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.expect = Expectation::no_kernel;
-    EXPECT_EQ(only(run_fwd_case(c, NoKernels(), {})).outcome, Outcome::refused_as_predicted);
+    EXPECT_EQ(only(run_case(c, NoKernels(), {})).outcome, Outcome::refused_as_predicted);
 }
 
 TEST(Outcomes, ARefusalIsJudgedByItsReasonAndNotByItsWords) {
     // The explanation of every refusal has "hdim_q" somewhere, and its last word is "empty".
-    FwdCase c = small_case();
+    Case c = small_case();
     c.expect = Expectation::no_kernel;
     for (const char* expected : {"hdim_q_too_large", "hdim_q"}) {
         c.expect_rule = expected;
-        EXPECT_EQ(only(run_fwd_case(c, NoKernels(Reason::hdim_q_too_large), {})).outcome,
+        EXPECT_EQ(only(run_case(c, NoKernels(Reason::hdim_q_too_large), {})).outcome,
                   Outcome::refused_as_predicted);
         for (const auto& other : {NoKernels(Reason::qscale_differs), NoKernels(Reason::hdim_v_too_large),
                                   NoKernels(std::nullopt)})
-            EXPECT_EQ(only(run_fwd_case(c, other, {})).outcome, Outcome::refused_unexpectedly);
+            EXPECT_EQ(only(run_case(c, other, {})).outcome, Outcome::refused_unexpectedly);
     }
     c.expect_rule = "empty";
-    EXPECT_EQ(only(run_fwd_case(c, NoKernels(Reason::qscale_differs), {})).outcome,
+    EXPECT_EQ(only(run_case(c, NoKernels(Reason::qscale_differs), {})).outcome,
               Outcome::refused_unexpectedly);
 }
 
 class WithoutType final : public KernelSource {
-    Candidate planned(const Problem& problem) const override {
-        return NoKernels(Reason::data_type_differs).planned(problem);
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        return NoKernels(Reason::data_type_differs).planned(problem, main);
     }
-    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
     bool has_type(DataType type) const override { return type != DataType::fp8; }
 };
 
 TEST(Outcomes, ATypeThatTheHardwareLacksIsAnOutcomeOfItsOwn) {
-    FwdCase c = small_case();
-    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_unexpectedly);
+    Case c = small_case();
+    EXPECT_EQ(only(run_case(c, WithoutType(), {})).outcome, Outcome::refused_unexpectedly);
     c.data_type = DataType::fp8;
-    const CaseResult result = only(run_fwd_case(c, WithoutType(), {}));
+    const CaseResult result = only(run_case(c, WithoutType(), {}));
     EXPECT_EQ(result.outcome, Outcome::type_absent);
     EXPECT_EQ(result.message, "T-1: gfx950 has no kernels of type fp8");
     // A case about another refusal has not seen it; one about this refusal has.
     c.expect = Expectation::no_kernel;
     c.expect_rule = "hdim_q";
-    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::type_absent);
+    EXPECT_EQ(only(run_case(c, WithoutType(), {})).outcome, Outcome::type_absent);
     c.expect_rule = "data_type_differs";
-    EXPECT_EQ(only(run_fwd_case(c, WithoutType(), {})).outcome, Outcome::refused_as_predicted);
+    EXPECT_EQ(only(run_case(c, WithoutType(), {})).outcome, Outcome::refused_as_predicted);
 }
 
 TEST(Outcomes, AcceptingWhatWasToBeRefusedFails) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.expect = Expectation::no_kernel;
-    EXPECT_EQ(only(run_fwd_case(c, FittingHostKernel(), {})).outcome, Outcome::failed);
+    EXPECT_EQ(only(run_case(c, FittingHostKernel(), {})).outcome, Outcome::failed);
     c.expect = Expectation::invalid_problem;
     c.expect_rule = "H-1";
-    EXPECT_EQ(only(run_fwd_case(c, FittingHostKernel(), {})).outcome, Outcome::failed);
+    EXPECT_EQ(only(run_case(c, FittingHostKernel(), {})).outcome, Outcome::failed);
 }
 
 TEST(Outcomes, AnotherKernelThanExpectedFails) {
-    FwdCase c = small_case();
+    Case c = small_case();
     c.expect_kernel = "*qr_async*";
-    const CaseResult result = only(run_fwd_case(c, FittingHostKernel(), {}));
+    const CaseResult result = only(run_case(c, FittingHostKernel(), {}));
     EXPECT_EQ(result.outcome, Outcome::failed);
     EXPECT_EQ(result.message, "planned fitting, expected *qr_async*");
 }
 
 class CannotExecute final : public KernelSource {
-    Candidate planned(const Problem&) const override {
+    StageKernel planned(const Problem&, const KernelConfig*) const override {
         throw UnsupportedInvocation("the target has no such unit");
     }
-    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
 };
 
 TEST(Outcomes, NotRunForAReason) {
-    const CaseResult target = only(run_fwd_case(small_case(), CannotExecute(), {}));
+    const CaseResult target = only(run_case(small_case(), CannotExecute(), {}));
     EXPECT_EQ(target.outcome, Outcome::not_run);
     EXPECT_EQ(target.not_run_reason, NotRunReason::target_cannot);
-    FwdRunOptions little;
+    CaseRunOptions little;
     little.memory_limit = 1000;
-    const CaseResult memory = only(run_fwd_case(small_case(), FittingHostKernel(), little));
+    const CaseResult memory = only(run_case(small_case(), FittingHostKernel(), little));
     EXPECT_EQ(memory.outcome, Outcome::not_run);
     EXPECT_EQ(memory.not_run_reason, NotRunReason::no_memory);
 }
@@ -235,19 +238,19 @@ TEST(Ledger, NotRunHasABudgetAndAReason) {
 }
 
 TEST(Ledger, WhatWasNotRunIsExplainedByAnExample) {
-    FwdRunOptions slow;
+    CaseRunOptions slow;
     slow.work_limit = 1000.0;
     Ledger ledger;
     ledger.add(with(Outcome::passed));
-    ledger.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
-    ledger.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
+    ledger.add(only(run_case(small_case(), FittingHostKernel(), slow)));
+    ledger.add(only(run_case(small_case(), FittingHostKernel(), slow)));
     EXPECT_THAT(ledger.text(),
                 HasSubstr("not run because of too_much_work: 2, for example test/small@1: it needs "));
     EXPECT_THAT(ledger.text(), HasSubstr("GFLOP, this target takes on at most 1e-06\n"));
     EXPECT_THAT(ledger.text(), HasSubstr("--not-run-budget 2\n"));
     Ledger allowed({.not_run_budget = 2});
     allowed.add(with(Outcome::passed));
-    allowed.add(only(run_fwd_case(small_case(), FittingHostKernel(), slow)));
+    allowed.add(only(run_case(small_case(), FittingHostKernel(), slow)));
     EXPECT_TRUE(allowed.green());
 }
 

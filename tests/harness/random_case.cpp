@@ -24,7 +24,7 @@ class Draw {
     std::uint64_t next_ = 0;
 };
 
-bool edges_decide(const FwdCase& c) {
+bool edges_decide(const Case& c) {
     const bool mx = c.qscale == QScale::mx;
     const std::int64_t ranks = mx ? 1LL << 2 * std::min<std::int64_t>(c.hdim_q / 32, 4) : 256;
     return c.bias == BiasType::no_bias && c.logits_soft_cap == 0.0 && c.p_drop == 0.0 &&
@@ -33,9 +33,9 @@ bool edges_decide(const FwdCase& c) {
 
 } // namespace
 
-FwdCase random_case(std::uint64_t seed) {
+Case random_case(std::uint64_t seed) {
     Draw draw(seed);
-    FwdCase c;
+    Case c;
     c.id = fmt::format("random/{}@{}", seed, seed);
     c.about = "a random correct problem";
     c.seed = seed;

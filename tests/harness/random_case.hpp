@@ -5,6 +5,6 @@
 namespace fmha::harness::test {
 
 /// A small valid forward case drawn from all features that may be combined, a function of `seed` alone.
-FwdCase random_case(std::uint64_t seed);
+Case random_case(std::uint64_t seed);
 
 } // namespace fmha::harness::test

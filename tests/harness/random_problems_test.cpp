@@ -25,7 +25,7 @@ TEST(RandomSeeds, ComeFromTheClockUnlessTheEnvironmentSays) {
 
 TEST(RandomSeeds, AnAlarmSaysHowItIsRunAgain) {
     for (const std::uint64_t seed : {std::uint64_t{3}, std::uint64_t{4}}) {
-        const auto results = run_fwd_case(random_case(seed), NoKernels(), {});
+        const auto results = run_case(random_case(seed), NoKernels(), {});
         ASSERT_EQ(results.size(), 1U);
         const std::string text = alarm(seed, results[0], "harness_thousand_test");
         EXPECT_NE(text.find("refused_unexpectedly"), std::string::npos) << text;

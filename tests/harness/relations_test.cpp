@@ -23,8 +23,8 @@ using testing::HasSubstr;
 constexpr const char* arch = "gfx950";
 
 /// Case `seed` of the random ones, every third with entries of one length, the others with a length of its own for each.
-FwdCase sequences(std::uint64_t seed) {
-    FwdCase c = random_case(seed);
+Case sequences(std::uint64_t seed) {
+    Case c = random_case(seed);
     const bool equal = seed % 3 == 0;
     if (equal) {
         c.seqlen_q.resize(1);
@@ -60,8 +60,8 @@ constexpr Form forms[] = {
     {"batch, padded, with cumulative lengths", Mode::batch, LengthForm::cu_seqlen, 5, 66},
 };
 
-FwdCase in_form(const FwdCase& c, const Form& form) {
-    FwdCase other = c;
+Case in_form(const Case& c, const Form& form) {
+    Case other = c;
     other.mode = form.mode;
     other.length_form_q = other.length_form_k = form.lengths;
     if (form.lengths == LengthForm::none) return other;
@@ -71,7 +71,7 @@ FwdCase in_form(const FwdCase& c, const Form& form) {
 }
 
 /// A batch in which nothing says lengths, when all entries have the same.
-std::optional<FwdCase> in_plain_batch(const FwdCase& c) {
+std::optional<Case> in_plain_batch(const Case& c) {
     const auto equal = [](const std::vector<std::int64_t>& lengths) {
         return std::ranges::all_of(lengths, [&](std::int64_t n) { return n == lengths.front(); });
     };
@@ -80,9 +80,9 @@ std::optional<FwdCase> in_plain_batch(const FwdCase& c) {
     return in_form(c, {"batch", Mode::batch, LengthForm::none, 0, 0});
 }
 
-Outputs computed(const FwdCase& c, const KernelSource& source) {
+Outputs computed(const Case& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
-    source.planned(to_problem(c, arch)).instance->launch(tensors.args(), {});
+    source.planned(to_problem(c, arch), nullptr).instance->launch(tensors.args(), {});
     return fwd_outputs(tensors.args());
 }
 
@@ -105,15 +105,15 @@ FwdArgs only_entry(FwdArgs args, std::int64_t b) {
     return args;
 }
 
-Outputs one_at_a_time(const FwdCase& c, const KernelSource& source) {
+Outputs one_at_a_time(const Case& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
-    const Candidate kernel = source.planned(to_problem(c, arch));
+    const StageKernel kernel = source.planned(to_problem(c, arch), nullptr);
     for (std::int64_t b = 0; b < c.batch; ++b) kernel.instance->launch(only_entry(tensors.args(), b), {});
     return fwd_outputs(tensors.args());
 }
 
 /// The relations that do not hold, with the first difference of each.
-std::string broken(const FwdCase& c, const KernelSource& source) {
+std::string broken(const Case& c, const KernelSource& source) {
     std::string text;
     const Outputs packed = computed(in_form(c, forms[0]), source);
     const auto compare = [&](const std::string& relation, const Outputs& other) {
@@ -133,15 +133,15 @@ std::string broken(const FwdCase& c, const KernelSource& source) {
 TEST(Relations, HoldForEveryFormOfTheSameSequences) {
     int plain_batches = 0;
     for (std::uint64_t seed = 1; seed <= 45; ++seed) {
-        const FwdCase c = sequences(seed);
+        const Case c = sequences(seed);
         EXPECT_EQ(broken(c, FittingHostKernel()), "") << c.id;
         plain_batches += in_plain_batch(c) ? 1 : 0;
     }
     EXPECT_GE(plain_batches, 10);
 }
 
-FwdCase plain() {
-    FwdCase c;
+Case plain() {
+    Case c;
     c.id = "test/plain@1";
     c.batch = 3;
     c.hdim_q = c.hdim_v = 64;
@@ -160,7 +160,7 @@ TEST(Relations, OneThatIsBrokenIsNamed) {
     const MisledKernel batch_stride([](FwdArgs& args) {
         if (args.shape.mode == Mode::batch) args.v.batch_stride += 8;
     });
-    FwdCase equal = plain();
+    Case equal = plain();
     equal.seqlen_q = equal.seqlen_k = {40, 40, 40};
     EXPECT_THAT(broken(equal, batch_stride), HasSubstr("\nbatch: o at b1"));
     const std::string batch = broken(plain(), batch_stride);
@@ -172,8 +172,8 @@ TEST(Relations, OneThatIsBrokenIsNamed) {
 /// The host kernel with a known mistake.
 class FaultyKernel final : public FittingHostKernel {
   public:
-    Candidate planned(const Problem& problem) const override {
-        Candidate candidate = FittingHostKernel::planned(problem);
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        StageKernel candidate = FittingHostKernel::planned(problem, main);
         candidate.instance = std::make_shared<Faulty>(candidate.instance);
         return candidate;
     }

@@ -5,9 +5,10 @@
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
-#include "harness/run/case_memory.hpp"
+#include "harness/data/fwd_tensors.hpp"
+#include "harness/families/all_families.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/fwd_execution.hpp"
+#include "harness/run/execution.hpp"
 #include "harness/run/run_cases.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "tests/harness/gate_support.hpp"
@@ -30,7 +31,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::vector<CaseResult> run(const std::vector<FwdCase>& cases, const KernelSource& source,
+std::vector<CaseResult> run(const std::vector<Case>& cases, const KernelSource& source,
                             const RunOptions& options, Journal* journal = nullptr) {
     const InterruptWatch interrupt;
     return run_cases(cases, source, *make_target("host", {}), options, interrupt, journal);
@@ -42,8 +43,8 @@ std::vector<Outcome> outcomes(const std::vector<CaseResult>& results) {
     return found;
 }
 
-std::vector<FwdCase> cases_with(const std::vector<std::int64_t>& lengths) {
-    std::vector<FwdCase> cases;
+std::vector<Case> cases_with(const std::vector<std::int64_t>& lengths) {
+    std::vector<Case> cases;
     for (const std::int64_t length : lengths) {
         cases.push_back(small_case());
         cases.back().seqlen_k = {length};
@@ -83,11 +84,13 @@ template <class Thrown>
 class Throwing final : public KernelSource {
   public:
     explicit Throwing(Thrown thrown) : thrown_(std::move(thrown)) {}
-    Candidate planned(const Problem& problem) const override {
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
         if (problem.seqlen_k == 30) throw thrown_;
-        return FittingHostKernel().planned(problem);
+        return FittingHostKernel().planned(problem, main);
     }
-    std::vector<Candidate> accepting(const Problem& problem) const override { return {planned(problem)}; }
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
 
   private:
     Thrown thrown_;
@@ -208,14 +211,14 @@ std::ptrdiff_t most_threads_during(const std::function<void()>& work) {
 TEST(Jobs, ProcessesTimesKernelThreadsFitTheMachine) {
     const int hardware = system::hardware_threads();
     if (hardware < 2) GTEST_SKIP() << "one hardware thread: kernels start no other";
-    FwdCase c = small_case();
+    Case c = small_case();
     c.nhead_q = c.nhead_k = 8;
     for (const char* name : {"host", "emulated"}) {
         FwdTensors tensors(c, fp8_flavour("gfx950"));
         const auto threads_with = [&](int jobs) {
             const auto source =
                 house_kernels(make_target(name, {.arch = "gfx950", .kernels_dir = {}, .jobs = jobs}));
-            const Candidate kernel = source->planned(to_problem(c, "gfx950"));
+            const StageKernel kernel = source->planned(to_problem(c, "gfx950"), nullptr);
             return most_threads_during([&] {
                 for (int n = 0; n < 10; ++n) kernel.instance->launch(tensors.args(), {});
             });
@@ -228,8 +231,8 @@ TEST(Jobs, ProcessesTimesKernelThreadsFitTheMachine) {
 }
 
 /// A case whose reference takes more than its tensors.
-FwdCase many_rows() {
-    FwdCase c = small_case();
+Case many_rows() {
+    Case c = small_case();
     c.batch = 1;
     c.nhead_q = c.nhead_k = 4;
     c.seqlen_q = {4096};
@@ -239,8 +242,8 @@ FwdCase many_rows() {
 }
 
 /// One whose copies do.
-FwdCase many_random_bytes() {
-    FwdCase c = small_case();
+Case many_random_bytes() {
+    Case c = small_case();
     c.batch = 1;
     c.nhead_q = c.nhead_k = 4;
     c.seqlen_q = c.seqlen_k = {2048};
@@ -259,7 +262,7 @@ std::int64_t kilobytes(const std::string& key) {
 }
 
 /// Bytes by which a process grows at most while it runs `c`.
-std::int64_t growth_of(const FwdCase& c) {
+std::int64_t growth_of(const Case& c) {
     std::int64_t bytes = 0;
     run_isolated(
         1, {},
@@ -278,9 +281,9 @@ std::int64_t growth_of(const FwdCase& c) {
 TEST(Memory, IsWhatACaseTakes) {
     constexpr std::int64_t noise = 8 << 20;
     const Fp8Flavour flavour = fp8_flavour("gfx950");
-    for (const FwdCase& c : {many_rows(), many_random_bytes()}) {
-        const std::int64_t said =
-            memory_of(c, flavour, 1).total() + memory_of(in_another_layout(c), flavour, 1).tensors;
+    for (const Case& c : {many_rows(), many_random_bytes()}) {
+        const std::int64_t said = fwd_family().bytes(c, flavour, 1).total() +
+                                  fwd_family().bytes(in_another_layout(c), flavour, 1).tensors;
         const std::int64_t taken = growth_of(c);
         EXPECT_LT(taken, said + noise);
         EXPECT_GT(taken, said / 2);
@@ -288,24 +291,24 @@ TEST(Memory, IsWhatACaseTakes) {
 }
 
 TEST(Memory, EveryTensorCounts) {
-    FwdCase c = small_case();
+    Case c = small_case();
     const Fp8Flavour flavour = fp8_flavour("gfx950");
     c.seqlen_q = c.seqlen_k = {4096};
     c.data_type = DataType::mxfp8;
     const auto bytes = [&](QScale mode) {
         c.qscale = mode;
-        return memory_of(c, flavour, 1).tensors;
+        return fwd_family().bytes(c, flavour, 1).tensors;
     };
     // Scales of 32 values each, for Q, K and V of 2 entries and 2 heads.
     EXPECT_GE(bytes(QScale::mx) - bytes(QScale::no_scale), 3 * 2 * 2 * 4096 * 64 / 32);
 }
 
 TEST(Memory, TheLimitCountsTheReferenceAndTheCopies) {
-    for (const FwdCase& c : {many_rows(), many_random_bytes()}) {
-        const CaseMemory memory = memory_of(c, fp8_flavour("gfx950"), 1);
-        FwdRunOptions options;
+    for (const Case& c : {many_rows(), many_random_bytes()}) {
+        const CaseBytes memory = fwd_family().bytes(c, fp8_flavour("gfx950"), 1);
+        CaseRunOptions options;
         options.memory_limit = memory.tensors + memory.copies + memory.reference / 2;
-        const auto results = run_fwd_case(c, FittingHostKernel(), options);
+        const auto results = run_case(c, FittingHostKernel(), options);
         ASSERT_EQ(results.size(), 1U);
         EXPECT_EQ(results[0].not_run_reason, NotRunReason::no_memory);
         EXPECT_THAT(results[0].message, HasSubstr("of copies of its outputs"));

@@ -4,9 +4,9 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/gates/fwd_outputs.hpp"
+#include "harness/run/case_runner.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/fwd_runner.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "kernels/targets/host/host_target.hpp"
@@ -40,13 +40,13 @@ class SeededTarget final : public Target {
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return host_target::cannot_execute(config);
     }
-    Candidate make(const KernelConfig& config) const override {
+    StageKernel make(const KernelConfig& config) const override {
         return {{}, fmha::test::seeded_kernel(config), host_target::numerics_of(config)};
     }
 };
 
 /// Cases of the smoke tier, enough to notice what can be noticed; those that notice most come first.
-const std::vector<FwdCase>& subset() {
+const std::vector<Case>& subset() {
     static const auto cases =
         load_cases({"fwd/tile_edges", "fwd/tile_edges_short", "fwd/tile_walk", "fwd/alibi_edges",
                     "fwd/sink_tokens[seqlen=90:200,dtype=fp16,mask=b:-1,1,2,fill=indexed]@1",
@@ -132,27 +132,27 @@ std::string describe(const SeedPlace& place, int by) {
 /// A case of the subset, its kernel and what that gives without a mistake.
 class Prepared {
   public:
-    Prepared(const FwdCase& c, const KernelSource& source)
-        : case_(&c), tensors_(c, fp8_flavour(arch), FwdRunOptions{}),
-          kernel_(source.planned(to_problem(c, arch))), right_(outputs()) {}
+    Prepared(const Case& c, const KernelSource& source)
+        : case_(&c), tensors_(family_of(c.family), c, fp8_flavour(arch), CaseRunOptions{}),
+          kernel_(source.planned(to_problem(c, arch), nullptr)), right_(outputs()) {}
 
     /// Whether the kernel writes something else by now.
     bool differs() { return !right_.first_difference(outputs()).empty() || stray_; }
-    const FwdCase& fwd_case() const { return *case_; }
+    const Case& of_case() const { return *case_; }
 
   private:
     Outputs outputs() {
-        FwdTensors& here = tensors_.here();
-        here.refill(Poison::nan);
-        kernel_.instance->launch(here.args(), Stream{});
-        Outputs written = fwd_outputs(here.args());
-        stray_ = here.stray_write().has_value();
+        CaseData& here = tensors_.here();
+        here.tensors().refill(Poison::nan);
+        kernel_.instance->launch(here.invocation(), Stream{});
+        Outputs written = here.outputs(KernelFamily::fwd);
+        stray_ = here.tensors().stray_write().has_value();
         return written;
     }
 
-    const FwdCase* case_;
+    const Case* case_;
     CaseTensors tensors_;
-    Candidate kernel_;
+    StageKernel kernel_;
     bool stray_ = false;
     Outputs right_;
 };
@@ -163,12 +163,12 @@ std::string noticed_by(const std::vector<std::unique_ptr<Prepared>>& prepared, c
     std::string seen;
     for (const auto& one : prepared) {
         if (!one->differs()) continue;
-        for (const auto& result : run_fwd_case(one->fwd_case(), source, {}))
+        for (const auto& result : run_case(one->of_case(), source, {}))
             if (!is_green(result.outcome)) {
                 const auto* gate = result.first_failure();
                 return fmt::format("{} of {}", gate != nullptr ? gate->gate : result.message, result.name);
             }
-        seen = fmt::format("seen and not minded by {}", one->fwd_case().id);
+        seen = fmt::format("seen and not minded by {}", one->of_case().id);
     }
     return seen;
 }
@@ -263,7 +263,7 @@ class ForgetfulTarget final : public Target {
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return host_target::cannot_execute(config);
     }
-    Candidate make(const KernelConfig& config) const override {
+    StageKernel make(const KernelConfig& config) const override {
         return {{},
                 std::make_shared<ForgetfulBytes>(host_target::make_instance(config)),
                 host_target::numerics_of(config)};
@@ -277,7 +277,7 @@ TEST(Seeds, SmokeNoticesRandomBytesOfTheFirstKeyTileOnly) {
          load_cases({"fwd/tile_walk"}, {.root = FMHA_CASES_DIR, .planned_tile = house_tiles(arch)})) {
         if (!c.store_randval) continue;
         ++stored;
-        for (const auto& result : run_fwd_case(c, *source, {})) noticed += is_green(result.outcome) ? 0U : 1U;
+        for (const auto& result : run_case(c, *source, {})) noticed += is_green(result.outcome) ? 0U : 1U;
     }
     EXPECT_GT(stored, 0U);
     EXPECT_EQ(noticed, stored);

@@ -99,8 +99,8 @@ const std::vector<Mistake>& mistakes() {
     return all;
 }
 
-FwdCase case_of(const Data& data) {
-    FwdCase c;
+Case case_of(const Data& data) {
+    Case c;
     c.id = "test/sharpness@2";
     c.data_type = DataType::bf16;
     c.batch = c.nhead_q = c.nhead_k = 1;
@@ -122,7 +122,7 @@ class Bench {
   public:
     explicit Bench(const Data& data)
         : fill_(data.fill), case_(case_of(data)), tensors_(case_, Fp8Flavour::ocp),
-          kernel_(FittingHostKernel().planned(to_problem(case_, "gfx950"))) {
+          kernel_(FittingHostKernel().planned(to_problem(case_, "gfx950"), nullptr)) {
         if (data.factor != 1.0) shrink(data.factor);
         const FwdArgs args = tensors_.args();
         expected_ = reference::forward(args, reference::all_rows(args), {.numerics = kernel_.numerics});
@@ -181,9 +181,9 @@ class Bench {
     }
 
     Fill fill_;
-    FwdCase case_;
+    Case case_;
     FwdTensors tensors_;
-    Candidate kernel_;
+    StageKernel kernel_;
     reference::ForwardRows expected_;
 };
 

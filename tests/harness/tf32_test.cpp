@@ -63,8 +63,8 @@ class RoundingInstance final : public KernelInstance {
 class RoundingKernel final : public FittingHostKernel {
   public:
     RoundingKernel(int bits, Numerics declared) : bits_(bits), declared_(declared) {}
-    Candidate planned(const Problem& problem) const override {
-        Candidate candidate = FittingHostKernel::planned(problem);
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        StageKernel candidate = FittingHostKernel::planned(problem, main);
         candidate.instance = std::make_shared<RoundingInstance>(candidate.instance, bits_);
         candidate.numerics = declared_;
         return candidate;
@@ -82,8 +82,8 @@ Numerics hopper_fp32() {
     return hip_target::numerics_of(config);
 }
 
-FwdCase fp32_case() {
-    FwdCase c = small_case();
+Case fp32_case() {
+    Case c = small_case();
     c.data_type = DataType::fp32;
     c.mask = MaskType::top_left; // row 0 sees one key: its O is a row of V
     c.window_right = 0;
@@ -91,7 +91,7 @@ FwdCase fp32_case() {
 }
 
 CaseResult run(int bits, const Numerics& declared) {
-    const auto results = run_fwd_case(fp32_case(), RoundingKernel(bits, declared), {});
+    const auto results = run_case(fp32_case(), RoundingKernel(bits, declared), {});
     EXPECT_EQ(results.size(), 1U);
     return results.front();
 }

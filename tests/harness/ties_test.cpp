@@ -75,8 +75,8 @@ class RoundingInstance final : public KernelInstance {
 class RoundingKernel final : public FittingHostKernel {
   public:
     explicit RoundingKernel(Rounding rounding) : rounding_(rounding) {}
-    Candidate planned(const Problem& problem) const override {
-        Candidate candidate = FittingHostKernel::planned(problem);
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        StageKernel candidate = FittingHostKernel::planned(problem, main);
         candidate.instance = std::make_shared<RoundingInstance>(candidate.instance, rounding_);
         return candidate;
     }
@@ -85,22 +85,22 @@ class RoundingKernel final : public FittingHostKernel {
     Rounding rounding_;
 };
 
-CaseResult run(const FwdCase& c, Rounding rounding, const std::string& arch = "gfx950") {
-    FwdRunOptions options;
+CaseResult run(const Case& c, Rounding rounding, const std::string& arch = "gfx950") {
+    CaseRunOptions options;
     options.arch = arch;
-    return run_fwd_case(c, RoundingKernel(rounding), options).front();
+    return run_case(c, RoundingKernel(rounding), options).front();
 }
 
-FwdCase tie_case(DataType type) {
-    FwdCase c = small_case();
+Case tie_case(DataType type) {
+    Case c = small_case();
     c.data_type = type;
     c.seqlen_k = {128};
     c.fill = Fill::ties;
     return c;
 }
 
-FwdCase weight_tie_case(DataType type) {
-    FwdCase c = tie_case(type);
+Case weight_tie_case(DataType type) {
+    Case c = tie_case(type);
     c.fill = Fill::weight_ties;
     c.scale_s = std::log(2.0);
     return c;
@@ -148,14 +148,14 @@ INSTANTIATE_TEST_SUITE_P(Bfloat, OutputTies, testing::Values(TypeOnArch{DataType
 
 TEST(TieFills, OtherDataDoNotSeeRoundingHalfUp) {
     // This is why the fills exist.
-    FwdCase c = tie_case(DataType::bf16);
+    Case c = tie_case(DataType::bf16);
     c.fill = Fill::normal;
     EXPECT_EQ(run(c, Rounding::outputs_half_up).outcome, Outcome::passed);
     EXPECT_EQ(run(c, Rounding::weights_half_up).outcome, Outcome::passed);
 }
 
 TEST(TieFills, WithoutATieAreNotPassedOver) {
-    FwdCase c = tie_case(DataType::fp16);
+    Case c = tie_case(DataType::fp16);
     c.seqlen_k = {3};
     EXPECT_THAT(verdict(run(c, Rounding::even), "exact").detail, HasSubstr("no row is a tie"));
     c = tie_case(DataType::fp16);

@@ -20,7 +20,7 @@ namespace {
 
 /// A case that some kernel takes, and the tile of that kernel.
 struct PlannedCase {
-    FwdCase c;
+    Case c;
     Tile tile;
 };
 
@@ -37,25 +37,25 @@ const std::vector<PlannedCase>& smoke() {
 }
 
 /// Lengths of the entries of a case, each pair once.
-std::set<std::pair<std::int64_t, std::int64_t>> lengths(const FwdCase& c) {
+std::set<std::pair<std::int64_t, std::int64_t>> lengths(const Case& c) {
     std::set<std::pair<std::int64_t, std::int64_t>> result;
     for (std::size_t b = 0; b < static_cast<std::size_t>(c.batch); ++b)
         result.emplace(c.seqlen_q[c.seqlen_q.size() > 1 ? b : 0], c.seqlen_k[c.seqlen_k.size() > 1 ? b : 0]);
     return result;
 }
 
-MaskArgs mask_of(const FwdCase& c) {
+MaskArgs mask_of(const Case& c) {
     return {c.mask, c.window_left, c.window_right, c.sink_size};
 }
 
-std::string mask_class(const FwdCase& c) {
+std::string mask_class(const Case& c) {
     if (c.mask == MaskType::no_mask) return "mask none";
     const bool causal = c.mask != MaskType::window_generic && c.window_left < 0 && c.sink_size == 0;
     return causal ? "mask causal" : "mask generic";
 }
 
 /// Whether some block of rows sees keys of three key tiles, and another sees any.
-bool walks(const FwdCase& c, const Tile& tile) {
+bool walks(const Case& c, const Tile& tile) {
     for (const auto& [rows, keys] : lengths(c)) {
         std::size_t most = 0, seeing = 0;
         for (std::int64_t row0 = 0; row0 < rows; row0 += tile.m0) {
@@ -71,7 +71,7 @@ bool walks(const FwdCase& c, const Tile& tile) {
     return false;
 }
 
-std::vector<std::string> features(const FwdCase& c) {
+std::vector<std::string> features(const Case& c) {
     std::vector<std::string> result{mask_class(c)};
     if (c.sink_size > 0) result.emplace_back("sink tokens");
     if (c.sink_logits != SinkLogits::none) result.emplace_back("sink logits");
@@ -108,7 +108,7 @@ void note(Near& near, std::int64_t position, std::int64_t tile) {
 }
 
 /// The edges that one case meets, for each its distances from the boundaries of the tile that runs.
-void note_edges(const FwdCase& c, const Tile& tile, std::map<std::string, Near>& edges) {
+void note_edges(const Case& c, const Tile& tile, std::map<std::string, Near>& edges) {
     const auto kind = mask_class(c);
     for (const auto& [rows, keys] : lengths(c)) {
         if (rows == 0 || keys == 0) continue;
@@ -173,7 +173,7 @@ TEST(Tiles, RelativeValuesSettleOnEveryArchitecture) {
 }
 
 TEST(Tiles, TheCountsSeeWhatIsMissing) {
-    FwdCase c;
+    Case c;
     c.seqlen_q = {65};
     c.seqlen_k = {129};
     EXPECT_TRUE(walks(c, {.m0 = 64, .n0 = 64}));

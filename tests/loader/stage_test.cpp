@@ -21,8 +21,8 @@ using loader::test::FakeRuntime;
 
 /// Group mode with every length array, block scales, sinks and random bytes; with one kind of bias at a time these are all
 /// pointers that there are. No kernel takes it.
-FwdCase everything(BiasType bias) {
-    FwdCase c;
+Case everything(BiasType bias) {
+    Case c;
     c.id = "test/everything@1";
     c.mode = Mode::group;
     c.data_type = DataType::fp8fp32;
@@ -66,7 +66,7 @@ Pointers pointers_of(FwdArgs args) {
 TEST(Stage, EveryPointerBecomesTheDevices) {
     std::set<std::string> moved, all;
     for (const BiasType bias : {BiasType::elementwise, BiasType::alibi}) {
-        const FwdCase c = everything(bias);
+        const Case c = everything(bias);
         FwdTensors tensors(c, Fp8Flavour::ocp);
         const FwdArgs host_args = tensors.args();
         const Pointers host = pointers_of(host_args);
@@ -102,7 +102,7 @@ TEST(Stage, EveryPointerBecomesTheDevices) {
 
 TEST(Stage, AHostPointerNeverReachesTheDevice) {
     // A vector that grew after the arguments were taken would be such a pointer: it lies in no block.
-    const FwdCase c = everything(BiasType::alibi);
+    const Case c = everything(BiasType::alibi);
     FwdTensors tensors(c, Fp8Flavour::ocp);
     std::vector<float> elsewhere(100'000, 1.0F);
     const FwdArgs args = tensors.args();
@@ -114,8 +114,8 @@ TEST(Stage, AHostPointerNeverReachesTheDevice) {
               static_cast<const unsigned char*>(tensors.tensor("alibi_slopes").view().data));
 }
 
-FwdCase plain() {
-    FwdCase c;
+Case plain() {
+    Case c;
     c.id = "test/plain@1";
     c.hdim_q = c.hdim_v = 64;
     c.seqlen_q = {20};
@@ -125,7 +125,7 @@ FwdCase plain() {
 
 /// What the host sees after a kernel on the device wrote `value` at `offset` bytes from the base of O.
 std::optional<std::string> stray_after(std::int64_t offset) {
-    const FwdCase c = plain();
+    const Case c = plain();
     FwdTensors tensors(c, Fp8Flavour::ocp);
     FakeRuntime runtime;
     DeviceStage stage(Device(runtime, 0));
@@ -140,7 +140,7 @@ TEST(Stage, StrayWritesComeBack) {
     EXPECT_EQ(stray_after(-2), "o: element -1 (guard before)");
     EXPECT_EQ(stray_after(-4000), "o: element -2000 (guard before)");
     EXPECT_EQ(stray_after(64 * 2), "o: element 64 (between logical elements)");
-    const FwdCase c = plain();
+    const Case c = plain();
     const FwdTensors tensors(c, Fp8Flavour::ocp);
     const std::int64_t end = tensors.tensor("o").layout().segment_elements * 2;
     EXPECT_THAT(stray_after(end).value_or(""), testing::HasSubstr("guard after"));
@@ -148,7 +148,7 @@ TEST(Stage, StrayWritesComeBack) {
 }
 
 TEST(Stage, AWrittenInputComesBack) {
-    const FwdCase c = plain();
+    const Case c = plain();
     FwdTensors tensors(c, Fp8Flavour::ocp);
     const std::uint64_t before = tensors.input_checksum();
     FakeRuntime runtime;
@@ -161,7 +161,7 @@ TEST(Stage, AWrittenInputComesBack) {
 }
 
 TEST(Stage, WideTensorsKeepTheirOffsets) {
-    FwdCase c = plain();
+    Case c = plain();
     c.batch = 3;
     c.wide_tensor = "o";
     c.wide_batch_stride = 1 << 20;
@@ -177,13 +177,13 @@ TEST(Stage, WideTensorsKeepTheirOffsets) {
 }
 
 TEST(Stage, KeepsItsAllocations) {
-    const FwdCase small = plain();
-    FwdCase large = plain();
+    const Case small = plain();
+    Case large = plain();
     large.seqlen_k = {3000};
     FakeRuntime runtime;
     {
         DeviceStage stage(Device(runtime, 0));
-        const auto run = [&](const FwdCase& c) {
+        const auto run = [&](const Case& c) {
             FwdTensors tensors(c, Fp8Flavour::ocp);
             stage.launch(Observer([](const FwdArgs&) {}), tensors.args(), tensors.set());
             return runtime.alive();
@@ -196,7 +196,7 @@ TEST(Stage, KeepsItsAllocations) {
 }
 
 TEST(Stage, WhateverFailsIsThrownAndLeaksNothing) {
-    const FwdCase c = plain();
+    const Case c = plain();
     FwdTensors tensors(c, Fp8Flavour::ocp);
     const Observer kernel([](const FwdArgs&) {});
     int calls = 0;
@@ -218,7 +218,7 @@ TEST(Stage, WhateverFailsIsThrownAndLeaksNothing) {
 }
 
 TEST(Stage, ALossIsRemembered) {
-    const FwdCase c = plain();
+    const Case c = plain();
     FwdTensors tensors(c, Fp8Flavour::ocp);
     FakeRuntime runtime;
     DeviceStage stage(Device(runtime, 0));

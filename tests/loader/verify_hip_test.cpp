@@ -42,7 +42,7 @@ std::map<std::string, KernelConfig> planned(const std::vector<std::string>& case
     const auto source = harness::house_kernels(harness::make_target("host", {}));
     std::map<std::string, KernelConfig> kernels;
     for (const auto& c : harness::load_cases(cases, {.root = FMHA_CASES_DIR})) {
-        const harness::Candidate candidate = source->planned(harness::to_problem(c, "gfx950"));
+        const harness::StageKernel candidate = source->planned(harness::to_problem(c, "gfx950"), nullptr);
         kernels[candidate.name] = candidate.instance->config();
     }
     return kernels;

@@ -44,7 +44,7 @@ TEST(MaskText, FormsOfTheSpecification) {
 }
 
 TEST(CaseName, ValuesKeepTheirCommas) {
-    FwdCase concrete;
+    Case concrete;
     apply_overrides("mask=t:128,30,4,seqlen_q=[0,1,65],dtype=bf16", "name", concrete);
     EXPECT_EQ(concrete.window_right, 30);
     EXPECT_EQ(concrete.sink_size, 4);
@@ -93,7 +93,7 @@ TEST(CaseName, FieldsPrintAndReadBack) {
     std::mt19937_64 random(20261121);
     const auto pick = [&random](const auto& values) { return values[random() % std::size(values)]; };
     for (int round = 0; round < 500; ++round) {
-        FwdCase concrete;
+        Case concrete;
         concrete.data_type = pick(EnumTable<DataType>::names).value;
         concrete.mode = pick(EnumTable<Mode>::names).value;
         concrete.qscale = pick(EnumTable<QScale>::names).value;
@@ -118,7 +118,7 @@ TEST(CaseName, FieldsPrintAndReadBack) {
         concrete.expect = pick(EnumTable<Expectation>::names).value;
         concrete.expect_rule = concrete.expect == Expectation::pass ? "" : "H-1";
 
-        FwdCase again;
+        Case again;
         std::string text;
         for (const auto& field : case_fields())
             if (!field.compound() && field.families.contains(concrete.family))
@@ -137,7 +137,7 @@ TEST(CaseSeed, DependsOnRunAndNameButNotOnTheSeedInTheName) {
 }
 
 TEST(Shards, PartitionTheCasesInOrder) {
-    std::vector<FwdCase> cases(10);
+    std::vector<Case> cases(10);
     for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = i;
     std::vector<std::uint64_t> seen;
     for (std::uint64_t index = 1; index <= 3; ++index)

@@ -17,12 +17,12 @@ using testing::Ge;
 
 const std::filesystem::path root = FMHA_CASES_DIR;
 
-std::vector<FwdCase> shipped(Tier tier) {
+std::vector<Case> shipped(Tier tier) {
     return load_cases({}, {.root = root, .tier = tier, .planned_tile = house_tiles("gfx950")});
 }
 
 /// Floating-point operations of the two products of one run.
-double work(const FwdCase& c) {
+double work(const Case& c) {
     double pairs = 0;
     for (std::size_t b = 0; b < static_cast<std::size_t>(c.batch); ++b) {
         const auto length = [b](const std::vector<std::int64_t>& list) {

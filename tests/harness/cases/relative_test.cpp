@@ -14,7 +14,7 @@ using testing::ElementsAre;
 
 /// A planner that knows one kernel.
 TilePlanner always(std::int16_t m0, std::int16_t n0) {
-    return [m0, n0](const FwdCase&) { return Tile{.m0 = m0, .n0 = n0}; };
+    return [m0, n0](const Case&) { return Tile{.m0 = m0, .n0 = n0}; };
 }
 
 /// A complete file with `more` spliced in.
@@ -59,7 +59,7 @@ TEST(RelativeValues, NameReproducesWithoutAPlanner) {
 
 TEST(RelativeValues, AreOfTheKernelThatIsPlannedForThem) {
     // Short problems get small tiles, which make them shorter still.
-    const TilePlanner by_length = [](const FwdCase& c) {
+    const TilePlanner by_length = [](const Case& c) {
         return c.seqlen_q[0] > 100 ? Tile{.m0 = 64, .n0 = 64} : Tile{.m0 = 32, .n0 = 16};
     };
     EXPECT_THAT(
@@ -70,7 +70,7 @@ TEST(RelativeValues, AreOfTheKernelThatIsPlannedForThem) {
 }
 
 TEST(RelativeValues, ThatNeverSettleAreAnError) {
-    const TilePlanner contrary = [](const FwdCase& c) {
+    const TilePlanner contrary = [](const Case& c) {
         return c.seqlen_q[0] > 64 ? Tile{.m0 = 32, .n0 = 32} : Tile{.m0 = 128, .n0 = 32};
     };
     try {
@@ -84,7 +84,7 @@ TEST(RelativeValues, ThatNeverSettleAreAnError) {
 
 TEST(RelativeValues, ACaseWithoutAKernelIsLeftToTheRun) {
     const auto cases =
-        file(R"json("each": {"seqlen_k": ["tile_n0+1"]})json").expand(Tier::smoke, [](const FwdCase&) {
+        file(R"json("each": {"seqlen_k": ["tile_n0+1"]})json").expand(Tier::smoke, [](const Case&) {
             return std::optional<Tile>();
         });
     EXPECT_EQ(cases.size(), 1U);

@@ -20,8 +20,8 @@ const KernelDims dims{{DataType::fp16, {{256, 256}}},
                       {DataType::fp8bf16, {{128, 128}}},
                       {DataType::fp8fp32, {{128, 128}}}};
 
-std::map<std::string, std::vector<FwdCase>> by_test(Tier tier) {
-    std::map<std::string, std::vector<FwdCase>> tests;
+std::map<std::string, std::vector<Case>> by_test(Tier tier) {
+    std::map<std::string, std::vector<Case>> tests;
     const auto start = matrix.generic_string().size() + 1;
     for (auto& shape : load_shape_matrix(matrix, tier, dims))
         tests[shape.id.substr(start, shape.id.find_first_of("#[@", start) - start)].push_back(

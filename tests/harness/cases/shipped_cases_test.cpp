@@ -12,7 +12,7 @@ namespace {
 
 const std::filesystem::path root = FMHA_CASES_DIR;
 
-std::vector<FwdCase> shipped(Tier tier) {
+std::vector<Case> shipped(Tier tier) {
     return load_cases({}, {.root = root, .tier = tier, .planned_tile = house_tiles("gfx950")});
 }
 

@@ -1,7 +1,7 @@
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "harness/run/fwd_runner.hpp"
+#include "harness/run/case_runner.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
@@ -137,7 +137,7 @@ KernelConfig smallest_house_kernel(const std::string& arch,
 FittingKernel::FittingKernel(const KernelConfig& model) : FittingKernel(model, emulate) {}
 ExactKernel::ExactKernel(const KernelConfig& config) : ExactKernel(config, emulate) {}
 
-harness::Candidate FittingKernel::planned(const Problem& problem) const {
+harness::StageKernel FittingKernel::planned(const Problem& problem, const KernelConfig*) const {
     KernelConfig config = model_;
     config.signature = problem.signature;
     config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
@@ -145,12 +145,12 @@ harness::Candidate FittingKernel::planned(const Problem& problem) const {
     return {"fitting", std::make_shared<LaunchedKernel>(config, launcher_), numerics_of(config)};
 }
 
-harness::Candidate ExactKernel::planned(const Problem&) const {
+harness::StageKernel ExactKernel::planned(const Problem&, const KernelConfig*) const {
     return {"exact", std::make_shared<LaunchedKernel>(config_, launcher_), numerics_of(config_)};
 }
 
-harness::FwdCase plain_case(const KernelConfig& kernel) {
-    harness::FwdCase c;
+harness::Case plain_case(const KernelConfig& kernel) {
+    harness::Case c;
     c.data_type = data_type_of(instruction_info(plan_of(kernel).first.instruction));
     if (c.data_type == DataType::mxfp8 || c.data_type == DataType::mxfp4) {
         c.qscale = QScale::mx;
@@ -165,11 +165,11 @@ harness::FwdCase plain_case(const KernelConfig& kernel) {
     return c;
 }
 
-harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
+harness::CaseResult result_of(const harness::Case& c, const KernelConfig& kernel,
                               const harness::KernelSource& source) {
-    harness::FwdRunOptions options;
+    harness::CaseRunOptions options;
     options.arch = kernel.arch.view();
-    return harness::run_fwd_case(c, source, options).at(0);
+    return harness::run_case(c, source, options).at(0);
 }
 
 } // namespace fmha::hip_target::test

@@ -42,9 +42,10 @@ class FittingKernel final : public harness::KernelSource {
     FittingKernel(const KernelConfig& model, Launcher launcher)
         : model_(model), launcher_(std::move(launcher)) {}
 
-    harness::Candidate planned(const Problem& problem) const override;
-    std::vector<harness::Candidate> accepting(const Problem& problem) const override {
-        return {planned(problem)};
+    harness::StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<harness::StageKernel> accepting(const Problem& problem,
+                                                const KernelConfig* main) const override {
+        return {planned(problem, main)};
     }
 
   private:
@@ -58,9 +59,10 @@ class ExactKernel final : public harness::KernelSource {
     explicit ExactKernel(const KernelConfig& config);
     ExactKernel(const KernelConfig& config, Launcher launcher)
         : config_(config), launcher_(std::move(launcher)) {}
-    harness::Candidate planned(const Problem& problem) const override;
-    std::vector<harness::Candidate> accepting(const Problem& problem) const override {
-        return {planned(problem)};
+    harness::StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
+    std::vector<harness::StageKernel> accepting(const Problem& problem,
+                                                const KernelConfig* main) const override {
+        return {planned(problem, main)};
     }
 
   private:
@@ -69,10 +71,10 @@ class ExactKernel final : public harness::KernelSource {
 };
 
 /// A small problem of the operand type that `kernel` multiplies, without any feature.
-harness::FwdCase plain_case(const KernelConfig& kernel);
+harness::Case plain_case(const KernelConfig& kernel);
 
 /// The result of running `c` on the algorithm of `kernel`.
-harness::CaseResult result_of(const harness::FwdCase& c, const KernelConfig& kernel,
+harness::CaseResult result_of(const harness::Case& c, const KernelConfig& kernel,
                               const harness::KernelSource& source);
 
 } // namespace fmha::hip_target::test

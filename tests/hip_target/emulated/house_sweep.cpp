@@ -12,13 +12,13 @@
 namespace fmha::hip_target::test {
 namespace {
 
-using harness::FwdCase;
+using harness::Case;
 
 /// A problem with every feature of `config` and lengths that end inside a tile where the kernel allows it.
-FwdCase case_of(const KernelConfig& config) {
+Case case_of(const KernelConfig& config) {
     const Signature& s = config.signature;
     const Algorithm& algorithm = config.algorithm;
-    FwdCase c;
+    Case c;
     c.data_type = s.data_type;
     c.mode = s.mode;
     c.batch = s.mode == Mode::group ? 2 : 1;
@@ -61,7 +61,7 @@ int sweep(const std::string& arch, std::size_t count, const std::string& part) {
     const std::size_t stride = std::max<std::size_t>(kernels.size() / count, 1) | 1U;
     int passed = 0, failed = 0;
     for (std::size_t i = 0; i < kernels.size(); i += stride) {
-        const FwdCase c = case_of(kernels[i]);
+        const Case c = case_of(kernels[i]);
         const auto result = result_of(c, kernels[i], ExactKernel(kernels[i]));
         if (result.outcome == harness::Outcome::passed) {
             ++passed;

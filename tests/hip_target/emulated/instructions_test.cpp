@@ -11,19 +11,19 @@
 namespace fmha::hip_target::test {
 namespace {
 
-using harness::FwdCase;
+using harness::Case;
 
 struct Variant {
     const char* name;
-    void (*change)(FwdCase&);
+    void (*change)(Case&);
 };
 
 // Each feature is in at least one variant; together they are few, because emulation is slow.
 const std::vector<Variant>& variants() {
     static const std::vector<Variant> list{
-        {"unpadded memory, whole units of 16 bytes", [](FwdCase& c) { c.stride_padding = 0; }},
+        {"unpadded memory, whole units of 16 bytes", [](Case& c) { c.stride_padding = 0; }},
         {"causal, elementwise bias, dropout, random bytes",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.mask = MaskType::top_left;
              c.window_right = 0;
              c.bias = BiasType::elementwise;
@@ -33,7 +33,7 @@ const std::vector<Variant>& variants() {
              c.store_randval = true;
          }},
         {"window, soft cap, no LSE",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.mask = MaskType::bottom_right;
              c.window_left = 40;
              c.window_right = 9;
@@ -41,7 +41,7 @@ const std::vector<Variant>& variants() {
              c.lse = false;
          }},
         {"ALiBi, sink logits, query heads in groups",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.bias = BiasType::alibi;
              c.bias_rank = 1;
              c.sink_logits = harness::SinkLogits::normal;
@@ -50,14 +50,14 @@ const std::vector<Variant>& variants() {
              c.fill = harness::Fill::indexed;
          }},
         {"sink tokens",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.mask = MaskType::top_left;
              c.window_left = 24;
              c.window_right = 0;
              c.sink_size = 4;
          }},
         {"group mode, lengths within allocations, causal from the bottom right",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.mode = Mode::group;
              c.seqlen_q = {33, 70};
              c.seqlen_k = {97, 64};
@@ -69,7 +69,7 @@ const std::vector<Variant>& variants() {
              c.window_right = 0;
          }},
         {"odd head dimensions, one query, sequences outermost",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.hdim_q = 40;
              c.hdim_v = 72;
              c.seqlen_q = {1};
@@ -78,14 +78,14 @@ const std::vector<Variant>& variants() {
              c.fill = harness::Fill::indexed;
          }},
         {"the last visible key wins, bit for bit",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.fill = harness::Fill::edge_last;
              c.mask = MaskType::bottom_right;
              c.window_right = 0;
          }},
-        {"V by column", [](FwdCase& c) { c.v_layout = VLayout::column; }},
+        {"V by column", [](Case& c) { c.v_layout = VLayout::column; }},
         {"no keys for one entry",
-         [](FwdCase& c) {
+         [](Case& c) {
              c.mode = Mode::group;
              c.seqlen_q = {70, 20};
              c.seqlen_k = {0, 130};
@@ -100,7 +100,7 @@ const std::vector<NamedKernel>& kernels() {
 }
 
 /// Keys of packed fp4 lie in whole bytes (T-2).
-void make_even(FwdCase& c) {
+void make_even(Case& c) {
     for (std::int64_t& length : c.seqlen_k) length += length % 2;
 }
 
@@ -110,7 +110,7 @@ TEST_P(EveryInstruction, PassesTheGatesWithEveryFeature) {
     const KernelConfig& kernel = GetParam().config;
     const FittingKernel source(kernel);
     for (const Variant& variant : variants()) {
-        FwdCase c = plain_case(kernel);
+        Case c = plain_case(kernel);
         variant.change(c);
         if (c.data_type == DataType::mxfp4) make_even(c);
         const auto result = result_of(c, kernel, source);
@@ -122,7 +122,7 @@ class Fp8Instruction : public testing::TestWithParam<NamedKernel> {};
 
 TEST_P(Fp8Instruction, TakesScalesOfBlocks) {
     const KernelConfig& kernel = GetParam().config;
-    FwdCase c = plain_case(kernel);
+    Case c = plain_case(kernel);
     c.qscale = QScale::blockscale;
     c.seqlen_k = {300};
     const auto result = result_of(c, kernel, FittingKernel(kernel));

@@ -13,8 +13,8 @@
 namespace fmha::hip_target::test {
 namespace {
 
+using harness::Case;
 using harness::CaseResult;
-using harness::FwdCase;
 using harness::Outcome;
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -24,7 +24,7 @@ struct FaultyRun {
     int hits = 0;
 };
 
-FaultyRun run(const FwdCase& c, const KernelConfig& kernel, const Sabotage& sabotage) {
+FaultyRun run(const Case& c, const KernelConfig& kernel, const Sabotage& sabotage) {
     std::atomic<int> hits{0};
     const FittingKernel source(kernel, [&](const KernelConfig& config, const FwdArgs& args) {
         emulate_on_faulty_machine(config, args, sabotage, hits);
@@ -72,8 +72,8 @@ TEST(Emulation, AThreadWithoutMemoryDoesNotEndTheProcess) {
 }
 
 /// Several key tiles for a block of any of these kernels.
-FwdCase case_of_several_tiles(const KernelConfig& kernel) {
-    FwdCase c = plain_case(kernel);
+Case case_of_several_tiles(const KernelConfig& kernel) {
+    Case c = plain_case(kernel);
     c.batch = 1;
     c.nhead_q = c.nhead_k = 1;
     c.seqlen_q = {20};
@@ -82,7 +82,7 @@ FwdCase case_of_several_tiles(const KernelConfig& kernel) {
 }
 
 /// Leaves out one barrier after the other, from the `first` on, until a block has no more of them.
-void expect_every_barrier_is_needed(const KernelConfig& kernel, const FwdCase& c, int first = 0) {
+void expect_every_barrier_is_needed(const KernelConfig& kernel, const Case& c, int first = 0) {
     for (int n = first;; ++n) {
         const FaultyRun faulty = run(c, kernel, {MachineFault::barrier_missing, n});
         if (faulty.hits == 0) {
@@ -120,7 +120,7 @@ TEST(MissingBarrier, IsNoticedInTheRingOfAsynchronousCopies) {
 
 TEST(MissingWaveBarrier, IsNoticedBehindTheRandomBytes) {
     const KernelConfig kernel = fp16_kernel("gfx942");
-    FwdCase c = case_of_several_tiles(kernel);
+    Case c = case_of_several_tiles(kernel);
     c.p_drop = 0.2;
     // The first of a tile's two waits for the bytes of the tile before, which barriers of the block do as well.
     for (const int n : {1, 3, 5}) {
@@ -131,7 +131,7 @@ TEST(MissingWaveBarrier, IsNoticedBehindTheRandomBytes) {
     }
 }
 
-void expect_every_wait_is_needed(const KernelConfig& kernel, const FwdCase& c) {
+void expect_every_wait_is_needed(const KernelConfig& kernel, const Case& c) {
     for (int n = 0;; ++n) {
         const FaultyRun faulty = run(c, kernel, {MachineFault::copies_not_awaited, n});
         if (faulty.hits == 0) {
@@ -180,8 +180,8 @@ struct StepCopies {
             return config.signature.data_type == type && config.algorithm.pipeline == pipeline;
         });
     }
-    FwdCase problem() const {
-        FwdCase c = case_of_several_tiles(kernel());
+    Case problem() const {
+        Case c = case_of_several_tiles(kernel());
         c.v_layout = v_layout;
         if (v_layout == VLayout::column) c.seqlen_k.front() &= ~7;
         return c;
@@ -215,7 +215,7 @@ TEST_P(EveryStepCopy, FetchesWhatItsPlaceIsFor) {
 }
 
 TEST_P(EveryStepCopy, GathersWhatIsNotAligned) {
-    FwdCase c = GetParam().problem();
+    Case c = GetParam().problem();
     c.nhead_q = c.nhead_k = 2; // of odd row strides in either layout
     c.stride_padding = 7;
     const FaultyRun odd = run(c, GetParam().kernel(), {MachineFault::copies_misplaced});
@@ -337,7 +337,7 @@ class ScaledOperands : public testing::TestWithParam<DataType> {};
 TEST_P(ScaledOperands, AWrongRowOfTheTableIsNoticed) {
     const KernelConfig kernel = smallest_house_kernel(
         "gfx950", [](const KernelConfig& config) { return config.signature.data_type == GetParam(); });
-    const FwdCase c = plain_case(kernel);
+    const Case c = plain_case(kernel);
     struct Spoil {
         const char* what;
         void (*spoil)(InstructionInfo&);

@@ -4,8 +4,8 @@
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/run/case_runner.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/fwd_runner.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/faulty_context.hpp"
@@ -51,20 +51,20 @@ TEST_P(EveryFault, IsCaught) {
     const auto& [arch, row] = GetParam();
     const auto cases = harness::load_cases({row.case_name}, {.root = FMHA_CASES_DIR});
     ASSERT_EQ(cases.size(), 1U) << row.case_name;
-    harness::FwdRunOptions options;
+    harness::CaseRunOptions options;
     options.arch = arch;
 
     const auto planned =
         harness::house_kernels(harness::make_target("emulated", {.arch = arch, .kernels_dir = {}}));
-    const auto right = harness::run_fwd_case(cases[0], *planned, options).at(0);
+    const auto right = harness::run_case(cases[0], *planned, options).at(0);
     ASSERT_EQ(right.outcome, Outcome::passed) << right.message;
 
     const KernelConfig kernel =
-        planned->planned(harness::to_problem(cases[0], options.arch)).instance->config();
+        planned->planned(harness::to_problem(cases[0], options.arch), nullptr).instance->config();
     const ExactKernel faulty(kernel, [fault = row.fault](const KernelConfig& config, const FwdArgs& args) {
         emulate_with_fault(config, args, fault);
     });
-    const auto wrong = harness::run_fwd_case(cases[0], faulty, options).at(0);
+    const auto wrong = harness::run_case(cases[0], faulty, options).at(0);
     EXPECT_EQ(wrong.outcome, Outcome::failed);
     RecordProperty("gate", wrong.message);
 }

@@ -1,7 +1,6 @@
-#include "harness/run/exchange.hpp"
+#include "harness/npy/exchange.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
@@ -135,10 +134,9 @@ void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTen
 
 /// Calls visit(spec) for every tensor of the case that other programs bring or take, and that flows as asked.
 template <class Visit>
-void each_exchanged(const FwdTensors& tensors, Flow flow, Visit&& visit) {
-    for (const Role<FwdArgs>& role : roles_of<FwdArgs>())
-        if (role.exchanged && role.flow == flow && tensors.has(role.name))
-            visit(*std::ranges::find(tensors.set().specs(), role.name, &TensorSpec::name));
+void each_exchanged(const TensorSet& tensors, Flow flow, Visit&& visit) {
+    for (const TensorSpec& spec : tensors.specs())
+        if (spec.exchanged && spec.flow == flow) visit(spec);
 }
 
 } // namespace
@@ -155,7 +153,7 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
     return shape;
 }
 
-void read_inputs(const fs::path& folder, FwdTensors& tensors) {
+void read_inputs(const fs::path& folder, TensorSet& tensors) {
     if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
     each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
         GuardedTensor& tensor = tensors.tensor(spec.name);
@@ -164,53 +162,36 @@ void read_inputs(const fs::path& folder, FwdTensors& tensors) {
     });
 }
 
-void read_outputs(const fs::path& folder, FwdTensors& tensors) {
+void read_outputs(const fs::path& folder, TensorSet& tensors) {
     each_exchanged(tensors, Flow::out, [&](const TensorSpec& spec) {
         read_tensor(folder, spec.name, tensors.tensor(spec.name));
     });
 }
 
-void write_inputs(const fs::path& folder, FwdTensors& tensors) {
+void write_inputs(const fs::path& folder, const TensorSet& tensors) {
     each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
         write_tensor(folder, spec.name, tensors.tensor(spec.name));
     });
 }
 
-void write_reference(const fs::path& folder, FwdTensors& tensors, const reference::ForwardRows& rows) {
-    const auto filled = [](const TensorLayout& layout) {
-        NpyArray array = blank(NpyType::float64, npy_shape(layout));
-        const double nan = std::numeric_limits<double>::quiet_NaN();
-        for (std::int64_t i = 0; i < array.elements(); ++i) std::memcpy(array.bytes.data() + i * 8, &nan, 8);
-        return array;
-    };
-    const auto put = [](NpyArray& array, std::int64_t index, double value) {
-        std::memcpy(array.bytes.data() + index * 8, &value, 8);
-    };
-    const FwdArgs args = tensors.args();
-    const TensorLayout& o_layout = tensors.tensor("o").layout();
-    NpyArray o = filled(o_layout);
-    NpyArray lse, randval;
-    const bool has_lse = tensors.has("lse"), has_randval = tensors.has("randval");
-    if (has_lse) lse = filled(tensors.tensor("lse").layout());
-    if (has_randval) randval = blank(NpyType::uint8, npy_shape(tensors.tensor("randval").layout()));
-    for (std::size_t r = 0; r < rows.rows.size(); ++r) {
-        const auto& id = rows.rows[r];
-        const Entry& entry = tensors.geometry().entries[static_cast<std::size_t>(id.b)];
-        const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
-        const auto n = static_cast<Eigen::Index>(r);
-        for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
-            put(o, file_offset(o_layout, b, id.h, row, d), rows.scale_o * rows.o(n, d));
-        if (has_lse) put(lse, file_offset(tensors.tensor("lse").layout(), b, id.h, row, 0), rows.lse(n));
-        if (!has_randval) continue;
-        for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
-            if (reference::key_visible(args, id.b, id.i, j))
-                randval.bytes[static_cast<std::size_t>(
-                    file_offset(tensors.tensor("randval").layout(), b, id.h, row, j))] =
-                    reference::stored_random_byte(args, id, j);
-    }
-    write_npy(file_of(folder, "o"), o);
-    if (has_lse) write_npy(file_of(folder, "lse"), lse);
-    if (has_randval) write_npy(file_of(folder, "randval"), randval);
+ReferenceFile::ReferenceFile(const TensorLayout& layout, NpyType type)
+    : layout_(layout), array_(blank(type, npy_shape(layout))) {
+    if (type != NpyType::float64) return;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (std::int64_t i = 0; i < array_.elements(); ++i) std::memcpy(array_.bytes.data() + i * 8, &nan, 8);
+}
+
+void ReferenceFile::put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, double value) {
+    std::memcpy(array_.bytes.data() + file_offset(layout_, b, h, row, col) * 8, &value, 8);
+}
+
+void ReferenceFile::put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col,
+                        std::uint8_t value) {
+    array_.bytes[static_cast<std::size_t>(file_offset(layout_, b, h, row, col))] = value;
+}
+
+void ReferenceFile::write(const fs::path& folder, const std::string& name) const {
+    write_npy(file_of(folder, name), array_);
 }
 
 } // namespace fmha::harness

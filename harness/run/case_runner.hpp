@@ -1,7 +1,6 @@
 #pragma once
 
-#include "harness/cases/case.hpp"
-#include "harness/data/fwd_tensors.hpp"
+#include "harness/families/family.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/kernel_source.hpp"
 #include "harness/run/worker_pool.hpp"
@@ -11,7 +10,7 @@
 
 namespace fmha::harness {
 
-struct FwdRunOptions {
+struct CaseRunOptions {
     std::string arch = "gfx950";
     std::string target_flags;  ///< what chooses the target, for the command that reproduces a result
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
@@ -20,29 +19,31 @@ struct FwdRunOptions {
     std::string cases_root; ///< for the same command, when it is not the usual one
     int repeats = 0;        ///< 0 = the case's own number
     int reference_threads = 1;
-    std::int64_t memory_limit = 0; ///< bytes (of `memory_of`) above which a case is not run; 0 = none
+    std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
 
-/// Runs one case: problem, kernel, reference, gates. One result a kernel, or one that says why no kernel ran.
-/// Unless the case asks for one run, every kernel runs at least twice, over different contents of all memory that must
+/// Runs one case: problem, kernels, reference, gates. One result a candidate, or one that says why no kernel ran.
+/// Unless the case asks for one run, every candidate runs at least twice, over different contents of all memory that must
 /// not matter, and the outputs must be identical (G5.6, G5.7). Both oracles must agree on the case (on a sample of its rows when
 /// it is large) before either is believed. Throws InputError for a case that cannot be laid out; failures of
 /// kernels are results, not exceptions.
-std::vector<CaseResult> run_fwd_case(const FwdCase& c, const KernelSource& source,
-                                     const FwdRunOptions& options);
+std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, const CaseRunOptions& options);
+/// The same for a case of `family`, whatever the case says.
+std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
+                                 const CaseRunOptions& options);
 
-/// Judges outputs that are already in `tensors`, written by a kernel that declares `numerics`, with the gates that need no
-/// second run.
-CaseResult judge_given_outputs(FwdTensors& tensors, const Numerics& numerics);
+/// Judges outputs that are already in `data`, written by a kernel for the case's one stage that declares `numerics`, with
+/// the gates that need no second run. Throws InputError for a case of several stages.
+CaseResult judge_given_outputs(const Case& c, const CaseData& data, const Numerics& numerics);
 
 /// The result of a case that ended without one: its process died or took too long, or it threw.
-CaseResult lost_result(const FwdCase& c, const FwdRunOptions& options, const TaskEnd& end);
+CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end);
 
 /// The result of a case that a run did not finish: `interrupted` or `after_failure`.
-CaseResult unfinished_result(const FwdCase& c, const FwdRunOptions& options, NotRunReason reason);
+CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRunReason reason);
 
 /// Shell command that repeats one result.
-std::string reproducing_command(const FwdCase& c, const FwdRunOptions& options, const std::string& kernel);
+std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel);
 
 } // namespace fmha::harness

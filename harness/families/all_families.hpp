@@ -1,0 +1,10 @@
+#pragma once
+
+#include "harness/families/family.hpp"
+
+namespace fmha::harness {
+
+const Family& fwd_family();
+const Family& splitkv_family();
+
+} // namespace fmha::harness

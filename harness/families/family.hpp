@@ -1,0 +1,88 @@
+#pragma once
+
+#include "dispatcher/types/kernel_instance.hpp"
+#include "dispatcher/types/numerics.hpp"
+#include "harness/cases/case.hpp"
+#include "harness/data/tensor_set.hpp"
+#include "harness/gates/judge.hpp"
+#include "harness/gates/outputs.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The one place where the harness branches by API family: a family is a `Family` and whatever it hands out. Running, judging,
+/// exchange of files and reports know no family.
+namespace fmha::harness {
+
+/// Bytes that running a case takes, without a kernel's own.
+struct CaseBytes {
+    std::int64_t tensors = 0;   ///< all of them, small arrays among them
+    std::int64_t copies = 0;    ///< of what kernels wrote, as many as are compared at a time
+    std::int64_t reference = 0; ///< rows and work of both oracles
+
+    std::int64_t total() const { return tensors + copies + reference; }
+};
+
+/// What the gates say about the outputs of one stage.
+struct StageVerdict {
+    Judgement judgement;
+    std::int64_t rows = 0; ///< that the reference judged
+    double reference_seconds = 0.0;
+    /// Why the numbers cannot be believed either way; empty when they can.
+    std::string mistrust;
+};
+
+/// The reference of one case, which must outlive this together with its memory.
+class CaseExpectation {
+  public:
+    virtual ~CaseExpectation() = default;
+    /// Distance of the two oracles in units of the agreement bound (B.1), on the case's inputs. 0 where the case has none
+    /// that could be compared.
+    virtual double oracle_disagreement() = 0;
+    /// Judges what `stage` wrote with `numerics`. A stage that reads what an earlier one stored is judged on that memory, so
+    /// the memory must still hold it. `data_of_fill`: the inputs are those of the case's fill, so that its exact answers hold.
+    virtual StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
+                               bool data_of_fill) = 0;
+};
+
+/// One case of a family in host memory.
+class CaseData {
+  public:
+    virtual ~CaseData() = default;
+    virtual TensorSet& tensors() = 0;
+    /// The arguments of all stages; they point into the tensors.
+    virtual Invocation invocation() const = 0;
+    /// A copy of everything that `stage` had to write.
+    virtual Outputs outputs(KernelFamily stage) const = 0;
+    /// Whether `stage` may write the tensor `name`, which is no input. A family of one stage writes them all.
+    virtual bool writes(KernelFamily, std::string_view) const { return true; }
+    /// `threads`: of the oracles; 0 = all of the machine.
+    virtual std::unique_ptr<CaseExpectation> expectation(int threads) const = 0;
+    /// Writes the reference's outputs to `folder` as .npy files (cases/README.md), 64-bit before any rounding. Returns the
+    /// number of rows.
+    virtual std::size_t write_reference(const std::filesystem::path& folder) const = 0;
+};
+
+/// One API family, without state.
+class Family {
+  public:
+    virtual ~Family() = default;
+    /// The stages that a case runs, in launch order.
+    virtual std::vector<KernelFamily> stages(const Case& c) const = 0;
+    /// Lays out, poisons and fills. `c` must outlive the result. Throws InputError for a case that cannot be laid out and
+    /// NoRoomForTensor.
+    virtual std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const = 0;
+    /// `threads`: those of the reference. Throws InputError for a case that cannot be laid out.
+    virtual CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const = 0;
+    /// Floating-point operations of a case, with hidden keys.
+    virtual double flops(const Case& c) const = 0;
+};
+
+/// Throws InputError for a family that nothing computes yet.
+const Family& family_of(ApiFamily api);
+
+} // namespace fmha::harness

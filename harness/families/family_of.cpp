@@ -1,0 +1,19 @@
+#include "dispatcher/types/error.hpp"
+#include "harness/families/all_families.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::harness {
+
+const Family& family_of(ApiFamily api) {
+    switch (api) {
+    case ApiFamily::fwd:
+        return fwd_family();
+    case ApiFamily::fwd_splitkv:
+        return splitkv_family();
+    default:
+        throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
+    }
+}
+
+} // namespace fmha::harness

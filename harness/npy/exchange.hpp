@@ -1,0 +1,42 @@
+#pragma once
+
+#include "harness/data/tensor_set.hpp"
+#include "harness/npy/npy.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Tensors in and out as `.npy` files, so that kernels written anywhere can be judged. Names, shapes and dtypes are those
+/// of cases/README.md. Lengths and other arrays that follow from the case are not exchanged.
+namespace fmha::harness {
+
+/// The extents of a tensor's file, in memory order without padding; packed fp4 counts bytes in its last axis.
+std::vector<std::int64_t> npy_shape(const TensorLayout& layout);
+
+/// Reads every input of the case (q, k, v, bias, *_descale, alibi_slopes, sink_logits …) from `folder` into `tensors`.
+/// Throws InputError that names the file, what it has and what is allowed: missing, another dtype or shape, NaN inside
+/// a logical range.
+void read_inputs(const std::filesystem::path& folder, TensorSet& tensors);
+
+/// Reads every output of the case: o, and lse and randval where it has them.
+void read_outputs(const std::filesystem::path& folder, TensorSet& tensors);
+
+/// Writes the inputs that `read_inputs` reads.
+void write_inputs(const std::filesystem::path& folder, const TensorSet& tensors);
+
+/// The file of an output as a reference computes it: NaN where nothing was put, and 0 in files of bytes.
+class ReferenceFile {
+  public:
+    /// `type`: float64 or uint8. The file has the extents of `layout`.
+    ReferenceFile(const TensorLayout& layout, NpyType type);
+    void put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, double value);
+    void put(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, std::uint8_t value);
+    void write(const std::filesystem::path& folder, const std::string& name) const;
+
+  private:
+    TensorLayout layout_;
+    NpyArray array_;
+};
+
+} // namespace fmha::harness

@@ -1,0 +1,101 @@
+#include "harness/run/candidate.hpp"
+
+#include "dispatcher/plan/plan.hpp"
+#include "kernels/catalog/glob.hpp"
+
+#include <algorithm>
+
+namespace fmha::harness {
+namespace {
+
+Problem of_stage(Problem problem, KernelFamily stage) {
+    problem.signature.family = stage;
+    return problem;
+}
+
+/// The kernel that decides about the other stages, if the case runs its stage and it is built.
+const KernelConfig* config_of(const std::optional<StageKernel>& kernel) {
+    return kernel && kernel->instance ? &kernel->instance->config() : nullptr;
+}
+
+/// Kernels of a problem's stages, some given and the others planned.
+class Composer {
+  public:
+    Composer(const KernelSource& source, const Problem& problem, std::span<const KernelFamily> stages)
+        : source_(source), problem_(problem), stages_(stages), main_(main_stage(problem.api_family)) {}
+
+    /// `given`: a kernel for one stage; nullptr plans them all.
+    Candidate compose(const StageKernel* given, KernelFamily given_stage) const {
+        std::optional<StageKernel> main;
+        if (std::ranges::find(stages_, main_) != stages_.end())
+            main = given != nullptr && given_stage == main_
+                       ? *given
+                       : source_.planned(of_stage(problem_, main_), nullptr);
+        Candidate candidate;
+        for (const KernelFamily stage : stages_) {
+            const KernelConfig* config = config_of(main);
+            if (config != nullptr && !needs_stage(stage, *config)) continue;
+            candidate.families.push_back(stage);
+            if (given != nullptr && stage == given_stage)
+                candidate.stages.push_back(*given);
+            else if (stage == main_)
+                candidate.stages.push_back(*main);
+            else
+                candidate.stages.push_back(source_.planned(of_stage(problem_, stage), config));
+            if (candidate.stages.back().instance == nullptr) break;
+        }
+        candidate.chosen = given != nullptr ? given->name : candidate.stages.front().name;
+        return candidate;
+    }
+
+    /// The kernels that may stand in for the planned one of `stage`.
+    std::vector<StageKernel> accepting(KernelFamily stage) const {
+        if (stage == main_ || std::ranges::find(stages_, main_) == stages_.end())
+            return source_.accepting(of_stage(problem_, stage), nullptr);
+        const StageKernel main = source_.planned(of_stage(problem_, main_), nullptr);
+        const KernelConfig* config = main.instance ? &main.instance->config() : nullptr;
+        if (config != nullptr && !needs_stage(stage, *config)) return {};
+        return source_.accepting(of_stage(problem_, stage), config);
+    }
+
+  private:
+    const KernelSource& source_;
+    const Problem& problem_;
+    std::span<const KernelFamily> stages_;
+    KernelFamily main_;
+};
+
+} // namespace
+
+std::string Candidate::name() const {
+    std::string names;
+    for (const StageKernel& stage : stages) names += (names.empty() ? "" : " + ") + stage.name;
+    return names;
+}
+
+const StageKernel* Candidate::not_built() const {
+    const auto found = std::ranges::find(stages, nullptr, &StageKernel::instance);
+    return found == stages.end() ? nullptr : &*found;
+}
+
+Candidate planned_candidate(const KernelSource& source, const Problem& problem,
+                            std::span<const KernelFamily> stages) {
+    return Composer(source, problem, stages).compose(nullptr, stages.front());
+}
+
+std::vector<Candidate> all_candidates(const KernelSource& source, const Problem& problem,
+                                      std::span<const KernelFamily> stages, const std::string& filter) {
+    const Composer composer(source, problem, stages);
+    std::vector<Candidate> candidates;
+    for (const KernelFamily stage : stages)
+        for (const StageKernel& kernel : composer.accepting(stage)) {
+            if (!filter.empty() && !catalog::glob_match(filter, kernel.name)) continue;
+            Candidate candidate = composer.compose(&kernel, stage);
+            // The planned kernels come up once a stage.
+            if (std::ranges::find(candidates, candidate.name(), &Candidate::name) == candidates.end())
+                candidates.push_back(std::move(candidate));
+        }
+    return candidates;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "harness/run/kernel_source.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// The kernels that compute a case one after another.
+struct Candidate {
+    std::vector<StageKernel> stages;    ///< in launch order; as far as a kernel that is not built
+    std::vector<KernelFamily> families; ///< of the stages
+    std::string chosen; ///< name of the kernel that the candidate is about: `--kernel` finds it by that
+
+    /// Names of all kernels, joined by " + ".
+    std::string name() const;
+    /// The stage that is not built; nullptr when all are.
+    const StageKernel* not_built() const;
+};
+
+/// The dispatcher's choice for each of `stages`. Throws what KernelSource::planned throws.
+Candidate planned_candidate(const KernelSource& source, const Problem& problem,
+                            std::span<const KernelFamily> stages);
+
+/// Every candidate that differs from the planned one in one stage, and the planned one: each accepting kernel of a stage with
+/// the planned kernels of the others, which follow a main kernel that changes. `filter`: a glob on the name of the kernel that
+/// changes; empty = all. Throws what KernelSource throws.
+std::vector<Candidate> all_candidates(const KernelSource& source, const Problem& problem,
+                                      std::span<const KernelFamily> stages, const std::string& filter);
+
+} // namespace fmha::harness

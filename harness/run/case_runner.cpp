@@ -1,0 +1,340 @@
+#include "harness/run/case_runner.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_problem.hpp"
+#include "harness/run/case_tensors.hpp"
+#include "harness/run/execution.hpp"
+#include "harness/run/shell_word.hpp"
+#include "kernels/catalog/glob.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <span>
+
+namespace fmha::harness {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Pairs (row, key) times channels up to which the slow oracle checks every row of the fast one.
+constexpr double work_of_full_agreement = 4e7;
+
+CaseResult blank_result(const Case& c) {
+    CaseResult result;
+    result.name = c.id;
+    result.about = c.about;
+    result.family = std::string(to_string(c.family));
+    result.tier = std::string(to_string(c.tier));
+    result.labels = c.labels;
+    result.seed = c.seed;
+    result.sampled = c.sampled_rows;
+    return result;
+}
+
+/// A refusal, judged against what the case expects. `named`: for the rule or the reason that it expects.
+void judge_refusal(CaseResult& result, const Case& c, Expectation kind, bool named,
+                   const std::string& sentence) {
+    result.outcome =
+        c.expect == kind && named ? Outcome::refused_as_predicted : Outcome::refused_unexpectedly;
+    result.message = sentence;
+    if (c.expect == kind && !named)
+        result.message = fmt::format("refused, but not for {}: {}", c.expect_rule, sentence);
+}
+
+/// No kernel takes the problem. That the architecture lacks the type says nothing about a case that is about something
+/// else.
+void judge_no_kernel(CaseResult& result, const Case& c, const ProblemRefused& refusal, bool type_absent,
+                     const std::string& arch) {
+    const auto wanted = parse_reason(c.expect_rule);
+    const bool named = c.expect_rule.empty() || (wanted && wanted == refusal.reason());
+    if (type_absent && !(c.expect == Expectation::no_kernel && named)) {
+        result.outcome = Outcome::type_absent;
+        result.message = fmt::format("T-1: {} has no kernels of type {}", arch, to_string(c.data_type));
+        return;
+    }
+    judge_refusal(result, c, Expectation::no_kernel, named, refusal.what());
+}
+
+std::string describe(const Numerics& n) {
+    return fmt::format(
+        "u_o={:.3g} f_o={:.3g} u_p={:.3g} f_p={:.3g} u_m={:.3g} u_a={:.3g} eps_e={:.3g} eps_t={:.3g}{}{}",
+        n.u_o, n.f_o, n.u_p, n.f_p, n.u_m, n.u_a, n.eps_e, n.eps_t, n.normalised_p ? " normalised P" : "",
+        n.truncating ? " truncating" : "");
+}
+
+std::string describe(const Candidate& candidate) {
+    std::string text;
+    for (const StageKernel& stage : candidate.stages)
+        text += (text.empty() ? "" : "; ") + describe(stage.numerics);
+    return text;
+}
+
+/// Of CaseResult::worst.
+constexpr std::size_t most_deviations = 10;
+
+/// The reference of a case, and how far its oracles are apart.
+struct Oracles {
+    CaseExpectation& expectation;
+    double disagreement;
+};
+
+/// Fills in everything that the gates say about the outputs of all stages. Returns why the numbers cannot be believed either
+/// way; empty when they can.
+std::string judge_outputs(CaseResult& result, std::span<const KernelFamily> stages,
+                          const StageOutputs& outputs, std::span<const StageKernel> kernels,
+                          const Oracles& oracles, bool data_of_fill) {
+    std::string mistrust;
+    if (oracles.disagreement > 1.0)
+        mistrust = fmt::format("the two oracles are {:.3g} times their bound apart", oracles.disagreement);
+    for (std::size_t n = 0; n < stages.size(); ++n) {
+        StageVerdict verdict =
+            oracles.expectation.judge(stages[n], outputs[n], kernels[n].numerics, data_of_fill);
+        Judgement& judgement = verdict.judgement;
+        result.rows += verdict.rows;
+        result.elements += judgement.elements;
+        result.reference_seconds += verdict.reference_seconds;
+        result.worst.insert(result.worst.end(), judgement.worst.begin(), judgement.worst.end());
+        if (!judgement.pattern.empty())
+            result.pattern += (result.pattern.empty() ? "" : "; ") + judgement.pattern;
+        std::ranges::move(judgement.gates, std::back_inserter(result.gates));
+        if (mistrust.empty()) mistrust = verdict.mistrust;
+    }
+    if (result.worst.size() > most_deviations) result.worst.resize(most_deviations);
+    return mistrust;
+}
+
+/// The outcome that follows from the gates, unless the numbers cannot be believed.
+void conclude(CaseResult& result, const std::string& mistrust) {
+    result.outcome = Outcome::passed;
+    if (const GateVerdict* gate = result.first_failure()) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("{} {}: {}", gate->gate, gate->tensor, gate->detail);
+    }
+    if (mistrust.empty()) return;
+    result.outcome = Outcome::mistrusted;
+    result.message = mistrust + (result.message.empty() ? std::string() : "; " + result.message);
+}
+
+/// Whether one of the kernels is the one that the case expects to be planned.
+bool names_expected(const Case& c, const Candidate& candidate) {
+    return std::ranges::any_of(candidate.stages, [&](const StageKernel& stage) {
+        return catalog::glob_match(c.expect_kernel, stage.name);
+    });
+}
+
+void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
+                   const Oracles& oracles, const CaseRunOptions& options) {
+    result.numerics = describe(candidate);
+    if (!c.expect_kernel.empty() && !options.all_kernels && !names_expected(c, candidate)) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("planned {}, expected {}", result.kernel, c.expect_kernel);
+        return;
+    }
+    Execution execution(tensors.here(), tensors.elsewhere(), candidate);
+    const StageOutputs outputs = execution.first();
+    const std::string mistrust =
+        judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true);
+    execution.repeat(outputs, options.repeats > 0 ? options.repeats : c.repeats);
+    result.kernel_seconds = execution.kernel_seconds();
+    std::ranges::move(execution.gates(), std::back_inserter(result.gates));
+    conclude(result, mistrust);
+}
+
+/// `run_candidate`, with what a target throws turned into an outcome.
+void judge_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
+                     const Oracles& oracles, const CaseRunOptions& options) {
+    try {
+        run_candidate(result, c, candidate, tensors, oracles, options);
+    } catch (const DeviceLost& error) {
+        result.outcome = Outcome::crashed;
+        result.message = error.what();
+    } catch (const DeviceOutOfMemory& error) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = error.what();
+    } catch (const std::bad_alloc&) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = end_of_exception().answer;
+    } catch (const Error& error) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("the launch was refused: {}", error.what());
+    }
+}
+
+CaseResult not_built_result(const CaseResult& blank, const Case& c, const Candidate& candidate,
+                            const CaseRunOptions& options) {
+    CaseResult result = blank;
+    result.kernel = candidate.name();
+    result.not_run_reason = NotRunReason::not_built;
+    result.message = candidate.not_built()->not_built;
+    result.reproduce = reproducing_command(c, options, candidate.chosen);
+    return result;
+}
+
+/// The kernels to run; nullopt when `result` has its outcome already, because there are none.
+std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Family& family, const Case& c,
+                                                    const KernelSource& source,
+                                                    const CaseRunOptions& options) {
+    std::vector<Candidate> candidates;
+    try {
+        const Problem problem = to_problem(c, options.arch);
+        if (c.expect == Expectation::invalid_problem) {
+            result.outcome = Outcome::failed;
+            result.message = fmt::format("the problem was accepted, {} was to refuse it", c.expect_rule);
+            return std::nullopt;
+        }
+        const std::vector<KernelFamily> stages = family.stages(c);
+        const bool any_name = c.expect == Expectation::no_kernel;
+        if (options.all_kernels)
+            candidates =
+                all_candidates(source, problem, stages, any_name ? std::string() : options.kernel_filter);
+        else
+            candidates = {planned_candidate(source, problem, stages)};
+    } catch (const ProblemError& error) {
+        const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
+        judge_refusal(result, c, Expectation::invalid_problem, named, error.what());
+        return std::nullopt;
+    } catch (const ProblemRefused& error) {
+        judge_no_kernel(result, c, error, !source.has_type(c.data_type), options.arch);
+        return std::nullopt;
+    } catch (const UnsupportedInvocation& error) {
+        result.not_run_reason = NotRunReason::target_cannot;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceLost& error) {
+        result.outcome = Outcome::crashed;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceOutOfMemory& error) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = error.what();
+        return std::nullopt;
+    } catch (const DeviceError& error) {
+        result.outcome = Outcome::failed;
+        result.message = fmt::format("the kernel could not be loaded: {}", error.what());
+        return std::nullopt;
+    }
+    if (c.expect == Expectation::no_kernel) {
+        result.outcome = Outcome::failed;
+        result.message =
+            fmt::format("a kernel was found, {}; the case expects none", candidates.front().name());
+        return std::nullopt;
+    }
+    return candidates;
+}
+
+} // namespace
+
+CaseResult judge_given_outputs(const Case& c, const CaseData& data, const Numerics& numerics) {
+    const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
+    if (stages.size() != 1)
+        throw InputError(fmt::format("{}: its kernels run in {} stages; outputs of one stage can be judged",
+                                     c.id, stages.size()));
+    CaseResult result = blank_result(c);
+    result.kernel = "given";
+    StageKernel kernel;
+    kernel.numerics = numerics;
+    result.numerics = describe(numerics);
+    const auto expectation = data.expectation(0);
+    const Oracles oracles{*expectation, expectation->oracle_disagreement()};
+    const StageOutputs outputs{data.outputs(stages.front())};
+    // Whoever brings inputs need not have the fill's.
+    const std::string mistrust = judge_outputs(result, stages, outputs, {&kernel, 1}, oracles, false);
+    conclude(result, mistrust);
+    return result;
+}
+
+CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end) {
+    CaseResult result = blank_result(c);
+    result.message = end.answer;
+    if (end.kind == TaskEnd::Kind::no_memory)
+        result.not_run_reason = NotRunReason::no_memory;
+    else
+        result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
+CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRunReason reason) {
+    CaseResult result = blank_result(c);
+    result.not_run_reason = reason;
+    result.message = reason == NotRunReason::after_failure
+                         ? "the run ended at an earlier case"
+                         : "the run was interrupted before this case had finished";
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
+std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel) {
+    std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
+    command += options.target_flags;
+    if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
+    if (options.all_kernels && !kernel.empty()) command += " --kernels all --kernel " + shell_word(kernel);
+    if (!options.where.empty()) command += " --where " + shell_word(options.where);
+    if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
+    return command;
+}
+
+std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, const CaseRunOptions& options) {
+    return run_case(family_of(c.family), c, source, options);
+}
+
+std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
+                                 const CaseRunOptions& options) {
+    const auto start = Clock::now();
+    CaseResult blank = blank_result(c);
+    blank.reproduce = reproducing_command(c, options, "");
+    const auto only_blank = [&] {
+        blank.seconds = seconds_since(start);
+        return std::vector{blank};
+    };
+
+    auto candidates = candidates_of(blank, family, c, source, options);
+    if (!candidates) return only_blank();
+    std::vector<CaseResult> results;
+    const auto not_built = [](const Candidate& candidate) { return candidate.not_built() != nullptr; };
+    for (const Candidate& candidate : *candidates)
+        if (not_built(candidate)) results.push_back(not_built_result(blank, c, candidate, options));
+    std::erase_if(*candidates, not_built);
+    if (candidates->empty()) return results;
+
+    const Fp8Flavour flavour = fp8_flavour(options.arch);
+    if (exceeds_limit(blank, family, c, flavour, options)) return only_blank();
+    std::optional<CaseTensors> tensors;
+    try {
+        tensors.emplace(family, c, flavour, options);
+    } catch (const NoRoomForTensor& error) {
+        blank.not_run_reason = NotRunReason::no_memory;
+        blank.message = error.what();
+        return only_blank();
+    }
+    const auto expectation = tensors->here().expectation(options.reference_threads);
+    const auto agreement_start = Clock::now();
+    const Oracles oracles{*expectation, expectation->oracle_disagreement()};
+    const double agreement_seconds = seconds_since(agreement_start);
+
+    for (const Candidate& candidate : *candidates) {
+        const auto kernel_start = Clock::now();
+        CaseResult result = blank;
+        result.kernel = candidate.name();
+        result.reproduce = reproducing_command(c, options, candidate.chosen);
+        judge_candidate(result, c, candidate, *tensors, oracles, options);
+        result.reference_seconds += agreement_seconds;
+        result.seconds = seconds_since(kernel_start);
+        if (&candidate == &candidates->front())
+            result.seconds += std::chrono::duration<double>(kernel_start - start).count();
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+} // namespace fmha::harness

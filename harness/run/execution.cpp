@@ -1,0 +1,115 @@
+#include "harness/run/execution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace fmha::harness {
+namespace {
+
+void fail(GateVerdict& gate, std::string detail) {
+    if (!gate.passed) return;
+    gate.passed = false;
+    gate.ratio = std::numeric_limits<double>::infinity();
+    gate.detail = std::move(detail);
+}
+
+} // namespace
+
+Case in_another_layout(const Case& c) {
+    Case other = c;
+    const auto flipped = [](Layout layout) { return layout == Layout::bhsd ? Layout::bshd : Layout::bhsd; };
+    other.iperm = flipped(c.iperm);
+    other.operm = flipped(c.operm);
+    other.stride_padding += 32;
+    return other;
+}
+
+StageOutputs Execution::first() {
+    return run(here_, Poison::nan);
+}
+
+void Execution::repeat(const StageOutputs& first, int repeats) {
+    repeats_ = repeats;
+    for (int n = 1; n < repeats; ++n) {
+        const bool other_memory = n % 2 == 1;
+        CaseData& place = other_memory && elsewhere_ != nullptr ? *elsewhere_ : here_;
+        const StageOutputs again = run(place, other_memory ? Poison::huge : Poison::nan);
+        const std::string difference = first_difference(first, again);
+        if (difference.empty()) continue;
+        // Everything may have come together: the kernel alone, what memory holds, and where the values are. Each is
+        // tried without the next.
+        const auto differs = [&](const StageOutputs& from, CaseData& there, Poison content) {
+            return !first_difference(from, run(there, content)).empty();
+        };
+        if (!other_memory || differs(first, here_, Poison::nan))
+            fail(repeat_, "two identical runs differ: " + difference);
+        else if (elsewhere_ == nullptr || differs(first, here_, Poison::huge))
+            fail(poison_, "the result depends on padding or on memory that was never written: " + difference);
+        else
+            fail(layout_, fmt::format("the same values in another layout give another result{}: {}",
+                                      differs(again, *elsewhere_, Poison::nan)
+                                          ? ", which depends on padding or on memory that was never written"
+                                          : "",
+                                      difference));
+    }
+}
+
+std::vector<GateVerdict> Execution::gates() const {
+    std::vector<GateVerdict> gates{stray_};
+    if (repeats_ > 1) gates.push_back(poison_);
+    if (repeats_ > 2 || !repeat_.passed) gates.push_back(repeat_);
+    if (repeats_ > 1 && elsewhere_ != nullptr) gates.push_back(layout_);
+    return gates;
+}
+
+StageOutputs Execution::run(CaseData& data, Poison poison) {
+    TensorSet& tensors = data.tensors();
+    tensors.refill(poison);
+    const Invocation invocation = data.invocation();
+    StageOutputs outputs;
+    double seconds = 0.0;
+    for (std::size_t stage = 0; stage < candidate_.stages.size(); ++stage) {
+        const KernelFamily family = candidate_.families[stage];
+        const auto kept = [&](const TensorSpec& spec) {
+            return spec.flow == Flow::in || !data.writes(family, spec.name);
+        };
+        const std::uint64_t before = tensors.checksum(kept);
+        seconds += launch(stage, data, invocation);
+        outputs.push_back(data.outputs(family));
+        auto wrong = tensors.stray_write();
+        if (!wrong && tensors.checksum(kept) != before)
+            wrong = candidate_.stages.size() == 1 ? "an input was written"
+                                                  : "an input, or an output of another stage, was written";
+        if (wrong)
+            fail(stray_,
+                 fmt::format("{}written outside the logical outputs: {}", stage_prefix(stage), *wrong));
+    }
+    kernel_seconds_ = std::min(kernel_seconds_, seconds);
+    return outputs;
+}
+
+double Execution::launch(std::size_t stage, CaseData& data, const Invocation& invocation) const {
+    const StageKernel& kernel = candidate_.stages[stage];
+    if (kernel.launcher != nullptr)
+        return kernel.launcher->launch(*kernel.instance, invocation, data.tensors());
+    const auto start = std::chrono::steady_clock::now();
+    kernel.instance->launch(invocation, Stream{});
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// "fwd_splitkv: " where there are several stages.
+std::string Execution::stage_prefix(std::size_t stage) const {
+    if (candidate_.stages.size() == 1) return {};
+    return fmt::format("{}: ", to_string(candidate_.families[stage]));
+}
+
+std::string Execution::first_difference(const StageOutputs& x, const StageOutputs& y) const {
+    for (std::size_t stage = 0; stage < x.size(); ++stage)
+        if (const auto difference = x[stage].first_difference(y[stage]); !difference.empty())
+            return stage_prefix(stage) + difference;
+    return {};
+}
+
+} // namespace fmha::harness

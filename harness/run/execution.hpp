@@ -1,0 +1,52 @@
+#pragma once
+
+#include "harness/families/family.hpp"
+#include "harness/results/result.hpp"
+#include "harness/run/candidate.hpp"
+
+#include <limits>
+#include <vector>
+
+namespace fmha::harness {
+
+/// The same case with the same values in other places: heads and rows in the other order, rows farther apart. It is as
+/// aligned as `c`, up to 32 elements, so that a kernel that takes the one takes the other.
+Case in_another_layout(const Case& c);
+
+/// What the stages of a candidate wrote, in launch order.
+using StageOutputs = std::vector<Outputs>;
+
+/// Launches a candidate's kernels one after another, over differently poisoned memory and in differently laid out memory, and
+/// compares what they wrote. After each stage it looks for bytes that this stage had no business to write.
+class Execution {
+  public:
+    /// `elsewhere`: the same case in another layout; nullptr leaves G5.8 out.
+    Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate)
+        : here_(here), elsewhere_(elsewhere), candidate_(candidate) {}
+
+    /// The first run, whose results the case's memory then holds.
+    StageOutputs first();
+    /// As many runs as make `repeats` with the first one, and some more when they differ from it.
+    void repeat(const StageOutputs& first, int repeats);
+
+    /// G5.5 to G5.8 of all runs so far.
+    std::vector<GateVerdict> gates() const;
+    /// Of the kernels alone, in the fastest run.
+    double kernel_seconds() const { return kernel_seconds_; }
+
+  private:
+    StageOutputs run(CaseData& data, Poison poison);
+    double launch(std::size_t stage, CaseData& data, const Invocation& invocation) const;
+    std::string stage_prefix(std::size_t stage) const;
+    std::string first_difference(const StageOutputs& x, const StageOutputs& y) const;
+
+    CaseData& here_;
+    CaseData* elsewhere_;
+    const Candidate& candidate_;
+    int repeats_ = 1;
+    double kernel_seconds_ = std::numeric_limits<double>::infinity();
+    GateVerdict stray_{.gate = "G5.5"}, poison_{.gate = "G5.6"}, repeat_{.gate = "G5.7"},
+        layout_{.gate = "G5.8"};
+};
+
+} // namespace fmha::harness
