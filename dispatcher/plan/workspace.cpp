@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace fmha {
 
@@ -65,12 +66,16 @@ std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
 
 } // namespace
 
+std::int64_t persistent_jobs(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+                             std::int64_t key_tile, std::int64_t workers) {
+    return ceil_div(product({batch, nhead_q, ceil_div(seqlen_k, key_tile)}), workers);
+}
+
 std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
                                std::int64_t key_tile, std::int64_t workers) {
     const std::int64_t tiles = ceil_div(seqlen_k, key_tile);
-    const std::int64_t jobs = product({batch, nhead_q, tiles});
-    if (jobs == 0) return 0;
-    const std::int64_t per_worker = ceil_div(jobs, workers);
+    const std::int64_t per_worker = persistent_jobs(batch, nhead_q, seqlen_k, key_tile, workers);
+    if (per_worker == 0) return 0;
     if (tiles % per_worker == 0) return tiles / per_worker;
     if (per_worker % tiles == 0) return 1;
     return 1 + ceil_div(tiles - 1, per_worker);
@@ -102,6 +107,14 @@ BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& in) {
     BwdWorkspaceLayout layout;
     layout.size = bwd_workspace_size(in);
     if (in.direct_dq) return layout;
+    if (in.deterministic && !in.group && in.compute_units > 0) {
+        const std::int64_t jobs =
+            persistent_jobs(in.batch, in.nhead_q, in.seqlen_k, in.key_tile, in.compute_units);
+        if (jobs > std::numeric_limits<std::int32_t>::max())
+            throw WorkspaceError(fmt::format("{} key tiles for each of {} compute units do not fit 32 bits",
+                                             jobs, in.compute_units));
+        layout.jobs_per_worker = std::max(std::int32_t{1}, static_cast<std::int32_t>(jobs));
+    }
     layout.start.push_back(0);
     for (std::size_t b = 0; b < static_cast<std::size_t>(in.batch); ++b) {
         const std::int64_t splits = splits_of(in, b);
@@ -116,9 +129,26 @@ std::vector<std::byte> BwdWorkspaceLayout::host_image() const {
     std::vector<std::byte> image(static_cast<std::size_t>(size.host_bytes), std::byte{0});
     if (image.empty()) return image;
     std::memcpy(image.data(), nsplits.data(), nsplits.size() * sizeof(std::int32_t));
+    if (size.start_bytes == 0)
+        std::memcpy(image.data() + sizeof(std::int32_t), &jobs_per_worker, sizeof jobs_per_worker);
     if (size.start_bytes > 0)
         std::memcpy(image.data() + size.nsplits_bytes, start.data(), start.size() * sizeof(std::int64_t));
     return image;
+}
+
+void BwdWorkspaceLayout::prepare(std::span<std::byte> workspace) const {
+    if (size.bytes == 0) return;
+    if (workspace.size() < static_cast<std::size_t>(size.bytes))
+        throw WorkspaceError(
+            fmt::format("the workspace has {} bytes, {} are needed", workspace.size(), size.bytes));
+    if (reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
+        throw WorkspaceError(fmt::format("the workspace is not aligned to {} bytes", workspace_alignment));
+    const std::vector<std::byte> image = host_image();
+    std::ranges::copy(image, workspace.begin());
+    if (size.zero_dq_acc)
+        std::ranges::fill(
+            workspace.subspan(image.size(), static_cast<std::size_t>(size.bytes) - image.size()),
+            std::byte{0});
 }
 
 SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q, std::int64_t hdim_v,

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/problem.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -49,8 +50,14 @@ struct BwdWorkspaceLayout {
     BwdWorkspaceSize size;
     std::vector<std::int32_t> nsplits; ///< N values (X-1)
     std::vector<std::int64_t> start;   ///< batch + 1 offsets in elements of dq_acc
-    /// The bytes of the host part exactly as they lie in memory.
+    /// Jobs that a block of a deterministic batch kernel does one after another (q of X-2), otherwise 1.
+    std::int32_t jobs_per_worker = 1;
+    /// The bytes of the host part exactly as they lie in memory. With one nsplits, `jobs_per_worker` follows it, in what
+    /// X-1 leaves free.
     std::vector<std::byte> host_image() const;
+    /// Makes memory of the host ready for the kernels: writes the host part, and clears dq_acc where X-5 asks for it. Throws
+    /// WorkspaceError when it is too small or not aligned to 16 bytes.
+    void prepare(std::span<std::byte> workspace) const;
 };
 
 BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& inputs);
@@ -59,6 +66,10 @@ BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& inputs);
 /// keys.
 std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
                                std::int64_t key_tile, std::int64_t workers);
+
+/// q of X-2, the jobs of each of `workers` compute units; 0 when there are no keys.
+std::int64_t persistent_jobs(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+                             std::int64_t key_tile, std::int64_t workers);
 
 /// lse_acc and o_acc of split-KV (S-3): offsets and total in bytes. `query_rows` is batch * seqlen_q, or the
 /// total physical query length in group mode.

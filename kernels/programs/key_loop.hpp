@@ -62,21 +62,12 @@ FMHA_DEVICE void multiply_keys(Ctx& ctx, Scores& scores, Query& query, Key& key,
     }
 }
 
-/// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
-template <class Ctx, class Scores, class Args>
-FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                                  const Matrix& bias, std::int64_t key_count, std::int64_t row0,
-                                  std::int64_t key0) {
+/// F-4 and F-5: adds the position bias to logits in base 2, and hides keys.
+template <class Ctx, class Scores>
+FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring, const Matrix& bias,
+                               std::int64_t key_count, std::int64_t row0, std::int64_t key0) {
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
-    // Descales are constant within a tile.
-    const float scale = ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) *
-                        scoring.descale.k_at(args.quant, key0);
-    if (has.has_logits_soft_cap)
-        ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
-    else
-        ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
-
     if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
     if (has.bias == BiasType::alibi)
         ctx.map(scores,
@@ -89,6 +80,23 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
         ctx.map(scores, [seen, kernel = has.mask](float s, int r, int c) {
             return seen.sees(r, c, kernel) ? s : never;
         });
+}
+
+/// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
+template <class Ctx, class Scores, class Args>
+FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
+                                  const Matrix& bias, std::int64_t key_count, std::int64_t row0,
+                                  std::int64_t key0) {
+    const auto& has = ctx.cfg().signature;
+    // Descales are constant within a tile.
+    const float scale = ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) *
+                        scoring.descale.k_at(args.quant, key0);
+    if (has.has_logits_soft_cap)
+        ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
+    else
+        ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
+
+    bias_and_mask(ctx, scores, scoring, bias, key_count, row0, key0);
 }
 
 /// F-6: scores become weights exp2(score − top), and what was summed before shrinks by exp2(old top − new top). A row

@@ -168,4 +168,92 @@ std::optional<std::string> cannot_append(const KernelConfig& config, const Appen
     return wrong_tensors({{"cos", args.rope.cos, types.k}, {"sin", args.rope.sin, types.k}});
 }
 
+namespace {
+
+std::optional<std::string> wrong_mode(const KernelConfig& config, const Shape& shape) {
+    if (shape.mode == config.signature.mode) return std::nullopt;
+    return fmt::format("mode is {}, the kernel runs {}", to_string(shape.mode),
+                       to_string(config.signature.mode));
+}
+
+std::optional<std::string> wrong_head(std::int64_t hdim, std::int64_t most) {
+    if (hdim <= most) return std::nullopt;
+    return fmt::format("head dimension {} exceeds the kernel's {}", hdim, most);
+}
+
+/// Of the kernels that read or write partial sums of dQ.
+std::optional<std::string> wrong_workspace(const KernelConfig& config, const BwdArgs& args) {
+    constexpr std::uintptr_t alignment = 16;
+    if (args.deterministic != config.signature.is_deterministic)
+        return fmt::format("deterministic is {}, the kernel was built {} it", args.deterministic,
+                           config.signature.is_deterministic ? "for" : "without");
+    if (args.workspace == nullptr) return "workspace is NULL; the kernel needs a prepared one (20.4)";
+    if (reinterpret_cast<std::uintptr_t>(args.workspace) % alignment != 0)
+        return fmt::format("workspace is not aligned to {} bytes (20.4)", alignment);
+    return std::nullopt;
+}
+
+ElementTypes stored_types(const KernelConfig& config) {
+    return element_types(config.signature.data_type, fp8_flavour(config.arch));
+}
+
+} // namespace
+
+std::optional<std::string> cannot_dot(const KernelConfig& config, const BwdArgs& args) {
+    std::optional<std::string> reason = wrong_mode(config, args.shape);
+    if (!reason) reason = wrong_head(args.shape.hdim_v, config.signature.hdim_v);
+    const ElementTypes types = stored_types(config);
+    if (!reason)
+        reason = wrong_tensors({{"o", args.o, types.o},
+                                {"d_o", args.d_o, types.o},
+                                {"lse", args.lse, ElementType::fp32},
+                                {"d", args.d, ElementType::fp32}});
+    if (!reason && args.d_sink != nullptr && args.score.sink_logit == nullptr)
+        reason = "d_sink is wanted, but there are no sink logits";
+    return reason;
+}
+
+std::optional<std::string> cannot_differentiate(const KernelConfig& config, const BwdArgs& args) {
+    const Signature& s = config.signature;
+    const ElementTypes types = stored_types(config);
+    ScoreArgs score = args.score;
+    score.sink_logit = nullptr; // it is in the LSE
+    std::optional<std::string> reason = wrong_shape(config, args.shape);
+    if (!reason)
+        reason = wrong_tensors({{"q", args.q, types.q},
+                                {"k", args.k, types.k},
+                                {"v", args.v, types.v},
+                                {"d_o", args.d_o, types.o},
+                                {"lse", args.lse, ElementType::fp32},
+                                {"d", args.d, ElementType::fp32},
+                                {"dk", args.dk, types.k},
+                                {"dv", args.dv, types.v}});
+    if (!reason) reason = wrong_score(config, score);
+    if (!reason && score.bias_type == BiasType::elementwise)
+        reason = wrong_tensors({{"bias", args.bias, types.bias}});
+    if (!reason && args.dbias.present() && !s.has_dbias)
+        reason = "dbias is wanted from a kernel that does not store it";
+    if (!reason && args.dbias.present()) reason = wrong_tensors({{"dbias", args.dbias, types.bias}});
+    if (!reason) reason = wrong_mask(config, args.mask);
+    if (!reason) reason = wrong_dropout(config, args.dropout);
+    if (!reason && args.randval.present() != (s.is_store_randval && args.dropout.p_drop > 0.0F))
+        reason = fmt::format("randval is {}, the kernel {} random bytes from memory",
+                             args.randval.present() ? "given" : "absent",
+                             s.is_store_randval ? "takes" : "does not take");
+    if (!reason && args.randval.present())
+        reason = wrong_tensors({{"randval", args.randval, ElementType::uint8}});
+    if (reason || config.algorithm.max_seq_len_q == 0) return reason ? reason : wrong_workspace(config, args);
+    if (args.shape.seqlen_q > config.algorithm.max_seq_len_q)
+        return fmt::format("seqlen_q={} exceeds the kernel's {}", args.shape.seqlen_q,
+                           config.algorithm.max_seq_len_q);
+    return wrong_tensors({{"dq", args.dq, types.q}});
+}
+
+std::optional<std::string> cannot_convert_dq(const KernelConfig& config, const BwdArgs& args) {
+    std::optional<std::string> reason = wrong_mode(config, args.shape);
+    if (!reason) reason = wrong_head(args.shape.hdim_q, config.signature.hdim_q);
+    if (!reason) reason = wrong_tensors({{"dq", args.dq, stored_types(config).q}});
+    return reason ? reason : wrong_workspace(config, args);
+}
+
 } // namespace fmha::targets

@@ -62,4 +62,9 @@ std::optional<std::string> cannot_combine(const KernelConfig& config, const Spli
 /// The same for a kernel that appends to a cache.
 std::optional<std::string> cannot_append(const KernelConfig& config, const AppendKvArgs& args);
 
+/// The same for the three stages of backward.
+std::optional<std::string> cannot_dot(const KernelConfig& config, const BwdArgs& args);
+std::optional<std::string> cannot_differentiate(const KernelConfig& config, const BwdArgs& args);
+std::optional<std::string> cannot_convert_dq(const KernelConfig& config, const BwdArgs& args);
+
 } // namespace fmha::targets

@@ -25,6 +25,19 @@ inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::f
     return cannot_append(config, args);
 }
 
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::bwd_dot_do_o>,
+                                                const KernelConfig& config, const BwdArgs& args) {
+    return cannot_dot(config, args);
+}
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::bwd_dq_dk_dv>,
+                                                const KernelConfig& config, const BwdArgs& args) {
+    return cannot_differentiate(config, args);
+}
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::bwd_convert_dq>,
+                                                const KernelConfig& config, const BwdArgs& args) {
+    return cannot_convert_dq(config, args);
+}
+
 /// The first tensor of a program's launch that is null and has elements, one sentence.
 template <class Program, class AskElements>
 std::optional<std::string> null_tensor(Program, const typename Program::Args& args, AskElements elements) {
@@ -57,6 +70,39 @@ std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_append
     if (reason || !args.q.present()) return reason;
     return null_tensor(
         {{"cos", args.rope.cos, &Elements::queries}, {"sin", args.rope.sin, &Elements::queries}}, ask);
+}
+
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_dot_do_o>, const BwdArgs& args,
+                                       AskElements elements) {
+    return null_tensor({{"o", args.o, &Elements::queries},
+                        {"d_o", args.d_o, &Elements::queries},
+                        {"lse", args.lse, &Elements::queries},
+                        {"d", args.d, &Elements::queries}},
+                       [&] { return elements(args.shape, args.lengths); });
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const BwdArgs& args,
+                                       AskElements elements) {
+    const auto ask = [&] { return elements(args.shape, args.lengths); };
+    auto reason = null_tensor({{"q", args.q, &Elements::queries},
+                               {"d_o", args.d_o, &Elements::queries},
+                               {"lse", args.lse, &Elements::queries},
+                               {"d", args.d, &Elements::queries},
+                               {"k", args.k, &Elements::keys},
+                               {"v", args.v, &Elements::keys},
+                               {"dk", args.dk, &Elements::keys},
+                               {"dv", args.dv, &Elements::keys}},
+                              ask);
+    if (!reason && args.score.bias_type == BiasType::elementwise)
+        reason = null_tensor({{"bias", args.bias, &Elements::pairs}}, ask);
+    return reason;
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_convert_dq>, const BwdArgs& args,
+                                       AskElements elements) {
+    return null_tensor({{"dq", args.dq, &Elements::queries}},
+                       [&] { return elements(args.shape, args.lengths); });
 }
 
 /// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws

@@ -31,6 +31,15 @@ template <class Visit>
     case KernelFamily::fwd_appendkv:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_appendkv>{});
         return std::nullopt;
+    case KernelFamily::bwd_dot_do_o:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::bwd_dot_do_o>{});
+        return std::nullopt;
+    case KernelFamily::bwd_dq_dk_dv:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::bwd_dq_dk_dv>{});
+        return std::nullopt;
+    case KernelFamily::bwd_convert_dq:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::bwd_convert_dq>{});
+        return std::nullopt;
     default:
         return NoProgram{family};
     }

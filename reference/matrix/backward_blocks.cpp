@@ -116,7 +116,7 @@ class MatrixForm {
             dq.value += scale * (pairs.ds.matrix() * keys.k);
             dq.magnitude += pairs.magnitude.matrix() * k_abs;
             dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
-            dq.variance += pairs.ds.square().matrix() * k_abs.cwiseAbs2() * cast_variance();
+            dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
             if (!out_.request.dbias) continue;
             for (Eigen::Index r = 0; r < queries.size(); ++r)
                 for (Eigen::Index n = 0; n < keys.size(); ++n) {
@@ -147,7 +147,7 @@ class MatrixForm {
             dk.value += pairs.ds.matrix().transpose() * queries.q;
             dk.magnitude += pairs.magnitude.matrix().transpose() * q_abs;
             dk.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix().transpose() * q_abs;
-            dk.variance += pairs.ds.square().matrix().transpose() * q_abs.cwiseAbs2() * cast_variance();
+            dk.variance += pairs.ds_variance.matrix().transpose() * q_abs.cwiseAbs2();
             dv.value += pairs.kept_p.matrix().transpose() * queries.d_o;
             dv.magnitude += pairs.kept_p_magnitude.matrix().transpose() * d_o_abs;
             dv.error += (pairs.e_kept_p + growth.rows * pairs.kept_p).matrix().transpose() * d_o_abs;
@@ -176,7 +176,8 @@ class MatrixForm {
                 value -= (share * queries.delta).sum();
                 magnitude += (share * queries.delta_abs * (1.0 + size / 8.0)).sum();
                 error +=
-                    (share * delta_error(growth, queries) + weighted * (4.0 * u32 * size + kernel().eps_e))
+                    (share * delta_error(growth, queries) + weighted * (4.0 * u32 * size + kernel().eps_e) +
+                     0x1p-126 * queries.delta.abs() + 0x1p-149)
                         .sum();
                 total += weighted.sum();
             }

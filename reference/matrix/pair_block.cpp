@@ -9,8 +9,6 @@ namespace {
 
 constexpr double nothing = -std::numeric_limits<double>::infinity();
 constexpr double u32 = 0x1p-24;
-/// Exponentials below it are 0 in fp32.
-constexpr double smallest_normal = 0x1p-126;
 constexpr std::int64_t square = 32;
 
 bool sees(const VisibleKeys& range, std::int64_t j) {
@@ -90,20 +88,29 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
     ds = p * (kept * dp - delta);
     kept_p = p * kept;
 
-    const Array shift = alibi ? Array((seen > 0.0).select(beta - by_row(queries.beta0), 0.0))
-                              : Array((seen > 0.0).select(beta, 0.0));
-    const Array relative = alibi ? Array((seen > 0.0).select(s - beta, 0.0)) : score;
-    const Array reach = relative.abs() + by_row((lse - queries.beta0).abs()) + 1.0;
+    // Relative to β0 with ALiBi, which is 0 otherwise.
+    const Array bias = (live > 0.0).select(beta - by_row(queries.beta0), 0.0);
+    const Array dot = (live > 0.0).select(s - beta, 0.0);
+    const Array top = live * by_row(lse - queries.beta0), logit = dot + bias;
+    const Array reach = (alibi ? dot : logit).abs() + top.abs() + live;
     const Array exponent =
-        live * (growth.score * a + 4.0 * u32 * reach + (alibi ? 6.0 : 2.0) * u32 * shift.abs());
-    const Array e_p = exponent.unaryExpr([](double x) { return std::expm1(x); }) + kernel.eps_e;
+        live * growth.score * a + 4.0 * u32 * reach + (alibi ? 6.0 : 2.0) * u32 * bias.abs();
+    const auto grown = [](const Array& x) { return x.unaryExpr([](double y) { return std::expm1(y); }); };
+    Array e_p = grown(exponent) + kernel.eps_e;
+    if (kernel.u_p == 0.0) { // as often as an exponent is rounded, whatever the eighth of E is
+        const Array rounding =
+            u32 * (2.5 * dot.abs() + 1.5 * bias.abs() + logit.abs() + 1.5 * top.abs() + (logit - top).abs());
+        const Array least = 8.0 * (grown(rounding) + kernel.eps_e);
+        e_p = (live > 0.0).select(e_p.max(least), e_p);
+    }
     const Array loss = 1.0 + live * (a + (score.abs() + by_row(lse.abs())) / 8.0);
     const Array terms = kept * dp_abs + by_row(queries.delta_abs);
     const Array parts = kept * dp.abs() + delta.abs();
     magnitude = p * terms * loss;
     kept_p_magnitude = kept_p * loss;
     e_ds = seen * (p * (growth.inner * terms + 2.0 * kernel.u_m * kept * dp_abs + 4.0 * u32 * parts) +
-                   (e_p + 8.0 * u32) * ds.abs() + smallest_normal * parts);
+                   (e_p + 8.0 * u32) * ds.abs() + growth.flush * parts + growth.subnormal);
+    ds_variance = ds.square() * (kernel.u_p * kernel.u_p / 3.0) + (p * terms * (growth.inner / 8.0)).square();
     e_c = seen * (e_ds + kernel.u_p * (ds.abs() + e_ds) + growth.cast_floor);
     e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
 }

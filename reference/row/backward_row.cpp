@@ -17,18 +17,17 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double u32 = 0x1p-24;
-/// Exponentials below it are 0 in fp32.
-constexpr double smallest_normal = 0x1p-126;
 constexpr std::int64_t lines_per_task = 32;
 
 /// One visible (row, key) with all that B.9 says about it.
 struct Pair {
     double p = 0.0, kept = 1.0, dp = 0.0, ds = 0.0;
-    double loss = 1.0; ///< how much larger the rounding of p is than that of one product
-    double term = 0.0; ///< p(κB + C), times it
-    double e_p = 0.0;  ///< relative error of p
-    double e_ds = 0.0; ///< E_dS
-    double e_c = 0.0;  ///< E_c
+    double loss = 1.0;  ///< how much larger the rounding of p is than that of one product
+    double term = 0.0;  ///< p(κB + C), times it
+    double e_p = 0.0;   ///< relative error of p
+    double e_ds = 0.0;  ///< E_dS
+    double e_c = 0.0;   ///< E_c
+    double noise = 0.0; ///< what the sums inside dP and Δ leave in dS, in standard deviations
 };
 
 /// The decoded tensors of one (entry, query head).
@@ -99,23 +98,28 @@ class Head {
 
         const bool alibi = args_.score.bias_type == BiasType::alibi;
         const double origin = alibi ? alibi_origin_[static_cast<std::size_t>(i)] : 0.0;
-        double exponent = growth_.score * a;
-        if (alibi)
-            exponent += 4.0 * u32 * (std::abs(s - beta) + std::abs(lse(i) - origin) + 1.0) +
-                        6.0 * u32 * std::abs(beta - origin);
-        else
-            exponent += 4.0 * u32 * (std::abs(s) + std::abs(lse(i)) + 1.0) + 2.0 * u32 * std::abs(beta);
-        if (lse(i) == -infinity)
-            exponent = 0.0; // p is 0 whatever the score is
-        else
+        if (lse(i) > -infinity) { // otherwise p is 0 whatever the score is
+            const double top = alibi ? lse(i) - origin : lse(i), bias_part = alibi ? beta - origin : beta;
+            const double product = s - beta, logit = product + bias_part;
             x.loss = 1.0 + a + (std::abs(s) + std::abs(lse(i))) / 8.0;
-        x.e_p = std::expm1(exponent) + kernel_.eps_e;
+            x.e_p = std::expm1(growth_.score * a +
+                               4.0 * u32 * (std::abs(alibi ? product : logit) + std::abs(top) + 1.0) +
+                               (alibi ? 6.0 : 2.0) * u32 * std::abs(bias_part)) +
+                    kernel_.eps_e;
+            // The limit of fp32 is an eighth of E, but an exponent is rounded as often as it is.
+            const double rounding = u32 * (2.5 * std::abs(product) + 1.5 * std::abs(bias_part) +
+                                           std::abs(logit) + 1.5 * std::abs(top) + std::abs(logit - top));
+            if (kernel_.u_p == 0.0) x.e_p = std::max(x.e_p, 8.0 * (std::expm1(rounding) + kernel_.eps_e));
+        } else {
+            x.e_p = kernel_.eps_e;
+        }
         const double terms = x.kept * dp_abs + delta_abs(i);
         x.term = x.p * terms * x.loss;
         x.e_ds = x.p * (growth_.inner * terms + 2.0 * kernel_.u_m * x.kept * dp_abs +
                         4.0 * u32 * (x.kept * std::abs(x.dp) + std::abs(delta(i)))) +
                  (x.e_p + 8.0 * u32) * std::abs(x.ds) +
-                 smallest_normal * (x.kept * std::abs(x.dp) + std::abs(delta(i)));
+                 growth_.flush * (x.kept * std::abs(x.dp) + std::abs(delta(i))) + growth_.subnormal;
+        x.noise = x.p * growth_.inner * terms / 8.0;
         x.e_c = x.e_ds + kernel_.u_p * (std::abs(x.ds) + x.e_ds) + growth_.cast_floor;
         return x;
     }
@@ -174,7 +178,7 @@ void add_term(GradientTable& table, std::size_t at, const Pair& x, double operan
     table.value[at] += scale * x.ds * operand;
     table.magnitude[at] += x.term * size;
     table.error[at] += (x.e_c + growth * (std::abs(x.ds) + x.e_c)) * size;
-    table.variance[at] += u * u / 3.0 * x.ds * x.ds * size * size;
+    table.variance[at] += (u * u / 3.0 * x.ds * x.ds + x.noise * x.noise) * size * size;
 }
 
 class RowForm {
@@ -241,8 +245,9 @@ class RowForm {
                 const double size = std::abs(sink) + std::abs(head.lse(i)) + 1.0;
                 value -= share * delta;
                 magnitude += share * head.delta_abs(i) * (1.0 + size / 8.0);
-                error += share *
-                         (head.delta_error(i) + std::abs(delta) * (4.0 * u32 * size + out_.numerics.eps_e));
+                error += share * (head.delta_error(i) +
+                                  std::abs(delta) * (4.0 * u32 * size + out_.numerics.eps_e)) +
+                         0x1p-126 * std::abs(delta) + 0x1p-149;
                 total += share * std::abs(delta);
             }
         }

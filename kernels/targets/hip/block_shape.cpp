@@ -4,13 +4,19 @@
 #include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/with_program.hpp"
 
+#include <string>
+
 namespace fmha::hip_target {
 
 BlockShape block_shape(const KernelConfig& config) {
     BlockShape shape;
     const auto none =
         targets::with_program(config.signature.family, [&]<KernelFamily family>(kernels::Program<family>) {
-            shape = FamilyPlan<family>::of(config);
+            if constexpr (HasPlan<family>)
+                shape = FamilyPlan<family>::of(config);
+            else
+                throw UnsupportedInvocation("GPUs have no block plan for family " +
+                                            std::string(to_string(family)));
         });
     if (none) throw UnsupportedInvocation(none->reason());
     return shape;

@@ -5,7 +5,7 @@
 
 namespace fmha::hip_target {
 
-/// The threads and the LDS of a kernel's blocks. Throws UnsupportedInvocation for a family without a program.
+/// The threads and the LDS of a kernel's blocks. Throws UnsupportedInvocation for a family that no GPU runs.
 BlockShape block_shape(const KernelConfig& config);
 
 } // namespace fmha::hip_target

@@ -1,6 +1,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
 #include "kernels/targets/hip/block_shape.hpp"
+#include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/with_program.hpp"
 
@@ -88,6 +89,13 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_comb
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig&) {
     return std::nullopt;
+}
+
+/// A program that has no block plan here.
+template <KernelFamily family>
+std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig&) {
+    static_assert(!HasPlan<family>);
+    return fmt::format("kernels of family {} run on the host only", to_string(family));
 }
 
 } // namespace

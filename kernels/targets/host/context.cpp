@@ -22,8 +22,7 @@ struct Layout {
     std::size_t scores() const { return size(m0, keys); }
     std::size_t output() const { return size(m0, channels); }
     std::size_t work() const { return size(keys + k1, std::max({k0, channels}) + panel_columns); }
-    std::size_t line() const { return size(1, keys); }
-    std::size_t total() const { return query() + key() + value() + scores() + output() + work() + line(); }
+    std::size_t total() const { return query() + key() + value() + scores() + output() + work(); }
 
   private:
     static std::size_t size(int a, int b) {
@@ -34,9 +33,9 @@ struct Layout {
 } // namespace
 
 HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* trace)
-    : RowContext(config, config.algorithm.tile.m0), trace_(trace),
+    : ScoreContext(config, config.algorithm.tile.m0, config.algorithm.tile.n0), trace_(trace),
       weight_type_(element_types(config.signature.data_type, fp8_flavour(config.arch)).p), weight_unit_(1.0F),
-      memory_(Layout(config).total()), bytes_(Layout(config).scores()) {
+      memory_(Layout(config).total()) {
     const Layout at(config);
     float* next = memory_.get();
     const auto take = [&next](std::size_t count) {
@@ -49,9 +48,7 @@ HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* tra
     value_ = {take(at.value()), at.k1, at.n1};
     scores_ = {take(at.scores()), at.m0, at.n0, at.keys};
     output_ = {take(at.output()), at.m0, at.n1, at.channels};
-    line_ = {take(at.line()), 1, at.n0, at.keys};
     work_ = take(at.work());
-    random_ = {bytes_.get(), at.m0, at.n0, at.keys};
     weight_unit_ = 1.0F / static_cast<float>(1 << numerics_of(config).p_shift);
 }
 
@@ -60,8 +57,8 @@ void HostContext::visit(const kernels::FwdItem& item, std::int64_t key_tile) {
 }
 
 void HostContext::begin(std::int64_t rows) {
-    RowContext::begin(rows);
-    query_.rows = scores_.rows = output_.rows = random_.rows = static_cast<int>(rows);
+    ScoreContext::begin(rows);
+    query_.rows = scores_.rows = output_.rows = static_cast<int>(rows);
 }
 
 void HostContext::load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
@@ -78,41 +75,6 @@ void HostContext::product(const FloatTile& acc, const FloatTile& a, int first, c
     multiply_add(acc, a, first, b, factor);
 }
 
-void HostContext::add_bias(const FloatTile& scores, const kernels::Matrix& bias, std::int64_t row0,
-                           std::int64_t key0) {
-    for (int r = 0; r < scores.rows && row0 + r < bias.rows.size; ++r) {
-        read_block(line_.data, line_.stride, bias, row0 + r, key0, 1, scores.cols);
-        float* row = scores.row(r);
-        for (int c = 0; c < scores.cols; ++c) row[c] += to_base2(line_.data[c]);
-    }
-}
-
-void HostContext::generate(const ByteTile& bytes, const kernels::RandomSquares& squares, std::int64_t row0,
-                           std::int64_t key0) const {
-    constexpr std::int64_t side = kernels::RandomSquares::side;
-    for (std::int64_t i = row0 / side; i * side < row0 + bytes.rows; ++i)
-        for (std::int64_t j = key0 / side; j * side < key0 + bytes.cols; ++j)
-            for (int lane = 0; lane < kernels::RandomSquares::lanes; ++lane) {
-                const std::int64_t column = j * side + kernels::RandomSquares::key_of(lane) - key0;
-                if (column < 0 || column >= bytes.cols) continue;
-                const kernels::PhiloxWords words = squares.lane_bytes(i, j, lane);
-                for (int n = 0; n < kernels::RandomSquares::bytes_per_lane; ++n) {
-                    const std::int64_t row = i * side + kernels::RandomSquares::row_of(lane, n) - row0;
-                    if (row < 0 || row >= bytes.rows) continue;
-                    bytes.row(static_cast<int>(row))[column] =
-                        static_cast<std::uint8_t>(words.word[n / 4] >> static_cast<unsigned>(n % 4 * 8));
-                }
-            }
-}
-
-void HostContext::drop(const FloatTile& scores, const ByteTile& bytes, std::uint8_t threshold) const {
-    for (int r = 0; r < scores.rows; ++r) {
-        float* row = scores.row(r);
-        const std::uint8_t* random = bytes.row(r);
-        for (int c = 0; c < scores.cols; ++c) row[c] = random[c] <= threshold ? row[c] : 0.0F;
-    }
-}
-
 FloatTile HostContext::narrow(const FloatTile& scores) const {
     if (weight_type_ == ElementType::fp32) return scores;
     const float factor = 1.0F / weight_unit_;
@@ -123,15 +85,6 @@ FloatTile HostContext::narrow(const FloatTile& scores) const {
             round_line(scores.row(r), scores.cols, factor, weight_type_);
     }
     return scores;
-}
-
-void HostContext::store(const kernels::Matrix& matrix, const ByteTile& bytes, std::int64_t row0,
-                        std::int64_t col0) const {
-    auto* const base = static_cast<std::uint8_t*>(matrix.tensor.data);
-    const auto rows = std::min<std::int64_t>(bytes.rows, matrix.rows.written - row0);
-    const auto cols = std::min<std::int64_t>(bytes.cols, matrix.cols.size - col0);
-    for (int r = 0; r < rows; ++r)
-        for (int c = 0; c < cols; ++c) base[matrix.offset(row0 + r, col0 + c)] = bytes.row(r)[c];
 }
 
 } // namespace fmha::host_target

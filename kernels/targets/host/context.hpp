@@ -3,12 +3,12 @@
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
-#include "kernels/targets/host/row_context.hpp"
+#include "kernels/targets/host/score_context.hpp"
 
 namespace fmha::host_target {
 
 /// The block context of attention: products of tiles, and what stands between them. There is nothing to wait for.
-class HostContext : public RowContext {
+class HostContext : public ScoreContext {
   public:
     HostContext(const KernelConfig& config, std::vector<TileVisit>* trace);
 
@@ -19,7 +19,6 @@ class HostContext : public RowContext {
     Panels value() const { return value_; }
     FloatTile scores() const { return scores_; }
     FloatTile output() const { return output_; }
-    ByteTile random_bytes() const { return random_; }
     /// Makes the context ready for the next block, of which only `rows` query rows exist. The tiles shrink to
     /// them: the rest of a block of the configuration would be computed and thrown away.
     void begin(std::int64_t rows);
@@ -32,25 +31,15 @@ class HostContext : public RowContext {
     void commit() const {}
     void wait(int) const {}
 
-    using RowContext::load;
+    using ScoreContext::load;
     void load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0);
     void load_transposed(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0,
                          std::int64_t col0);
     void product(const FloatTile& acc, const FloatTile& a, int first, const Panels& b,
                  float factor = 1.0F) const;
 
-    void add_bias(const FloatTile& scores, const kernels::Matrix& bias, std::int64_t row0, std::int64_t key0);
-
-    void generate(const ByteTile& bytes, const kernels::RandomSquares& squares, std::int64_t row0,
-                  std::int64_t key0) const;
-    void drop(const FloatTile& scores, const ByteTile& bytes, std::uint8_t threshold) const;
-
     FloatTile narrow(const FloatTile& scores) const;
     float weight_unit() const { return weight_unit_; }
-
-    using RowContext::store;
-    void store(const kernels::Matrix& matrix, const ByteTile& bytes, std::int64_t row0,
-               std::int64_t col0) const;
 
   protected:
     ElementType weight_type() const { return weight_type_; }
@@ -60,10 +49,8 @@ class HostContext : public RowContext {
     ElementType weight_type_;
     float weight_unit_;
     Scratch<float> memory_;
-    Scratch<std::uint8_t> bytes_;
-    FloatTile query_, scores_, output_, line_;
+    FloatTile query_, scores_, output_;
     Panels key_, value_;
-    ByteTile random_;
     float* work_ = nullptr;
 };
 

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/append_context.hpp"
+#include "kernels/targets/host/backward_context.hpp"
 #include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/launch.hpp"
@@ -73,15 +74,55 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, c
     return std::nullopt;
 }
 
+/// Of the stages of backward.
+std::optional<std::string> no_extent(const KernelConfig& config, bool has_keys) {
+    const Tile& tile = config.algorithm.tile;
+    if (tile.m0 <= 0 || (has_keys && tile.n0 <= 0))
+        return fmt::format("tile extents must be positive, found m0={} n0={}", tile.m0, tile.n0);
+    if (config.signature.hdim_q <= 0 || config.signature.hdim_v <= 0)
+        return fmt::format("head dimensions must be positive, found ({}, {})", config.signature.hdim_q,
+                           config.signature.hdim_v);
+    return std::nullopt;
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig& config) {
+    return no_extent(config, false);
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const KernelConfig& config) {
+    const std::int64_t most = config.algorithm.max_seq_len_q;
+    if (most > config.algorithm.tile.m0)
+        return fmt::format(
+            "a kernel that stores dQ itself has all of its {} query rows in one tile, found m0={}", most,
+            config.algorithm.tile.m0);
+    return no_extent(config, true);
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig& config) {
+    return no_extent(config, false);
+}
+
 HostContext context_of(kernels::Program<KernelFamily::fwd>, const KernelConfig& config,
                        std::vector<TileVisit>* trace) {
     return {config, trace};
 }
 
-/// Combining visits no key tiles.
+/// These visit no key tiles for a row.
 CombineContext context_of(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig& config,
                           std::vector<TileVisit>*) {
     return CombineContext(config);
+}
+DotDoOContext context_of(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig& config,
+                         std::vector<TileVisit>*) {
+    return DotDoOContext(config);
+}
+BackwardContext context_of(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const KernelConfig& config,
+                           std::vector<TileVisit>*) {
+    return BackwardContext(config);
+}
+ConvertDqContext context_of(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig& config,
+                            std::vector<TileVisit>*) {
+    return ConvertDqContext(config);
 }
 
 /// Nor does appending.

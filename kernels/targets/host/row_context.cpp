@@ -85,6 +85,18 @@ void RowContext::add_row_sums(const Rows& total, const FloatTile& scores) const 
     }
 }
 
+void RowContext::add_row_products(const Rows& total, const FloatTile& a, const FloatTile& b) const {
+    for (int r = 0; r < a.rows; ++r) {
+        const float *left = a.row(r), *right = b.row(r);
+        Vec sum{};
+        int c = 0;
+        for (; c + vec_lanes <= a.cols; c += vec_lanes) sum += load_vec(left + c) * load_vec(right + c);
+        float row_sum = lane_sum(sum);
+        for (; c < a.cols; ++c) row_sum += left[c] * right[c];
+        total.data[r] += row_sum;
+    }
+}
+
 void RowContext::load(const FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0,
                       std::int64_t col0) const {
     read_block(tile.data, tile.stride, matrix, row0, col0, tile.rows, tile.cols);
@@ -103,6 +115,12 @@ void RowContext::store(const kernels::Matrix& matrix, const Rows& rows, std::int
     const auto count = std::min<std::int64_t>(rows.count, matrix.rows.written - row0);
     write_line(rows.data, matrix.tensor, matrix.offset(row0, 0), matrix.tensor.row_stride,
                static_cast<int>(count));
+}
+
+void RowContext::store_sum(float* to, const Rows& rows, float factor) const {
+    float sum = 0.0F;
+    for (int r = 0; r < rows.count; ++r) sum += rows.data[r];
+    *to = sum == 0.0F ? 0.0F : factor * sum;
 }
 
 void RowContext::add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const {

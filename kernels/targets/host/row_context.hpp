@@ -47,6 +47,7 @@ class RowContext : public kernels::Decisions {
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;
     void add_row_sums(const Rows& total, const FloatTile& scores) const;
+    void add_row_products(const Rows& total, const FloatTile& a, const FloatTile& b) const;
     float exp2(float x) const { return host_target::exp2(x); }
     float log(float x) const { return std::log(x); }
 
@@ -56,6 +57,7 @@ class RowContext : public kernels::Decisions {
     void store(const kernels::Matrix& matrix, const FloatTile& tile, std::int64_t row0,
                std::int64_t col0) const;
     void store(const kernels::Matrix& matrix, const Rows& rows, std::int64_t row0) const;
+    void store_sum(float* to, const Rows& rows, float factor) const;
 
   private:
     KernelConfig config_;

@@ -33,17 +33,18 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
     targets::with_launch(
         config, invocation, targets::Elements::of,
         [&]<KernelFamily family>(kernels::Program<family> program, const auto& args) {
-            emulate_blocks(
-                program, config, args, options,
-                [&](MachineShape shape) {
-                    shape.last_thread_first = options.last_thread_first;
-                    return EmulatedMachine(shape);
-                },
-                [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
-                    using Context =
-                        typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
-                    return Context(machine, setup);
-                });
+            if constexpr (HasPlan<family>) // others are refused above
+                emulate_blocks(
+                    program, config, args, options,
+                    [&](MachineShape shape) {
+                        shape.last_thread_first = options.last_thread_first;
+                        return EmulatedMachine(shape);
+                    },
+                    [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
+                        using Context =
+                            typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
+                        return Context(machine, setup);
+                    });
         });
 }
 

@@ -1,0 +1,249 @@
+#pragma once
+
+#include "kernels/programs/bwd_decisions.hpp"
+#include "kernels/programs/key_jobs.hpp"
+#include "kernels/programs/key_loop.hpp"
+#include "kernels/programs/program.hpp"
+
+namespace fmha::kernels {
+
+/// What one block of the main kernel of backward computes: `KeyJobs` says which key tiles.
+struct BwdItem {
+    std::int64_t block = 0;
+};
+FMHA_FIELDS(BwdItem, block)
+
+/// The matrices of one (entry, head). dK and dV are those of a query head (W-11).
+struct BwdMatrices {
+    Matrix q, k, v, d_o, lse, d, bias, randval, dq, dk, dv, dbias;
+
+    FMHA_DEVICE static BwdMatrices of(const KernelConfig& cfg, const BwdArgs& args, const Entry& entry,
+                                      std::int64_t b, std::int64_t h, std::int64_t hk) {
+        const Granules granules = Granules::of(cfg);
+        const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
+        const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
+        const Extent dq = Extent::of(args.shape.hdim_q, granules.hdim_q);
+        const Extent dv = Extent::of(args.shape.hdim_v, granules.hdim_v);
+        return {matrix_of(args.q, b, h, entry.start_q, sq, dq),
+                matrix_of(args.k, b, hk, entry.start_k, sk, dq),
+                matrix_of(args.v, b, hk, entry.start_k, sk, dv),
+                matrix_of(args.d_o, b, h, entry.start_q, sq, dv),
+                matrix_of(args.lse, b, h, entry.start_q, sq, {1, 1, 1}),
+                matrix_of(args.d, b, h, entry.start_q, sq, {1, 1, 1}),
+                matrix_of(args.bias, b, h, entry.start_q, sq, sk),
+                matrix_of(args.randval, b, h, entry.start_q, sq, sk),
+                matrix_of(args.dq, b, h, entry.start_q, sq, dq),
+                matrix_of(args.dk, b, h, entry.start_k, sk, dq),
+                matrix_of(args.dv, b, h, entry.start_k, sk, dv),
+                matrix_of(args.dbias, b, h, entry.start_q, sq, sk)};
+    }
+};
+
+/// Which query tiles see some key of [key0, key0 + keys).
+struct QueryTiles {
+    std::int64_t begin = 0, end = 0;
+
+    FMHA_DEVICE static constexpr QueryTiles of(const Mask& mask, std::int64_t key0, std::int64_t keys,
+                                               std::int64_t query_count, std::int64_t m0) {
+        std::int64_t first = key0 - mask.x + 1, last = key0 + keys - 1 + mask.y;
+        if (first < 0) first = 0;
+        if (last > query_count) last = query_count;
+        return first < last ? QueryTiles{first / m0, (last + m0 - 1) / m0} : QueryTiles{};
+    }
+};
+
+/// What one (entry, head) brings to all of its key tiles.
+struct BwdHead {
+    Entry entry;
+    BwdMatrices in;
+    Scoring scoring;
+
+    template <class Ctx>
+    FMHA_DEVICE static BwdHead of(Ctx& ctx, const BwdArgs& args, std::int64_t b, std::int64_t h) {
+        const auto& has = ctx.cfg().signature;
+        BwdHead head;
+        head.entry = ctx.entry(args.shape, args.lengths, b);
+        head.in = BwdMatrices::of(ctx.cfg(), args, head.entry, b, h, ctx.kv_head(args.shape, h));
+        Scoring& s = head.scoring;
+        const std::int64_t sq = head.entry.seqlen_q, sk = head.entry.seqlen_k;
+        s.mask = ctx.mask(Mask::of(args.mask, has.mask, false, sq, sk));
+        if (has.bias == BiasType::alibi)
+            s.alibi = Alibi::of(args.mask, s.mask, ctx.alibi_slope(args.score, b, h), sq, sk);
+        s.dropout = Dropout::of(args.dropout, has.has_dropout, args.shape.nhead_q, b, h);
+        return head;
+    }
+};
+
+/// The exponents to subtract from a row's logits, in their units: LSE, with ALiBi relative to β0 of the row. +∞, so that
+/// every weight is 0, for rows that have no normaliser or do not exist. `spare` is overwritten.
+template <class Ctx, class Rows>
+FMHA_DEVICE void load_normaliser(Ctx& ctx, Rows& top, Rows& spare, const BwdHead& head, std::int64_t row0) {
+    constexpr float nothing = -never;
+    ctx.load(top, head.in.lse, row0);
+    if (ctx.cfg().signature.bias == BiasType::alibi) {
+        const Alibi& alibi = head.scoring.alibi;
+        ctx.set_rows(spare, [&](int r) { return alibi.origin(row0 + r); });
+        ctx.map_rows(top, top, spare, [slope = alibi.slope](float lse, float origin) {
+            return lse > never ? __builtin_fmaf(-slope, origin, lse) : never;
+        });
+    }
+    ctx.set_rows(spare, [rows = head.in.lse.rows.read - row0](int r) { return r < rows ? 1.0F : 0.0F; });
+    ctx.map_rows(top, top, spare, [&ctx](float lse, float exists) {
+        return exists > 0.0F && lse > never ? ctx.to_base2(lse) : nothing;
+    });
+}
+
+/// F-1 to F-5 and W-2: weights = p of the tile of rows from row0 on and keys from key0 on.
+template <class Ctx, class Scores, class Query, class Key, class Rows>
+FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key& key, Rows& top,
+                                   const BwdArgs& args, const BwdHead& head, std::int64_t row0,
+                                   std::int64_t key0) {
+    ctx.fill(weights, 0.0F);
+    ctx.product_abt(weights, query, key);
+    ctx.map(weights, [f = ctx.to_base2(ctx.scale(args.score))](float s, int, int) { return s * f; });
+    bias_and_mask(ctx, weights, head.scoring, head.in.bias, head.in.k.rows.read, row0, key0);
+    ctx.exp2_minus(weights, top);
+}
+
+/// Gradients that come through the keys of one tile (W-4 to W-9). `add_dq(ds, key, row0)` takes the part of dQ. Its tiles:
+///
+/// - key (n0, hdim_q), value (n0, hdim_v), query (m0, hdim_q), d_o (m0, hdim_v): operands
+/// - weights (m0, n0), an accumulator: logits, then p, then p of the kept keys
+/// - ds (m0, n0), an accumulator: dP, then dS
+/// - top, d (m0), row vectors: LSE and D
+/// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators
+///
+/// D is p_undrop·Δ and Z is 0 or 1, so that dS = (1/p_undrop) · p · (Z∘dP − D).
+template <class Ctx, class Key, class Value, class Rows, class AddDq>
+FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead& head, std::int64_t key0,
+                                    Key& key, Value& value, Rows& top, Rows& d, Rows& spare, AddDq add_dq) {
+    const auto& has = ctx.cfg().signature;
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    const BwdMatrices& in = head.in;
+    const Dropout& dropout = head.scoring.dropout;
+    const bool writes_dbias = has.has_dbias && in.dbias.tensor.present();
+
+    auto query = ctx.query(), d_o = ctx.output_gradient();
+    auto weights = ctx.scores(), ds = ctx.score_gradients();
+    auto dk = ctx.key_gradients(), dv = ctx.value_gradients();
+
+    ctx.load(key, in.k, key0, 0);
+    ctx.load(value, in.v, key0, 0);
+    ctx.fill(dk, 0.0F);
+    ctx.fill(dv, 0.0F);
+    const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, head.entry.seqlen_q, tile.m0);
+    const std::int64_t all_tiles = (head.entry.seqlen_q + tile.m0 - 1) / tile.m0;
+    FMHA_NO_UNROLL
+    for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end); ++t) {
+        const std::int64_t row0 = t * tile.m0;
+        if (t < visits.begin || t >= visits.end) { // only dBias is written where nothing is seen (W-12)
+            ctx.fill(ds, 0.0F);
+            ctx.store(in.dbias, ds, row0, key0);
+            continue;
+        }
+        ctx.load(query, in.q, row0, 0);
+        ctx.load(d_o, in.d_o, row0, 0);
+        ctx.load(d, in.d, row0);
+        load_normaliser(ctx, top, spare, head, row0);
+        recompute_weights(ctx, weights, query, key, top, args, head, row0, key0);
+
+        ctx.fill(ds, 0.0F);
+        ctx.product_abt(ds, d_o, value); // W-5
+        auto random = ctx.random_bytes();
+        if (dropout.on) {
+            if (has.is_store_randval)
+                ctx.load(random, in.randval, row0, key0);
+            else
+                ctx.generate(random, dropout.squares, row0, key0);
+            ctx.drop(ds, random, dropout.threshold);
+        }
+        ctx.to_score_gradients(ds, weights, d); // W-6
+        const float rescale = ctx.dropout_rescale(dropout);
+        if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
+        if (writes_dbias) ctx.store(in.dbias, ds, row0, key0);
+
+        if (dropout.on) ctx.drop(weights, random, dropout.threshold);
+        auto kept = ctx.narrow_weights(weights);
+        ctx.product_atb(dv, kept, d_o); // W-4
+        auto gradients = ctx.narrow_gradients(ds);
+        ctx.product_atb(dk, gradients, query); // W-8
+        add_dq(gradients, key, row0);
+    }
+    ctx.map(dk, [f = ctx.gradient_scale(args.score)](float x, int, int) { return x * f; });
+    ctx.store(in.dk, dk, key0, 0);
+    if (dropout.on) ctx.map(dv, [f = ctx.value_rescale(dropout)](float x, int, int) { return x * f; });
+    ctx.store(in.dv, dv, key0, 0);
+}
+
+/// The main stage of backward: dK, dV, dBias, and dQ or partial sums of it (W-4 to W-9). One block differentiates the key
+/// tiles of its jobs.
+template <class Ctx>
+FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem& item) {
+    const auto& cfg = ctx.cfg();
+    const std::int64_t n0 = cfg.algorithm.tile.n0;
+    const KeyJobs jobs = KeyJobs::of(cfg, args);
+    const std::int64_t share = jobs.share(args);
+    const std::int64_t first = item.block * share;
+    const std::int64_t end = first + share < jobs.size() ? first + share : jobs.size();
+    const float scale = ctx.gradient_scale(args.score);
+
+    auto key = ctx.key(), value = ctx.value();
+    auto dq = ctx.query_gradients();
+    auto top = ctx.rows(), d = ctx.rows(), spare = ctx.rows();
+    FMHA_NO_UNROLL
+    for (std::int64_t n = first; n < end; ++n) {
+        const KeyJob job = jobs(n, first, share);
+        const BwdHead head = BwdHead::of(ctx, args, job.b, job.h);
+        const std::int64_t tiles = (head.entry.seqlen_k + n0 - 1) / n0;
+        const bool direct = jobs.sum == DqSum::direct;
+        if (direct) ctx.fill(dq, 0.0F);
+        FMHA_NO_UNROLL
+        for (std::int64_t t = job.tile; t<tiles; t = job.stride> 0 ? t + job.stride : tiles) {
+            differentiate_keys(
+                ctx, args, head, t * n0, key, value, top, d, spare,
+                [&](auto& gradients, auto& keys, std::int64_t row0) {
+                    if (!direct) ctx.fill(dq, 0.0F);
+                    ctx.product_ab(dq, gradients, keys, scale); // W-7
+                    if (direct) return;
+                    const std::int64_t split = ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
+                    const Matrix to =
+                        DqPartials::of(cfg, args, job.b).matrix(job.h, split, head.in.q.rows, head.in.q.cols);
+                    if (jobs.sum == DqSum::alone)
+                        ctx.store(to, dq, row0, 0);
+                    else
+                        ctx.accumulate(to, dq, row0, 0, jobs.sum == DqSum::atomic);
+                });
+        }
+        if (direct && head.entry.seqlen_q > 0) ctx.store(head.in.dq, dq, 0, 0);
+    }
+}
+
+/// The blocks of one launch.
+struct BwdGrid {
+    std::int64_t blocks;
+
+    FMHA_DEVICE constexpr BwdGrid(const KernelConfig& config, const BwdArgs& args)
+        : blocks(KeyJobs::of(config, args).size()) {}
+
+    FMHA_DEVICE constexpr std::int64_t size() const { return blocks; }
+    FMHA_DEVICE constexpr BwdItem operator[](std::int64_t n) const { return {n}; }
+};
+
+template <>
+struct Program<KernelFamily::bwd_dq_dk_dv> {
+    using Args = BwdArgs;
+    using Item = BwdItem;
+    using Grid = BwdGrid;
+    static constexpr bool has_products = true;
+
+    /// A block meets many query tiles.
+    static std::int64_t rows(const KernelConfig& config, const BwdArgs&, const BwdItem&) {
+        return config.algorithm.tile.m0;
+    }
+    template <class Ctx>
+    FMHA_DEVICE static void run(Ctx& ctx, const BwdArgs& args, const BwdItem& item) {
+        fmha_bwd_dq_dk_dv(ctx, args, item);
+    }
+};
+
+} // namespace fmha::kernels

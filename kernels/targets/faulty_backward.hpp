@@ -1,0 +1,343 @@
+#pragma once
+
+#include "kernels/programs/fmha_bwd_convert_dq.hpp"
+#include "kernels/programs/fmha_bwd_dot_do_o.hpp"
+#include "kernels/programs/fmha_bwd_dq_dk_dv.hpp"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+/// The programs of backward with one known mistake, on every target. For tests that show that the gates can fail; nothing
+/// that a user runs includes this.
+namespace fmha::targets {
+
+enum class BackwardFault : std::uint8_t {
+    delta_factor_omitted,      ///< D is Δ
+    delta_factor_squared,      ///< D is p_undrop² · Δ
+    delta_last_channel_lost,   ///< Δ leaves the last channel out
+    d_one_row_down,            ///< D is stored one row below its place
+    d_unwritten,               ///< the last row of D is not stored
+    last_entry_forgotten,      ///< the first stage takes the last entry for empty
+    sink_exponent_reversed,    ///< the sink's share is exp(LSE − sink)
+    sink_log2e_omitted,        ///< the sink's share is a power of two
+    sink_gradient_positive,    ///< d_sink has the wrong sign
+    scale_one_percent,         ///< logits are 1 % too large
+    log2e_omitted,             ///< weights are powers of two
+    gradient_scale_omitted,    ///< dQ and dK are not scaled
+    gradient_scale_squared,    ///< dQ and dK are scaled twice
+    value_rescale_omitted,     ///< dV is not divided by p_undrop
+    score_rescale_omitted,     ///< dS is not divided by p_undrop
+    head_map_plus_one,         ///< every query head reads the next key/value head
+    mask_right_too_wide,       ///< every row sees one key too many on the right
+    mask_left_too_narrow,      ///< every row misses the first key of its window
+    alibi_neighbour_slope,     ///< every head uses the slope of the next
+    bias_row_stride_wrong,     ///< the bias row stride is one element too small
+    bytes_transposed,          ///< random bytes of keys × rows
+    bytes_of_the_next_square,  ///< random bytes of 32 rows further down
+    stored_bytes_one_row_down, ///< stored bytes of the next row
+    delta_omitted,             ///< dS = p · dP
+    delta_added,               ///< dS = p · (dP + D)
+    weights_omitted,           ///< dS = dP − D, and dV = dO
+    dp_not_dropped,            ///< dP of dropped keys stays
+    weights_not_dropped,       ///< dV gets dropped keys too
+    lse_in_base_two,           ///< LSE is subtracted as if it were in base 2
+    normaliser_omitted,        ///< nothing is subtracted from the logits
+    dq_overwritten,            ///< a partial sum of dQ replaces what is there
+    dq_added_twice,            ///< a partial sum of dQ is added twice
+    split_forgotten,           ///< every partial sum goes to the first split
+    dk_last_row_unwritten,     ///< the last key of dK is not stored
+    dv_one_row_down,           ///< dV is stored one key below its place
+    dbias_only_where_seen,     ///< tiles that the mask hides are not written to dBias
+    dbias_one_key_right,       ///< dBias is stored one key right of its place
+    group_offset_off_by_one,   ///< keys of later entries start one row early
+    value_last_channel_lost,   ///< the last channel of V is taken as 0
+    query_tile_skipped,        ///< the first query tile that sees a key tile is not added to dV
+    key_tile_of_dq_first,      ///< dQ of every key tile is made with the keys of the first tile, one row down
+    last_split_dropped,        ///< the last split of dQ is not added
+    first_split_twice,         ///< the first split of dQ takes the place of the second
+    dq_unwritten,              ///< the last row of dQ is not stored
+};
+
+/// What all stages have of a fault.
+template <class Context>
+class FaultyStage : public Context {
+  public:
+    template <class... OfContext>
+    FaultyStage(BackwardFault fault, const BwdArgs& args, OfContext&&... of_context)
+        : Context(std::forward<OfContext>(of_context)...), args_(args), fault_(fault) {}
+
+  protected:
+    bool is(BackwardFault fault) const { return fault_ == fault; }
+    const BwdArgs& args() const { return args_; }
+
+    static kernels::Matrix without_last_row(kernels::Matrix matrix) {
+        matrix.rows.written = matrix.rows.size - 1;
+        return matrix;
+    }
+
+  private:
+    const BwdArgs& args_;
+    BackwardFault fault_;
+};
+
+/// The first stage's block context with one operation or decision replaced by a wrong one. It hides members of `Context`
+/// and knows nothing of it but the vocabulary of kernels/programs/README.md.
+template <class Context>
+class FaultyDotDoO : public FaultyStage<Context> {
+    using Base = FaultyStage<Context>;
+    using Base::is;
+    using enum BackwardFault;
+
+  public:
+    using Base::Base;
+
+    kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+        kernels::Entry entry = Context::entry(shape, lengths, b);
+        if (is(last_entry_forgotten) && b == shape.batch - 1) entry.seqlen_q = 0;
+        return entry;
+    }
+    float delta_factor(const DropoutArgs& dropout) const {
+        const float factor = Context::delta_factor(dropout);
+        return is(delta_factor_omitted) ? 1.0F : is(delta_factor_squared) ? factor * factor : factor;
+    }
+    float sink_exponent(float sink, float lse) const {
+        return is(sink_exponent_reversed) ? lse - sink : Context::sink_exponent(sink, lse);
+    }
+    float to_base2(float natural) const {
+        return is(sink_log2e_omitted) ? natural : Context::to_base2(natural);
+    }
+    float sink_gradient_sign() const {
+        return is(sink_gradient_positive) ? 1.0F : Context::sink_gradient_sign();
+    }
+    template <class Rows>
+    void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
+        Context::load(rows, matrix, row0);
+    }
+    template <class Tile>
+    void load(Tile& tile, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
+        if (is(delta_last_channel_lost)) --matrix.cols.size, --matrix.cols.read;
+        Context::load(tile, matrix, row0, col0);
+    }
+    template <class Rows>
+    void store(kernels::Matrix matrix, Rows& rows, std::int64_t row0) {
+        if (is(d_one_row_down)) matrix.origin += matrix.tensor.row_stride;
+        Context::store(is(d_unwritten) ? this->without_last_row(matrix) : matrix, rows, row0);
+    }
+};
+
+/// The main stage's.
+template <class Context>
+class FaultyDqDkDv : public FaultyStage<Context> {
+    using Base = FaultyStage<Context>;
+    using Base::args;
+    using Base::is;
+    using enum BackwardFault;
+
+  public:
+    using Base::Base;
+
+    kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+        kernels::Entry entry = Context::entry(shape, lengths, b);
+        if (is(group_offset_off_by_one) && entry.start_k > 0) --entry.start_k;
+        return entry;
+    }
+    std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+        const std::int64_t hk = Context::kv_head(shape, h);
+        return is(head_map_plus_one) ? (hk + 1) % shape.nhead_k : hk;
+    }
+    kernels::Mask mask(kernels::Mask mask) const {
+        if (this->cfg().signature.mask == MaskClass::none) return mask;
+        if (is(mask_right_too_wide)) ++mask.x;
+        if (is(mask_left_too_narrow)) --mask.y;
+        return mask;
+    }
+    float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
+        return Context::alibi_slope(score, b, is(alibi_neighbour_slope) ? (h + 1) % args().shape.nhead_q : h);
+    }
+    float scale(const ScoreArgs& score) const {
+        return Context::scale(score) * (is(scale_one_percent) ? 1.01F : 1.0F);
+    }
+    float to_base2(float natural) const { return is(log2e_omitted) ? natural : Context::to_base2(natural); }
+    float gradient_scale(const ScoreArgs& score) const {
+        const float scale = Context::gradient_scale(score);
+        return is(gradient_scale_omitted) ? 1.0F : is(gradient_scale_squared) ? scale * scale : scale;
+    }
+    float value_rescale(const kernels::Dropout& dropout) const {
+        return is(value_rescale_omitted) ? 1.0F : Context::value_rescale(dropout);
+    }
+    float dropout_rescale(const kernels::Dropout& dropout) const {
+        return is(score_rescale_omitted) ? 1.0F : Context::dropout_rescale(dropout);
+    }
+    std::int64_t target_split(std::int64_t split) const {
+        return is(split_forgotten) ? 0 : Context::target_split(split);
+    }
+
+    template <class Rows>
+    void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
+        Context::load(rows, matrix, row0);
+    }
+    template <class Loaded>
+    void load(Loaded& loaded, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
+        const void* from = matrix.tensor.data;
+        if (is(value_last_channel_lost) && from == args().v.data) --matrix.cols.size, --matrix.cols.read;
+        if (is(stored_bytes_one_row_down) && from == args().randval.data) {
+            matrix.origin += matrix.tensor.row_stride;
+            --matrix.rows.size;
+        }
+        if (from == args().k.data) {
+            drops_ = products_ = 0;
+            key_ = matrix;
+        }
+        Context::load(loaded, matrix, row0, col0);
+    }
+    template <class Bytes>
+    void generate(Bytes& bytes, const kernels::RandomSquares& squares, std::int64_t row0, std::int64_t key0) {
+        if (is(bytes_transposed)) std::swap(row0, key0);
+        if (is(bytes_of_the_next_square)) row0 += kernels::RandomSquares::side;
+        Context::generate(bytes, squares, row0, key0);
+    }
+    template <class Tile, class Bytes>
+    void drop(Tile& tile, Bytes& bytes, std::uint8_t threshold) {
+        const bool of_weights = drops_++ % 2 == 1;
+        if (is(of_weights ? weights_not_dropped : dp_not_dropped)) return;
+        Context::drop(tile, bytes, threshold);
+    }
+    template <class Tile>
+    void add_bias(Tile& scores, kernels::Matrix bias, std::int64_t row0, std::int64_t key0) {
+        if (is(bias_row_stride_wrong) && bias.tensor.row_stride > 1) --bias.tensor.row_stride;
+        Context::add_bias(scores, bias, row0, key0);
+    }
+    template <class Tile, class Rows>
+    void exp2_minus(Tile& scores, Rows& top) {
+        this->map_rows(top, top, top, [this](float x, float) {
+            if (x > 1e30F) return x; // rows without a normaliser
+            return is(lse_in_base_two) ? x * kernels::ln2 : is(normaliser_omitted) ? 0.0F : x;
+        });
+        Context::exp2_minus(scores, top);
+    }
+    template <class Tile, class Rows>
+    void to_score_gradients(Tile& ds, Tile& weights, Rows& d) {
+        computed_ = true;
+        const float sign = is(delta_omitted) ? 0.0F : is(delta_added) ? -1.0F : 1.0F;
+        this->map_rows(d, d, d, [sign](float x, float) { return sign * x; });
+        if (!is(weights_omitted)) return Context::to_score_gradients(ds, weights, d);
+        this->fill(weights, 1.0F); // dV is wrong then too
+        Context::to_score_gradients(ds, weights, d);
+    }
+    template <class Acc, class Left, class Right>
+    void product_atb(Acc& acc, Left& a, Right& b) {
+        if (is(query_tile_skipped) && products_++ == 0) return;
+        Context::product_atb(acc, a, b);
+    }
+    template <class Acc, class Left, class Right>
+    void product_ab(Acc& acc, Left& a, Right& b, float factor) {
+        if (is(key_tile_of_dq_first)) {
+            kernels::Matrix below = key_;
+            below.origin += below.tensor.row_stride;
+            --below.rows.size, --below.rows.read;
+            Context::load(b, below, 0, 0);
+        }
+        Context::product_ab(acc, a, b, factor);
+    }
+    template <class Tile>
+    void accumulate(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0,
+                    bool atomic) {
+        if (is(dq_overwritten)) return Context::store(matrix, tile, row0, col0);
+        Context::accumulate(matrix, tile, row0, col0, atomic);
+        if (is(dq_added_twice)) Context::accumulate(matrix, tile, row0, col0, atomic);
+    }
+    template <class Tile>
+    void store(kernels::Matrix matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
+        const void* to = matrix.tensor.data;
+        if (to == args().dbias.data) {
+            const bool computed = std::exchange(computed_, false);
+            if (is(dbias_only_where_seen) && !computed) return;
+            if (is(dbias_one_key_right)) {
+                matrix.origin += 1;
+                --matrix.cols.size, --matrix.cols.written;
+            }
+        }
+        if (to == args().dk.data && is(dk_last_row_unwritten)) matrix = this->without_last_row(matrix);
+        if (to == args().dv.data && is(dv_one_row_down)) matrix.origin += matrix.tensor.row_stride;
+        Context::store(matrix, tile, row0, col0);
+    }
+
+  private:
+    kernels::Matrix key_;
+    int drops_ = 0, products_ = 0;
+    bool computed_ = false;
+};
+
+/// The last stage's.
+template <class Context>
+class FaultyConvertDq : public FaultyStage<Context> {
+    using Base = FaultyStage<Context>;
+    using Base::is;
+    using enum BackwardFault;
+
+  public:
+    using Base::Base;
+
+    std::int64_t dq_splits(std::int64_t splits) const {
+        return is(last_split_dropped) && splits > 0 ? splits - 1 : splits;
+    }
+    std::int64_t dq_split(std::int64_t n) const { return is(first_split_twice) && n == 1 ? 0 : n; }
+    template <class Tile>
+    void store(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
+        Context::store(is(dq_unwritten) ? this->without_last_row(matrix) : matrix, tile, row0, col0);
+    }
+};
+
+} // namespace fmha::targets
+
+template <>
+struct fmha::EnumTable<fmha::targets::BackwardFault> {
+    using enum targets::BackwardFault;
+    static constexpr std::array<EnumName<targets::BackwardFault>, 44> names{
+        {{delta_factor_omitted, "delta_factor_omitted"},
+         {delta_factor_squared, "delta_factor_squared"},
+         {delta_last_channel_lost, "delta_last_channel_lost"},
+         {d_one_row_down, "d_one_row_down"},
+         {d_unwritten, "d_unwritten"},
+         {last_entry_forgotten, "last_entry_forgotten"},
+         {sink_exponent_reversed, "sink_exponent_reversed"},
+         {sink_log2e_omitted, "sink_log2e_omitted"},
+         {sink_gradient_positive, "sink_gradient_positive"},
+         {scale_one_percent, "scale_one_percent"},
+         {log2e_omitted, "log2e_omitted"},
+         {gradient_scale_omitted, "gradient_scale_omitted"},
+         {gradient_scale_squared, "gradient_scale_squared"},
+         {value_rescale_omitted, "value_rescale_omitted"},
+         {score_rescale_omitted, "score_rescale_omitted"},
+         {head_map_plus_one, "head_map_plus_one"},
+         {mask_right_too_wide, "mask_right_too_wide"},
+         {mask_left_too_narrow, "mask_left_too_narrow"},
+         {alibi_neighbour_slope, "alibi_neighbour_slope"},
+         {bias_row_stride_wrong, "bias_row_stride_wrong"},
+         {bytes_transposed, "bytes_transposed"},
+         {bytes_of_the_next_square, "bytes_of_the_next_square"},
+         {stored_bytes_one_row_down, "stored_bytes_one_row_down"},
+         {delta_omitted, "delta_omitted"},
+         {delta_added, "delta_added"},
+         {weights_omitted, "weights_omitted"},
+         {dp_not_dropped, "dp_not_dropped"},
+         {weights_not_dropped, "weights_not_dropped"},
+         {lse_in_base_two, "lse_in_base_two"},
+         {normaliser_omitted, "normaliser_omitted"},
+         {dq_overwritten, "dq_overwritten"},
+         {dq_added_twice, "dq_added_twice"},
+         {split_forgotten, "split_forgotten"},
+         {dk_last_row_unwritten, "dk_last_row_unwritten"},
+         {dv_one_row_down, "dv_one_row_down"},
+         {dbias_only_where_seen, "dbias_only_where_seen"},
+         {dbias_one_key_right, "dbias_one_key_right"},
+         {group_offset_off_by_one, "group_offset_off_by_one"},
+         {value_last_channel_lost, "value_last_channel_lost"},
+         {query_tile_skipped, "query_tile_skipped"},
+         {key_tile_of_dq_first, "key_tile_of_dq_first"},
+         {last_split_dropped, "last_split_dropped"},
+         {first_split_twice, "first_split_twice"},
+         {dq_unwritten, "dq_unwritten"}}};
+    static constexpr auto& aliases = no_aliases<targets::BackwardFault>;
+};
