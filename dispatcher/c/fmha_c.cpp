@@ -174,9 +174,10 @@ fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void
         if (reinterpret_cast<std::uintptr_t>(workspace) % fmha::workspace_alignment != 0)
             throw InputError(
                 fmt::format("workspace {} is not aligned to {} bytes", workspace, fmha::workspace_alignment));
-        // Split-KV's kernels write all of theirs; backward's is prepared with the program that reads it.
+        // Split-KV's kernels write all of theirs; backward's would have to be cleared on the device.
         if (call.problem.api_family == fmha::ApiFamily::bwd)
-            throw fmha::UnsupportedInvocation("backward is planned and has no program that computes it yet");
+            throw fmha::UnsupportedInvocation(
+                "the workspace of backward cannot be prepared through this interface yet");
     });
 }
 

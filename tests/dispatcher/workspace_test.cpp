@@ -5,8 +5,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace fmha {
 namespace {
@@ -62,6 +65,63 @@ TEST(BwdWorkspace, GroupDeterministic) {
     in.masked = false;
     in.keys_may_be_shorter = true;
     EXPECT_TRUE(bwd_workspace_size(in).zero_dq_acc);
+}
+
+TEST(BwdWorkspace, AWorkersJobsFollowTheSplits) {
+    const auto jobs_in_memory = [](const BwdWorkspaceLayout& layout) {
+        std::int32_t jobs = 0;
+        std::memcpy(&jobs, layout.host_image().data() + 4, 4);
+        return jobs;
+    };
+    // The samples of X-2: (B, Hq, Sk, kN0, W) and q.
+    for (const auto& [batch, heads, keys, tile, workers, jobs] :
+         {std::array{1, 1, 1024, 128, 4, 2}, std::array{2, 3, 640, 128, 8, 4},
+          std::array{1, 8, 1024, 64, 304, 1}, std::array{4, 8, 300, 128, 6, 16},
+          std::array{2, 4, 512, 128, 5, 7}, std::array{1, 2, 640, 64, 7, 3}}) {
+        BwdWorkspaceInputs in;
+        in.deterministic = true;
+        in.batch = batch;
+        in.nhead_q = heads;
+        in.seqlen_q = 16;
+        in.seqlen_k = keys;
+        in.hdim_q = 8;
+        in.key_tile = tile;
+        in.compute_units = workers;
+        EXPECT_EQ(jobs_in_memory(bwd_workspace_layout(in)), jobs);
+        in.compute_units = 0;
+        EXPECT_EQ(jobs_in_memory(bwd_workspace_layout(in)), 1) << "without workers every tile is a split";
+        in.deterministic = false;
+        EXPECT_EQ(jobs_in_memory(bwd_workspace_layout(in)), 1);
+    }
+}
+
+TEST(BwdWorkspace, PreparingWritesTheHostPartAndClearsWhereItMust) {
+    BwdWorkspaceInputs in;
+    in.batch = 2;
+    in.nhead_q = 1;
+    in.seqlen_q = 3;
+    in.seqlen_k = 5;
+    in.hdim_q = 8;
+    in.key_tile = 16;
+    BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+    alignas(16) std::array<std::byte, 512> memory{};
+    const auto bytes = static_cast<std::size_t>(layout.size.bytes);
+    ASSERT_LT(bytes, memory.size());
+    const auto holds = [&](std::byte expected) {
+        return std::all_of(memory.begin() + layout.size.host_bytes, memory.begin() + layout.size.bytes,
+                           [&](std::byte x) { return x == expected; });
+    };
+    memory.fill(std::byte{0xFF});
+    layout.prepare(std::span(memory).first(bytes));
+    EXPECT_TRUE(holds(std::byte{0}));
+    EXPECT_EQ(memory[0], std::byte{1});
+    EXPECT_EQ(memory[bytes], std::byte{0xFF}) << "behind the workspace";
+    memory.fill(std::byte{0xFF});
+    layout.size.zero_dq_acc = false;
+    layout.prepare(std::span(memory).first(bytes));
+    EXPECT_TRUE(holds(std::byte{0xFF}));
+    EXPECT_THROW(layout.prepare(std::span(memory).first(bytes - 1)), WorkspaceError);
+    EXPECT_THROW(layout.prepare(std::span(memory).subspan(8)), WorkspaceError);
 }
 
 TEST(BwdWorkspace, BatchDeterministicPersistent) {

@@ -195,7 +195,7 @@ TEST(Instance, LaunchesForwardArgumentsOnly) {
     EXPECT_TRUE(judge(problem, config).acceptable());
     EXPECT_THROW(kernel->launch(std::monostate{}, {}), ArgumentTypeError);
     KernelConfig other = config;
-    other.signature.family = KernelFamily::bwd_dot_do_o;
+    other.algorithm.tile.m0 = 0;
     EXPECT_THROW((void)make_instance(other), UnsupportedInvocation);
 }
 
