@@ -23,6 +23,14 @@ struct Decisions {
         return Entry::of_queries(shape, lengths, b);
     }
 
+    /// Over a cache.
+    FMHA_DEVICE Entry cached_entry(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
+                                   std::int64_t b) const {
+        return Pages::entry_of(shape, lengths, place, b);
+    }
+    /// Where key j of an entry lies; j exists (P-5).
+    FMHA_DEVICE KeyPlace key_place(const Pages& pages, std::int64_t j) const { return pages.at(j); }
+
     /// KV head that serves query head h (H-1).
     FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         return h / (shape.nhead_q / shape.nhead_k);
@@ -47,8 +55,17 @@ struct Decisions {
     /// LSE of a row from its maximum in natural units and ln of its total (F-7).
     FMHA_DEVICE float lse(float maximum, float log_total) const { return maximum + log_total; }
 
+    /// The keys that split s owns (S-1).
+    FMHA_DEVICE KeyRange split_keys(const Partials& partials, std::int64_t s, std::int64_t seqlen_k) const {
+        const auto n = static_cast<std::uint32_t>(partials.num_splits);
+        const std::int64_t width = (static_cast<std::uint32_t>(seqlen_k) + n - 1U) / n;
+        const std::int64_t begin = s * width < seqlen_k ? s * width : seqlen_k;
+        return {begin, begin + width < seqlen_k ? begin + width : seqlen_k};
+    }
     /// How many splits are combined.
     FMHA_DEVICE std::int64_t splits(const Partials& partials) const { return partials.num_splits; }
+    /// The sink logit of one split: none, because combining adds it once (S-2).
+    FMHA_DEVICE float partial_sink(float) const { return never; }
     /// Where split s of query head h lies among the heads of the partial results (S-3).
     FMHA_DEVICE std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
         return h * args.partials.num_splits + s;

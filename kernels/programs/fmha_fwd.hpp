@@ -26,12 +26,13 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         args.score.scale_o);
 }
 
-/// The blocks of one forward launch, numbered from 0, so that the query tiles of a head follow each other. A launch asks
+/// The blocks of one launch of forward or of a family that has its blocks, numbered from 0, so that the query tiles of a head follow each other. A launch asks
 /// for size(), a block for the item of its own number.
 struct FwdGrid {
     std::int64_t batch, heads, q_tiles, v_tiles;
 
-    FMHA_DEVICE constexpr FwdGrid(const KernelConfig& config, const FwdArgs& args)
+    template <class Args>
+    FMHA_DEVICE constexpr FwdGrid(const KernelConfig& config, const Args& args)
         : batch(args.shape.batch), heads(args.shape.nhead_q),
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
                         config.algorithm.tile.m0)),

@@ -49,15 +49,15 @@ struct Scoring {
     }
 };
 
-/// F-1: scores = Q·Kᵀ of the key tile at key0.
+/// F-1: scores = Q·Kᵀ of the key tile at row `key_row` of its matrix.
 template <class Ctx, class Scores, class Query, class Key>
 FMHA_DEVICE void multiply_keys(Ctx& ctx, Scores& scores, Query& query, Key& key, const Matrix& keys,
-                               std::int64_t key0) {
+                               std::int64_t key_row) {
     const Tile& tile = ctx.cfg().algorithm.tile;
     ctx.fill(scores, 0.0F);
     FMHA_UNROLL
     for (int step = 0; step < ctx.steps(tile.k0max, keys.cols.read, tile.k0); ++step) {
-        ctx.load_transposed(key, keys, key0, step * tile.k0);
+        ctx.load_transposed(key, keys, key_row, step * tile.k0);
         ctx.product(scores, query, step * tile.k0, key);
     }
 }
@@ -111,14 +111,14 @@ FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Output& out, Rows& 
     ctx.scale_rows(out, shrink);
 }
 
-/// out += weights · V of the key tile at key0.
+/// out += weights · V of the key tile at row `key_row` of its matrix.
 template <class Ctx, class Output, class Weights, class Value>
 FMHA_DEVICE void multiply_values(Ctx& ctx, Output& out, Weights& weights, Value& value, const Matrix& values,
-                                 std::int64_t key0, std::int64_t channel0, float descale) {
+                                 std::int64_t key_row, std::int64_t channel0, float descale) {
     const Tile& tile = ctx.cfg().algorithm.tile;
     FMHA_UNROLL
-    for (int step = 0; step < ctx.steps(tile.n0, values.rows.read - key0, tile.k1); ++step) {
-        ctx.load(value, values, key0 + step * tile.k1, channel0);
+    for (int step = 0; step < ctx.steps(tile.n0, values.rows.read - key_row, tile.k1); ++step) {
+        ctx.load(value, values, key_row + step * tile.k1, channel0);
         ctx.product(out, weights, step * tile.k1, value, descale);
     }
 }
@@ -170,7 +170,8 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
 ///
 /// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units. With ALiBi
 /// they are relative to β0 of their row (`Alibi`), which the LSE gets back.
-/// `in` holds the matrices, those of a key tile as `keys(key0)` and `values(key0)`. `results()` says where output and LSE
+/// `in` holds the matrices, those of a key tile as `keys(tile)` and `values(tile)`, where `tile(ctx, t, exists)` is a KeyTile;
+/// one that does not exist has no keys. `results()` says where output and LSE
 /// go; it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
 template <class Ctx, class Args, class In, class Results>
 FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const In& in, const Scoring& scoring,
@@ -194,38 +195,53 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     else
         ctx.fill(top, scoring.sink_top);
     ctx.fill(total, ctx.sink_mass(scoring.sink));
-    ctx.prefetch(key, in.keys(tiles.first() * tile.n0), tiles.first() * tile.n0, 0);
+    // Where tiles have to be looked up, that happens once each, ahead of its first use.
+    KeyTile ahead;
+    if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.first(), tiles.first() < tiles.end);
+    const auto tile_at = [&](std::int64_t t) {
+        if constexpr (In::looks_up)
+            return ahead;
+        else
+            return in.tile(ctx, t, true);
+    };
+    {
+        const KeyTile first = tile_at(tiles.first());
+        ctx.prefetch(key, in.keys(first), first.row, 0);
+    }
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
-        const std::int64_t key0 = t * tile.n0;
+        const KeyTile at = tile_at(t);
+        if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.next(t), tiles.next(t) < tiles.end);
         ctx.visit(item, t);
-        ctx.prefetch(value, in.values(key0), key0, channel0);
+        ctx.prefetch(value, in.values(at), at.row, channel0);
         ctx.commit();
 
         ctx.wait(1); // the keys are there, the values may still be on their way
-        multiply_keys(ctx, scores, query, key, in.keys(key0), key0);
-        if (tiles.next(t) < tiles.end)
-            ctx.prefetch(key, in.keys(tiles.next(t) * tile.n0), tiles.next(t) * tile.n0, 0);
+        multiply_keys(ctx, scores, query, key, in.keys(at), at.row);
+        if (tiles.next(t) < tiles.end) {
+            const KeyTile next = tile_at(tiles.next(t));
+            ctx.prefetch(key, in.keys(next), next.row, 0);
+        }
         ctx.commit();
 
-        scores_to_logits(ctx, scores, args, scoring, in.bias, in.k.rows.read, row0, key0);
+        scores_to_logits(ctx, scores, args, scoring, in.bias, at.end, row0, at.first);
         logits_to_weights(ctx, scores, out, top, total, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).
         if constexpr (requires { args.randval; })
             if (scoring.dropout.on) {
                 auto random = ctx.random_bytes();
-                ctx.generate(random, scoring.dropout.squares, row0, key0);
+                ctx.generate(random, scoring.dropout.squares, row0, at.first);
                 ctx.drop(scores, random, scoring.dropout.threshold);
-                if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, key0);
+                if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, at.first);
             }
         auto weights = ctx.narrow(scores); // F-10
         ctx.wait(1);                       // the values are there
-        multiply_values(ctx, out, weights, value, in.values(key0), key0, channel0,
-                        scoring.descale.v_at(args.quant, key0));
+        multiply_values(ctx, out, weights, value, in.values(at), at.row, channel0,
+                        scoring.descale.v_at(args.quant, at.first));
     }
 
-    const FwdResults to = results();
+    const auto to = results();
     if (has.has_lse && to.lse.tensor.present() && owns_rows)
         store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
     const float output_scale =

@@ -101,13 +101,27 @@ FMHA_DEVICE constexpr Matrix matrix_of(const TensorView& tensor, std::int64_t b,
     return {tensor, tensor.offset(b, h, row, 0), rows, cols, {}};
 }
 
+/// One tile of keys: columns of a tile of scores.
+struct KeyTile {
+    std::int64_t row = 0;            ///< where it begins among the rows of its matrices, a multiple of n0
+    std::int64_t first = 0, end = 0; ///< its first key, and where the keys end that it may have
+    std::int64_t page = 0, slot = 0; ///< where the first key lies in a cache
+};
+
 /// What the loop over keys works on, where the keys of an entry lie one after another.
 struct FwdMatrices {
     Matrix q, k, v, bias, randval;
+    static constexpr bool looks_up = false; ///< whether finding a tile costs more than arithmetic
 
-    /// The matrices that hold the tile of keys from `key0` on, in the numbering of the sequence.
-    FMHA_DEVICE const Matrix& keys(std::int64_t) const { return k; }
-    FMHA_DEVICE const Matrix& values(std::int64_t) const { return v; }
+    /// Tile t of n0 keys; whether it `exists` does not matter here.
+    template <class Ctx>
+    FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool) const {
+        const std::int64_t key0 = t * ctx.cfg().algorithm.tile.n0;
+        return {key0, key0, k.rows.read, 0, 0};
+    }
+    /// The matrices that hold a tile of keys.
+    FMHA_DEVICE const Matrix& keys(const KeyTile&) const { return k; }
+    FMHA_DEVICE const Matrix& values(const KeyTile&) const { return v; }
 
     template <class Args>
     FMHA_DEVICE static FwdMatrices of(const KernelConfig& cfg, const Args& args, const Entry& entry,
@@ -140,7 +154,8 @@ struct FwdMatrices {
 struct FwdResults {
     Matrix o, lse;
 
-    FMHA_DEVICE static FwdResults of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
+    template <class Args>
+    FMHA_DEVICE static FwdResults of(const KernelConfig& cfg, const Args& args, const Entry& entry,
                                      std::int64_t b, std::int64_t h) {
         const Granules granules = Granules::of(cfg);
         const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);

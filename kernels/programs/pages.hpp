@@ -1,12 +1,16 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
-#include "kernels/programs/device.hpp"
+#include "kernels/programs/matrix.hpp"
 
 #include <cstdint>
 
 /// The kernels' look-up of keys in a cache (sections 16 to 19).
 namespace fmha::kernels {
+
+/// Keys [begin, end) of an entry.
+struct KeyRange {
+    std::int64_t begin = 0, end = 0;
+};
 
 /// Where a key lies in the views of K and V: their batch index and their row.
 struct KeyPlace {
@@ -29,6 +33,30 @@ struct Pages {
             return {place.block_table + b * place.block_table_stride, place.page_size, 0,
                     place.is_gappy ? start_k : 0};
         return {nullptr, 0, place.cache_batch_idx != nullptr ? place.cache_batch_idx[b] : b, start_k};
+    }
+
+    /// Lengths of entry b over a cache (P-3, B-4, B-5), and where it begins; `seqstart_k` may be absent. Queries may have
+    /// logical lengths in batch prefill only (N-6).
+    FMHA_DEVICE static Entry entry_of(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
+                                      std::int64_t b) {
+        Entry entry = Entry::of_queries(shape, lengths, b);
+        if (lengths.seqlen_q != nullptr) entry.seqlen_q = lengths.seqlen_q[b];
+        if (lengths.cu_seqlen_q != nullptr)
+            entry.seqlen_q = lengths.cu_seqlen_q[b + 1] - lengths.cu_seqlen_q[b];
+        entry.seqlen_k = shape.seqlen_k;
+        if (lengths.seqstart_k != nullptr && (shape.mode == Mode::group || place.is_gappy)) {
+            entry.start_k = lengths.seqstart_k[b];
+            entry.seqlen_k = lengths.seqstart_k[b + 1] - entry.start_k;
+        }
+        if (lengths.seqlen_k != nullptr) entry.seqlen_k = lengths.seqlen_k[b];
+        if (lengths.cu_seqlen_k != nullptr)
+            entry.seqlen_k = lengths.cu_seqlen_k[b + 1] - lengths.cu_seqlen_k[b];
+        if (place.kv_indptr != nullptr) {
+            const std::int64_t pages = place.kv_indptr[b + 1] - place.kv_indptr[b];
+            const std::int64_t last = place.kv_last_page_lens != nullptr ? place.kv_last_page_lens[b] : 1;
+            entry.seqlen_k = pages > 0 ? (pages - 1) * place.page_size + last : 0;
+        }
+        return entry;
     }
 
     /// Reads the table entry of key j, which must exist (P-5).

@@ -119,6 +119,57 @@ std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorVie
     return std::nullopt;
 }
 
+std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace& place,
+                                       const LengthArrays& lengths) {
+    const Signature& s = config.signature;
+    const std::int64_t n0 = config.algorithm.tile.n0;
+    if ((place.page_size > 0) != s.use_paged_kv)
+        return fmt::format("page_size is {}, the kernel reads {}", place.page_size,
+                           s.use_paged_kv ? "pages" : "keys that are not paged");
+    if (place.layout == KvLayout::vectorized)
+        return "the vectorized layout of K and V belongs to batch_prefill";
+    if (place.page_size % n0 != 0)
+        return fmt::format("page_size is {}, the kernel takes multiples of its {} keys a tile",
+                           place.page_size, n0);
+    if (s.use_paged_kv && place.block_table == nullptr) return "pages need a block_table, which is NULL";
+    if (place.is_gappy && (lengths.seqstart_k == nullptr || lengths.seqlen_k == nullptr))
+        return "is_gappy needs seqlen_k and seqstart_k (P-3)";
+    return std::nullopt;
+}
+
+namespace {
+
+std::optional<std::string> wrong_splits(const KernelConfig& config, const Partials& partials) {
+    const std::int64_t most =
+        std::int64_t{1} << (config.algorithm.max_splits_log2 > 0 ? config.algorithm.max_splits_log2 : 7);
+    if (partials.num_splits < 1 || partials.num_splits > most)
+        return fmt::format("num_splits is {}, the kernel takes 1 to {} (S-7)", partials.num_splits, most);
+    return wrong_tensors(
+        {{"o_acc", partials.o_acc, ElementType::fp32}, {"lse_acc", partials.lse_acc, ElementType::fp32}});
+}
+
+} // namespace
+
+std::optional<std::string> cannot_split(const KernelConfig& config, const SplitKvArgs& args) {
+    const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
+    std::optional<std::string> reason = wrong_shape(config, args.shape);
+    if (!reason)
+        reason = wrong_lengths(args.shape, args.lengths,
+                               args.place.page_size > 0 && args.lengths.seqlen_k != nullptr);
+    if (!reason)
+        reason = wrong_tensors({{"q", args.q, types.q}, {"k", args.k, types.k}, {"v", args.v, types.v}});
+    ScoreArgs score = args.score;
+    score.sink_logit = nullptr;
+    if (!reason) reason = wrong_score(config, score);
+    if (!reason && score.bias_type == BiasType::elementwise)
+        reason = wrong_tensors({{"bias", args.bias, types.bias}});
+    if (!reason) reason = wrong_mask(config, args.mask);
+    if (!reason) reason = wrong_quant(config, args.quant);
+    if (!reason) reason = wrong_place(config, args.place, args.lengths);
+    if (!reason) reason = wrong_splits(config, args.partials);
+    return reason;
+}
+
 std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args) {
     const Signature& s = config.signature;
     const Partials& partials = args.partials;
@@ -127,15 +178,9 @@ std::optional<std::string> cannot_combine(const KernelConfig& config, const Spli
     if (args.shape.hdim_v > s.hdim_v)
         return fmt::format("head dimension {} exceeds the kernel's {}", args.shape.hdim_v, s.hdim_v);
     if (auto reason = wrong_lengths(args.shape, args.lengths, true)) return reason;
-    const std::int64_t most =
-        std::int64_t{1} << (config.algorithm.max_splits_log2 > 0 ? config.algorithm.max_splits_log2 : 7);
-    if (partials.num_splits < 1 || partials.num_splits > most)
-        return fmt::format("num_splits is {}, the kernel takes 1 to {} (S-7)", partials.num_splits, most);
+    if (auto reason = wrong_splits(config, partials)) return reason;
     const ElementTypes types = element_types(s.data_type, fp8_flavour(config.arch));
-    if (auto reason = wrong_tensors({{"o", args.o, types.o},
-                                     {"o_acc", partials.o_acc, ElementType::fp32},
-                                     {"lse_acc", partials.lse_acc, ElementType::fp32}}))
-        return reason;
+    if (auto reason = wrong_tensors({{"o", args.o, types.o}})) return reason;
     return wrong_lse(config, args.lse);
 }
 

@@ -27,6 +27,9 @@ std::optional<std::string> wrong_mask(const KernelConfig& config, const MaskArgs
 std::optional<std::string> wrong_score(const KernelConfig& config, const ScoreArgs& score);
 std::optional<std::string> wrong_dropout(const KernelConfig& config, const DropoutArgs& dropout);
 std::optional<std::string> wrong_quant(const KernelConfig& config, const QuantArgs& quant);
+/// Where keys lie that are not those of forward.
+std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace& place,
+                                       const LengthArrays& lengths);
 /// `lse` is where the kernel's family stores it.
 std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorView& lse);
 
@@ -53,8 +56,13 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     if constexpr (requires { args.dropout; })
         if (!reason) reason = wrong_dropout(config, args.dropout);
     if (!reason) reason = wrong_quant(config, args.quant);
+    if constexpr (requires { args.place; })
+        if (!reason) reason = wrong_place(config, args.place, args.lengths);
     return reason;
 }
+
+/// The same for the main kernel of split-KV, which leaves O, the LSE and the sink logits to the kernel that combines.
+std::optional<std::string> cannot_split(const KernelConfig& config, const SplitKvArgs& args);
 
 /// The same for a kernel that combines the partial results of split-KV, whose arguments are those of its main kernel.
 std::optional<std::string> cannot_combine(const KernelConfig& config, const SplitKvArgs& args);

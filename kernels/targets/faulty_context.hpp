@@ -57,10 +57,13 @@ class FaultyContext : public Context {
 
     FMHA_DEVICE kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
         entry_ = Context::entry(shape, lengths, b);
-        last_entry_ = shape.batch - 1;
-        last_head_ = shape.nhead_q - 1;
-        tiles_seen_ = rescales_ = 0;
-        if (is(Fault::group_offset_off_by_one) && entry_.start_k > 0) --entry_.start_k;
+        begin_block(shape);
+        return entry_;
+    }
+    FMHA_DEVICE kernels::Entry cached_entry(const Shape& shape, const LengthArrays& lengths,
+                                            const KvPlace& place, std::int64_t b) {
+        entry_ = Context::cached_entry(shape, lengths, place, b);
+        begin_block(shape);
         return entry_;
     }
     FMHA_DEVICE void visit(const kernels::FwdItem& item, std::int64_t key_tile) {
@@ -174,6 +177,13 @@ class FaultyContext : public Context {
 
   private:
     FMHA_DEVICE bool is(Fault fault) const { return chosen_.fault() == fault; }
+    /// A block of the entry that was looked up.
+    FMHA_DEVICE void begin_block(const Shape& shape) {
+        last_entry_ = shape.batch - 1;
+        last_head_ = shape.nhead_q - 1;
+        tiles_seen_ = rescales_ = 0;
+        if (is(Fault::group_offset_off_by_one) && entry_.start_k > 0) --entry_.start_k;
+    }
     FMHA_DEVICE ElementTypes types() const {
         return element_types(this->cfg().signature.data_type, fp8_flavour(this->cfg().arch));
     }

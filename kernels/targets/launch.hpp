@@ -16,6 +16,10 @@ std::optional<std::string> cannot_launch(Program, const KernelConfig& config,
                                          const typename Program::Args& args) {
     return cannot_launch(config, args);
 }
+inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::fwd_splitkv>,
+                                                const KernelConfig& config, const SplitKvArgs& args) {
+    return cannot_split(config, args);
+}
 inline std::optional<std::string> cannot_launch(kernels::Program<KernelFamily::fwd_splitkv_combine>,
                                                 const KernelConfig& config, const SplitKvArgs& args) {
     return cannot_combine(config, args);
@@ -43,15 +47,51 @@ template <class Program, class AskElements>
 std::optional<std::string> null_tensor(Program, const typename Program::Args& args, AskElements elements) {
     return null_tensor(args, [&] { return elements(args.shape, args.lengths); });
 }
+/// The lengths of queries alone, where those of keys may be absent.
+inline LengthArrays query_lengths(const LengthArrays& lengths) {
+    LengthArrays queries;
+    queries.seqstart_q = queries.seqstart_k = lengths.seqstart_q;
+    return queries;
+}
+/// The inputs of attention over a cache. A cache has keys, if not of these entries.
+template <class Args, class AskElements>
+std::optional<std::string> null_input(const Args& args, AskElements elements) {
+    auto reason = null_tensor({{"q", args.q, &Elements::queries},
+                               {"k", args.k, &Elements::queries},
+                               {"v", args.v, &Elements::queries}},
+                              elements);
+    if (!reason && args.score.bias_type == BiasType::elementwise)
+        reason = null_tensor({{"bias", args.bias, &Elements::queries}}, elements);
+    if (reason || args.quant.qscale == QScale::no_scale) return reason;
+    return null_tensor({{"q_descale", args.quant.q_descale, &Elements::scalars},
+                        {"k_descale", args.quant.k_descale, &Elements::scalars},
+                        {"v_descale", args.quant.v_descale, &Elements::scalars}},
+                       elements);
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_pagedkv>, const PagedKvArgs& args,
+                                       AskElements elements) {
+    const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
+    auto reason = null_input(args, ask);
+    return reason ? reason : null_tensor({{"o", args.o, &Elements::queries}}, ask);
+}
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitkv>, const SplitKvArgs& args,
+                                       AskElements elements) {
+    const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
+    auto reason = null_input(args, ask);
+    return reason ? reason
+                  : null_tensor({{"o_acc", args.partials.o_acc, &Elements::queries},
+                                 {"lse_acc", args.partials.lse_acc, &Elements::queries}},
+                                ask);
+}
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitkv_combine>,
                                        const SplitKvArgs& args, AskElements elements) {
-    LengthArrays queries; // combining takes no keys, so that their lengths may be absent
-    queries.seqstart_q = queries.seqstart_k = args.lengths.seqstart_q;
     return null_tensor({{"o", args.o, &Elements::queries},
                         {"o_acc", args.partials.o_acc, &Elements::queries},
                         {"lse_acc", args.partials.lse_acc, &Elements::queries}},
-                       [&] { return elements(args.shape, queries); });
+                       [&] { return elements(args.shape, query_lengths(args.lengths)); });
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_appendkv>, const AppendKvArgs& args,

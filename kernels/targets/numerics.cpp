@@ -45,8 +45,9 @@ Roundoff roundoff_of(ElementType type) {
 Numerics storage_numerics(const KernelConfig& config) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     Numerics out;
-    out.u_o = roundoff_of(types.o).unit;
-    out.f_o = roundoff_of(types.o).floor;
+    const bool partial = config.signature.family == KernelFamily::fwd_splitkv; // S-3
+    out.u_o = roundoff_of(partial ? ElementType::fp32 : types.o).unit;
+    out.f_o = roundoff_of(partial ? ElementType::fp32 : types.o).floor;
     out.f_p = smallest_normal_weight;
     if (types.p == ElementType::fp32) return out;
 

@@ -25,6 +25,12 @@ template <class Visit>
     case KernelFamily::fwd:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd>{});
         return std::nullopt;
+    case KernelFamily::fwd_pagedkv:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_pagedkv>{});
+        return std::nullopt;
+    case KernelFamily::fwd_splitkv:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_splitkv>{});
+        return std::nullopt;
     case KernelFamily::fwd_splitkv_combine:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::fwd_splitkv_combine>{});
         return std::nullopt;

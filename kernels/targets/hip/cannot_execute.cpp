@@ -4,6 +4,7 @@
 #include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/with_program.hpp"
+#include "kernels/targets/wrong_features.hpp"
 
 #include <fmt/format.h>
 
@@ -62,25 +63,29 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
     return {};
 }
 
-/// Why this target has no kernel of a program for a configuration, beside what its plan says.
-std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const KernelConfig& config) {
+/// Of the programs of attention.
+std::optional<std::string> unfit_attention(const KernelConfig& config) {
     const Signature& s = config.signature;
-    if (s.use_paged_kv || s.rope != Rope::none)
-        return "family fwd has neither paged keys nor rotary embedding";
+    if (auto reason = targets::wrong_features(config)) return reason;
     const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
     if (mx_type != (s.qscale == QScale::mx))
         return fmt::format("data type {} and qscale {} do not belong together (Q-5)", to_string(s.data_type),
                            to_string(s.qscale));
     if (mx_type && s.v_layout == VLayout::row)
         return fmt::format("data type {} needs V by column (Q-5)", to_string(s.data_type));
-    if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
-        return fmt::format(
-            "qscale {} belongs to batch_prefill, family fwd takes none, pertensor, blockscale or mx",
-            to_string(s.qscale));
     if (s.hdim_q > config.algorithm.tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q,
                            config.algorithm.tile.k0max);
     return std::nullopt;
+}
+
+/// Why this target has no kernel of a program for a configuration, beside what its plan says.
+template <KernelFamily family>
+std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
+    if constexpr (HasPlan<family>)
+        return unfit_attention(config);
+    else
+        return fmt::format("kernels of family {} run on the host only", to_string(family));
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig&) {
@@ -89,13 +94,6 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_comb
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig&) {
     return std::nullopt;
-}
-
-/// A program that has no block plan here.
-template <KernelFamily family>
-std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig&) {
-    static_assert(!HasPlan<family>);
-    return fmt::format("kernels of family {} run on the host only", to_string(family));
 }
 
 } // namespace

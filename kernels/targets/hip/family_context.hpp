@@ -17,6 +17,12 @@ struct FamilyContext<KernelFamily::fwd> {
 };
 
 template <>
+struct FamilyContext<KernelFamily::fwd_pagedkv> : FamilyContext<KernelFamily::fwd> {};
+
+template <>
+struct FamilyContext<KernelFamily::fwd_splitkv> : FamilyContext<KernelFamily::fwd> {};
+
+template <>
 struct FamilyContext<KernelFamily::fwd_splitkv_combine> {
     template <class Machine, class Setup>
     using Type = CombineContext<Machine, Setup>;

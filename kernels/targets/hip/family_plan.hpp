@@ -22,6 +22,12 @@ struct FamilyPlan<KernelFamily::fwd> {
 };
 
 template <>
+struct FamilyPlan<KernelFamily::fwd_pagedkv> : FamilyPlan<KernelFamily::fwd> {};
+
+template <>
+struct FamilyPlan<KernelFamily::fwd_splitkv> : FamilyPlan<KernelFamily::fwd> {};
+
+template <>
 struct FamilyPlan<KernelFamily::fwd_splitkv_combine> {
     static constexpr CombinePlan of(const KernelConfig& config) { return combine_plan_of(config); }
 };

@@ -6,6 +6,7 @@
 #include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/launch.hpp"
+#include "kernels/targets/wrong_features.hpp"
 
 #include <fmt/format.h>
 
@@ -26,16 +27,10 @@ class HostKernel final : public KernelInstance {
     int threads_;
 };
 
-/// Why no context of the host runs the kernel of a program.
-std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const KernelConfig& config) {
+/// Why the context of attention does not run a kernel.
+std::optional<std::string> unfit_tiles(const KernelConfig& config) {
     const Signature& s = config.signature;
     const Tile& tile = config.algorithm.tile;
-    if (s.use_paged_kv || s.rope != Rope::none)
-        return "family fwd has neither paged keys nor rotary embedding";
-    if (s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head)
-        return fmt::format(
-            "qscale {} belongs to batch_prefill, family fwd takes none, pertensor, blockscale or mx",
-            to_string(s.qscale));
     if (tile.m0 <= 0 || tile.n0 <= 0 || tile.k0 <= 0 || tile.n1 <= 0 || tile.k1 <= 0)
         return fmt::format("tile extents must be positive, found m0={} n0={} k0={} n1={} k1={}", tile.m0,
                            tile.n0, tile.k0, tile.n1, tile.k1);
@@ -53,6 +48,13 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd>, const Kern
     if (mx_type && tile.n0 % 32 != 0)
         return fmt::format("tile n0={} must be a multiple of the 32 keys that share a scale", tile.n0);
     return std::nullopt;
+}
+
+/// Why no context of the host runs the kernel of a program.
+template <KernelFamily family>
+std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
+    if (auto reason = targets::wrong_features(config)) return reason;
+    return unfit_tiles(config);
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>,
@@ -102,8 +104,8 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>,
     return no_extent(config, false);
 }
 
-HostContext context_of(kernels::Program<KernelFamily::fwd>, const KernelConfig& config,
-                       std::vector<TileVisit>* trace) {
+template <KernelFamily family>
+HostContext context_of(kernels::Program<family>, const KernelConfig& config, std::vector<TileVisit>* trace) {
     return {config, trace};
 }
 

@@ -32,8 +32,8 @@ TEST(CannotExecute, NamesWhatIsInTheWay) {
         spoil(config);
         return cannot_execute(config).value_or("");
     };
-    EXPECT_EQ(reason([](auto& c) { c.signature.family = KernelFamily::fwd_splitkv; }),
-              "there is no program for family fwd_splitkv");
+    EXPECT_EQ(reason([](auto& c) { c.signature.family = KernelFamily::batch_prefill; }),
+              "there is no program for family batch_prefill");
     EXPECT_THAT(reason([](auto& c) { c.signature.use_paged_kv = true; }), HasSubstr("paged keys"));
     EXPECT_THAT(reason([](auto& c) { c.signature.qscale = QScale::kv_blockscale; }),
                 HasSubstr("batch_prefill"));

@@ -155,8 +155,8 @@ TEST(Refusal, SaysWhatTheKernelLacks) {
     const auto as_is = [](auto&) {};
     using testing::HasSubstr;
     EXPECT_THAT(reason(as_is, as_is), "ran");
-    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.family = KernelFamily::fwd_splitkv; }),
-                HasSubstr("no program for family fwd_splitkv"));
+    EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.family = KernelFamily::batch_prefill; }),
+                HasSubstr("no program for family batch_prefill"));
     EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.data_type = DataType::bf16; }),
                 HasSubstr("tensor q is fp16, the kernel takes bf16"));
     EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.qscale = QScale::mx; }), HasSubstr("mx"));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/numerics.hpp"
 #include "fwd_problem.hpp"
 
 #include <string>
@@ -23,5 +24,7 @@ struct Distance {
 };
 
 Distance judge(const FwdProblem& problem, const KernelConfig& config);
+/// The same for a kernel of any target.
+Distance judge(const FwdProblem& problem, const Numerics& numerics);
 
 } // namespace fmha::host_target::test

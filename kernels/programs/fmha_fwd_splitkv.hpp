@@ -1,0 +1,88 @@
+#pragma once
+
+#include "kernels/programs/cache.hpp"
+#include "kernels/programs/fmha_fwd.hpp"
+
+namespace fmha::kernels {
+
+/// What one block of split-KV's main stage computes: that of forward, over the keys of one split.
+struct SplitItem {
+    std::int64_t b = 0, h = 0, split = 0, q_tile = 0, v_tile = 0;
+};
+FMHA_FIELDS(SplitItem, b, h, split, q_tile, v_tile)
+
+/// Where the partial results of one split go (S-3).
+struct SplitResults {
+    Matrix o, lse;
+
+    FMHA_DEVICE static SplitResults of(const KernelConfig& cfg, const SplitKvArgs& args, const Entry& entry,
+                                       std::int64_t b, std::int64_t partial_head) {
+        const Granules granules = Granules::of(cfg);
+        const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
+        const Extent dv = Extent::of(args.shape.hdim_v, granules.hdim_v);
+        return {matrix_of(args.partials.o_acc, b, partial_head, entry.start_q, sq, dv),
+                matrix_of(args.partials.lse_acc, b, partial_head, entry.start_q, sq, {1, 1, 1})};
+    }
+};
+
+/// The main stage of split-KV: normalised O and LSE of the keys that one split owns (S-1, S-2), without sink logit and output
+/// scale, which combining adds. With ALiBi the logits of every split are relative to the same β0 of their row (`Alibi`), and
+/// lse_acc contains β0: it is S-2's, in natural units, whoever combines it. Its rounding, 2^-24·|lse|, is a part of the
+/// limits of the combined output.
+template <class Ctx>
+FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const SplitItem& split) {
+    const auto& cfg = ctx.cfg();
+    const Tile& tile = cfg.algorithm.tile;
+    const FwdItem item{split.b, split.h, split.q_tile, split.v_tile};
+    const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
+    const QueryRows rows = QueryRows::of(tile, entry.seqlen_q, item.q_tile);
+    if (rows.count <= 0) return;
+
+    const std::int64_t hk = ctx.kv_head(args.shape, item.h);
+    const KeyRange keys = ctx.split_keys(args.partials, split.split, entry.seqlen_k);
+    const CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
+    Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
+    scoring.sink = ctx.partial_sink(scoring.sink);
+    scoring.sink_top = ctx.to_base2(scoring.sink);
+    attend(
+        ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
+        [&] {
+            return SplitResults::of(cfg, args, entry, item.b, ctx.partial_head(args, item.h, split.split));
+        },
+        1.0F);
+}
+
+/// The blocks of one launch, numbered from 0: those of forward for every split of a head.
+struct SplitGrid {
+    FwdGrid heads;
+    std::int64_t splits;
+
+    FMHA_DEVICE constexpr SplitGrid(const KernelConfig& config, const SplitKvArgs& args)
+        : heads(config, args), splits(args.partials.num_splits) {}
+
+    FMHA_DEVICE constexpr std::int64_t size() const { return heads.size() * splits; }
+    FMHA_DEVICE constexpr SplitItem operator[](std::int64_t n) const {
+        const std::int64_t of_head = heads.q_tiles * heads.v_tiles, head = n / (of_head * splits);
+        const FwdItem item = heads[head * of_head + n % of_head];
+        return {item.b, item.h, n / of_head % splits, item.q_tile, item.v_tile};
+    }
+};
+
+template <>
+struct Program<KernelFamily::fwd_splitkv> {
+    using Args = SplitKvArgs;
+    using Item = SplitItem;
+    using Grid = SplitGrid;
+    static constexpr bool has_products = true;
+
+    static std::int64_t rows(const KernelConfig& config, const SplitKvArgs& args, const SplitItem& item) {
+        const Entry entry = Entry::of_queries(args.shape, args.lengths, item.b);
+        return QueryRows::of(config.algorithm.tile, entry.seqlen_q, item.q_tile).count;
+    }
+    template <class Ctx>
+    FMHA_DEVICE static void run(Ctx& ctx, const SplitKvArgs& args, const SplitItem& item) {
+        fmha_fwd_splitkv(ctx, args, item);
+    }
+};
+
+} // namespace fmha::kernels
