@@ -2,6 +2,7 @@
 
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/check_append.hpp"
+#include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -199,6 +200,13 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     return call;
 }
 
+/// What attention over a cache needs before anything is read or launched.
+void check_cached(const PagedKvArgs& args, Memory memory) {
+    if (args.score.bias_type == BiasType::alibi && args.score.alibi_slopes == nullptr)
+        throw InputError("score.alibi_slopes is NULL");
+    if (memory == Memory::host) check_cache(args.shape, args.lengths, args.place);
+}
+
 } // namespace
 
 template <class T>
@@ -240,10 +248,14 @@ void check_pointers(const Invocation& arguments, Memory memory) {
         if (memory == Memory::host) check_append(*append);
         return;
     }
+    if (const auto* paged = std::get_if<PagedKvArgs>(&arguments)) {
+        check_cached(*paged, memory);
+        return;
+    }
     const auto* args = std::get_if<FwdArgs>(&arguments);
     if (args == nullptr)
         throw UnsupportedInvocation(
-            "this API is planned and has no program that computes it yet; fwd and fwd_appendkv have one");
+            "this interface runs fwd, fwd_pagedkv and fwd_appendkv; other APIs are planned only");
     const auto require = [](bool present, const char* name) {
         if (!present) throw InputError(fmt::format("{} is NULL", name));
     };

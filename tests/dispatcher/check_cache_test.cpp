@@ -1,0 +1,140 @@
+// Tables and lengths of caches that no kernel may see: one sentence each, and nothing is read that no key needs.
+#include "dispatcher/types/check_cache.hpp"
+#include "dispatcher/types/error.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fmha {
+namespace {
+
+using testing::HasSubstr;
+
+/// Two entries of 200 and 100 keys in pages of 128; what no key needs is out of bounds.
+struct Tables {
+    Shape shape;
+    LengthArrays lengths;
+    KvPlace place;
+    std::vector<std::int32_t> seqlen_k{200, 100}, table{3, 0, -1, 2, -7, 99}, seqstart_k{130, 5, 0};
+
+    Tables() {
+        shape.batch = 2;
+        shape.seqlen_k = 256;
+        lengths.seqlen_k = seqlen_k.data();
+        place.page_size = 128;
+        place.page_count = 4;
+        place.block_table = table.data();
+        place.block_table_stride = 3;
+    }
+    Tables(const Tables&) = delete;
+    Tables& operator=(const Tables&) = delete;
+};
+
+struct List {
+    Shape shape;
+    KvPlace place;
+    std::vector<std::int32_t> indptr{0, 2, 2}, indices{1, 0}, last{16, 0};
+
+    List() {
+        shape.batch = 2;
+        place.page_size = 16;
+        place.page_count = 2;
+        place.lookup = KvLookup::sglang_1d;
+        place.kv_indptr = indptr.data();
+        place.kv_page_indices = indices.data();
+        place.kv_last_page_lens = last.data();
+    }
+    List(const List&) = delete;
+    List& operator=(const List&) = delete;
+};
+
+std::string sentence(const std::function<void()>& check) {
+    try {
+        check();
+    } catch (const ProblemError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+std::string of_table(const std::function<void(Tables&)>& change) {
+    Tables tables;
+    change(tables);
+    return sentence([&] { check_cache(tables.shape, tables.lengths, tables.place); });
+}
+
+std::string of_list(const std::function<void(List&)>& change) {
+    List list;
+    change(list);
+    return sentence([&] { check_cache(list.shape, {}, list.place); });
+}
+
+TEST(CheckCache, ReadsOfATableWhatKeysNeed) {
+    EXPECT_EQ(of_table([](Tables&) {}), "accepted");
+    EXPECT_THAT(of_table([](Tables& t) { t.seqlen_k[0] = 257; }),
+                HasSubstr("block_table of entry 0 has page -1 at place 2; the pool has 4 pages"));
+    EXPECT_THAT(of_table([](Tables& t) { t.table[3] = 4; }),
+                HasSubstr("block_table of entry 1 has page 4 at place 0; the pool has 4 pages"));
+    EXPECT_THAT(of_table([](Tables& t) { t.seqlen_k[1] = 385; }),
+                HasSubstr("entry 1 has 385 keys from slot 0 on; a row of its block_table has room for 384"));
+    EXPECT_THAT(of_table([](Tables& t) { t.seqlen_k[1] = -1; }), HasSubstr("seqlen_k of entry 1 is -1"));
+    EXPECT_THAT(of_table([](Tables& t) { t.place.block_table = nullptr; }),
+                HasSubstr("pages need a block_table"));
+}
+
+TEST(CheckCache, CountsGappyEntriesFromTheirStart) {
+    const auto gappy = [](Tables& t) {
+        t.place.is_gappy = true;
+        t.lengths.seqstart_k = t.seqstart_k.data();
+        t.seqlen_k[0] = 100;
+        t.table[0] = -1; // before the first key
+    };
+    EXPECT_EQ(of_table(gappy), "accepted");
+    EXPECT_THAT(of_table([&](Tables& t) {
+                    gappy(t);
+                    t.seqlen_k[0] = 200;
+                }),
+                HasSubstr("page -1 at place 2"));
+    EXPECT_THAT(of_table([&](Tables& t) {
+                    gappy(t);
+                    t.lengths.seqlen_k = nullptr;
+                }),
+                HasSubstr("is_gappy needs the array seqlen_k"));
+    EXPECT_THAT(of_table([&](Tables& t) {
+                    gappy(t);
+                    t.lengths.seqstart_k = nullptr;
+                }),
+                HasSubstr("is_gappy needs the array seqstart_k"));
+}
+
+TEST(CheckCache, TakesListsOfPagesThatDoNotDecrease) {
+    EXPECT_EQ(of_list([](List&) {}), "accepted") << "an entry without pages has no last page";
+    EXPECT_THAT(of_list([](List& l) { l.indptr[2] = 1; }),
+                HasSubstr("kv_indptr goes from 2 to 1 at entry 1; it may not decrease"));
+    EXPECT_THAT(of_list([](List& l) { l.indices[1] = 2; }),
+                HasSubstr("kv_page_indices of entry 0 has page 2 at place 1; the pool has 2 pages"));
+    EXPECT_THAT(of_list([](List& l) { l.last[0] = 17; }),
+                HasSubstr("kv_last_page_lens of entry 0 is 17; allowed are 1 to 16"));
+    EXPECT_THAT(of_list([](List& l) { l.place.kv_last_page_lens = nullptr; }),
+                HasSubstr("pages of 16 keys need kv_last_page_lens"));
+    EXPECT_THAT(of_list([](List& l) { l.place.kv_indptr = nullptr; }), HasSubstr("needs kv_indptr"));
+    EXPECT_THAT(of_list([](List& l) { l.place.kv_page_indices = nullptr; }),
+                HasSubstr("needs kv_page_indices"));
+}
+
+TEST(CheckCache, TakesSlotsThatExist) {
+    Shape shape;
+    shape.batch = 2;
+    KvPlace place;
+    const std::vector<std::int32_t> slots{3, -1};
+    place.cache_batch_idx = slots.data();
+    EXPECT_THAT(sentence([&] { check_cache(shape, {}, place); }),
+                HasSubstr("cache_batch_idx of entry 1 is -1; a slot is 0 or more"));
+}
+
+} // namespace
+} // namespace fmha
