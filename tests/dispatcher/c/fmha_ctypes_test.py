@@ -111,8 +111,8 @@ def check_every_api_plans(context):
         size, exact = context.workspace_size(args)
         assert size == info.workspace_bytes
         assert (size > 0) == (api in (fmha.FWD_SPLITKV, fmha.BWD)), (api, size)
-        if api not in (fmha.FWD, fmha.FWD_APPENDKV):
-            assert "no program" in refused(lambda: context.run_on_host(args), 4)
+        if api not in (fmha.FWD, fmha.FWD_PAGEDKV, fmha.FWD_APPENDKV):
+            assert "planned only" in refused(lambda: context.run_on_host(args), 4)
 
 
 def check_append(context):
@@ -147,6 +147,43 @@ def check_append(context):
     assert "room for 4" in refused(lambda: context.run_on_host(args), 2, "V-3")
 
 
+def check_paged(context):
+    """Two pages of a pool of four hold the keys; all scores are 0, so that every output is the mean of the values."""
+    one, keys, page, dim = 0x3F80, 130, 128, 128  # bf16
+    q, o = (c_uint16 * dim)(), (c_uint16 * dim)()
+    pool = lambda code: (c_uint16 * (4 * page * dim))(*[code] * (4 * page * dim))
+    k, v = pool(0x7FC1), pool(0x7FC1)  # NaN where no key is
+    table = (c_int32 * 3)(3, 1, -9)
+    lengths = (c_int32 * 1)(keys)
+    for j in range(keys):
+        first = (table[j // page] * page + j % page) * dim
+        for c in range(dim):
+            k[first + c] = 0
+            v[first + c] = one if c % 2 == 0 or j < page else 0  # odd channels: 128 of the 130 keys
+    lib = context.lib
+
+    def tensor(data, rows):
+        return lib.tensor(ctypes.cast(data, c_void_p), rows * dim, rows * dim, dim, 1)
+
+    args = lib.arguments(fmha.FWD_PAGEDKV)
+    shape = args.shape
+    shape.data_type = fmha.BF16
+    shape.batch = shape.nhead_q = shape.nhead_k = shape.seqlen_q = 1
+    shape.seqlen_k, shape.hdim_q, shape.hdim_v = keys, dim, dim
+    args.q, args.o = tensor(q, 1), tensor(o, 1)
+    args.k, args.v = tensor(k, page), tensor(v, page)
+    args.lengths.seqlen_k = ctypes.cast(lengths, c_void_p)
+    place = args.place
+    place.page_size, place.page_count, place.block_table_stride = page, 4, 3
+    place.block_table = ctypes.cast(table, c_void_p)
+    context.run_on_host(args)
+    assert o[0::2] == [one] * (dim // 2), o[:4]
+    mean = round((128 / 130) * 256) / 256  # the nearest number of bf16 below 1
+    assert o[1::2] == [0x3F00 + round((mean - 0.5) * 256)] * (dim // 2), o[:4]
+    table[1] = 4
+    assert "the pool has 4 pages" in refused(lambda: context.run_on_host(args), 2, "P-2")
+
+
 def main():
     lib = fmha.load(sys.argv[1])
     check_layout_is_compared(lib)
@@ -164,6 +201,7 @@ def main():
         check_numpy(context)
         check_every_api_plans(context)
         check_append(context)
+        check_paged(context)
 
 
 if __name__ == "__main__":
