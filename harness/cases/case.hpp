@@ -62,6 +62,23 @@ struct SplitPart {
     friend bool operator==(const SplitPart&, const SplitPart&) = default;
 };
 
+/// Where keys lie, in cases of families with a cache.
+struct CachePart {
+    std::int64_t page_size = 0;   ///< keys a page; 0 = contiguous
+    bool cache_batch_idx = false; ///< entries have slots of a larger cache, in another order (P-6)
+    std::int64_t capacity = 0;    ///< keys that an entry has room for; 0 = as many as it gets
+    friend bool operator==(const CachePart&, const CachePart&) = default;
+};
+
+/// What append-KV cases have besides. Their seqlen_k is what the cache holds before.
+struct AppendPart {
+    std::int64_t seqlen_knew = 1;
+    Rope rope = Rope::none;
+    std::int64_t rotary_dim = 0; ///< 0 = hdim_q
+    bool any_bits = false;       ///< what is copied holds any bits but NaN
+    friend bool operator==(const AppendPart&, const AppendPart&) = default;
+};
+
 /// One concrete case: everything that decides the bytes that run, nothing left to defaults elsewhere.
 /// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer. Fields that
 /// several families share stand in the case itself, those of one family in a part.
@@ -107,6 +124,8 @@ struct Case {
     QScale qscale = QScale::no_scale;
     std::int64_t block_scale_q = 128, block_scale_k = 128;
     SplitPart split;
+    CachePart cache;
+    AppendPart append;
 
     Fill fill = Fill::normal;
     std::uint64_t seed = 1; ///< of the data, the number after '@'

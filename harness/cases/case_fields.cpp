@@ -97,6 +97,9 @@ constexpr ApiFamilies forward{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily:
 constexpr ApiFamilies dropping{ApiFamily::fwd, ApiFamily::batch_prefill, ApiFamily::bwd};
 constexpr ApiFamilies plain_forward{ApiFamily::fwd};
 constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
+constexpr ApiFamilies with_values{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
+                                  ApiFamily::fwd_appendkv, ApiFamily::batch_prefill};
+constexpr ApiFamilies appending{ApiFamily::fwd_appendkv};
 
 /// The usual field: one member, read and printed by its type.
 template <auto member>
@@ -246,11 +249,11 @@ const std::vector<CaseField>& table() {
         plain<&C::min_seqlen_q>("min_seqlen_q", integer, plain_forward),
         plain<&C::iperm>("iperm"),
         plain<&C::operm>("operm"),
-        plain<&C::v_layout>("v_layout", {}, forward),
+        plain<&C::v_layout>("v_layout", {}, with_values),
         plain<&C::stride_padding>("stride_padding", integer),
         plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\"", plain_forward),
         plain<&C::wide_batch_stride>("wide_batch_stride", integer, plain_forward),
-        {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, attention},
+        {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, every_family},
         {"bias",
          "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\"",
          {"bias", "bias"},
@@ -272,6 +275,13 @@ const std::vector<CaseField>& table() {
         of_part<&C::split, &SplitPart::num_splits>("num_splits", integer, splitting),
         of_part<&C::split, &SplitPart::stage>("stage", {}, splitting),
         of_part<&C::split, &SplitPart::partial_lse>("partial_lse", {}, splitting),
+        of_part<&C::cache, &CachePart::page_size>("page_size", integer, appending),
+        of_part<&C::cache, &CachePart::cache_batch_idx>("cache_batch_idx", boolean, appending),
+        of_part<&C::cache, &CachePart::capacity>("capacity", integer, appending),
+        of_part<&C::append, &AppendPart::seqlen_knew>("seqlen_knew", integer, appending),
+        of_part<&C::append, &AppendPart::rope>("rope", {}, appending),
+        of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, appending),
+        of_part<&C::append, &AppendPart::any_bits>("any_bits", boolean, appending),
         plain<&C::fill>("fill"),
         plain<&C::repeats>("repeats", "an integer from 0 to 1000000"),
         plain<&C::sampled_rows>("sampled_rows", boolean),

@@ -91,7 +91,8 @@ class CaseFileReader {
     }
 
     ApiFamily family(const std::string& name) const {
-        static constexpr ApiFamilies computed{ApiFamily::fwd, ApiFamily::fwd_splitkv};
+        static constexpr ApiFamilies computed{ApiFamily::fwd, ApiFamily::fwd_splitkv,
+                                              ApiFamily::fwd_appendkv};
         const auto parsed = parse_enum<ApiFamily>(name, /*accept_aliases=*/false);
         if (!parsed || !computed.contains(*parsed))
             fail("family", fmt::format("\"{}\" is not known; allowed: {}", name, computed.names()));

@@ -1,6 +1,8 @@
 #include "harness/cases/case_problem.hpp"
 
+#include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_values.hpp"
+#include "harness/cases/cache_case.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -27,6 +29,20 @@ void check_arguments(const Case& c) {
     check_values(c.data_type, score, dropout, quant, starts);
 }
 
+/// V-3, of the lengths alone: where the pages lie makes no difference.
+void check_room(const Case& c) {
+    std::vector<std::int32_t> cached;
+    for (std::int64_t b = 0; b < c.batch; ++b)
+        cached.push_back(
+            static_cast<std::int32_t>(c.seqlen_k[c.seqlen_k.size() == 1 ? 0 : static_cast<std::size_t>(b)]));
+    AppendKvArgs args;
+    args.shape.batch = c.batch;
+    args.shape.seqlen_k = room_of(c);
+    args.seqlen_knew = c.append.seqlen_knew;
+    args.lengths.seqlen_k = cached.data();
+    check_append(args);
+}
+
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {
     return std::ranges::max(physical.empty() ? logical : physical);
 }
@@ -39,6 +55,8 @@ bool gives(LengthForm form, LengthForm wanted) {
 
 Problem to_problem(const Case& c, std::string_view arch) {
     check_arguments(c);
+    const bool append = c.family == ApiFamily::fwd_appendkv;
+    if (append) check_room(c);
     const bool group = c.mode == Mode::group;
     Presence presence;
     presence.seqstart_q = presence.seqstart_k = group;
@@ -47,20 +65,25 @@ Problem to_problem(const Case& c, std::string_view arch) {
     presence.cu_seqlen_q = gives(c.length_form_q, LengthForm::cu_seqlen);
     presence.cu_seqlen_k = gives(c.length_form_k, LengthForm::cu_seqlen);
 
+    if (append) presence.seqlen_k = true;
+    presence.block_table = c.cache.page_size != 0;
+    presence.cache_batch_idx = c.cache.cache_batch_idx;
+    presence.rotary = c.append.rope != Rope::none;
+
     ProblemBuilder builder;
     builder.api_family(c.family)
         .gfx_arch(arch)
         .data_type(c.data_type)
         .group_mode(group)
         .dims(c.hdim_q, c.hdim_v, c.batch, longest(c.seqlen_q, c.physical_q),
-              longest(c.seqlen_k, c.physical_k))
+              append ? room_of(c) : longest(c.seqlen_k, c.physical_k))
         .nheads(c.nhead_q, c.nhead_k)
         .variable_lengths(presence)
         .mask_type(c.mask)
         .window(c.window_left, c.window_right)
         .sink_size(c.sink_size)
         .bias_type(c.bias)
-        .lse(c.lse)
+        .lse(c.lse && !append)
         .logits_soft_cap(c.logits_soft_cap > 0.0)
         .dropout(c.p_drop > 0.0)
         .store_randval(c.store_randval)
@@ -68,7 +91,11 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .sink_logit(c.sink_logits != SinkLogits::none)
         .qscale_type(c.qscale)
         .min_seqlen_q(c.min_seqlen_q)
-        .num_splits(c.split.num_splits);
+        .num_splits(c.split.num_splits)
+        .rope_type(c.append.rope)
+        .rotary_dim(rotary_dim_of(c));
+    if (c.cache.page_size != 0)
+        builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),

@@ -25,7 +25,10 @@ class FormCheck {
 
     void run() const {
         side("q", case_.seqlen_q, case_.physical_q, case_.length_form_q);
-        side("k", case_.seqlen_k, case_.physical_k, case_.length_form_k);
+        // A cache of append-KV is told its lengths in any case.
+        const bool append = case_.family == ApiFamily::fwd_appendkv;
+        side("k", case_.seqlen_k, case_.physical_k, append ? LengthForm::seqlen : case_.length_form_k);
+        if (append) appended();
         wide();
         size();
         exact_fill();
@@ -82,6 +85,19 @@ class FormCheck {
                              logical_name));
     }
 
+    void appended() const {
+        if (!case_.physical_k.empty() || case_.length_form_k != LengthForm::none)
+            fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
+                 "seqlen_k of append-KV is what the cache holds before, and capacity what it has room for; "
+                 "physical_k and "
+                 "length_form_k mean nothing here");
+        if (case_.cache.capacity < 0) fail("capacity", case_.cache.capacity, "expected 0 or more keys");
+        if (case_.append.seqlen_knew < 0 ||
+            case_.append.seqlen_knew > std::numeric_limits<std::int32_t>::max())
+            fail("seqlen_knew", case_.append.seqlen_knew, "expected 0 or more keys, below 2^31");
+        if (case_.sampled_rows) fail("sampled_rows", "true", "append-KV is judged in every row");
+    }
+
     void wide() const {
         static constexpr std::array<std::string_view, 5> tensors{"", "q", "k", "v", "o"};
         if (std::ranges::find(tensors, case_.wide_tensor) == tensors.end())
@@ -122,6 +138,8 @@ class FormCheck {
         const bool edge = case_.fill == Fill::edge_last || case_.fill == Fill::edge_first;
         const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
         if (!edge && !tie) return;
+        if (case_.family == ApiFamily::fwd_appendkv)
+            fail("fill", to_string(case_.fill), "append-KV computes no scores, which this fill is about");
         const auto refuse = [&](std::string_view why) {
             fail("fill", to_string(case_.fill), fmt::format("the answer is exact only {}", why));
         };

@@ -26,9 +26,9 @@ class CheckCommand final : public Command {
     void declare(OptionSet& options) override {
         chosen_.declare(options);
         options.option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …", true);
-        options.option(
-            "--outputs", outputs_,
-            "Folder with o.npy (and lse.npy, randval.npy as the case asks); default: that of the inputs");
+        options.option("--outputs", outputs_,
+                       "Folder with o.npy (and lse.npy, randval.npy as the case asks; k_out.npy … of "
+                       "append-KV); default: that of the inputs");
         options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
@@ -41,6 +41,8 @@ class CheckCommand final : public Command {
         const Fp8Flavour flavour = fp8_flavour(chosen_.arch());
         const auto data = harness::family_of(c.family).allocate(c, flavour);
         harness::read_inputs(tensors_, data->tensors());
+        // Before outputs take the place of inputs that are updated.
+        const auto expectation = data->expectation(0);
         harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, data->tensors());
         Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour), p_prescale_);
         numerics.normalised_p = normalised_p_;
@@ -51,7 +53,7 @@ class CheckCommand final : public Command {
             // P is an operand of the second product, so it is rounded like the others.
             numerics.u_m = numerics.u_p = 0x1p-11;
         }
-        auto result = harness::judge_given_outputs(c, *data, numerics);
+        auto result = harness::judge_given_outputs(c, *data, *expectation, numerics);
         result.reproduce = streams.invocation;
         const bool passed = result.outcome == harness::Outcome::passed;
         if (format_ == "json")

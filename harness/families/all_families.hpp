@@ -6,5 +6,6 @@ namespace fmha::harness {
 
 const Family& fwd_family();
 const Family& splitkv_family();
+const Family& appendkv_family();
 
 } // namespace fmha::harness

@@ -11,6 +11,8 @@ const Family& family_of(ApiFamily api) {
         return fwd_family();
     case ApiFamily::fwd_splitkv:
         return splitkv_family();
+    case ApiFamily::fwd_appendkv:
+        return appendkv_family();
     default:
         throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
     }

@@ -132,14 +132,27 @@ void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTen
     });
 }
 
-/// Calls visit(spec) for every tensor of the case that other programs bring or take, and that flows as asked.
+/// Calls visit(spec) for every input that other programs bring or take: a cache that begins without content is none.
 template <class Visit>
-void each_exchanged(const TensorSet& tensors, Flow flow, Visit&& visit) {
+void each_input(const TensorSet& tensors, Visit&& visit) {
     for (const TensorSpec& spec : tensors.specs())
-        if (spec.exchanged && spec.flow == flow) visit(spec);
+        if (spec.exchanged && (spec.flow == Flow::in || (spec.flow == Flow::in_out && spec.fill)))
+            visit(spec);
+}
+
+/// Calls visit(spec, name of the file) for every output.
+template <class Visit>
+void each_output(const TensorSet& tensors, Visit&& visit) {
+    for (const TensorSpec& spec : tensors.specs())
+        if (spec.exchanged && (spec.flow == Flow::out || spec.flow == Flow::in_out))
+            visit(spec, spec.flow == Flow::out ? spec.name : updated_name(spec.name));
 }
 
 } // namespace
+
+std::string updated_name(const std::string& name) {
+    return name + "_out";
+}
 
 std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
     if (layout.axes == 0) return {};
@@ -155,7 +168,7 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout) {
 
 void read_inputs(const fs::path& folder, TensorSet& tensors) {
     if (!fs::is_directory(folder)) throw InputError(folder.string() + ": is not a folder");
-    each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
+    each_input(tensors, [&](const TensorSpec& spec) {
         GuardedTensor& tensor = tensors.tensor(spec.name);
         read_tensor(folder, spec.name, tensor);
         refuse_nan(folder, spec, tensor);
@@ -163,15 +176,20 @@ void read_inputs(const fs::path& folder, TensorSet& tensors) {
 }
 
 void read_outputs(const fs::path& folder, TensorSet& tensors) {
-    each_exchanged(tensors, Flow::out, [&](const TensorSpec& spec) {
-        read_tensor(folder, spec.name, tensors.tensor(spec.name));
+    each_output(tensors, [&](const TensorSpec& spec, const std::string& file) {
+        read_tensor(folder, file, tensors.tensor(spec.name));
+    });
+}
+
+void write_outputs(const fs::path& folder, const TensorSet& tensors) {
+    each_output(tensors, [&](const TensorSpec& spec, const std::string& file) {
+        write_tensor(folder, file, tensors.tensor(spec.name));
     });
 }
 
 void write_inputs(const fs::path& folder, const TensorSet& tensors) {
-    each_exchanged(tensors, Flow::in, [&](const TensorSpec& spec) {
-        write_tensor(folder, spec.name, tensors.tensor(spec.name));
-    });
+    each_input(tensors,
+               [&](const TensorSpec& spec) { write_tensor(folder, spec.name, tensors.tensor(spec.name)); });
 }
 
 ReferenceFile::ReferenceFile(const TensorLayout& layout, NpyType type)

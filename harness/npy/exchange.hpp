@@ -14,13 +14,20 @@ namespace fmha::harness {
 /// The extents of a tensor's file, in memory order without padding; packed fp4 counts bytes in its last axis.
 std::vector<std::int64_t> npy_shape(const TensorLayout& layout);
 
-/// Reads every input of the case (q, k, v, bias, *_descale, alibi_slopes, sink_logits …) from `folder` into `tensors`.
+/// Reads every input of the case (q, k, v, bias, *_descale, alibi_slopes, sink_logits …) from `folder` into `tensors`, those
+/// that are updated in place among them if the case gives them content.
 /// Throws InputError that names the file, what it has and what is allowed: missing, another dtype or shape, NaN inside
 /// a logical range.
 void read_inputs(const std::filesystem::path& folder, TensorSet& tensors);
 
-/// Reads every output of the case: o, and lse and randval where it has them.
+/// The file of a tensor that is updated in place, as it is afterwards.
+std::string updated_name(const std::string& name);
+
+/// Reads every output of the case: o, and lse and randval where it has them; of a tensor that is updated in place, NAME_out.
 void read_outputs(const std::filesystem::path& folder, TensorSet& tensors);
+
+/// Writes the outputs that `read_outputs` reads.
+void write_outputs(const std::filesystem::path& folder, const TensorSet& tensors);
 
 /// Writes the inputs that `read_inputs` reads.
 void write_inputs(const std::filesystem::path& folder, const TensorSet& tensors);

@@ -235,6 +235,11 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
 } // namespace
 
 CaseResult judge_given_outputs(const Case& c, const CaseData& data, const Numerics& numerics) {
+    return judge_given_outputs(c, data, *data.expectation(0), numerics);
+}
+
+CaseResult judge_given_outputs(const Case& c, const CaseData& data, CaseExpectation& expectation,
+                               const Numerics& numerics) {
     const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
     if (stages.size() != 1)
         throw InputError(fmt::format("{}: its kernels run in {} stages; outputs of one stage can be judged",
@@ -244,8 +249,7 @@ CaseResult judge_given_outputs(const Case& c, const CaseData& data, const Numeri
     StageKernel kernel;
     kernel.numerics = numerics;
     result.numerics = describe(numerics);
-    const auto expectation = data.expectation(0);
-    const Oracles oracles{*expectation, expectation->oracle_disagreement()};
+    const Oracles oracles{expectation, expectation.oracle_disagreement()};
     const StageOutputs outputs{data.outputs(stages.front())};
     // Whoever brings inputs need not have the fill's.
     const std::string mistrust = judge_outputs(result, stages, outputs, {&kernel, 1}, oracles, false);

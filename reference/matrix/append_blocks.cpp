@@ -129,7 +129,8 @@ class BlockAppender {
             return Matrix(x(Eigen::all, Eigen::seqN(first, pairs, step)));
         };
         const Matrix x0 = channels(0), x1 = channels(partner);
-        round_into(base, cols, 0, step, x0.cwiseProduct(cosine), -x1.cwiseProduct(sine));
+        // Eigen's negation subtracts from 0, which loses the sign of a zero.
+        round_into(base, cols, 0, step, x0.cwiseProduct(cosine), -1.0 * x1.cwiseProduct(sine));
         round_into(base, cols, partner, step, x1.cwiseProduct(cosine), x0.cwiseProduct(sine));
     }
 

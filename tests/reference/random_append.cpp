@@ -140,6 +140,7 @@ void RandomAppend::fill(const TensorView& view, std::int64_t batch, std::int64_t
 std::uint32_t RandomAppend::code(ElementType type, bool number) {
     const auto any = static_cast<std::uint32_t>(engine_());
     if (!number) return any;
+    if (chance(0.05)) return encode(type, chance(0.5) ? 0.0 : -0.0);
     const double mantissa = std::normal_distribution<double>()(engine_);
     const int exponent = chance(0.8) ? 0 : static_cast<int>(between(-20, 14));
     return encode(type, std::ldexp(mantissa, exponent));
