@@ -2,11 +2,10 @@
 
 #include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 
 namespace fmha {
-
-using Json = nlohmann::ordered_json;
 
 Problem problem_from_json(const Json& object, const std::string& where) {
     auto problem = fields_from_json<Problem>(object, where);

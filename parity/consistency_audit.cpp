@@ -1,15 +1,16 @@
 #include "parity/consistency_audit.hpp"
 
 #include "dispatcher/dispatcher.hpp"
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "parity/facts.hpp"
 #include "parity/golden_audit.hpp"
 #include "parity/listing.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -222,11 +223,9 @@ Check audit_one(const arch::ArchSet& archs, RuleSet rules, const ArchName& arch,
 } // namespace
 
 ExpectedFindings read_expected(const std::filesystem::path& file) {
-    std::ifstream in(file);
-    if (!in) throw InputError(fmt::format("{}: cannot be read", file.string()));
     ExpectedFindings expected;
     try {
-        for (const auto& entry : nlohmann::json::parse(in)) {
+        for (const auto& entry : Json::parse(system::read_file(file))) {
             ExpectedFindings::Entry one;
             const auto kind = entry.at("kind").get<std::string>();
             if (kind != "dead" && kind != "hole")
@@ -238,7 +237,7 @@ ExpectedFindings read_expected(const std::filesystem::path& file) {
             one.reason = entry.at("reason").get<std::string>();
             expected.entries.push_back(std::move(one));
         }
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const JsonError& error) {
         throw InputError(fmt::format("{}: {}", file.string(), error.what()));
     }
     return expected;

@@ -2,19 +2,17 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "parity/digest.hpp"
 #include "parity/listing.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <sstream>
 
 namespace fmha::parity {
 namespace {
-
-using Json = nlohmann::ordered_json;
 using catalog::MaskVocabulary;
 using catalog::ProfileId;
 using catalog::RuleSet;
@@ -108,8 +106,8 @@ void read_row(const Json& row, MaskVocabulary masks, KernelFamily family, const 
               Facts& facts) {
     Fact fact;
     fact.kernels = row.at("kernels").get<std::int64_t>();
-    fact.sorted = row.value("sorted", "");
-    fact.emission = row.value("emission", "");
+    fact.sorted = row.value("sorted", std::string());
+    fact.emission = row.value("emission", std::string());
     std::istringstream names(row.at("profiles").get<std::string>());
     for (std::string name; names >> name;) {
         const FactKey key{masks, family, parse_or_throw<ProfileId>(name, where)};
@@ -141,7 +139,7 @@ GoldenFile parse_golden(const std::string& text, const std::string& file) {
                     read_row(row, parse_or_throw<MaskVocabulary>(vocabulary, file),
                              parse_or_throw<KernelFamily>(family, file), fmt::format("{}: {}", file, family),
                              golden.facts);
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const JsonError& error) {
         throw InputError(fmt::format("{}: {}", file, error.what()));
     }
     return golden;

@@ -1,14 +1,13 @@
 #include "parity/report.hpp"
 
+#include "dispatcher/types/json.hpp"
+
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace fmha::parity {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string renamed_sentence(const RenameGroup& group) {
     if (group.from.empty()) return fmt::format("the token \"{}\" was added", group.to);

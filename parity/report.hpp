@@ -1,8 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "parity/set_difference.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -42,7 +41,7 @@ struct AuditReport {
 std::string to_text(const AuditReport& report, std::size_t examples = 3);
 
 /// For programs: everything, with every name.
-nlohmann::ordered_json to_json(const AuditReport& report);
+Json to_json(const AuditReport& report);
 
 /// A section for the page of a run: one `<section>` element without scripts or styles of its own.
 std::string to_html_section(const AuditReport& report, std::size_t examples = 20);

@@ -1,10 +1,11 @@
 #include "parity/witness.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -134,17 +135,15 @@ bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& latt
 }
 
 template <class T>
-std::vector<T> read_list(const nlohmann::json& document, const char* key) {
+std::vector<T> read_list(const Json& document, const char* key) {
     return document.at(key).get<std::vector<T>>();
 }
 
 } // namespace
 
 WitnessLattice read_lattice(const std::filesystem::path& file) {
-    std::ifstream in(file);
-    if (!in) throw InputError(fmt::format("{}: cannot be read", file.string()));
     try {
-        const auto document = nlohmann::json::parse(in);
+        const auto document = Json::parse(system::read_file(file));
         WitnessLattice lattice;
         lattice.hdim_offsets = read_list<std::int64_t>(document, "hdim_offsets");
         lattice.length_offsets = read_list<std::int64_t>(document, "length_offsets");
@@ -156,7 +155,7 @@ WitnessLattice read_lattice(const std::filesystem::path& file) {
         if (document.size() != keys)
             throw InputError(fmt::format("{}: has a key that nothing reads", file.string()));
         return lattice;
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const JsonError& error) {
         throw InputError(fmt::format("{}: {}", file.string(), error.what()));
     }
 }

@@ -1,23 +1,22 @@
+#include "dispatcher/types/json.hpp"
 #include "harness/results/result_json.hpp"
 #include "reports/report.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace fmha::reports {
 
 std::string json(const Report& report) {
-    nlohmann::ordered_json ledger{{"asked", report.ledger.asked()},
-                                  {"executed", report.ledger.executed()},
-                                  {"kernels", report.ledger.distinct_kernels()},
-                                  {"green", report.ledger.green()}};
+    Json ledger{{"asked", report.ledger.asked()},
+                {"executed", report.ledger.executed()},
+                {"kernels", report.ledger.distinct_kernels()},
+                {"green", report.ledger.green()}};
     for (const auto& [outcome, name] : EnumTable<harness::Outcome>::names)
         ledger[std::string(name)] = report.ledger.count(outcome);
-    auto results = nlohmann::ordered_json::array();
+    auto results = Json::array();
     for (const auto& result : report.results) results.push_back(harness::to_json(result));
-    const nlohmann::ordered_json document{{"schema", "fmha-verify-1"},
-                                          {"run", harness::to_json(report.info)},
-                                          {"ledger", std::move(ledger)},
-                                          {"results", std::move(results)}};
+    const Json document{{"schema", "fmha-verify-1"},
+                        {"run", harness::to_json(report.info)},
+                        {"ledger", std::move(ledger)},
+                        {"results", std::move(results)}};
     return document.dump(1) + '\n';
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
 #include "dispatcher/dispatcher.hpp"
-
-#include <nlohmann/json_fwd.hpp>
+#include "dispatcher/types/json.hpp"
 
 #include <optional>
 #include <string>
@@ -54,10 +53,10 @@ Explanation explain(const Dispatcher& dispatcher, const Problem& problem, std::s
 /// For people, several lines, ending in a newline.
 std::string to_text(const Explanation& explanation);
 
-nlohmann::ordered_json to_json(const Explanation& explanation);
+Json to_json(const Explanation& explanation);
 
 /// The stages of a plan as JSON: kernels by name and identifier, missing stages, workspace.
-nlohmann::ordered_json plan_to_json(const Dispatcher& dispatcher, const ExecutionPlan& plan);
+Json plan_to_json(const Dispatcher& dispatcher, const ExecutionPlan& plan);
 
 /// One line a stage.
 std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan);

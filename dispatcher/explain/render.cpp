@@ -1,6 +1,7 @@
 #include "dispatcher/explain/explain.hpp"
 
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
@@ -41,8 +42,7 @@ std::string stage_text(const StageExplanation& stage) {
     return text;
 }
 
-nlohmann::ordered_json stage_json(const StageExplanation& stage) {
-    using Json = nlohmann::ordered_json;
+Json stage_json(const StageExplanation& stage) {
     Json object;
     object["family"] = to_string(stage.family);
     object["needed"] = stage.needed;
@@ -93,8 +93,7 @@ std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan
     return text;
 }
 
-nlohmann::ordered_json plan_to_json(const Dispatcher& dispatcher, const ExecutionPlan& plan) {
-    using Json = nlohmann::ordered_json;
+Json plan_to_json(const Dispatcher& dispatcher, const ExecutionPlan& plan) {
     Json object;
     object["problem"] = fields_to_json(plan.problem());
     object["valid"] = plan.valid();
@@ -129,8 +128,7 @@ std::string to_text(const Explanation& explanation) {
     return text;
 }
 
-nlohmann::ordered_json to_json(const Explanation& explanation) {
-    using Json = nlohmann::ordered_json;
+Json to_json(const Explanation& explanation) {
     Json object;
     object["problem"] = fields_to_json(explanation.plan.problem());
     object["valid"] = explanation.plan.valid();

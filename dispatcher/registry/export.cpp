@@ -1,6 +1,7 @@
 #include "dispatcher/registry/registry.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 namespace fmha {
 
 std::string Registry::export_json() const {
-    using Json = nlohmann::ordered_json;
     std::map<std::string, std::size_t> by_family, by_dtype, by_pipeline;
     Json kernels = Json::array();
     for (const KernelEntry& entry : get_all()) {

@@ -2,15 +2,14 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/fields.hpp"
-
-#include <nlohmann/json.hpp>
+#include "dispatcher/types/json.hpp"
 
 namespace fmha {
 
 /// JSON object of every field, nested lists as nested objects, keys in field order.
 template <Fielded T>
-nlohmann::ordered_json fields_to_json(const T& value) {
-    auto object = nlohmann::ordered_json::object();
+Json fields_to_json(const T& value) {
+    auto object = Json::object();
     each_field(value, [&](std::string_view name, const auto& member) {
         using M = std::remove_cvref_t<decltype(member)>;
         if constexpr (Fielded<M>)
@@ -26,7 +25,7 @@ nlohmann::ordered_json fields_to_json(const T& value) {
 /// Strict inverse of `fields_to_json`: absent keys keep their defaults, unknown keys and wrong types throw
 /// InputError that names `where` (a file and path), the key and the value.
 template <Fielded T>
-T fields_from_json(const nlohmann::ordered_json& object, const std::string& where) {
+T fields_from_json(const Json& object, const std::string& where) {
     T value{};
     if (!object.is_object()) throw InputError(where + ": expected an object, got " + object.dump());
     std::size_t known = 0;
@@ -57,17 +56,17 @@ T fields_from_json(const nlohmann::ordered_json& object, const std::string& wher
         }
     });
     if (known != object.size())
-        for (const auto& item : object.items()) {
+        for (const auto& [key, unused] : object.items()) {
             bool found = false;
             each_field(value,
-                       [&](std::string_view name, const auto&) { found = found || name == item.key(); });
+                       [&, &key = key](std::string_view name, const auto&) { found = found || name == key; });
             if (found) continue;
             std::string allowed;
             each_field(value, [&](std::string_view name, const auto&) {
                 allowed += allowed.empty() ? "" : ", ";
                 allowed += name;
             });
-            throw InputError(where + ": unknown key \"" + item.key() + "\"; allowed: " + allowed);
+            throw InputError(where + ": unknown key \"" + key + "\"; allowed: " + allowed);
         }
     return value;
 }

@@ -3,32 +3,14 @@
 #include "dispatcher/types/error.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace fmha {
 
-nlohmann::ordered_json parse_strict_json(std::string_view text, const std::string& where) {
-    using Json = nlohmann::ordered_json;
-    // nlohmann keeps the last of two equal keys without a word, hence the callback.
-    std::vector<std::set<std::string>> open_objects;
-    const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-        if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
-        if (event == Json::parse_event_t::object_end) open_objects.pop_back();
-        if (event == Json::parse_event_t::key) {
-            const auto key = parsed.get<std::string>();
-            if (!open_objects.back().insert(key).second)
-                throw InputError(where + ": key \"" + key + "\" appears twice in one object");
-        }
-        return true;
-    };
+Json parse_strict_json(std::string_view text, const std::string& where) {
     try {
-        return Json::parse(text, watch);
-    } catch (const Json::exception& error) {
-        // what() is "[json.exception.parse_error.101] parse error at line 3, column 5: …".
-        const std::string what = error.what();
-        const auto bracket = what.find("] ");
-        throw InputError(
-            where + ": not valid JSON: " + (bracket == std::string::npos ? what : what.substr(bracket + 2)));
+        return Json::parse(text);
+    } catch (const JsonError& error) {
+        throw InputError(where + ": " + error.what());
     }
 }
 
@@ -40,7 +22,7 @@ std::vector<PlacedJson> json_values(std::string_view text, const std::string& so
     const auto first_end = std::min(text.find('\n'), text.size());
     // One value a line when the first line is a value and not everything; otherwise a mistake is reported where it stands.
     const bool lines =
-        nlohmann::ordered_json::accept(text.substr(0, first_end)) && !blank(text.substr(first_end));
+        Json::try_parse(text.substr(0, first_end)).has_value() && !blank(text.substr(first_end));
     if (lines) {
         int number = 0;
         for (std::size_t begin = 0; begin < text.size();) {

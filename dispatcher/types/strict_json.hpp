@@ -1,6 +1,6 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include "dispatcher/types/json.hpp"
 
 #include <string>
 #include <string_view>
@@ -10,12 +10,12 @@ namespace fmha {
 
 /// Parses JSON text, keys in file order. A syntax error, a number that does not fit or a repeated key is an InputError
 /// that starts with `where`.
-nlohmann::ordered_json parse_strict_json(std::string_view text, const std::string& where);
+Json parse_strict_json(std::string_view text, const std::string& where);
 
 /// A value of a file that holds several, and where it stands: "file:3" or "file[2]".
 struct PlacedJson {
     std::string place;
-    nlohmann::ordered_json value;
+    Json value;
 };
 
 /// The values of a text that is one value, an array of them, or one value a line. Throws as `parse_strict_json`, and

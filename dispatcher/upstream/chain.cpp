@@ -1,8 +1,7 @@
 #include "dispatcher/upstream/chain.hpp"
 
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/conditions.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -154,13 +153,13 @@ const Chain& Chains::of(std::string_view arch) {
     return found->second;
 }
 
-nlohmann::ordered_json selection_to_json(const Problem& problem, const Selection& selection) {
-    const auto name = [](const std::optional<KernelConfig>& config) -> nlohmann::ordered_json {
+Json selection_to_json(const Problem& problem, const Selection& selection) {
+    const auto name = [](const std::optional<KernelConfig>& config) -> Json {
         if (!config) return nullptr;
         return catalog::name_of(catalog::RuleSet::ck, *config);
     };
     if (!selection.main) return nullptr;
-    nlohmann::ordered_json stages;
+    Json stages;
     switch (problem.family) {
     case ApiFamily::fwd_splitkv:
         stages["main"] = name(selection.main);

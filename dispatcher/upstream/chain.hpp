@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/upstream/problem.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -70,6 +71,6 @@ class Chains {
 
 /// `selected` in the form of upstream's problem files: a file name, an object of file names by stage, or
 /// null.
-nlohmann::ordered_json selection_to_json(const Problem& problem, const Selection& selection);
+Json selection_to_json(const Problem& problem, const Selection& selection);
 
 } // namespace fmha::upstream

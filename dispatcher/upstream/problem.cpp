@@ -1,9 +1,9 @@
 #include "dispatcher/upstream/problem.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,6 @@
 namespace fmha::upstream {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 template <class E>
 using Words = std::span<const std::pair<std::string_view, E>>;
@@ -54,7 +52,7 @@ template <class E>
 E word(const std::string& path, const Json& value, Words<E> words) {
     if (value.is_string())
         for (const auto& [name, code] : words)
-            if (value.get_ref<const std::string&>() == name) return code;
+            if (value.text() == name) return code;
     std::string allowed;
     for (const auto& [name, code] : words) allowed += (allowed.empty() ? "" : ", ") + std::string(name);
     throw InputError(fmt::format("{}: {} is not known; allowed: {}", path, value.dump(), allowed));

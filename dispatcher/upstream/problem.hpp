@@ -2,8 +2,7 @@
 
 #include "dispatcher/types/enums.hpp"
 #include "dispatcher/types/fixed_string.hpp"
-
-#include <nlohmann/json_fwd.hpp>
+#include "dispatcher/types/json.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -41,6 +40,6 @@ struct Problem {
 /// Reads `{"family": …, "problem": {…}}`; further keys beside these two are ignored, unknown keys inside the
 /// problem, missing ones that the family decides by, and wrong types throw InputError that starts with
 /// `where`.
-Problem problem_from_json(const nlohmann::ordered_json& line, const std::string& where);
+Problem problem_from_json(const Json& line, const std::string& where);
 
 } // namespace fmha::upstream

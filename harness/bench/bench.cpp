@@ -1,6 +1,7 @@
 #include "harness/bench/bench.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/case_runner.hpp"
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha::harness {
 namespace {
@@ -138,11 +138,11 @@ std::string to_text(const BenchRow& row) {
         row.places, tflops, shared(tflops, in(row.matrix, tera)), gbytes, shared(gbytes, in(row.copy, giga)));
 }
 
-nlohmann::ordered_json to_json(const BenchRow& row) {
-    nlohmann::ordered_json json{{"case", row.name},
-                                {"kernel", row.kernel},
-                                {"outcome", to_string(row.outcome)},
-                                {"message", row.message}};
+Json to_json(const BenchRow& row) {
+    Json json{{"case", row.name},
+              {"kernel", row.kernel},
+              {"outcome", to_string(row.outcome)},
+              {"message", row.message}};
     if (row.outcome != BenchOutcome::measured) return json;
     json["seconds"] = row.time.median;
     json["seconds_low"] = row.time.low;

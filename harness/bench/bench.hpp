@@ -1,10 +1,9 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/bench/timing.hpp"
 #include "harness/bench/work.hpp"
 #include "harness/cases/case.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>
@@ -45,7 +44,7 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
 
 /// A row for people, two lines and a line feed each, and for programs.
 std::string to_text(const BenchRow& row);
-nlohmann::ordered_json to_json(const BenchRow& row);
+Json to_json(const BenchRow& row);
 
 } // namespace fmha::harness
 

@@ -1,12 +1,12 @@
 #include "harness/cases/case_fields.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/mask_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -14,8 +14,6 @@
 
 namespace fmha::harness {
 namespace {
-
-using Json = nlohmann::ordered_json;
 using Lengths = std::vector<std::int64_t>;
 
 bool read_value(const Json& value, std::int64_t& into) {
@@ -72,7 +70,7 @@ bool read_value(const Json& value, Lengths& into) {
 template <NamedEnum E>
 bool read_value(const Json& value, E& into) {
     if (!value.is_string()) return false;
-    const auto parsed = parse_enum<E>(value.get_ref<const std::string&>(), /*accept_aliases=*/false);
+    const auto parsed = parse_enum<E>(value.text(), /*accept_aliases=*/false);
     if (parsed) into = *parsed;
     return parsed.has_value();
 }
@@ -133,35 +131,35 @@ CaseField of_part(std::string_view name, std::string_view takes, ApiFamilies fam
 template <auto first, auto second>
 CaseField compound(std::string_view name, std::string_view takes, std::string_view first_name,
                    std::string_view second_name) {
-    return {name,
-            std::string(takes),
-            {first_name, second_name},
-            [](const Json& value, Case& into) {
-                if (!value.is_string())
-                    return read_value(value, into.*first) && read_value(value, into.*second);
-                const auto& text = value.get_ref<const std::string&>();
-                const auto colon = text.find(':');
-                if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(into.*first)>>) {
-                    return read_value(Json(text.substr(0, colon)), into.*first) &&
-                           read_value(Json(colon == std::string::npos ? text : text.substr(colon + 1)),
-                                      into.*second);
-                } else {
-                    if (colon == std::string::npos) return false;
-                    return read_value(Json::parse(text.substr(0, colon), nullptr, false), into.*first) &&
-                           read_value(Json::parse(text.substr(colon + 1), nullptr, false), into.*second);
-                }
-            },
-            [](const Case& from) {
-                const auto a = print_value(from.*first), b = print_value(from.*second);
-                if (a.front() == '[' || b.front() == '[') return std::string();
-                return a == b ? a : a + ':' + b;
-            },
-            every_family};
+    return {
+        name,
+        std::string(takes),
+        {first_name, second_name},
+        [](const Json& value, Case& into) {
+            if (!value.is_string()) return read_value(value, into.*first) && read_value(value, into.*second);
+            const auto& text = value.text();
+            const auto colon = text.find(':');
+            if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(into.*first)>>) {
+                return read_value(Json(text.substr(0, colon)), into.*first) &&
+                       read_value(Json(colon == std::string::npos ? text : text.substr(colon + 1)),
+                                  into.*second);
+            } else {
+                if (colon == std::string::npos) return false;
+                return read_value(Json::try_parse(text.substr(0, colon)).value_or(nullptr), into.*first) &&
+                       read_value(Json::try_parse(text.substr(colon + 1)).value_or(nullptr), into.*second);
+            }
+        },
+        [](const Case& from) {
+            const auto a = print_value(from.*first), b = print_value(from.*second);
+            if (a.front() == '[' || b.front() == '[') return std::string();
+            return a == b ? a : a + ':' + b;
+        },
+        every_family};
 }
 
 bool read_mask(const Json& value, Case& into) {
     MaskText mask;
-    if (!value.is_string() || !parse_mask(value.get_ref<const std::string&>(), mask)) return false;
+    if (!value.is_string() || !parse_mask(value.text(), mask)) return false;
     into.mask = mask.type;
     into.window_left = mask.left;
     into.window_right = mask.right;
@@ -175,7 +173,7 @@ std::string print_mask(const Case& from) {
 
 bool read_bias(const Json& value, Case& into) {
     if (!value.is_string()) return false;
-    const auto& text = value.get_ref<const std::string&>();
+    const auto& text = value.text();
     const auto set = [&into](BiasType type, int rank) {
         return into.bias = type, into.bias_rank = rank, true;
     };
@@ -192,7 +190,7 @@ std::string print_bias(const Case& from) {
 
 bool read_expect(const Json& value, Case& into) {
     if (!value.is_string()) return false;
-    const auto& text = value.get_ref<const std::string&>();
+    const auto& text = value.text();
     const auto colon = text.find(':');
     const auto kind = text.substr(0, colon);
     const auto detail = colon == std::string::npos ? std::string() : text.substr(colon + 1);
@@ -342,8 +340,8 @@ const CaseField& field_of(ApiFamily family, std::string_view name, const std::st
 
 bool read_text(const CaseField& field, std::string_view text, Case& into) {
     if (field.read(Json(std::string(text)), into)) return true;
-    const auto value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    return !value.is_discarded() && field.read(value, into);
+    const auto value = Json::try_parse(text);
+    return value && field.read(*value, into);
 }
 
 std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates) {

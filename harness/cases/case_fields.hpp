@@ -1,8 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <array>
 #include <initializer_list>
@@ -35,7 +34,7 @@ struct CaseField {
     std::string takes; ///< what a value must be, completing "expected …"
     /// Elementary fields that it sets: itself, or both halves of a compound such as `hdim`.
     std::array<std::string_view, 2> sets;
-    bool (*read)(const nlohmann::ordered_json& value, Case& into);
+    bool (*read)(const Json& value, Case& into);
     /// Canonical text, accepted back by `read_text`; empty when a compound cannot express the case.
     std::string (*print)(const Case& from);
     ApiFamilies families; ///< that have it

@@ -1,20 +1,18 @@
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/relative_text.hpp"
-#include "harness/cases/text_file.hpp"
 
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
 
 namespace fmha::harness {
-
-using Json = nlohmann::ordered_json;
 
 /// Turns the JSON of one file into a CaseFile; every member function reads one part of the language.
 class CaseFileReader {
@@ -108,14 +106,13 @@ class CaseFileReader {
         if (target.read(value, scratch))
             if (auto canonical = target.print(scratch); !canonical.empty() || value == "")
                 return {&target, std::move(canonical)};
-        if (value.is_string() && names_tile(value.get_ref<const std::string&>()))
-            return relative_setting(target, value, key);
+        if (value.is_string() && names_tile(value.text())) return relative_setting(target, value, key);
         fail(key, fmt::format("{} is not allowed; expected {}", value.dump(), target.takes));
     }
 
     /// A value relative to the tile of the planned kernel, tried with some tile.
     Setting relative_setting(const CaseField& target, const Json& value, const std::string& key) const {
-        const auto& text = value.get_ref<const std::string&>();
+        const auto& text = value.text();
         const auto tried = at_tile(text, Tile{.m0 = 64, .n0 = 64});
         if (!tried)
             fail(key, fmt::format("{} is not allowed; numbers relative to the planned kernel are {}",
@@ -203,15 +200,14 @@ class CaseFileReader {
     }
 
     std::vector<Json> around(const Json& value, const std::string& key) const {
-        if (!value.is_string() || value.get_ref<const std::string&>().find("around(") == std::string::npos)
-            return {value};
-        const auto texts = spread(value.get_ref<const std::string&>());
+        if (!value.is_string() || value.text().find("around(") == std::string::npos) return {value};
+        const auto texts = spread(value.text());
         if (!texts)
             fail(key, fmt::format("{} is not allowed; expected \"around(n)\" with n > 0", value.dump()));
         std::vector<Json> values;
         for (const auto& text : *texts) {
-            auto number = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-            values.push_back(number.is_number() ? std::move(number) : Json(text));
+            const auto number = Json::try_parse(text);
+            values.push_back(number && number->is_number() ? *number : Json(text));
         }
         return values;
     }
@@ -348,7 +344,7 @@ CaseFile CaseFile::parse(std::string_view text, const std::string& where, std::s
 }
 
 CaseFile CaseFile::read(const std::filesystem::path& path, std::string stem) {
-    return parse(read_text_file(path.string()), path.string(), std::move(stem));
+    return parse(system::read_file(path), path.string(), std::move(stem));
 }
 
 } // namespace fmha::harness

@@ -3,8 +3,8 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
-#include "harness/cases/text_file.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -113,7 +113,7 @@ class MatrixReader {
   public:
     MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
         try {
-            top_ = YAML::Load(read_text_file(path.string()));
+            top_ = YAML::Load(system::read_file(path));
         } catch (const YAML::Exception& error) {
             throw InputError(fmt::format("{}: not valid YAML: {}", where_, error.what()));
         }

@@ -1,5 +1,6 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/bench/bench.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_name.hpp"
@@ -11,7 +12,6 @@
 #include "reports/report.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <set>
 
@@ -125,11 +125,11 @@ class BenchCommand final : public Command {
             measured += row.outcome == BenchOutcome::measured ? 1U : 0U;
             wrong += row.outcome == BenchOutcome::wrong ? 1U : 0U;
         }
-        auto json = nlohmann::ordered_json{{"schema_version", 1},
-                                           {"command", streams.invocation},
-                                           {"machine", timing.machine()},
-                                           {"target", target_},
-                                           {"rows", nlohmann::ordered_json::array()}};
+        auto json = Json{{"schema_version", 1},
+                         {"command", streams.invocation},
+                         {"machine", timing.machine()},
+                         {"target", target_},
+                         {"rows", Json::array()}};
         for (const BenchRow& row : rows) json["rows"].push_back(to_json(row));
         if (format_ == "json") {
             fmt::print(streams.out, "{}\n", json.dump(1));

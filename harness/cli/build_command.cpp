@@ -1,4 +1,5 @@
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
@@ -7,7 +8,6 @@
 #include "kernels/generator/cache.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha::cli {
 namespace {
@@ -88,26 +88,25 @@ class BuildCommand final : public Command {
                    : 0.0;
     }
 
-    nlohmann::ordered_json to_json(const generator::Selection& selection,
-                                   const generator::BuildResult& result,
-                                   const std::vector<generator::AuditFinding>& findings) const {
-        auto failed = nlohmann::ordered_json::array(), declined = nlohmann::ordered_json::array();
+    Json to_json(const generator::Selection& selection, const generator::BuildResult& result,
+                 const std::vector<generator::AuditFinding>& findings) const {
+        auto failed = Json::array(), declined = Json::array();
         for (const auto& kernel : result.failed)
             failed.push_back(
                 {{"name", kernel.kernel.name}, {"command", kernel.command}, {"errors", kernel.errors}});
         for (const auto& kernel : selection.declined)
             declined.push_back({{"name", kernel.kernel.name}, {"reason", kernel.reason}});
-        nlohmann::ordered_json document{{"kernels", selection.kernels.size()},
-                                        {"compiled", result.compiled},
-                                        {"from_cache", result.cached},
-                                        {"up_to_date", result.present},
-                                        {"compile_seconds", result.compile_seconds},
-                                        {"kernels_per_minute", per_minute(result)},
-                                        {"interrupted", result.interrupted},
-                                        {"failed", std::move(failed)},
-                                        {"declined", std::move(declined)}};
+        Json document{{"kernels", selection.kernels.size()},
+                      {"compiled", result.compiled},
+                      {"from_cache", result.cached},
+                      {"up_to_date", result.present},
+                      {"compile_seconds", result.compile_seconds},
+                      {"kernels_per_minute", per_minute(result)},
+                      {"interrupted", result.interrupted},
+                      {"failed", std::move(failed)},
+                      {"declined", std::move(declined)}};
         if (!audit_) return document;
-        auto wrong = nlohmann::ordered_json::array(), spills = nlohmann::ordered_json::array();
+        auto wrong = Json::array(), spills = Json::array();
         for (const auto& finding : findings)
             wrong.push_back({{"name", finding.name}, {"sentence", finding.sentence}});
         for (const auto& row : generator::spills(result.manifest))

@@ -1,3 +1,4 @@
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/commands.hpp"
 #include "reference/forward.hpp"
 
@@ -9,7 +10,6 @@
 #include "reports/report.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha::cli {
 namespace {

@@ -1,8 +1,8 @@
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/commands.hpp"
 #include "kernels/loader/plugin.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -20,8 +20,8 @@ std::string line_of(std::size_t number, const DeviceProperties& device) {
                        device.wave_size);
 }
 
-nlohmann::ordered_json json_of(const PlatformSighting& seen) {
-    auto devices = nlohmann::ordered_json::array();
+Json json_of(const PlatformSighting& seen) {
+    auto devices = Json::array();
     for (const DeviceProperties& device : seen.devices)
         devices.push_back({{"name", device.name},
                            {"arch", device.arch},
@@ -53,7 +53,7 @@ class DevicesCommand final : public Command {
     int run(const Streams& streams) override {
         const auto sightings = loader::look_for_devices(loader::plugin_folders());
         if (format_ == "json") {
-            auto all = nlohmann::ordered_json::array();
+            auto all = Json::array();
             for (const PlatformSighting& seen : sightings) all.push_back(json_of(seen));
             fmt::print(streams.out, "{}\n", all.dump(1));
         } else {

@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_output.hpp"
@@ -11,7 +12,6 @@
 #include "kernels/catalog/query/row_filter.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <vector>
@@ -61,16 +61,15 @@ std::vector<int> parse_optdim(const std::vector<std::string>& texts) {
     return dims;
 }
 
-nlohmann::ordered_json to_json(const catalog::Why& why) {
-    auto steps = nlohmann::ordered_json::array();
+Json to_json(const catalog::Why& why) {
+    auto steps = Json::array();
     for (const catalog::WhyStep& step : why.steps) {
         const std::string_view kind = step.kind == catalog::WhyStep::Kind::table  ? "table"
                                       : step.kind == catalog::WhyStep::Kind::rule ? "rule"
                                                                                   : "option";
         steps.push_back({{"kind", kind}, {"id", step.id}, {"text", step.text}, {"removes", step.removes}});
     }
-    nlohmann::ordered_json document = {
-        {"name", why.name}, {"listed", why.listed}, {"steps", std::move(steps)}};
+    Json document = {{"name", why.name}, {"listed", why.listed}, {"steps", std::move(steps)}};
     if (why.config) document["kernel"] = fields_to_json(*why.config);
     if (!why.nearest.empty()) document["nearest"] = why.nearest;
     return document;
@@ -119,14 +118,13 @@ void EnumerateCommand::declare(OptionSet& options) {
                    "unless --count or --names is given)");
 }
 
-nlohmann::ordered_json EnumerateCommand::shown(catalog::RuleSet rules) const {
-    auto rows = nlohmann::ordered_json::array();
+Json EnumerateCommand::shown(catalog::RuleSet rules) const {
+    auto rows = Json::array();
     if (show_profiles_)
         for (const catalog::ProfileRow& row : catalog::profiles())
-            rows.push_back(
-                {{"name", to_string(row.id)},
-                 {"number", row.number < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.number)},
-                 {"content", row.content}});
+            rows.push_back({{"name", to_string(row.id)},
+                            {"number", row.number < 0 ? Json() : Json(row.number)},
+                            {"content", row.content}});
     else if (show_columns_) {
         for (const catalog::Column& column : catalog::columns()) rows.push_back(column.name);
         rows.push_back("name");

@@ -1,9 +1,8 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/command.hpp"
 #include "kernels/catalog/catalog.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>
@@ -21,7 +20,7 @@ class EnumerateCommand : public Command {
 
   private:
     /// What --show-rules, --show-profiles or --show-columns prints.
-    nlohmann::ordered_json shown(catalog::RuleSet rules) const;
+    Json shown(catalog::RuleSet rules) const;
     std::string shown_text(catalog::RuleSet rules) const;
     /// What --support prints.
     std::string support(const arch::ArchSet& archs) const;

@@ -1,11 +1,11 @@
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
 #include "kernels/generator/write.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha::cli {
 namespace {
@@ -49,11 +49,10 @@ class GenerateCommand final : public Command {
     }
 
   private:
-    static nlohmann::ordered_json to_json(const std::vector<generator::Unit>& units,
-                                          const generator::Selection& selection) {
-        auto sources = nlohmann::ordered_json::array(), declined = nlohmann::ordered_json::array();
+    static Json to_json(const std::vector<generator::Unit>& units, const generator::Selection& selection) {
+        auto sources = Json::array(), declined = Json::array();
         for (const generator::Unit& unit : units) {
-            auto names = nlohmann::ordered_json::array();
+            auto names = Json::array();
             for (const auto& kernel : unit.kernels) names.push_back(kernel.name);
             sources.push_back({{"file", generator::source_file(unit)}, {"kernels", std::move(names)}});
         }

@@ -1,6 +1,7 @@
 #include "harness/cli/kernel_output.hpp"
 
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +40,7 @@ void KernelWriter::add(const KernelConfig& config) {
         catalog::append_name(naming_, config, text_);
         text_ += '"';
     } else {
-        nlohmann::ordered_json record = {{"name", catalog::name_of(naming_, config)}};
+        Json record = {{"name", catalog::name_of(naming_, config)}};
         record.update(fields_to_json(config));
         text_ += record.dump();
     }
@@ -95,19 +96,19 @@ std::string KernelCounter::to_text() const {
 }
 
 std::string KernelCounter::to_json() const {
-    auto tables = nlohmann::ordered_json::object();
+    auto tables = Json::object();
     for (const auto& [title, counts] : tables_) {
-        auto& families = tables[title] = nlohmann::ordered_json::object();
+        auto& families = tables[title] = Json::object();
         for (const auto& [family, name] : EnumTable<KernelFamily>::names) {
             const auto& row = counts[static_cast<std::size_t>(family)];
             if (sum(row) == 0) continue;
-            auto& types = families[std::string(name)] = nlohmann::ordered_json::object();
+            auto& types = families[std::string(name)] = Json::object();
             for (const auto& [type, type_name] : EnumTable<DataType>::names)
                 if (const auto count = row[static_cast<std::size_t>(type)]; count > 0)
                     types[std::string(type_name)] = count;
         }
     }
-    const nlohmann::ordered_json document = {{"total", total()}, {"tables", std::move(tables)}};
+    const Json document = {{"total", total()}, {"tables", std::move(tables)}};
     return document.dump(2) + "\n";
 }
 

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/case_snapshot.hpp"
@@ -15,7 +16,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <chrono>
 

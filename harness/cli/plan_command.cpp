@@ -2,6 +2,7 @@
 #include "dispatcher/problem_json.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/ck_policy.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
@@ -9,7 +10,6 @@
 #include "harness/cli/plan_upstream.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <memory>

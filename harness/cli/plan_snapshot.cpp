@@ -4,10 +4,10 @@
 #include "dispatcher/problem_json.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/input_text.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <fstream>
@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 6> snapshot_archs{"gfx90a",  "gfx942",  "
 
 struct Shape {
     std::string name, place;
-    nlohmann::ordered_json problem;
+    Json problem;
 };
 
 std::vector<Shape> read_shapes(const std::filesystem::path& file) {
@@ -33,7 +33,7 @@ std::vector<Shape> read_shapes(const std::filesystem::path& file) {
     std::string line;
     for (int number = 1; std::getline(lines, line); ++number) {
         const std::string place = fmt::format("{}:{}", file.string(), number);
-        const auto parsed = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+        const Json parsed = Json::try_parse(line).value_or(nullptr);
         if (!parsed.is_object() || parsed.size() != 2 || !parsed.contains("name") ||
             !parsed.contains("problem"))
             throw InputError(place + ": expected an object with \"name\" and \"problem\"");
@@ -45,7 +45,7 @@ std::vector<Shape> read_shapes(const std::filesystem::path& file) {
 
 /// "name: stage kernel; stage kernel; workspace n", or what is missing.
 std::string snapshot_line(const Dispatcher& dispatcher, const Shape& shape, std::string_view arch) {
-    nlohmann::ordered_json object = shape.problem;
+    Json object = shape.problem;
     object["arch"] = arch;
     const ExecutionPlan plan = dispatcher.plan(problem_from_json(object, shape.place));
     std::string line = shape.name + ":";

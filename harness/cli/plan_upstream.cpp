@@ -1,6 +1,7 @@
 #include "harness/cli/plan_upstream.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 #include "dispatcher/upstream/chain.hpp"
 
@@ -11,8 +12,6 @@
 namespace fmha::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The problems of a text in any of the forms of `json_values`, or of upstream's file, an object with "cases".
 std::vector<PlacedJson> upstream_problems(const std::string& text, const std::string& source) {

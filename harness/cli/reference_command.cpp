@@ -1,3 +1,4 @@
+#include "dispatcher/types/json.hpp"
 #include "harness/cli/commands.hpp"
 
 #include "dispatcher/types/error.hpp"
@@ -6,7 +7,6 @@
 #include "harness/npy/exchange.hpp"
 
 #include <fmt/ostream.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 
@@ -42,7 +42,7 @@ class ReferenceCommand final : public Command {
         if (tensors_.empty()) harness::write_inputs(out_, data->tensors());
         const std::size_t rows = data->write_reference(out_);
         if (format_ == "json") {
-            const nlohmann::ordered_json written{{"name", c.id}, {"rows", rows}, {"out", out_}};
+            const Json written{{"name", c.id}, {"rows", rows}, {"out", out_}};
             fmt::print(streams.out, "{}\n", written.dump());
         } else {
             fmt::print(streams.out, "{}: {} rows written to {}\n", c.id, rows, out_);

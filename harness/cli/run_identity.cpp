@@ -2,12 +2,12 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/sha256.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_fields.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha::cli {
 namespace {
@@ -25,8 +25,8 @@ std::string digest_of(const std::vector<harness::Case>& cases) {
 
 } // namespace
 
-nlohmann::ordered_json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
-                                    const harness::RunOptions& options) {
+Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
+                  const harness::RunOptions& options) {
     const auto& run = options.of_case;
     const std::string kernels = target.kernel_build();
     return {{"cases", cases.size()},

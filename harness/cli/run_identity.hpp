@@ -1,10 +1,9 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case.hpp"
 #include "harness/run/run_cases.hpp"
 #include "harness/run/targets.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ namespace fmha::cli {
 /// target and the machine that it names, the architecture, which kernels, the limits, this program and the kernels
 /// that it loads. Two runs with equal identities may share a journal. Throws InputError when the program's file cannot
 /// be read.
-nlohmann::ordered_json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
-                                    const harness::RunOptions& options);
+Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
+                  const harness::RunOptions& options);
 
 } // namespace fmha::cli

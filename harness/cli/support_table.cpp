@@ -1,10 +1,10 @@
 #include "harness/cli/support_table.hpp"
 
+#include "dispatcher/types/json.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/generator/selection.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -70,8 +70,8 @@ std::string SupportTable::to_text() const {
     return fmt::format("{}\n{}", text, legend);
 }
 
-nlohmann::ordered_json SupportTable::to_json() const {
-    auto list = nlohmann::ordered_json::array();
+Json SupportTable::to_json() const {
+    auto list = Json::array();
     for (const Row& row : rows_)
         for (const auto& [type, name] : EnumTable<DataType>::names) {
             const Cell& cell = row.cells[static_cast<std::size_t>(type)];

@@ -1,9 +1,8 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <array>
 #include <cstdint>
@@ -21,7 +20,7 @@ class SupportTable {
     /// A table for each family: a row an architecture, a column a data type; then a line that explains the letters.
     std::string to_text() const;
     /// [{"family", "arch", "data_type", "kernels", "host", "emulated", "gpu"}, …], numbers of kernels.
-    nlohmann::ordered_json to_json() const;
+    Json to_json() const;
 
   private:
     struct Cell {

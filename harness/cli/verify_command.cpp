@@ -4,6 +4,7 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
@@ -22,7 +23,6 @@
 #include <fmt/chrono.h>
 #include <fmt/ostream.h>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -241,7 +241,7 @@ class VerifyCommand final : public Command {
     }
 
     int print_names(const std::vector<Case>& cases, const Streams& streams) const {
-        auto names = nlohmann::ordered_json::array();
+        auto names = Json::array();
         for (const auto& c : cases) {
             if (format_ == "json")
                 names.push_back(c.id);

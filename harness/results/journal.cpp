@@ -1,11 +1,11 @@
 #include "harness/results/journal.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/results/result_json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <array>
 #include <cerrno>
@@ -18,8 +18,6 @@
 
 namespace fmha::harness {
 namespace {
-
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 /// The member by which a journal is recognised; its value is the version of the format.
@@ -62,8 +60,6 @@ std::optional<FinishedCase> parse_line(std::string_view line) {
         FinishedCase found{object.at("case").get<std::string>(), {}};
         for (const Json& result : object.at("results")) found.results.push_back(result_from_json(result));
         return found;
-    } catch (const Json::exception&) {
-        return std::nullopt;
     } catch (const InputError&) {
         return std::nullopt;
     }
@@ -147,7 +143,7 @@ std::size_t Journal::read(const std::string& text, const Json& identity) {
         if (header.dump().starts_with(text)) return 0;
         throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
     }
-    const Json there = Json::parse(text.substr(0, end_of_header), nullptr, /*allow_exceptions=*/false);
+    const Json there = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
     if (!there.is_object() || !there.contains(schema_key))
         throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
     if (there != header)

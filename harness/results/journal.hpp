@@ -1,8 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/results/result.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -21,7 +20,7 @@ class Journal {
     /// Begins `file`, or continues it if it was begun with the same `identity`; a last line that is incomplete is
     /// dropped. Throws InputError, and leaves the file as it is, when it cannot be written, is in use, is no journal,
     /// is of another run (which names the members of `identity` that differ) or is damaged elsewhere than at its end.
-    Journal(std::filesystem::path file, const nlohmann::ordered_json& identity);
+    Journal(std::filesystem::path file, const Json& identity);
     ~Journal();
     Journal(const Journal&) = delete;
     Journal& operator=(const Journal&) = delete;
@@ -44,9 +43,9 @@ class Journal {
   private:
     void lock() const;
     std::string content() const;
-    void begin(const nlohmann::ordered_json& identity);
+    void begin(const Json& identity);
     /// Reads what is there. Returns how many bytes of it are whole.
-    std::size_t read(const std::string& text, const nlohmann::ordered_json& identity);
+    std::size_t read(const std::string& text, const Json& identity);
     /// Appends all of `line` or nothing. Returns the reason for nothing.
     std::string write_line(const std::string& line) const;
     /// Returns why what was written may not be on the disk; empty when it is.

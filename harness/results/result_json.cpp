@@ -1,16 +1,13 @@
 #include "harness/results/result_json.hpp"
 
 #include "dispatcher/types/error.hpp"
-
-#include <nlohmann/json.hpp>
+#include "dispatcher/types/json.hpp"
 
 #include <cmath>
 #include <limits>
 
 namespace fmha::harness {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json number(double value) {
     if (std::isnan(value)) return "nan";
@@ -126,7 +123,7 @@ CaseResult result_from_json(const Json& object) {
         r.reference_seconds = number_from(object.at("reference_seconds"));
         r.seconds = number_from(object.at("seconds"));
         return r;
-    } catch (const Json::exception& error) {
+    } catch (const JsonError& error) {
         throw InputError(std::string("a result cannot be read: ") + error.what());
     }
 }
@@ -141,7 +138,7 @@ std::vector<CaseResult> unpack(std::string_view text) {
     std::vector<CaseResult> results;
     try {
         for (const Json& object : Json::parse(text)) results.push_back(result_from_json(object));
-    } catch (const Json::exception& error) {
+    } catch (const JsonError& error) {
         throw InputError(std::string("results cannot be read: ") + error.what());
     }
     return results;

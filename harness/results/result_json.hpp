@@ -1,8 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/results/result.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <string_view>
@@ -11,11 +10,11 @@ namespace fmha::harness {
 
 /// The JSON form of results (schema in docs/gates.md): what reports show and what worker processes send.
 /// Numbers that JSON lacks are the strings "inf", "-inf" and "nan".
-nlohmann::ordered_json to_json(const CaseResult& result);
-nlohmann::ordered_json to_json(const RunInfo& info);
+Json to_json(const CaseResult& result);
+Json to_json(const RunInfo& info);
 
 /// Inverse of `to_json`; throws InputError for anything that it did not write.
-CaseResult result_from_json(const nlohmann::ordered_json& object);
+CaseResult result_from_json(const Json& object);
 
 /// Several results as one line of text, and back.
 std::string pack(const std::vector<CaseResult>& results);

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 
 #include <fmt/format.h>
@@ -12,8 +13,6 @@
 
 namespace fmha::built {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t schema_version = 2;
 
@@ -56,7 +55,7 @@ class Reader {
     }
     std::string text(std::string_view key) {
         const Json& value = at(key);
-        if (!value.is_string() || value.get_ref<const std::string&>().empty())
+        if (!value.is_string() || value.text().empty())
             throw InputError(fmt::format("{}: expected a text, got {}", place(key), value.dump()));
         return value.get<std::string>();
     }
@@ -68,10 +67,10 @@ class Reader {
         return value;
     }
     void done() const {
-        for (const auto& item : object_.items())
-            if (!known_.contains(item.key()))
-                throw InputError(fmt::format("{}: unknown key \"{}\"; allowed: {}", where_, item.key(),
-                                             fmt::join(known_, ", ")));
+        for (const auto& [key, unused] : object_.items())
+            if (!known_.contains(key))
+                throw InputError(
+                    fmt::format("{}: unknown key \"{}\"; allowed: {}", where_, key, fmt::join(known_, ", ")));
     }
 
     static std::int64_t as_count(const Json& value, const std::string& where) {
@@ -109,8 +108,8 @@ Resources resources_from(const Json& object, const std::string& where) {
     const std::string place = in.place("matrix_instructions");
     if (!instructions.is_object())
         throw InputError(fmt::format("{}: expected an object, got {}", place, instructions.dump()));
-    for (const auto& item : instructions.items())
-        r.matrix_instructions[item.key()] = Reader::as_count(item.value(), place + "." + item.key());
+    for (const auto& [name, count] : instructions.items())
+        r.matrix_instructions[name] = Reader::as_count(count, place + "." + name);
     in.done();
     return r;
 }

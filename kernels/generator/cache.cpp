@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
 
 #include <fmt/format.h>
@@ -63,8 +64,6 @@ std::optional<std::int64_t> KernelCache::fetch(const std::string& key, const Com
         return took;
     } catch (const InputError&) {
         fs::remove_all(entry, ignored);
-    } catch (const nlohmann::json::exception&) {
-        fs::remove_all(entry, ignored);
     } catch (const fs::filesystem_error&) {
         // Somebody empties the cache while it is read, or the output folder is full: compile, and be told by that.
     }
@@ -85,8 +84,8 @@ void KernelCache::store(const std::string& key, const CompiledUnit& from) const 
                         fs::perm_options::add);
         link_or_copy(from.object, fs::path(draft) / "object");
         link_or_copy(from.log, fs::path(draft) / "log");
-        const nlohmann::ordered_json about{{"sha256", system::sha256(system::read_file(from.object))},
-                                           {"compile_ms", from.compile_ms}};
+        const Json about{{"sha256", system::sha256(system::read_file(from.object))},
+                         {"compile_ms", from.compile_ms}};
         system::write_file(fs::path(draft) / "entry.json", about.dump() + "\n");
         std::error_code error;
         fs::rename(draft, entry, error);

@@ -2,13 +2,13 @@
 
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/scan.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -54,29 +54,28 @@ constexpr auto patience = std::chrono::seconds(60);
 
 /// The compiler at a path, or nothing when the program is not one or does not run.
 std::optional<Compiler> ask(const fs::path& path) {
-    static const std::regex clang_version(R"(clang version (\d+)[^\s]*)"),
-        nvcc_version(R"(release (\d+)\.\d+, V[\d.]+)"),
-        gcc_installation(R"(Selected GCC installation: .*/([^/\s]+))");
     Compiler compiler;
     compiler.path = path;
     try {
         // -v names the C++ library that clang takes its headers from, beside the version.
         const auto ran = system::run_process({path.string(), "-v"}, {.time = patience});
         const std::string text = ran.out + ran.err;
-        std::smatch match;
-        if (std::regex_search(text, match, clang_version)) {
-            compiler.major = std::stoi(match[1]);
+        if (const auto major = number_behind(text, "clang version ")) {
+            compiler.major = static_cast<int>(*major);
             compiler.version = first_line_with(text, "clang version");
             compiler.identity = compiler.version;
-            if (std::regex_search(text, match, gcc_installation))
-                compiler.identity += "\nlibstdc++ " + match[1].str();
+            if (const auto folder = behind(text, "Selected GCC installation: ", "\r\n"))
+                compiler.identity += "\nlibstdc++ " + fs::path(*folder).filename().string();
             return compiler;
         }
         const auto version = system::run_process({path.string(), "--version"}, {.time = patience}).out;
-        if (!std::regex_search(version, match, nvcc_version)) return std::nullopt;
+        // "Cuda compilation tools, release 12.4, V12.4.131"
+        const auto release = behind(version, "release ", "\r\n");
+        const auto major = release ? leading_number(*release) : std::nullopt;
+        if (!major || release->find(", V") == std::string_view::npos) return std::nullopt;
         compiler.kind = CompilerKind::nvcc;
-        compiler.major = std::stoi(match[1]);
-        compiler.version = "nvcc " + match[0].str();
+        compiler.major = static_cast<int>(*major);
+        compiler.version = fmt::format("nvcc release {}", *release);
         compiler.identity = compiler.version;
         const auto host = system::run_process({"g++", "-dumpfullversion"}, {.time = patience}).out;
         compiler.identity += "\nlibstdc++ " + host;
@@ -125,13 +124,18 @@ std::vector<fs::path> candidates(const arch::Hardware& hardware, const CompilerP
     for (const fs::path& folder : places.rocm)
         for (const char* name : {"bin/amdclang++", "llvm/bin/clang++", "lib/llvm/bin/clang++"})
             add(folder / name);
-    static const std::regex numbered(R"(clang\+\+-\d+)");
+    // "clang++-22"
+    const auto numbered = [](std::string_view name) {
+        constexpr std::string_view begin = "clang++-";
+        return name.starts_with(begin) && name.size() > begin.size() &&
+               name.find_first_not_of("0123456789", begin.size()) == std::string_view::npos;
+    };
     for (const fs::path& folder : places.path) {
         add(folder / "amdclang++");
         add(folder / "clang++");
         std::error_code unreadable;
         for (const auto& entry : fs::directory_iterator(folder, unreadable))
-            if (std::regex_match(entry.path().filename().string(), numbered)) add(entry.path());
+            if (numbered(entry.path().filename().string())) add(entry.path());
     }
     return found;
 }

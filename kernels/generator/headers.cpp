@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <regex>
+#include <optional>
 #include <set>
+#include <sstream>
+#include <string_view>
 
 namespace fmha::generator {
 
@@ -39,15 +41,35 @@ fs::path kernel_root(const std::string& given) {
                     entry_header, installed.string(), FMHA_SOURCE_DIR));
 }
 
+namespace {
+
+/// The file that a line includes in quotes.
+std::optional<std::string_view> quoted_include(std::string_view line) {
+    const auto skip = [&](std::string_view expected) {
+        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+        const bool found = line.starts_with(expected);
+        if (found) line.remove_prefix(expected.size());
+        return found;
+    };
+    if (!skip("#") || !skip("include") || !skip("\"")) return std::nullopt;
+    const auto end = line.find('"');
+    if (end == 0 || end == std::string_view::npos) return std::nullopt;
+    return line.substr(0, end);
+}
+
+} // namespace
+
 std::vector<std::string> headers_of(const fs::path& root) {
-    static const std::regex line(R"re((?:^|\n)[ \t]*#[ \t]*include[ \t]*"([^"\n]+)")re");
     std::vector<std::string> found{std::string(entry_header)};
     std::set<std::string> seen(found.begin(), found.end());
     for (std::size_t i = 0; i < found.size(); ++i) {
         const fs::path header = found[i];
         const std::string text = system::read_file(root / header);
-        for (std::sregex_iterator match(text.begin(), text.end(), line), end; match != end; ++match) {
-            const std::string name = (*match)[1];
+        std::istringstream lines(text);
+        for (std::string line; std::getline(lines, line);) {
+            const auto included = quoted_include(line);
+            if (!included) continue;
+            const std::string name(*included);
             // As the compiler looks: beside the file, then from the root.
             for (const fs::path& place : {(header.parent_path() / name).lexically_normal(), fs::path(name)})
                 if (fs::is_regular_file(root / place)) {

@@ -1,6 +1,7 @@
 #include "kernels/generator/resources.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/scan.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 
 #include <elf.h>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <regex>
 #include <sstream>
 
 namespace fmha::generator {
@@ -83,22 +83,20 @@ std::string_view matrix_instruction(std::uint64_t word) {
 
 ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view cubin,
                                    const std::string& where) {
-    static const std::regex entry(R"(Compiling entry function '([^']+)')"),
-        stack(R"((\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads)"),
-        registers(R"(Used (\d+) registers)"), shared(R"((\d+) bytes smem)");
     ResourcesBySymbol found;
     built::Resources* current = nullptr;
     std::istringstream lines{std::string(messages)};
     for (std::string line; std::getline(lines, line);) {
-        std::smatch match;
-        if (std::regex_search(line, match, entry)) current = &found[match[1]];
+        if (const auto entry = behind(line, "Compiling entry function '", "'"))
+            current = &found[std::string(*entry)];
         if (current == nullptr) continue;
-        if (std::regex_search(line, match, stack)) {
-            current->scratch_bytes = std::stoll(match[1]);
-            current->vgpr_spills = std::stoll(match[2]);
-        }
-        if (std::regex_search(line, match, registers)) current->vgprs = std::stoll(match[1]);
-        if (std::regex_search(line, match, shared)) current->lds_bytes = std::stoll(match[1]);
+        const auto read = [](std::int64_t& into, std::optional<std::int64_t> number) {
+            if (number) into = *number;
+        };
+        read(current->scratch_bytes, number_before(line, " bytes stack frame"));
+        read(current->vgpr_spills, number_before(line, " bytes spill stores"));
+        read(current->vgprs, number_behind(line, "Used "));
+        read(current->lds_bytes, number_before(line, " bytes smem"));
     }
     for (const Section& section : code_sections(cubin, where)) {
         const auto kernel = found.find(section.name);

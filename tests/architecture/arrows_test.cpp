@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
@@ -43,7 +44,7 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher/system", "kernels/built", "kernels/programs", "kernels/targets"}},
         {"reference", {"dispatcher/types", "dispatcher/system"}},
         {"harness/results", {"dispatcher/types"}},
-        {"harness/cases", {"dispatcher/types"}},
+        {"harness/cases", {"dispatcher/types", "dispatcher/system"}},
         {"harness",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/built", "kernels/loader", "kernels/targets", "reference", "harness/results",
@@ -87,9 +88,10 @@ struct Include {
     std::string path, included;
 };
 
-std::vector<Include> project_includes() {
+/// The files that sources include in quotes, or with `brackets` those of the system and of libraries.
+std::vector<Include> project_includes(bool brackets = false) {
     const fs::path root(FMHA_SOURCE_DIR);
-    const std::regex line(R"(^\s*#\s*include\s+\"([^\"]+)\")");
+    const std::regex line(brackets ? R"(^\s*#\s*include\s+<([^>]+)>)" : R"(^\s*#\s*include\s+\"([^\"]+)\")");
     std::vector<Include> found;
     std::set<std::string_view> tops;
     for (const Room& room : rooms()) tops.insert(room.folder.substr(0, room.folder.find('/')));
@@ -149,6 +151,29 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
     EXPECT_THAT(broken, testing::IsEmpty());
     EXPECT_TRUE(of_one_family("harness/gates/fwd_gates.hpp"));
     EXPECT_TRUE(of_one_family("harness/families/all_families.hpp"));
+}
+
+/// Headers that cost every source seconds of compile time, and the only places that may include them.
+TEST(Arrows, CostlyHeadersStayWhereTheyAre) {
+    const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> costly{
+        {"nlohmann/json.hpp", {"dispatcher/types/json.cpp", "kernels/arch/", "kernels/catalog/"}},
+        {"valijson/", {"kernels/arch/schema.cpp"}},
+        {"CLI/", {"harness/cli/application.cpp", "harness/cli/options.cpp"}},
+        {"yaml-cpp/", {"harness/cases/"}},
+        {"regex", {}}};
+    std::vector<std::string> broken;
+    std::set<std::string_view> seen;
+    for (const auto& [path, included] : project_includes(true))
+        for (const auto& [header, places] : costly) {
+            if (!included.starts_with(header)) continue;
+            seen.insert(header);
+            const auto holds = [&path = path](std::string_view place) { return path.starts_with(place); };
+            if (std::none_of(places.begin(), places.end(), holds))
+                broken.push_back(fmt::format("{} includes <{}>", path, included));
+        }
+    EXPECT_THAT(broken, testing::IsEmpty());
+    EXPECT_EQ(seen.size(), costly.size() - 1)
+        << "a header of the list is included nowhere; <regex> is not to be";
 }
 
 TEST(Arrows, AWrongArrowIsNamed) {

@@ -3,7 +3,6 @@
 #include "tests/dispatcher/kernels.hpp"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 namespace fmha {
 namespace {

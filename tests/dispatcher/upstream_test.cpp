@@ -5,7 +5,6 @@
 #include "tests/dispatcher/kernels.hpp"
 
 #include <gmock/gmock.h>
-#include <nlohmann/json.hpp>
 
 /// Choices that follow by hand from the description of upstream's generated chains.
 namespace fmha::upstream {
@@ -151,9 +150,7 @@ TEST_F(UpstreamChain, BackwardOnGfx950) {
 }
 
 TEST(UpstreamProblem, ReadsStrictlyAndInventsNothing) {
-    const auto read = [](const std::string& text) {
-        return problem_from_json(nlohmann::ordered_json::parse(text), "x");
-    };
+    const auto read = [](const std::string& text) { return problem_from_json(Json::parse(text), "x"); };
     const std::string good =
         R"({"family":"appendkv","problem":{"arch":"gfx942","data_type":"fp16","hdim_q":128,
         "hdim_v":128,"seqlen_q":64,"is_v_rowmajor":true,"rope_type":"none","block_table_ptr":null}})";

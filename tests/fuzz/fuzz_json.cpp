@@ -5,11 +5,10 @@
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/problem_json.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/problem.hpp"
 #include "kernels/catalog/sweep_config.hpp"
 #include "tests/dispatcher/kernels.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -59,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 planner.plan(problem);
             break;
         case 1: {
-            const auto line = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-            if (!line.is_discarded()) static_cast<void>(fmha::upstream::problem_from_json(line, "input"));
+            if (const auto line = fmha::Json::try_parse(text))
+                static_cast<void>(fmha::upstream::problem_from_json(*line, "input"));
             break;
         }
         default:

@@ -320,9 +320,9 @@ TEST_F(MalformedOnDisk, NamesAndPaths) {
     EXPECT_EQ(complaint([] { load_cases({}, {.root = "/no/such/folder"}); }),
               "/no/such/folder: the folder of case files does not exist");
     EXPECT_EQ(complaint([&] { CaseFile::read(root_ / "none.json", "none"); }),
-              root_.string() + "/none.json: no such file");
+              root_.string() + "/none.json: No such file or directory");
     EXPECT_EQ(complaint([&] { CaseFile::read(root_ / "fwd", "fwd"); }),
-              root_.string() + "/fwd: expected a file, this is not a regular file");
+              root_.string() + "/fwd: is a folder, not a file");
     for (const auto* text : {"", "3", "0/4", "5/4", "1/0", "-1/4", "1/4x", "a/b"})
         EXPECT_EQ(complaint([&] { parse_shard(text); }),
                   fmt::format("--shard: \"{}\" is not allowed; expected i/n with 1 <= i <= n", text));
