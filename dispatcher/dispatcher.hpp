@@ -10,7 +10,7 @@
 
 namespace fmha {
 
-/// What planning has to know about a device.
+/// The properties of a device that planning has to know.
 struct Device {
     ArchName arch;
     std::int64_t compute_units = 0;
@@ -49,7 +49,7 @@ class Dispatcher {
     /// and UnsupportedInvocation, with the failing condition, when the kernel does not take the problem.
     ExecutionPlan plan_one(std::string_view identifier, const Problem& problem) const;
 
-    /// What the heuristic names for this problem; empty without one. Throws HeuristicError.
+    /// The kernel that the heuristic names for this problem; empty without a heuristic. Throws HeuristicError.
     std::vector<std::string> preferred(const Problem& problem) const;
 
     /// The problem with the architecture's compute units and the number of splits filled in.

@@ -7,7 +7,7 @@
 
 namespace fmha {
 
-/// What a run did. Times are 0 unless benchmarking is on.
+/// The result of a run. Times are 0 unless benchmarking is on.
 struct RunResult {
     ExecutionPlan plan;
     int launches = 0; ///< of each stage

@@ -18,7 +18,7 @@ std::string neutral_key(const KernelConfig& config);
 /// combination of features", …
 std::string level_of(std::string_view beginning);
 
-/// What `left` has and `right` has not, and the other way round, on each architecture, by the level at which
+/// The kernels that `left` has and `right` has not, and the other way round, on each architecture, by the level at which
 /// they part. `ck` takes part with the generic mask vocabulary, the only one that tells causal masks from
 /// windows.
 AuditReport audit_between(const arch::ArchSet& archs, catalog::RuleSet left, catalog::RuleSet right,

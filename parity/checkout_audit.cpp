@@ -16,7 +16,7 @@ namespace {
 
 using catalog::MaskVocabulary;
 
-/// What upstream calls an API on its command line and in the name of the API file that ends its list.
+/// Upstream's name of an API on its command line and in the name of the API file that ends its list.
 struct UpstreamApi {
     std::string_view argument, api_file;
 };

@@ -23,7 +23,7 @@ struct CheckoutScope {
     std::chrono::seconds time_per_list{600};
 };
 
-/// What a checkout's generator understands.
+/// The options that a checkout's generator understands.
 struct Generator {
     std::filesystem::path script;
     bool has_targets = true; ///< older ones write one list for all architectures, without suffix in the names

@@ -70,7 +70,7 @@ void add_grouped(const std::vector<Found>& found, Check& check) {
                                              key.second, members.front()->name));
 }
 
-/// Takes away what is expected, and reports expectations that nothing fits.
+/// Takes away the expected findings, and reports expectations that nothing fits.
 std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& expected, bool dead,
                               const ArchName& arch, Check& check) {
     for (const ExpectedFindings::Entry& entry : expected.entries) {

@@ -13,7 +13,7 @@
 
 namespace fmha::parity {
 
-/// A problem that somebody cares about, and what to call it.
+/// A problem that somebody cares about, and its name.
 struct NamedProblem {
     std::string name;
     Problem problem;

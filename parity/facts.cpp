@@ -105,7 +105,7 @@ constexpr std::array<std::string_view, 16> counted_columns{
     "tile_k0",      "wave",          "warp",           "load_mode", "tile_tag", "use_trload",
     "block_per_cu", "max_seq_len_q", "selection_rank", "constraint"};
 
-/// The record with what is counted and nothing else, so that few distinct ones are left.
+/// The record with the counted fields alone, so that few distinct ones are left.
 KernelConfig counted_part(const KernelConfig& config) {
     KernelConfig part;
     part.signature.family = config.signature.family;

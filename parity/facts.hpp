@@ -11,7 +11,7 @@
 
 namespace fmha::parity {
 
-/// What is remembered of one list of names. Digests are those of NameDigest; both are empty where a list is
+/// The facts that are remembered of one list of names. Digests are those of NameDigest; both are empty where a list is
 /// counted only, and for a list without kernels.
 struct Fact {
     std::int64_t kernels = 0;

@@ -9,7 +9,7 @@
 
 namespace fmha::parity {
 
-/// What to audit; empty lists mean everything that the architecture files or the golden folder know.
+/// The subject of an audit; empty lists mean everything that the architecture files or the golden folder know.
 struct GoldenScope {
     std::vector<catalog::RuleSet> rules;
     std::vector<ArchName> archs;

@@ -24,7 +24,7 @@ struct GoldenFile {
 };
 
 /// nullopt when there is no such file. Throws InputError, with file and place, for a file that cannot be read
-/// and for a listing that is not the one that the facts describe.
+/// and for a listing that the facts do not describe.
 std::optional<GoldenFile> read_golden(const std::filesystem::path& directory, catalog::RuleSet rules,
                                       const ArchName& arch);
 

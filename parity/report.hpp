@@ -15,7 +15,7 @@ namespace fmha::parity {
 struct Check {
     std::string subject;               ///< "ck gfx950", "fwd gfx942 ck_default"
     std::int64_t compared = 0;         ///< facts, names or problems that were looked at
-    std::string unit;                  ///< what `compared` counts, plural
+    std::string unit;                  ///< the things that `compared` counts, plural
     std::vector<std::string> failures; ///< one sentence each; empty = as expected
     std::vector<std::string> notes;    ///< worth knowing, no failure
     std::optional<SetDifference> difference;

@@ -23,7 +23,7 @@ struct RenameGroup {
     std::vector<std::pair<std::string, std::string>> names;
 };
 
-/// What happened between an expected list and an actual one.
+/// The changes between an expected list and an actual one.
 struct SetDifference {
     std::size_t expected = 0, actual = 0;
     std::vector<NameGroup> lost;   ///< expected, not there

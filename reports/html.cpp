@@ -45,7 +45,7 @@ struct Cell {
     std::int64_t asked = 0, green = 0, executed = 0;
 };
 
-/// Families × labels: what was asked and how much of it is green.
+/// Families × labels: the cases that were asked and how many of them are green.
 std::string heat_map(const std::vector<CaseResult>& results) {
     std::map<std::string, std::map<std::string, Cell>> cells;
     std::set<std::string> labels;

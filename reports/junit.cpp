@@ -10,7 +10,7 @@ namespace {
 
 using harness::Outcome;
 
-/// The child element that tells a CI system what happened; empty for a success.
+/// The child element that tells a CI system the outcome; empty for a success.
 std::string verdict_element(const harness::CaseResult& result) {
     switch (result.outcome) {
     case Outcome::passed:

@@ -29,7 +29,7 @@ std::string junit(const Report& report);
 /// results. No external file is referenced; it follows the reader's light or dark preference.
 std::string html(const Report& report);
 
-/// What a person reads about one result that is not green: gate, worst element, ten worst, row pattern,
+/// The text for a person about one result that is not green: gate, worst element, ten worst, row pattern,
 /// command.
 std::string failure_text(const harness::CaseResult& result);
 

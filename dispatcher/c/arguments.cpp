@@ -28,7 +28,7 @@ TensorView view(const fmha_tensor& tensor, ElementType type) {
     return {tensor.data, type, tensor.batch_stride, tensor.head_stride, tensor.row_stride, tensor.col_stride};
 }
 
-/// What the structures of all APIs say in the same way.
+/// The parts that the structures of all APIs share.
 class Reader {
   public:
     Reader(const fmha_shape& shape, const ArchName& arch)

@@ -14,7 +14,7 @@ namespace fmha::c {
 /// The kernels of a build's folder on one device, as a context launches them.
 class DeviceSide {
   public:
-    /// Reads the folder and opens the device. `arch` is what the caller expects, empty for whatever the device is.
+    /// Reads the folder and opens the device. `arch` is the architecture that the caller expects, empty for that of the device.
     /// Throws InputError for a folder without manifest, a device number that is none or an architecture that is not the
     /// device's, DeviceError for everything that the device or its runtime refuses.
     DeviceSide(const std::filesystem::path& folder, std::int64_t device, std::string_view arch);
@@ -23,7 +23,7 @@ class DeviceSide {
     DeviceSide& operator=(const DeviceSide&) = delete;
 
     const ArchName& arch() const;
-    /// What the folder has for the device's architecture.
+    /// The folder's kernels for the device's architecture.
     const std::vector<KernelConfig>& kernels() const;
     /// Starts the kernel on `stream`; its code object is loaded at its first launch. Throws DeviceError, and
     /// UnsupportedInvocation for arguments that the kernel does not take.

@@ -14,7 +14,7 @@ namespace fmha {
 
 namespace {
 
-/// What rule set house has for one architecture and family.
+/// The kernels of rule set house for one architecture and family.
 class HouseValues {
   public:
     HouseValues(const arch::ArchSet& archs, const ArchName& arch, KernelFamily family) {

@@ -260,7 +260,7 @@ KernelConfig Declaration::config() const {
 
 namespace {
 
-/// Completes what a declaration leaves at 0 (section 5.2), as far as it is not a wildcard.
+/// Completes the fields that a declaration leaves at 0 (section 5.2), but for wildcards.
 void auto_fill(Declaration& declaration) {
     const bool forward_tile = declaration.signature.fixed.family != KernelFamily::bwd_dq_dk_dv;
     if (declaration.signature.hdim_axis.is_any()) return;

@@ -153,7 +153,7 @@ struct Declaration {
     Axis<ArchName> arch{ArchName()};
 
     bool has_wildcard() const;
-    /// The kernel without its wildcard axes; what listings show.
+    /// The kernel without its wildcard axes, as listings show it.
     KernelConfig config() const;
     friend bool operator==(const Declaration&, const Declaration&) = default;
 };
@@ -184,7 +184,7 @@ class KernelSet {
 };
 
 /// The sets that `DECL_FMHA_KERNEL_SET` declared anywhere in the program, by name. Throws DeclarationError when one
-/// name stands for two different sets, and what the setters throw.
+/// name stands for two different sets, and the errors of the setters.
 std::vector<KernelSet> declared_kernel_sets();
 
 /// One of them; throws DeclarationError with the known names.

@@ -47,7 +47,7 @@ struct Explanation {
 };
 
 /// Why `dispatcher` plans the problem as it does. `nearest` bounds the list of near misses of a stage. Throws
-/// what `Dispatcher::plan` throws.
+/// the errors of `Dispatcher::plan`.
 Explanation explain(const Dispatcher& dispatcher, const Problem& problem, std::size_t nearest = 3);
 
 /// For people, several lines, ending in a newline.

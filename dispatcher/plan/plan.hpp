@@ -15,7 +15,7 @@ namespace fmha {
 struct PlanStage {
     KernelFamily family = KernelFamily::fwd;
     std::shared_ptr<const KernelEntry> kernel;
-    std::int64_t workspace_bytes = 0; ///< of the plan's workspace, what this stage is the first to write
+    std::int64_t workspace_bytes = 0; ///< of the plan's workspace, first written by this stage
 };
 
 /// The kernels that compute a problem, in launch order (dispatcher-api section 9). Holds at most three stages

@@ -14,7 +14,7 @@ namespace fmha {
 /// Bytes to which workspaces and their segments are aligned.
 inline constexpr std::int64_t workspace_alignment = 16;
 
-/// What decides the backward workspace. `compute_units` is W of X-2; with 0 the sizes are upper bounds.
+/// The sizes that decide the backward workspace. `compute_units` is W of X-2; with 0 the sizes are upper bounds.
 struct BwdWorkspaceInputs {
     bool group = false, deterministic = false;
     bool direct_dq = false; ///< the main kernel writes dQ itself: no workspace at all

@@ -16,7 +16,7 @@ catalog::Request request_for(catalog::RuleSet rules, std::string_view arch) {
 }
 
 /// Calls `visit(config, group)` for every kernel of the request and each of its targets: the record carries the
-/// target, `group` is what the rule set calls it.
+/// target, `group` is the rule set's name for it.
 template <class Visit>
 void each_kernel(const arch::ArchSet& archs, const catalog::Request& request, Visit&& visit) {
     catalog::Request single = request;

@@ -32,7 +32,7 @@ std::size_t add_catalogue(Registry& registry, const arch::ArchSet& archs, const 
 std::size_t add_declared(Registry& registry, const arch::ArchSet& archs, const KernelSet& set,
                          Priority priority = Priority::normal);
 
-/// What planning needs to know about every architecture that has a file.
+/// The properties, for planning, of every architecture that has a file.
 std::vector<Device> devices_of(const arch::ArchSet& archs);
 
 } // namespace fmha

@@ -68,7 +68,7 @@ class Registry {
     std::optional<KernelEntry> lookup(std::string_view identifier) const;
     /// Priority descending, selection rank, head dimensions, tile_m0, name.
     std::vector<KernelEntry> get_all() const;
-    /// The instance's name, else what the namer says, else the identifier.
+    /// The instance's name, else that of the namer, else the identifier.
     std::string name_of(const KernelEntry& entry) const;
 
     /// The whole registry as JSON (shape of section 7 with full signatures), stable in order.

@@ -16,7 +16,7 @@ std::uint32_t packed(const Capabilities& has) {
            static_cast<std::uint32_t>(has.store_randval);
 }
 
-/// What decides where an entry lies.
+/// The fields that decide the place of an entry.
 struct Place {
     std::uint32_t arch = 0;
     std::uint64_t equality = 0;

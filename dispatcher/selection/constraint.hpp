@@ -28,7 +28,7 @@ struct ConstraintInputs {
 std::optional<Constraint> parse_constraint(std::string_view name);
 std::string_view constraint_name(Constraint constraint);
 
-/// What the predicate says, for explanations: "batch * nhead_q * ceil(max_seqlen_q / 64) <= compute units".
+/// The predicate in words, for explanations: "batch * nhead_q * ceil(max_seqlen_q / 64) <= compute units".
 std::string_view constraint_sentence(Constraint constraint);
 
 /// True for predicates that compare with the number of compute units.

@@ -102,7 +102,7 @@ std::int32_t small(std::string_view field, std::int64_t value) {
     return static_cast<std::int32_t>(value);
 }
 
-/// The multiple that an unpadded kernel needs: what it declares, else the extent that its tile covers.
+/// The multiple that an unpadded kernel needs: the declared one, else the extent that its tile covers.
 std::int32_t alignment(std::int8_t pad, std::int32_t declared, std::int64_t covered) {
     if (pad == 1) return 1;
     if (pad == 8) return 8;

@@ -10,7 +10,7 @@
 /// the registry's index asks the same code about compact records. Problems are assumed valid.
 namespace fmha {
 
-/// Capabilities that a kernel may have beyond what a problem needs (dispatcher-api 8.1).
+/// Capabilities that a kernel may have beyond the needs of a problem (dispatcher-api 8.1).
 struct Capabilities {
     MaskClass mask = MaskClass::none;
     bool sink = false, sink_logit = false, skip_min_seqlen_q = false, store_randval = false;
@@ -18,7 +18,7 @@ struct Capabilities {
     friend auto operator<=>(const Capabilities&, const Capabilities&) = default;
 };
 
-/// What ranks a kernel among those that take a stage. Kernels that agree in all of it lie together in the
+/// The rank of a kernel among those that take a stage. Kernels that agree in all of it lie together in the
 /// registry's index.
 struct RankingFacts {
     std::int32_t hdim_q = 0, hdim_v = 0;
@@ -28,7 +28,7 @@ struct RankingFacts {
     friend bool operator==(const RankingFacts&, const RankingFacts&) = default;
 };
 
-/// What of a kernel decides besides the fields that must be equal. Small, so that scans stay in cache.
+/// The fields of a kernel that decide besides those that must be equal. Small, so that scans stay in cache.
 struct KernelFacts : RankingFacts {
     Constraint constraint = Constraint::none;
     bool needs_full_q_tiles = false, needs_full_k_tiles = false;
@@ -44,7 +44,7 @@ struct KernelFacts : RankingFacts {
 /// A stage of a problem, prepared once and compared with many kernels.
 struct StageQuery {
     KernelFamily family = KernelFamily::fwd;
-    const Problem* problem = nullptr; ///< what the query was made from; must outlive it
+    const Problem* problem = nullptr; ///< the origin of the query; must outlive it
     ArchName arch;                    ///< empty = any
     std::uint64_t equality_key = 0;
     Capabilities needs;
@@ -159,7 +159,7 @@ Verdict match(const StageQuery& query, const KernelConfig& config);
 /// The same for the stage that `config` belongs to.
 Verdict match(const Problem& problem, const KernelConfig& config);
 
-/// What keeps a kernel from a stage, for "closest".
+/// The reasons that keep a kernel from a stage, for "closest".
 struct Distance {
     Verdict first;            ///< the first failing condition, as `match` gives it
     std::size_t failures = 0; ///< how many conditions fail; 0 = accepted. Another family counts as one.

@@ -26,11 +26,11 @@ class SelectionPolicy {
     virtual std::span<const std::string_view> criteria() const = 0;
     /// The best kernel, null when none takes the stage.
     virtual const KernelEntry* select(const Snapshot& kernels, const StageQuery& query) const = 0;
-    /// Every kernel that takes the stage, best first; the first one is what `select` returns.
+    /// Every kernel that takes the stage, best first; `select` returns the first.
     virtual std::vector<RankedKernel> rank(const Snapshot& kernels, const StageQuery& query) const = 0;
 };
 
-/// What a score may use besides the kernel itself.
+/// Everything that a score may use besides the kernel itself.
 struct ScoreContext {
     /// Largest tile_m0 among the accepted kernels of the smallest accepting pair of head dimensions.
     std::int64_t largest_tile_m0 = 0;
@@ -39,7 +39,7 @@ struct ScoreContext {
 /// Smaller is better, compared from the front.
 using Score = std::array<std::int64_t, 6>;
 
-/// A policy that is one scoring function. Whatever the score says, only kernels of the smallest accepting
+/// A policy that is one scoring function. Under any score, only kernels of the smallest accepting
 /// pair (hdim_q, hdim_v) compete in `select`, and the configuration itself breaks ties.
 class ScorePolicy : public SelectionPolicy {
   public:

@@ -98,8 +98,8 @@ struct EnumTable<Reason> {
 /// made from it by `describe` only when somebody reads them.
 struct Verdict {
     Reason reason = Reason::accepted;
-    std::int64_t value = 0; ///< what the problem has in the field that decided
-    std::int64_t limit = 0; ///< what this kernel would have taken
+    std::int64_t value = 0; ///< the problem's value of the field that decided
+    std::int64_t limit = 0; ///< the kernel's limit
 
     explicit operator bool() const { return reason == Reason::accepted; }
     friend bool operator==(const Verdict&, const Verdict&) = default;

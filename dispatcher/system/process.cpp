@@ -42,7 +42,7 @@ class Pipe {
     std::array<int, 2> ends_{-1, -1};
 };
 
-/// Reads what is there; false at the end of the stream.
+/// Reads the bytes that are there; false at the end of the stream.
 bool read_some(int descriptor, std::string& into) {
     std::array<char, 16384> buffer{};
     const auto count = read(descriptor, buffer.data(), buffer.size());

@@ -9,7 +9,7 @@
 
 namespace fmha::system {
 
-/// What a program left behind.
+/// The output and the end of a program.
 struct ProcessResult {
     int exit_code = 0; ///< 128 + n when signal n ended it
     bool timed_out = false;

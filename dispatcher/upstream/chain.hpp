@@ -11,7 +11,7 @@
 
 namespace fmha::upstream {
 
-/// What upstream's generated API launches for a problem. Records are those of rule set `ck`; an empty main
+/// The kernels that upstream's generated API launches for a problem. Records are those of rule set `ck`; an empty main
 /// kernel means "no kernel".
 struct Selection {
     std::optional<KernelConfig> main;       ///< dq_dk_dv in backward
@@ -30,7 +30,7 @@ class Chain {
 
     Selection select(const Problem& problem) const;
 
-    /// Main kernels whose conditions hold, in chain order; the first one is what `select` returns.
+    /// Main kernels whose conditions hold, in chain order; `select` returns the first.
     std::vector<KernelConfig> accepting(const Problem& problem) const;
 
   private:

@@ -86,7 +86,7 @@ bool fwd(const KernelConfig& k, const Problem& p) {
     }
 }
 
-/// What split-KV and paged-KV share.
+/// The conditions that split-KV and paged-KV share.
 bool cache_reader(const KernelConfig& k, const Problem& p) {
     const Signature& s = k.signature;
     const Padding& pad = k.algorithm.pad;

@@ -87,7 +87,7 @@ class Reader {
             target = value->get<bool>();
         }
     }
-    /// A pointer is null or stands for one that is not.
+    /// A pointer is null, or any other value stands for one to memory.
     void pointer(std::string_view key, bool& target, std::initializer_list<ApiFamily> needed) {
         if (const Json* value = find(key, needed)) {
             if (!value->is_null() && !value->is_string()) fail(key, *value, "null or a name");

@@ -10,7 +10,7 @@
 
 namespace fmha::upstream {
 
-/// What a call of upstream's generated API decides by: its traits, the argument fields that its conditions
+/// Everything by which a call of upstream's generated API decides: its traits, the argument fields that its conditions
 /// read, and the device. Neither semantics section 23 nor the validation rules apply, and a field that
 /// upstream's call does not have stays empty.
 struct Problem {

@@ -107,7 +107,7 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
             rows.push_back(std::move(row));
             continue;
         }
-        // What the last kernel wrote must not pass for what this one writes.
+        // Outputs of the last kernel must not pass for those of this one.
         if (!rows.empty()) data->tensors().refill(Poison::nan);
         try {
             measure(row, sampled, candidate, *data, timing, options.seconds);

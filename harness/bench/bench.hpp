@@ -16,7 +16,7 @@ struct BenchOptions {
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
 };
 
-/// What became of one kernel on one case.
+/// The outcome of one kernel on one case.
 enum class BenchOutcome : std::uint8_t {
     measured,
     wrong,   ///< its outputs fail a gate: how fast it is does not matter

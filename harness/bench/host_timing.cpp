@@ -24,7 +24,7 @@ double seconds_of(const std::function<void()>& work) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The fastest of a few runs: a ceiling is what the machine can do, not what it does when others disturb it.
+/// The fastest of a few runs: a ceiling is the machine's best, undisturbed by others.
 double best_of(int runs, const std::function<void()>& work) {
     double best = seconds_of(work);
     for (int run = 1; run < runs; ++run) best = std::min(best, seconds_of(work));
@@ -71,7 +71,7 @@ class HostTiming final : public TimingTarget {
         return std::make_unique<HostTimed>(kernel, arguments);
     }
 
-    /// Every kernel multiplies in fp32 here, whatever its type.
+    /// Kernels of every type multiply in fp32 here.
     Ceiling matrix_ceiling(DataType) override {
         if (!matrix_.known()) {
             static constexpr Eigen::Index n = 768;

@@ -20,10 +20,10 @@ struct Spread {
 /// Zeros for no times.
 Spread spread_of(std::vector<double> seconds);
 
-/// What a machine reached in the same run, or why that is not known.
+/// The best rate of a machine in the same run, or the reason why it is not known.
 struct Ceiling {
     double value = 0.0; ///< FLOP/s or bytes/s; 0 when unknown
-    std::string how;    ///< what was timed, or the reason
+    std::string how;    ///< the work that was timed, or the reason
     bool known() const { return value > 0.0; }
 };
 
@@ -47,7 +47,7 @@ class TimingTarget {
     virtual const std::shared_ptr<const Target>& target() const = 0;
     /// The processor or device, in words.
     virtual std::string machine() const = 0;
-    /// `arguments` point into `tensors`, which must outlive the result. Throws what launching throws.
+    /// `arguments` point into `tensors`, which must outlive the result. Throws the errors of a launch.
     virtual std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
                                                  TensorSet& tensors) = 0;
     /// Of products in the type that this target multiplies for `type`; measured once.

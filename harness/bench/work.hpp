@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-/// What a forward problem asks for, whatever a kernel computes beyond that.
+/// The work that a forward problem asks for, without the excess of a kernel.
 struct Work {
     double visible_pairs =
         0.0;            ///< (row, key) pairs that the mask lets through, over all entries and query heads

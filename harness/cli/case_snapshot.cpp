@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view snapshot_arch = "gfx950";
 
-/// "digest kernel + kernel", or what refuses the case. A blank separates, because names of kernels have none.
+/// "digest kernel + kernel", or the rule that refuses the case. A blank separates, because names of kernels have none.
 std::string planned_line(const harness::Case& c, const Dispatcher& dispatcher) {
     std::string kernels;
     try {

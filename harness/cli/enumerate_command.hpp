@@ -9,7 +9,7 @@
 
 namespace fmha::cli {
 
-/// `fmha enumerate`: what the catalogue has, counted, named, filtered or explained.
+/// `fmha enumerate`: the catalogue's kernels, counted, named, filtered or explained.
 class EnumerateCommand : public Command {
   public:
     std::string_view name() const override { return "enumerate"; }
@@ -19,10 +19,10 @@ class EnumerateCommand : public Command {
     int run(const Streams& streams) override;
 
   private:
-    /// What --show-rules, --show-profiles or --show-columns prints.
+    /// The output of --show-rules, --show-profiles or --show-columns.
     Json shown(catalog::RuleSet rules) const;
     std::string shown_text(catalog::RuleSet rules) const;
-    /// What --support prints.
+    /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
 
     std::vector<std::string> archs_, families_, optdim_, filters_;

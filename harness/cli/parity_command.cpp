@@ -22,7 +22,7 @@
 namespace fmha::cli {
 namespace {
 
-/// `rules` is what upstream's dispatcher enumerated; its documents quote the flavour `claim`.
+/// `rules` is the rule set of upstream's dispatcher; its documents quote the flavour `claim`.
 catalog::RuleSet parse_rules(std::string_view option, const std::string& text) {
     return text == "rules" ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>(option, text);
 }

@@ -43,7 +43,7 @@ std::vector<Shape> read_shapes(const std::filesystem::path& file) {
     return shapes;
 }
 
-/// "name: stage kernel; stage kernel; workspace n", or what is missing.
+/// "name: stage kernel; stage kernel; workspace n", or the missing families.
 std::string snapshot_line(const Dispatcher& dispatcher, const Shape& shape, std::string_view arch) {
     Json object = shape.problem;
     object["arch"] = arch;

@@ -11,7 +11,7 @@
 
 namespace fmha::cli {
 
-/// What the working list (rule set `house`) has for families on architectures, and which targets execute it: kernels by
+/// The kernels of the working list (rule set `house`) for families on architectures, and the targets that execute them: kernels by
 /// family, architecture and data type.
 class SupportTable {
   public:

@@ -167,7 +167,7 @@ class VerifyCommand final : public Command {
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         publish(report, streams);
-        // What the run found is out by now.
+        // The findings of the run are out by now.
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());
         return report.ledger.green() ? all_well : check_failed;
     }
@@ -308,7 +308,7 @@ class VerifyCommand final : public Command {
         harness::CaseRunOptions& run = options.of_case;
         run.arch = target.arch();
         run.target_flags = target.flags();
-        // What the worker processes leave free of the processor helps each of them with the reference.
+        // Threads that the worker processes leave free help each of them with the reference.
         run.reference_threads = system::threads_of_each(options.jobs);
         run.all_kernels = kernels_ == "all";
         run.kernel_filter = kernel_filter_;
@@ -321,7 +321,7 @@ class VerifyCommand final : public Command {
     }
 
     void publish(const reports::Report& report, const Streams& streams) const {
-        // What happened is printed first: a file that cannot be written must not take it away.
+        // The outcome is printed first: a file that cannot be written must not take it away.
         print_report(report, streams);
         streams.out.flush();
         if (!json_.empty()) system::write_file(json_, reports::json(report));
@@ -334,7 +334,7 @@ class VerifyCommand final : public Command {
         fmt::print(streams.out, "\n");
     }
 
-    /// The page that was asked for, or one that somebody may want to look at; empty when other reports were asked for.
+    /// The page that was asked for, or the usual one; empty when other reports were asked for.
     std::string page_file() const {
         if (!html_.empty()) return html_;
         return json_.empty() && junit_.empty() && format_ != "json" ? "fmha-report/index.html" : "";

@@ -27,7 +27,7 @@ std::int64_t block_length(const Case& c, Stream stream) {
     return stream == stream_q ? c.block_scale_q : c.block_scale_k;
 }
 
-/// What the stored value of an element is multiplied by to give its real value.
+/// The factor from the stored value of an element to its real value.
 double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::int64_t h,
                   std::int64_t position, std::int64_t column) {
     const Case& c = source.c;

@@ -10,7 +10,7 @@ namespace fmha::harness {
 std::uint32_t load_code(const void* base, ElementType type, std::int64_t index);
 void store_code(void* base, ElementType type, std::int64_t index, std::uint32_t code);
 
-/// What fills memory that nobody may read or write. `nan` is a NaN where the type has one and its largest
+/// The content of memory that nobody may read or write. `nan` is a NaN where the type has one and its largest
 /// magnitude where it has none; `huge` is the largest finite value. The two differ in every type, so that a
 /// result that depends on either differs between two runs.
 enum class Poison : std::uint8_t { nan, huge };

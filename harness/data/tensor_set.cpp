@@ -89,7 +89,7 @@ std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
             for (std::int64_t c = 0; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
         });
     };
-    // What a kernel had to write is put aside, so that the rest can be compared with what was there before.
+    // Elements that a kernel had to write are put aside, so that the rest can be compared with its former content.
     std::int64_t cells = 0;
     spec.logical([&](const RowRun& run) { cells += run.columns; });
     const ElementType type = spec.layout.type;

@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-/// What the rows or the columns of an output count. Rows are queries (o, lse, dq, d, dbias) or keys (dk, dv, caches), columns
+/// The things that the rows or the columns of an output count. Rows are queries (o, lse, dq, d, dbias) or keys (dk, dv, caches), columns
 /// are channels or keys (randval, dbias); an output with one value a row has no column axis.
 enum class Axis : std::uint8_t { none, query, key, qk_channel, v_channel };
 

@@ -10,7 +10,7 @@
 
 namespace fmha::harness {
 
-/// What is expected of one row of an output, a number a column; of a statistic, one number.
+/// The expectation of one row of an output, a number a column; of a statistic, one number.
 struct BoundedRow {
     reference::RowId id;
     std::vector<double> value; ///< exact, before any rounding to the output's type and before clamping

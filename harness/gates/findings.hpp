@@ -10,7 +10,7 @@
 
 namespace fmha::harness {
 
-/// What patterns need to know about the rows that one axis counts. A family gives one for each axis of its outputs' rows.
+/// The facts that patterns need about the rows that one axis counts. A family gives one for each axis of its outputs' rows.
 struct RowSpace {
     /// One row: whether a reference judges it, how many rows its entry has, and how many keys it sees (a key: how many queries
     /// see it).
@@ -38,7 +38,7 @@ class Findings {
     void wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
 
     std::vector<Deviation> worst() const;
-    /// What the wrong elements have in common, a sentence an axis; empty when none is wrong. Rows that only exact gates judge
+    /// The common property of the wrong elements, a sentence an axis; empty when none is wrong. Rows that only exact gates judge
     /// are looked at when no other row is wrong.
     std::string pattern() const;
 

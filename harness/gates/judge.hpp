@@ -11,7 +11,7 @@
 /// The gates that all families share.
 namespace fmha::harness {
 
-/// The verdict of every gate, and what a person needs to understand a failure.
+/// The verdict of every gate, and the facts by which a person understands a failure.
 struct Judgement {
     std::vector<GateVerdict> gates;
     std::vector<Deviation> worst; ///< at most ten, by distance in units of the limit

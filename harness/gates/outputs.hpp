@@ -34,8 +34,8 @@ class OutputRows {
     std::vector<reference::RowId> ids_;
 };
 
-/// A copy of everything that a kernel had to write, in logical order, free of layout and padding: what the gates read and
-/// what two runs are compared by.
+/// A copy of everything that a kernel had to write, in logical order, free of layout and padding: the gates read it, and
+/// two runs are compared by it.
 class Outputs {
   public:
     /// One output: the stored bits of each logical row. Rows may differ in their number of columns.

@@ -10,7 +10,7 @@
 namespace fmha::harness {
 namespace {
 
-/// What the sentences call the rows of an axis, and what usually is wrong at their ends.
+/// The name of an axis's rows in the sentences, and the usual mistake at their ends.
 struct RowWords {
     const char *last, *tail, *without_partner, *few_partners, *many_partners;
 };

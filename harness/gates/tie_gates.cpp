@@ -35,7 +35,7 @@ std::string not_a_mean(const FwdJudgeContext& context) {
     return {};
 }
 
-/// What is wrong with the first column of a row of `ties`.
+/// The mistake in the first column of a row of `ties`.
 std::string differs_from_mean(const FwdJudgeContext& context, const reference::RowId& id,
                               const Parity& keys) {
     const Outputs::Tensor& o = context.outputs.at("o");
@@ -71,7 +71,7 @@ void judge_means(const FwdJudgeContext& context, Findings& findings, ExactGate& 
     if (ties == 0) gate.fail("no row is a tie: none sees 2, 4, 8 … keys, half of them at even positions");
 }
 
-/// Rows that see keys from 0 on: whatever tiles they are cut into, each has a key of weight 1.
+/// Rows that see keys from 0 on: each of their tiles, of any size, has a key of weight 1.
 void judge_dropped_weights(const FwdJudgeContext& context, Findings& findings, ExactGate& gate) {
     const Outputs::Tensor& o = context.outputs.at("o");
     std::int64_t decided = 0;

@@ -34,7 +34,7 @@ constexpr std::string_view magic{"\x93NUMPY", 6};
 /// Nobody's header is larger; a larger one is a damaged length.
 constexpr std::uint32_t largest_header = 1U << 20U;
 
-/// Reads the dictionary literal of a header: only what numpy writes, nothing of Python beyond it.
+/// Reads the dictionary literal of a header in the form that numpy writes, nothing of Python beyond it.
 class HeaderParser {
   public:
     HeaderParser(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}

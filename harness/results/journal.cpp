@@ -155,7 +155,7 @@ std::size_t Journal::read(const std::string& text, const Json& identity) {
         const auto end = text.find('\n', at);
         auto line =
             end == std::string::npos ? std::nullopt : parse_line(std::string_view(text).substr(at, end - at));
-        // What follows the last whole line is what a kill or a loss of power left of the next one.
+        // A kill or a loss of power leaves a part of the next line behind the last whole one.
         if (!line && (end == std::string::npos || end + 1 == text.size())) break;
         if (!line)
             throw InputError(

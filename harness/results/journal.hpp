@@ -31,7 +31,7 @@ class Journal {
     /// Appends one finished case. After a failure it writes nothing more, so that the run goes on without it.
     void append(const std::string& name, std::span<const CaseResult> results);
 
-    /// Synchronises what has been appended with the disk.
+    /// Synchronises the appended lines with the disk.
     void synchronise();
 
     /// `synchronise`, unless that was less than a second ago.
@@ -44,11 +44,11 @@ class Journal {
     void lock() const;
     std::string content() const;
     void begin(const Json& identity);
-    /// Reads what is there. Returns how many bytes of it are whole.
+    /// Reads the file. Returns how many of its bytes are whole.
     std::size_t read(const std::string& text, const Json& identity);
     /// Appends all of `line` or nothing. Returns the reason for nothing.
     std::string write_line(const std::string& line) const;
-    /// Returns why what was written may not be on the disk; empty when it is.
+    /// Returns the reason why the lines may not be on the disk; empty when they are.
     std::string flush() const;
 
     std::filesystem::path file_;

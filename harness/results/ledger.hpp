@@ -9,7 +9,7 @@
 
 namespace fmha::harness {
 
-/// What a green run may contain.
+/// The content that a green run may have.
 struct LedgerRules {
     std::int64_t not_run_budget = 0; ///< how many results may be not_run
     bool strict = false;             ///< no result may be type_absent

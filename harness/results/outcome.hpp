@@ -7,7 +7,7 @@
 
 namespace fmha::harness {
 
-/// What became of one (case, kernel). Exactly one applies; docs/gates.md says when.
+/// The outcome of one (case, kernel). Exactly one applies; docs/gates.md says when.
 enum class Outcome : std::uint8_t {
     passed,
     failed,               ///< a gate said no, or the plan or refusal that the case expects did not happen

@@ -22,7 +22,7 @@ struct GateVerdict {
     bool failed() const { return required && !passed; }
 };
 
-/// One element with what was got, what was expected and how far apart they may be.
+/// One element: the value, the expected value and the distance that they may have.
 struct Deviation {
     std::string tensor;
     std::int64_t b = 0, h = 0, row = 0, column = 0;
@@ -40,7 +40,7 @@ struct CaseResult {
     std::string message; ///< one sentence: why, for every outcome but passed
     std::vector<GateVerdict> gates;
     std::vector<Deviation> worst; ///< at most ten, worst first
-    std::string pattern;          ///< what the set of wrong elements looks like
+    std::string pattern;          ///< the shape of the set of wrong elements
     std::string numerics;         ///< the kernel's declared roundings, as text
     std::string reproduce;        ///< command that repeats exactly this
     std::int64_t rows = 0, elements = 0;
@@ -56,7 +56,7 @@ struct CaseResult {
     }
 };
 
-/// What a run was made of and with.
+/// The subject and the tools of a run.
 struct RunInfo {
     std::string version, target, arch, kernels, command, started, machine, compiler;
     std::uint64_t seed = 0;

@@ -8,7 +8,7 @@
 
 namespace fmha::harness {
 
-/// The JSON form of results (schema in docs/gates.md): what reports show and what worker processes send.
+/// The JSON form of results (schema in docs/gates.md): reports show it, and worker processes send it.
 /// Numbers that JSON lacks are the strings "inf", "-inf" and "nan".
 Json to_json(const CaseResult& result);
 Json to_json(const RunInfo& info);

@@ -14,7 +14,7 @@
 /// that it names.
 namespace fmha::built {
 
-/// What one kernel uses of the machine, as the compiler says. Numbers are per lane (registers, scratch), per wave
+/// The resources of one kernel, as the compiler states them. Numbers are per lane (registers, scratch), per wave
 /// (sgprs) or per block (lds). NVIDIA has one file of registers, reported as `vgprs`.
 struct Resources {
     std::int64_t vgprs = 0, agprs = 0, sgprs = 0;

@@ -99,7 +99,7 @@ class NearestName {
     const std::string& found() const { return found_; }
 
   private:
-    /// What is known of a name up to one of its tokens, which ends before `end`.
+    /// The facts that are known of a name up to one of its tokens, which ends before `end`.
     struct Seen {
         std::size_t end = 0, shared = 0;
         std::size_t leading = 0; ///< leading tokens say which kind of kernel a name is, so they count twice

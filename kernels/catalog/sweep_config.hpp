@@ -27,7 +27,7 @@ inline constexpr std::uint32_t bottom_right_bit = 1U << 3;
 /// An allow-list over an enumeration or over {false, true}: bit per value. Absent = no restriction.
 using AllowBits = std::optional<std::uint32_t>;
 
-/// What a sweep configuration restricts. Masks have the bits of MaskClass and `bottom_right_bit`.
+/// The restrictions of a sweep configuration. Masks have the bits of MaskClass and `bottom_right_bit`.
 struct AllowLists {
     std::optional<std::vector<std::string>> data_types; ///< names, among them ones that have no kernels
     AllowBits modes, masks, biases, pipelines, lse, dropout, logits, sink, paged_kv;

@@ -8,7 +8,7 @@
 
 namespace fmha::generator {
 
-/// A kernel that uses what it must not.
+/// A kernel that breaks a limit.
 struct AuditFinding {
     std::string name;
     std::string sentence; ///< the number and the limit
@@ -20,7 +20,7 @@ struct AuditFinding {
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
                                     KernelFamily family);
 
-/// Fills in the resources of every kernel of a build, writes its manifest again, and returns what is wrong, in order.
+/// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
                                 const std::filesystem::path& folder);

@@ -102,7 +102,7 @@ class Build {
                                        options_.progress, options_.stop);
         result_.compile_seconds += ran.seconds;
         result_.interrupted = ran.interrupted;
-        // What is stored is found by the headers that were read before the compilers ran.
+        // Entries are found by the headers that were read before the compilers ran.
         const bool same_headers = headers_digest(tools_.root) == tools_.headers;
         if (!same_headers)
             throw BuildError(fmt::format(

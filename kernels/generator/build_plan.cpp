@@ -107,7 +107,7 @@ std::string ninja_file(std::span<const PlannedUnit> units, const BuildTools& too
     std::string text = "# Compiles the kernels under src/ into code objects under obj/.\n"
                        "ninja_required_version = 1.8\n";
     for (const auto& [arch, compiler] : tools.compilers)
-        // What the compiler says is kept beside the object, and shown when it fails.
+        // The compiler's words are kept beside the object, and shown when it fails.
         text += fmt::format("\nrule {}\n"
                             "  command = {} $in -o $out 2> $out.log || {{ cat $out.log >&2; false; }}\n"
                             "  description = $out\n",

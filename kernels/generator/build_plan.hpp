@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// What will be compiled, how, and under which name it is kept.
+/// The units that will be compiled, their commands and the names under which they are kept.
 namespace fmha::generator {
 
 /// How all sources of a build are compiled.

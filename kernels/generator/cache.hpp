@@ -7,7 +7,7 @@
 
 namespace fmha::generator {
 
-/// What compiling one unit left behind.
+/// The files of one compiled unit.
 struct CompiledUnit {
     std::filesystem::path object, log;
     std::int64_t compile_ms = 0;

@@ -31,11 +31,11 @@ struct CompilerPlaces {
     static CompilerPlaces of_environment(const std::string& given = {});
 };
 
-/// The newest compiler that knows the architecture. Throws InputError that says what was looked for, what the ones that
+/// The newest compiler that knows the architecture. Throws InputError that says where it looked, what the compilers that
 /// were found lack, and what to install.
 Compiler find_compiler(const arch::Hardware& hardware, const CompilerPlaces& places);
 
-/// What a compiler is told, beside the include path, the input and the output.
+/// The options of a compiler, beside the include path, the input and the output.
 std::vector<std::string> compile_flags(const Compiler& compiler, std::string_view arch);
 
 /// "hsaco" or "cubin".

@@ -7,7 +7,7 @@
 
 namespace fmha::generator {
 
-/// What generated sources include, relative to the root of the kernels' headers.
+/// The header that generated sources include, relative to the root of the kernels' headers.
 inline constexpr std::string_view entry_header = "kernels/targets/hip/entry.hpp";
 
 /// The folder that `entry_header` is found under: `given`, else the environment's FMHA_KERNEL_ROOT, else the installed
@@ -15,7 +15,7 @@ inline constexpr std::string_view entry_header = "kernels/targets/hip/entry.hpp"
 std::filesystem::path kernel_root(const std::string& given);
 
 /// The project's headers that the entry header includes, itself first and with everything that they include in turn,
-/// relative to `root`. Every include line counts, whatever condition stands around it.
+/// relative to `root`. Every include line counts, those under a condition too.
 std::vector<std::string> headers_of(const std::filesystem::path& root);
 
 /// SHA-256 over names and contents of those headers: which bytes, not where.

@@ -7,17 +7,17 @@
 #include <string>
 #include <string_view>
 
-/// What compilers and their tools say about kernels, read into records by exported symbol. A number that a text does not
+/// The words of compilers and their tools about kernels, read into records by exported symbol. A number that a text does not
 /// have is an InputError: an audit of nothing must not pass.
 namespace fmha::generator {
 
 using ResourcesBySymbol = std::map<std::string, built::Resources, std::less<>>;
 
-/// `remarks`: what clang prints under -Rpass-analysis=kernel-resource-usage; `listing`: what llvm-objdump prints under
+/// `remarks`: clang's output under -Rpass-analysis=kernel-resource-usage; `listing`: llvm-objdump's under
 /// `-t -d`. `where` names them in messages.
 ResourcesBySymbol amd_resources(std::string_view remarks, std::string_view listing, const std::string& where);
 
-/// `messages`: what ptxas prints under -v; `cubin`: the object, whose sections give code size and matrix instructions.
+/// `messages`: the output of ptxas under -v; `cubin`: the object, whose sections give code size and matrix instructions.
 /// Dynamic shared memory and occupancy are the launcher's and not in there, see `add_launch`.
 ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view cubin,
                                    const std::string& where);

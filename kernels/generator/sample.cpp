@@ -46,7 +46,7 @@ std::string body(const KernelConfig& config) {
            field_text(config.algorithm.pipeline) + '/' + field_text(s.v_layout);
 }
 
-/// What every kernel covers, as numbers of goals.
+/// The goals that every kernel covers, as numbers.
 std::vector<std::vector<Goal>> goals_of(std::span<const KernelConfig> kernels, std::size_t& count) {
     Numbering goals;
     Numbering levels;

@@ -24,7 +24,7 @@ struct DeclinedKernel {
     std::string reason;
 };
 
-/// What of a list becomes sources and what does not. Together they are the list.
+/// The kernels of a list that become sources, and the others. Together they are the list.
 struct Selection {
     std::vector<NamedKernel> kernels;
     std::vector<DeclinedKernel> declined;

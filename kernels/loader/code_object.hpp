@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// What the ELF header of a code object says, so that a wrong one is refused in words before a runtime refuses it in a number.
+/// The content of a code object's ELF header, so that a wrong one is refused in words before a runtime refuses it in a number.
 namespace fmha::loader {
 
 struct CodeObjectFacts {

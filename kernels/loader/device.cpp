@@ -145,7 +145,7 @@ Function Module::function(const std::string& symbol, std::uint32_t dynamic_lds) 
     void* handle = nullptr;
     require(runtime, runtime.function(handle_.get(), symbol.c_str(), handle),
             fmt::format("finding {} in {}", symbol, name_));
-    // What every launch may have without asking, on all platforms.
+    // LDS that every launch may have without asking, on all platforms.
     constexpr std::uint32_t default_dynamic_lds = 48 * 1024;
     if (dynamic_lds > default_dynamic_lds)
         require(runtime, runtime.allow_dynamic_lds(handle, dynamic_lds),

@@ -12,7 +12,7 @@ namespace fmha::loader {
 /// Grows with every change of this file. A plugin answers only to its own number.
 inline constexpr int runtime_abi = 1;
 
-/// What kind of failure a runtime's error number stands for.
+/// The kind of failure that a runtime's error number stands for.
 enum class Fault : std::uint8_t {
     none,
     no_device,    ///< no GPU of this platform, or no driver
@@ -32,7 +32,7 @@ struct [[nodiscard]] Status {
     bool ok() const { return fault == Fault::none; }
 };
 
-/// What is known of a device without using it.
+/// The properties of a device, known without using it.
 struct DeviceProperties {
     std::string name;     ///< "NVIDIA H200"
     std::string arch;     ///< "gfx942" or "sm_90"

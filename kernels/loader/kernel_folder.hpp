@@ -9,7 +9,7 @@
 
 namespace fmha::loader {
 
-/// What a build left in a folder, indexed by configuration. Needs no device.
+/// The kernels of a build's folder, indexed by configuration. Needs no device.
 class KernelFolder {
   public:
     /// Reads the manifest; throws InputError.
@@ -24,7 +24,7 @@ class KernelFolder {
     };
     Found find(const KernelConfig& config) const;
 
-    /// One sentence on a kernel that `find` does not find: what the build said about it, or the command that builds it.
+    /// One sentence on a kernel that `find` does not find: the build's reason, or the command that builds it.
     /// `name` is the catalogue's.
     std::string why_missing(const KernelConfig& config, const std::string& name) const;
 

@@ -26,7 +26,7 @@ DeviceRuntime& open_plugin(const std::filesystem::path& file);
 /// Devices of one platform; throws DeviceError in a sentence when there is none or its driver is too old.
 int count_devices(DeviceRuntime& runtime);
 
-/// What one platform has to offer on this machine.
+/// The devices of one platform on this machine.
 struct PlatformSighting {
     std::string platform;
     std::filesystem::path plugin; ///< empty: there is none
@@ -35,13 +35,13 @@ struct PlatformSighting {
     std::string why_none; ///< one sentence when there is no device
 };
 
-/// Every platform of `platforms()`, whatever is wrong with it. Touches the runtimes: not before a fork.
+/// Every platform of `platforms()`, unusable ones too. Touches the runtimes: not before a fork.
 std::vector<PlatformSighting> look_for_devices(const std::vector<std::filesystem::path>& folders);
 
 /// SHA-256 of the plugins in `folders`, of which `open_runtime` opens one. Throws InputError when one cannot be read.
 std::string plugins_build(const std::vector<std::filesystem::path>& folders);
 
-/// The first runtime of the plugins in `folders` that has a device. Throws DeviceError with what is wrong with each platform.
+/// The first runtime of the plugins in `folders` that has a device. Throws DeviceError with the fault of each platform.
 DeviceRuntime& open_runtime(const std::vector<std::filesystem::path>& folders);
 
 } // namespace fmha::loader

@@ -4,7 +4,7 @@
 
 namespace fmha::catalog::ck {
 
-/// The kernel's name without architecture suffix and `.cpp`, which is what upstream's filters look at.
+/// The kernel's name without architecture suffix and `.cpp`, as upstream's filters see it.
 void append_stem(MaskVocabulary masks, const KernelConfig& config, std::string& out);
 
 /// The blob's file name. `config.arch` is the architecture group, empty for batch prefill.

@@ -9,7 +9,7 @@ using namespace tables;
 
 namespace {
 
-/// Collects what happens to the candidates that carry one name.
+/// Collects the fates of the candidates that carry one name.
 class Inquiry {
   public:
     Inquiry(const Request& request, const arch::Hardware& hardware, Why& why)

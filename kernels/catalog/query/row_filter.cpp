@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What the virtual table shows at the moment; SQLite reads the records where they are.
+/// The content of the virtual table at the moment; SQLite reads the records where they are.
 struct Batch {
     std::span<const KernelConfig> records;
     RowFilter::NameOf name_of;

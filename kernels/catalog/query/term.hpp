@@ -46,7 +46,7 @@ Term value_of(Term term);
 /// Fails when `term` is not of `kind`; `who` needs it.
 void need(const Term& term, TermKind kind, std::string_view who);
 
-/// A function or method of expressions and what it is in SQL.
+/// A function or method of expressions and its form in SQL.
 struct TermFunction {
     std::string_view name, sql;
     std::vector<TermKind> arguments;

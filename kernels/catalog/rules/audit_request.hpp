@@ -10,7 +10,7 @@ ReceiptFilter receipts_of(const Profile& profile);
 
 SweepVariant variant_of(KernelFamily family);
 
-/// What a request asks for, one selection a variant, in the order in which a whole architecture is listed.
+/// The subject of a request, one selection a variant, in the order in which a whole architecture is listed.
 /// Throws InputError for options that these rule sets do not have.
 std::vector<Selection> selections_of(const Request& request);
 

@@ -8,7 +8,7 @@
 
 namespace fmha::catalog::audit {
 
-/// What can keep a candidate kernel out of the sets `claim`, `stored` and `sweep`. A candidate carries one
+/// The rules that can keep a candidate kernel out of the sets `claim`, `stored` and `sweep`. A candidate carries one
 /// bit per rule that removes it, so that the enumeration (which skips candidates with any bit) and the
 /// explanation of a missing name (which reports the bits) run the same code.
 enum class AuditRule : std::uint8_t {
@@ -64,7 +64,7 @@ struct AuditRuleText {
     AuditRule rule;
     std::string_view id;       ///< stable, as printed by reports
     std::string_view families; ///< kernel families that it can touch, separated by commas
-    std::string_view says;     ///< what the rule demands, in one sentence
+    std::string_view says;     ///< the demand of the rule, in one sentence
 
     bool touches(KernelFamily family) const;
     /// Whether the rule set knows the rule at all.

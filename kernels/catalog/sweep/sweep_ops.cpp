@@ -73,7 +73,7 @@ std::vector<WhyStep> origins(const SweepTables& tables, const KernelConfig& conf
     return steps;
 }
 
-/// Leaves out of the tables what the name rules out, so that millions of candidates become thousands.
+/// Leaves out of the tables the entries that the name rules out, so that millions of candidates become thousands.
 void narrow(const NameHead& head, SweepTables& tables) {
     if (head.data_type)
         std::erase_if(tables.data_types,

@@ -16,7 +16,7 @@ struct SweepTables {
     ArchName arch;
     std::vector<std::string> data_types; ///< sorted; may name types that have no kernels
     std::int64_t lds_banks = 32;
-    std::int64_t async_copy_bytes = 4; ///< what one lane copies to LDS at once
+    std::int64_t async_copy_bytes = 4; ///< that one lane copies to LDS at once
     RuleBits rules{};                  ///< of SWEEP-MFMA, -ASYNC-DMA and -GFX950, the ones that apply
     bool has_trload = false;           ///< forward products include qr_async_trload and its v3
 

@@ -41,7 +41,7 @@ struct TileRow {
     std::vector<TileEntry> tiles;
 };
 
-/// One pipeline of a row: what it fixes.
+/// One pipeline of a row: the fields that it fixes.
 struct PipelineEntry {
     Pipeline pipeline = Pipeline::qr;
     Padding pad;
