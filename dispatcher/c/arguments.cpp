@@ -255,7 +255,7 @@ void check_pointers(const Invocation& arguments, Memory memory) {
     const auto* args = std::get_if<FwdArgs>(&arguments);
     if (args == nullptr)
         throw UnsupportedInvocation(
-            "this interface runs fwd, fwd_pagedkv and fwd_appendkv; other APIs are planned only");
+            "this interface runs fwd, fwd_pagedkv and fwd_appendkv; it only plans the other APIs");
     const auto require = [](bool present, const char* name) {
         if (!present) throw InputError(fmt::format("{} is NULL", name));
     };

@@ -195,10 +195,11 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
         const KeyJob job = jobs(n, first, share);
         const BwdHead head = BwdHead::of(ctx, args, job.b, job.h);
         const std::int64_t tiles = (head.entry.seqlen_k + n0 - 1) / n0;
+        const std::int64_t step = job.stride > 0 ? job.stride : tiles;
         const bool direct = jobs.sum == DqSum::direct;
         if (direct) ctx.fill(dq, 0.0F);
         FMHA_NO_UNROLL
-        for (std::int64_t t = job.tile; t<tiles; t = job.stride> 0 ? t + job.stride : tiles) {
+        for (std::int64_t t = job.tile; t < tiles; t += step) {
             differentiate_keys(
                 ctx, args, head, t * n0, key, value, top, d, spare,
                 [&](auto& gradients, auto& keys, std::int64_t row0) {
