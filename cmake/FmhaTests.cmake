@@ -11,6 +11,8 @@ target_link_libraries(fmha_precompiled_tests PRIVATE fmha_flags fmt::fmt GTest::
 # fmha_test_program(<target>): an executable of tests is compiled as cheaply as they allow.
 function(fmha_test_program target)
   target_compile_options(${target} PRIVATE ${fmha_test_options})
+  # GoogleTest's options belong to the precompiled header, whether the target links GoogleTest or not.
+  target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
   fmha_use_precompiled(${target} fmha_precompiled_tests)
 endfunction()
 
