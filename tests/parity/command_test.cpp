@@ -104,7 +104,8 @@ TEST(Enumerate, TellsWhatIsComputedWhere) {
     EXPECT_EQ(cell("fwd", "gfx1100", "fp8fp32")["kernels"], 0) << "no 8-bit matrix instructions";
     const auto backward = cell("bwd_dq_dk_dv", "gfx942", "bf16");
     EXPECT_GT(backward["kernels"], 0);
-    EXPECT_EQ(backward["host"], 0);
+    EXPECT_EQ(backward["host"], backward["kernels"]);
+    EXPECT_EQ(backward["gpu"], 0);
 
     const auto table = fmha({"enumerate", "--support", "--family", "fwd", "--arch", "gfx1100"});
     EXPECT_EQ(table.code, all_well);
