@@ -33,14 +33,29 @@ void TensorSet::refill(Poison poison) {
     }
 }
 
+void TensorSet::lay_out(std::string_view name, const TensorLayout& layout) {
+    const std::size_t n = index_of(name);
+    tensors_[n] = GuardedTensor(layout);
+    tensors_[n].poison(Poison::nan);
+    specs_[n].layout = layout;
+}
+
+void TensorSet::fill_with(std::string_view name, std::function<void(GuardedTensor&)> fill) {
+    specs_[index_of(name)].fill = std::move(fill);
+}
+
 const GuardedTensor* TensorSet::find(std::string_view name) const {
     const auto found = std::ranges::find(specs_, name, &TensorSpec::name);
     return found == specs_.end() ? nullptr : &tensors_[static_cast<std::size_t>(found - specs_.begin())];
 }
 
-const GuardedTensor& TensorSet::tensor(std::string_view name) const {
-    if (const GuardedTensor* found = find(name)) return *found;
+std::size_t TensorSet::index_of(std::string_view name) const {
+    if (const GuardedTensor* found = find(name)) return static_cast<std::size_t>(found - tensors_.data());
     throw Error(fmt::format("the case has no tensor {}", name));
+}
+
+const GuardedTensor& TensorSet::tensor(std::string_view name) const {
+    return tensors_[index_of(name)];
 }
 
 GuardedTensor& TensorSet::tensor(std::string_view name) {

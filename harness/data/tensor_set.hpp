@@ -58,6 +58,11 @@ class TensorSet {
     /// content of all memory that must not matter (L-5).
     void refill(Poison poison);
 
+    /// Gives the tensor `name` other memory, of another layout, or another content from the next refill on. Throws Error for a
+    /// name that the case has not, and NoRoomForTensor.
+    void lay_out(std::string_view name, const TensorLayout& layout);
+    void fill_with(std::string_view name, std::function<void(GuardedTensor&)> fill);
+
     bool has(std::string_view name) const { return find(name) != nullptr; }
     /// Throws Error for a name that the case has not.
     GuardedTensor& tensor(std::string_view name);
@@ -82,6 +87,7 @@ class TensorSet {
 
   private:
     const GuardedTensor* find(std::string_view name) const;
+    std::size_t index_of(std::string_view name) const;
     std::optional<StrayByte> stray_in(std::size_t index);
 
     std::vector<TensorSpec> specs_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,12 +55,19 @@ class CaseData {
   public:
     virtual ~CaseData() = default;
     virtual TensorSet& tensors() = 0;
+    /// Lays out what depends on the kernels that are about to run, in launch order: workspaces. Called before the first launch
+    /// of every candidate; afterwards the tensors are filled anew.
+    virtual void prepare(std::span<const KernelConfig>) {}
     /// The arguments of all stages; they point into the tensors.
     virtual Invocation invocation() const = 0;
+    /// The arguments of `stage`, in a family whose stages belong to several APIs.
+    virtual Invocation invocation_of(KernelFamily) const { return invocation(); }
     /// A copy of everything that `stage` had to write.
     virtual Outputs outputs(KernelFamily stage) const = 0;
     /// Whether `stage` may write the tensor `name`, which is no input. A family of one stage writes them all.
     virtual bool writes(KernelFamily, std::string_view) const { return true; }
+    /// Whether `stage` promises the same bits in its output `name` whenever it runs on the same values (W-16).
+    virtual bool repeats(KernelFamily, std::string_view) const { return true; }
     /// `threads`: of the oracles; 0 = all of the machine.
     virtual std::unique_ptr<CaseExpectation> expectation(int threads) const = 0;
     /// Writes the reference's outputs to `folder` as .npy files (cases/README.md), 64-bit before any rounding. Returns the

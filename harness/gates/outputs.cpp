@@ -87,11 +87,14 @@ const Outputs::Tensor& Outputs::at(std::string_view name) const {
     throw Error(fmt::format("there is no output {}", name));
 }
 
-std::string Outputs::first_difference(const Outputs& other) const {
+std::string Outputs::first_difference(const Outputs& other,
+                                      const std::function<bool(const std::string&)>& compared) const {
     if (tensors_.size() != other.tensors_.size()) return "the outputs differ in number";
-    for (std::size_t n = 0; n < tensors_.size(); ++n)
+    for (std::size_t n = 0; n < tensors_.size(); ++n) {
+        if (!compared(tensors_[n].name())) continue;
         if (auto difference = tensors_[n].first_difference(other.tensors_[n]); !difference.empty())
             return difference;
+    }
     return {};
 }
 

@@ -6,6 +6,7 @@
 #include "reference/rows.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -91,8 +92,11 @@ class Outputs {
     /// Throws Error when there is no such output.
     const Tensor& at(std::string_view name) const;
 
-    /// The first tensor's first difference between two runs of the same problem; empty when they are identical.
-    std::string first_difference(const Outputs& other) const;
+    /// The first tensor's first difference between two runs of the same problem, among tensors whose names `compared` takes;
+    /// empty when they are identical.
+    std::string first_difference(
+        const Outputs& other,
+        const std::function<bool(const std::string&)>& compared = [](const auto&) { return true; }) const;
 
   private:
     std::vector<Tensor> tensors_;

@@ -26,6 +26,14 @@ Case in_another_layout(const Case& c) {
     return other;
 }
 
+Execution::Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate)
+    : here_(here), elsewhere_(elsewhere), candidate_(candidate) {
+    std::vector<KernelConfig> kernels;
+    for (const StageKernel& stage : candidate.stages) kernels.push_back(stage.instance->config());
+    here_.prepare(kernels);
+    if (elsewhere_ != nullptr) elsewhere_->prepare(kernels);
+}
+
 StageOutputs Execution::first() {
     return run(here_, Poison::nan);
 }
@@ -67,7 +75,6 @@ std::vector<GateVerdict> Execution::gates() const {
 StageOutputs Execution::run(CaseData& data, Poison poison) {
     TensorSet& tensors = data.tensors();
     tensors.refill(poison);
-    const Invocation invocation = data.invocation();
     StageOutputs outputs;
     double seconds = 0.0;
     for (std::size_t stage = 0; stage < candidate_.stages.size(); ++stage) {
@@ -76,7 +83,7 @@ StageOutputs Execution::run(CaseData& data, Poison poison) {
             return spec.flow == Flow::in || !data.writes(family, spec.name);
         };
         const std::uint64_t before = tensors.checksum(kept);
-        seconds += launch(stage, data, invocation);
+        seconds += launch(stage, data, data.invocation_of(family));
         outputs.push_back(data.outputs(family));
         auto wrong = tensors.stray_write();
         if (!wrong && tensors.checksum(kept) != before)
@@ -106,9 +113,13 @@ std::string Execution::stage_prefix(std::size_t stage) const {
 }
 
 std::string Execution::first_difference(const StageOutputs& x, const StageOutputs& y) const {
-    for (std::size_t stage = 0; stage < x.size(); ++stage)
-        if (const auto difference = x[stage].first_difference(y[stage]); !difference.empty())
+    for (std::size_t stage = 0; stage < x.size(); ++stage) {
+        const auto promised = [&](const std::string& name) {
+            return here_.repeats(candidate_.families[stage], name);
+        };
+        if (const auto difference = x[stage].first_difference(y[stage], promised); !difference.empty())
             return stage_prefix(stage) + difference;
+    }
     return {};
 }
 

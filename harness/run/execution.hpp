@@ -21,8 +21,7 @@ using StageOutputs = std::vector<Outputs>;
 class Execution {
   public:
     /// `elsewhere`: the same case in another layout; nullptr leaves G5.8 out.
-    Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate)
-        : here_(here), elsewhere_(elsewhere), candidate_(candidate) {}
+    Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate);
 
     /// The first run, whose results the case's memory then holds.
     StageOutputs first();

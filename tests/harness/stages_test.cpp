@@ -77,8 +77,13 @@ std::vector<TensorSpec> toy_tensors() {
 
 class ToyData final : public CaseData {
   public:
-    ToyData() : set_(toy_tensors()) { set_.refill(Poison::nan); }
+    explicit ToyData(bool promises) : promises_(promises), set_(toy_tensors()) { set_.refill(Poison::nan); }
     TensorSet& tensors() override { return set_; }
+    /// Room for five numbers a kernel.
+    void prepare(std::span<const KernelConfig> kernels) override {
+        set_.lay_out("workspace",
+                     array_layout(ElementType::fp32, static_cast<std::int64_t>(kernels.size()) * numbers));
+    }
     Invocation invocation() const override { return args(); }
     Outputs outputs(KernelFamily stage) const override {
         const auto rows =
@@ -93,6 +98,7 @@ class ToyData final : public CaseData {
     bool writes(KernelFamily stage, std::string_view name) const override {
         return name == "workspace" || name == (stage == halve ? "half" : "sum");
     }
+    bool repeats(KernelFamily, std::string_view name) const override { return promises_ || name != "sum"; }
     std::unique_ptr<CaseExpectation> expectation(int) const override {
         return std::make_unique<ToyExpectation>(args());
     }
@@ -107,17 +113,23 @@ class ToyData final : public CaseData {
         args.bias = set_.tensor("workspace").view();
         return args;
     }
+    bool promises_;
     TensorSet set_;
 };
 
 class ToyFamily final : public Family {
   public:
+    /// `promises`: two runs of the second stage give the same bits.
+    explicit ToyFamily(bool promises = true) : promises_(promises) {}
     std::vector<KernelFamily> stages(const Case&) const override { return {halve, increase}; }
     std::unique_ptr<CaseData> allocate(const Case&, Fp8Flavour) const override {
-        return std::make_unique<ToyData>();
+        return std::make_unique<ToyData>(promises_);
     }
     CaseBytes bytes(const Case&, Fp8Flavour, int) const override { return {}; }
     double flops(const Case&) const override { return 0.0; }
+
+  private:
+    bool promises_;
 };
 
 using Work = std::function<void(const SplitKvArgs&)>;
@@ -246,8 +258,21 @@ TEST(Stages, TheWorkspaceMayBeWrittenAndNotItsGuards) {
     const auto write = [](std::int64_t at) {
         return [at](const SplitKvArgs& args) { static_cast<float*>(args.bias.data)[at] = 1.0F; };
     };
-    EXPECT_EQ(planned_toy(ToySource(write(0), write(numbers - 1))).outcome, Outcome::passed);
-    EXPECT_THAT(complaint(ToySource(write(numbers))), HasSubstr("workspace: element 5 (guard after)"));
+    // It was laid out for the two kernels that run.
+    EXPECT_EQ(planned_toy(ToySource(write(0), write(2 * numbers - 1))).outcome, Outcome::passed);
+    EXPECT_THAT(complaint(ToySource(write(2 * numbers))), HasSubstr("workspace: element 10 (guard after)"));
+}
+
+TEST(Stages, OutputsThatPromiseNoBitsMayDifferBetweenRuns) {
+    const auto runs = [](bool promises) {
+        const auto more = [run = std::make_shared<int>(0)](const SplitKvArgs& args) {
+            sums(args)[0] += static_cast<float>((*run)++);
+        };
+        return run_case(ToyFamily(promises), toy_case(), ToySource({}, more), {}).front();
+    };
+    EXPECT_EQ(runs(false).outcome, Outcome::passed);
+    EXPECT_EQ(runs(true).outcome, Outcome::failed);
+    EXPECT_THAT(runs(true).message, HasSubstr("two identical runs differ: fwd_splitkv_combine: sum"));
 }
 
 TEST(Stages, AWrongStageIsTheOneThatFails) {
