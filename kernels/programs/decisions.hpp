@@ -62,6 +62,20 @@ struct Decisions {
         const std::int64_t begin = s * width < seqlen_k ? s * width : seqlen_k;
         return {begin, begin + width < seqlen_k ? begin + width : seqlen_k};
     }
+    /// K, or V, as its rows lie in a page (B-3): slots of channels, or pieces of `vector` elements.
+    FMHA_DEVICE Matrix page_layout(Matrix matrix, KvLayout layout, int vector, std::int64_t page_size,
+                                   bool is_value) const {
+        if (layout != KvLayout::vectorized) return matrix;
+        matrix.tensor.row_stride = is_value ? 1 : vector;
+        matrix.tensor.col_stride = is_value ? vector : 1;
+        matrix.paged.vector = vector;
+        matrix.paged.vector_stride = (is_value ? matrix.cols.size : page_size) * vector;
+        matrix.paged.along_rows = is_value;
+        return matrix;
+    }
+    /// The place whose descale a key at `place` has (Q-3, 15.5).
+    FMHA_DEVICE KeyPlace scale_place(const KeyPlace& place) const { return place; }
+
     /// How many splits are combined.
     FMHA_DEVICE std::int64_t splits(const Partials& partials) const { return partials.num_splits; }
     /// The sink logit of one split: none, because combining adds it once (S-2).

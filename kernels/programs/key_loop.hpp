@@ -85,18 +85,17 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
 /// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
 template <class Ctx, class Scores, class Args>
 FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                                  const Matrix& bias, std::int64_t key_count, std::int64_t row0,
-                                  std::int64_t key0) {
+                                  const Matrix& bias, std::int64_t row0, const KeyTile& at) {
     const auto& has = ctx.cfg().signature;
-    // Descales are constant within a tile.
-    const float scale = ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) *
-                        scoring.descale.k_at(args.quant, key0);
+    // Descales are constant within a tile.
+    const float scale =
+        ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) * scoring.descale.k_at(args.quant, at);
     if (has.has_logits_soft_cap)
         ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
     else
         ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 
-    bias_and_mask(ctx, scores, scoring, bias, key_count, row0, key0);
+    bias_and_mask(ctx, scores, scoring, bias, at.end, row0, at.first);
 }
 
 /// F-6: scores become weights exp2(score − top), and what was summed before shrinks by exp2(old top − new top). A row
@@ -225,7 +224,9 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         }
         ctx.commit();
 
-        scores_to_logits(ctx, scores, args, scoring, in.bias, at.end, row0, at.first);
+        if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
+            in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);
+        scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at);
         logits_to_weights(ctx, scores, out, top, total, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).
         if constexpr (requires { args.randval; })
@@ -238,7 +239,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         auto weights = ctx.narrow(scores); // F-10
         ctx.wait(1);                       // the values are there
         multiply_values(ctx, out, weights, value, in.values(at), at.row, channel0,
-                        scoring.descale.v_at(args.quant, at.first));
+                        scoring.descale.v_at(args.quant, at));
     }
 
     const auto to = results();

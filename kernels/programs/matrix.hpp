@@ -48,20 +48,48 @@ struct BlockScales {
     std::int64_t row_block = 1, col_block = 1;
 };
 
-/// Element (r, c) lies at origin + r·row_stride + c·col_stride elements from the tensor's base.
+/// How the rows of a matrix lie in pages (B-3). Row r is slot r mod 2^page_bits of page table[r div 2^page_bits]; without a
+/// table all rows are slots of the page where the matrix begins. Lines of the vectorised layout are pieces of `vector`
+/// elements, in a distance of their own: a slot's channels, or, `along_rows`, a channel's slots.
+struct PagedRows {
+    const std::int32_t* table = nullptr;
+    std::int32_t page_bits = 0;
+    std::int32_t vector = 1; ///< a power of two; 1: lines are not in pieces
+    std::int64_t vector_stride = 0;
+    bool along_rows = false;
+
+    FMHA_DEVICE constexpr bool any() const { return table != nullptr || vector > 1; }
+};
+
+/// Element (r, c) lies at origin + r·row_stride + c·col_stride elements from the tensor's base, unless rows lie in pages.
 struct Matrix {
     TensorView tensor;
     std::int64_t origin = 0;
     Extent rows, cols;
     BlockScales scales;
+    PagedRows paged{};
 
     FMHA_DEVICE constexpr std::int64_t offset(std::int64_t r, std::int64_t c) const {
+        if (paged.any()) return in_pages(r, c);
         return origin + r * tensor.row_stride + c * tensor.col_stride;
     }
     /// Its block scales, one element a block.
     FMHA_DEVICE constexpr Matrix block_scales() const {
         return {
             scales.tensor, scales.origin, rows.blocks(scales.row_block), cols.blocks(scales.col_block), {}};
+    }
+
+  private:
+    FMHA_DEVICE constexpr std::int64_t in_pages(std::int64_t r, std::int64_t c) const {
+        std::int64_t at = origin, slot = r;
+        if (paged.table != nullptr) {
+            const std::int64_t page = r >> paged.page_bits;
+            at += paged.table[page] * tensor.batch_stride;
+            slot = r - (page << paged.page_bits);
+        }
+        const std::int64_t in_line = paged.along_rows ? slot : c, piece = in_line / paged.vector;
+        if (paged.vector > 1) at += piece * (paged.vector_stride - paged.vector);
+        return at + slot * tensor.row_stride + c * tensor.col_stride;
     }
 };
 
@@ -106,6 +134,7 @@ struct KeyTile {
     std::int64_t row = 0;            ///< where it begins among the rows of its matrices, a multiple of n0
     std::int64_t first = 0, end = 0; ///< its first key, and where the keys end that it may have
     std::int64_t page = 0, slot = 0; ///< where the first key lies in a cache
+    std::int64_t scale_page = 0;     ///< the page whose descales its keys have (Q-3)
 };
 
 /// What the loop over keys works on, where the keys of an entry lie one after another.
@@ -165,11 +194,12 @@ struct FwdResults {
     }
 };
 
-/// fp32 descales of sections 15.2 and 15.3; 1 where the configuration has none.
+/// fp32 descales of sections 15.2 to 15.5; 1 where the configuration has none.
 struct Descales {
-    bool per_block = false;
-    float q = 1.0F, k = 1.0F, v = 1.0F;                    ///< pertensor
-    std::int64_t q_origin = 0, k_origin = 0, v_origin = 0; ///< blockscale: offset of this entry's first block
+    bool per_block = false, per_page = false;
+    float q = 1.0F, k = 1.0F, v = 1.0F; ///< of all elements
+    /// blockscale: offset of this entry's first block; kv_blockscale and per_token_head: of the head's scales in page 0.
+    std::int64_t q_origin = 0, k_origin = 0, v_origin = 0;
 
     FMHA_DEVICE static float read(const TensorView& tensor, std::int64_t offset) {
         return static_cast<const float*>(tensor.data)[offset];
@@ -192,6 +222,17 @@ struct Descales {
             out.k_origin = quant.k_descale.offset(b, hk, k_start, 0);
             out.v_origin = quant.v_descale.offset(b, hk, k_start, 0);
         }
+        if (cfg.signature.qscale == QScale::kv_blockscale) {
+            out.per_page = true;
+            out.q = read(quant.q_descale, 0);
+            out.k_origin = quant.k_descale.offset(0, hk, 0, 0);
+            out.v_origin = quant.v_descale.offset(0, hk, 0, 0);
+        }
+        if (cfg.signature.qscale == QScale::per_token_head) {
+            out.q_origin = quant.q_descale.offset(0, h, 0, 0);
+            out.k_origin = quant.k_descale.offset(0, hk, 0, 0);
+            out.v = read(quant.v_descale, quant.v_descale.offset(0, hk, 0, 0));
+        }
         return out;
     }
     FMHA_DEVICE float q_at(const QuantArgs& quant, std::int64_t row) const {
@@ -199,16 +240,19 @@ struct Descales {
                                 q_origin + row / quant.block_scale_size_q * quant.q_descale.row_stride)
                          : q;
     }
-    FMHA_DEVICE float k_at(const QuantArgs& quant, std::int64_t key) const {
-        return per_block ? read(quant.k_descale,
-                                k_origin + key / quant.block_scale_size_k * quant.k_descale.row_stride)
-                         : k;
+    /// Of the keys of one tile.
+    FMHA_DEVICE float k_at(const QuantArgs& quant, const KeyTile& tile) const {
+        return per_block  ? read(quant.k_descale,
+                                 k_origin + tile.first / quant.block_scale_size_k * quant.k_descale.row_stride)
+               : per_page ? read(quant.k_descale, k_origin + tile.scale_page * quant.k_descale.batch_stride)
+                          : k;
     }
-    /// Of the keys of one tile; 1 for pertensor, whose factor is applied once at the end.
-    FMHA_DEVICE float v_at(const QuantArgs& quant, std::int64_t key) const {
-        return per_block ? read(quant.v_descale,
-                                v_origin + key / quant.block_scale_size_k * quant.v_descale.row_stride)
-                         : 1.0F;
+    /// The same of V; 1 where one factor is applied once at the end.
+    FMHA_DEVICE float v_at(const QuantArgs& quant, const KeyTile& tile) const {
+        return per_block  ? read(quant.v_descale,
+                                 v_origin + tile.first / quant.block_scale_size_k * quant.v_descale.row_stride)
+               : per_page ? read(quant.v_descale, v_origin + tile.scale_page * quant.v_descale.batch_stride)
+                          : 1.0F;
     }
 };
 

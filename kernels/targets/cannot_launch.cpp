@@ -137,6 +137,35 @@ std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace
     return std::nullopt;
 }
 
+std::optional<std::string> wrong_pool(const KernelConfig& config, const KvPlace& place, const Shape& shape) {
+    const Signature& s = config.signature;
+    const bool list = s.kv_lookup == KvLookup::sglang_1d;
+    if (place.page_size != s.page_size)
+        return fmt::format("page_size is {}, the kernel was built for pages of {}", place.page_size,
+                           s.page_size);
+    if (place.layout != s.kv_layout)
+        return fmt::format("the layout of K and V is {}, the kernel reads {}", to_string(place.layout),
+                           to_string(s.kv_layout));
+    if (place.lookup != s.kv_lookup)
+        return fmt::format("the look-up of pages is {}, the kernel reads {}", to_string(place.lookup),
+                           to_string(s.kv_lookup));
+    const int vector = 128 / element_bits(element_types(s.data_type, fp8_flavour(config.arch)).k);
+    if (place.layout == KvLayout::vectorized && shape.hdim_q % vector != 0)
+        return fmt::format("hdim_q is {}, the vectorized layout takes multiples of {} (B-3)", shape.hdim_q,
+                           vector);
+    if (shape.batch == 0) return std::nullopt;
+    if (!list && place.block_table == nullptr) return "vllm_2d needs a block_table, which is NULL (B-5)";
+    if (list && (place.kv_indptr == nullptr || place.kv_page_indices == nullptr))
+        return fmt::format("sglang_1d needs kv_indptr and kv_page_indices; {} is NULL (B-4)",
+                           place.kv_indptr == nullptr ? "kv_indptr" : "kv_page_indices");
+    if (list && place.kv_last_page_lens == nullptr && place.page_size > 1)
+        return fmt::format(
+            "sglang_1d with pages of {} keys needs kv_last_page_lens, which is NULL; only pages of one key "
+            "do without (B-4)",
+            place.page_size);
+    return std::nullopt;
+}
+
 namespace {
 
 std::optional<std::string> wrong_splits(const KernelConfig& config, const Partials& partials) {

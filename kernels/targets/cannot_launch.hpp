@@ -3,6 +3,7 @@
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ std::optional<std::string> wrong_quant(const KernelConfig& config, const QuantAr
 /// Where keys lie that are not those of forward.
 std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace& place,
                                        const LengthArrays& lengths);
+/// The same of batch prefill.
+std::optional<std::string> wrong_pool(const KernelConfig& config, const KvPlace& place, const Shape& shape);
 /// `lse` is where the kernel's family stores it.
 std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorView& lse);
 
@@ -40,8 +43,9 @@ template <class Args>
 std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     std::optional<std::string> reason = wrong_shape(config, args.shape);
-    bool keys_elsewhere = false;
-    if constexpr (requires { args.place; })
+    constexpr bool prefill = std::same_as<Args, BatchPrefillArgs>;
+    bool keys_elsewhere = prefill;
+    if constexpr (requires { args.place; } && !prefill)
         keys_elsewhere =
             args.place.page_size > 0 && (args.place.kv_indptr != nullptr || args.lengths.seqlen_k != nullptr);
     if (!reason) reason = wrong_lengths(args.shape, args.lengths, keys_elsewhere);
@@ -56,8 +60,11 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     if constexpr (requires { args.dropout; })
         if (!reason) reason = wrong_dropout(config, args.dropout);
     if (!reason) reason = wrong_quant(config, args.quant);
-    if constexpr (requires { args.place; })
+    if constexpr (prefill) {
+        if (!reason) reason = wrong_pool(config, args.place, args.shape);
+    } else if constexpr (requires { args.place; }) {
         if (!reason) reason = wrong_place(config, args.place, args.lengths);
+    }
     return reason;
 }
 

@@ -76,6 +76,13 @@ std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_pagedk
     return reason ? reason : null_tensor({{"o", args.o, &Elements::queries}}, ask);
 }
 template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::batch_prefill>,
+                                       const BatchPrefillArgs& args, AskElements elements) {
+    const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
+    auto reason = null_input(args, ask);
+    return reason ? reason : null_tensor({{"o", args.o, &Elements::queries}}, ask);
+}
+template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitkv>, const SplitKvArgs& args,
                                        AskElements elements) {
     const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };

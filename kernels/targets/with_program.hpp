@@ -46,6 +46,9 @@ template <class Visit>
     case KernelFamily::bwd_convert_dq:
         std::forward<Visit>(visit)(kernels::Program<KernelFamily::bwd_convert_dq>{});
         return std::nullopt;
+    case KernelFamily::batch_prefill:
+        std::forward<Visit>(visit)(kernels::Program<KernelFamily::batch_prefill>{});
+        return std::nullopt;
     default:
         return NoProgram{family};
     }

@@ -44,7 +44,8 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         return refused(PlanProblem::no_instruction);
     plan.first.load_matrix = plan.second.load_matrix =
         unit == MatrixUnit::nvidia && element_bits(types.v) == 16;
-    plan.second.own_factor = cfg.signature.qscale == QScale::blockscale;
+    plan.second.own_factor =
+        cfg.signature.qscale == QScale::blockscale || cfg.signature.qscale == QScale::kv_blockscale;
 
     plan.wave_size = first.wave_size;
     plan.waves = cfg.algorithm.wave.m0;
@@ -81,7 +82,10 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.value.columns = tile.n1;
     plan.value.depth = tile.n0;
     plan.value.step = tile.k1;
-    plan.value.stored_by_column = cfg.signature.v_layout == VLayout::column;
+    plan.staging.gathers = cfg.signature.family == KernelFamily::batch_prefill;
+    // Vectors of the vectorized layout of V are slots of one channel (B-3).
+    plan.value.stored_by_column =
+        cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;
     plan.weights.type = types.p;
     plan.weights.words = narrow(row_tiles * plan.second.depth_fragments * plan.second.left_fragment);
 

@@ -23,6 +23,9 @@ template <>
 struct FamilyContext<KernelFamily::fwd_splitkv> : FamilyContext<KernelFamily::fwd> {};
 
 template <>
+struct FamilyContext<KernelFamily::batch_prefill> : FamilyContext<KernelFamily::fwd> {};
+
+template <>
 struct FamilyContext<KernelFamily::fwd_splitkv_combine> {
     template <class Machine, class Setup>
     using Type = CombineContext<Machine, Setup>;

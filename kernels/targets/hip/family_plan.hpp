@@ -28,6 +28,9 @@ template <>
 struct FamilyPlan<KernelFamily::fwd_splitkv> : FamilyPlan<KernelFamily::fwd> {};
 
 template <>
+struct FamilyPlan<KernelFamily::batch_prefill> : FamilyPlan<KernelFamily::fwd> {};
+
+template <>
 struct FamilyPlan<KernelFamily::fwd_splitkv_combine> {
     static constexpr CombinePlan of(const KernelConfig& config) { return combine_plan_of(config); }
 };

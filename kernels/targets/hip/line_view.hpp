@@ -17,6 +17,17 @@ FMHA_DEVICE constexpr std::int64_t storage_units(ElementType type, std::int64_t 
     return element_bits(type) < 8 ? elements * element_bits(type) / 8 : elements;
 }
 
+/// Where lines lie whose distance is not fixed: in pages, or in pieces of 16 bytes that have a distance of their own
+/// (kernels::PagedRows).
+struct LinePlaces {
+    const std::int32_t* table = nullptr;
+    std::int64_t page_bytes = 0;
+    std::int64_t piece_bytes = 0; ///< 0: elements of a line have the distance of the view
+    std::int32_t page_bits = 0;
+    std::int32_t first = 0;      ///< of a tile: the row of the table's first page where it begins
+    bool rows_are_lines = false; ///< slots of pages are lines, not elements
+};
+
 /// The part of a matrix that one copy takes, with coordinates of its own. "Element" means a storage unit.
 struct TileView {
     const char* data = nullptr;
@@ -26,8 +37,12 @@ struct TileView {
     /// Units of so many bytes are aligned, exist as a whole or not at all, and lie less than 2^31 bytes from `data`; 0
     /// where elements have to be read one by one.
     std::int32_t granule = 0;
+    bool gathered = false; ///< `places` counts
+    LinePlaces places;
 
+    /// Of an element that exists: others may have no page.
     FMHA_DEVICE const char* at(int line, int element) const {
+        if (gathered) return in_places(line, element);
         return data + line * line_bytes + element * element_distance;
     }
 
@@ -96,13 +111,32 @@ struct TileView {
     FMHA_DEVICE Words<count> words_at(Machine& machine, int thread, int line, int element,
                                       bool at_once) const {
         Words<count> out{};
-        if (at_once)
+        if (at_once && gathered) {
+            const bool exists = line < lines && element < elements;
+            machine.template global_read_at<count>(thread, exists ? in_places(line, element) : nullptr,
+                                                   exists, out.word);
+        } else if (at_once)
             machine.template global_read<count>(
                 thread, data, line * static_cast<std::int32_t>(line_bytes) + element * element_size,
                 line < lines && element < elements, out.word);
         else
             gather(machine.local(line), machine.local(element), out);
         return out;
+    }
+
+    FMHA_DEVICE const char* in_places(int line, int element) const {
+        const char* from = data;
+        if (places.table != nullptr) {
+            int& slot = places.rows_are_lines ? line : element;
+            slot += places.first;
+            const int page = slot >> places.page_bits;
+            slot -= page << places.page_bits;
+            from += places.table[page] * places.page_bytes;
+        }
+        if (places.piece_bytes == 0) return from + line * line_bytes + element * element_distance;
+        const int piece = 16 / element_size;
+        return from + line * line_bytes + element / piece * places.piece_bytes +
+               element % piece * element_size;
     }
 
     template <int count>
@@ -130,6 +164,8 @@ struct LineView {
     std::int32_t element_size = 0;     ///< bytes
     std::int64_t element_distance = 0; ///< bytes from one element of a line to the next
     bool aligned = false;              ///< 16-byte accesses at multiples of 16 bytes are possible
+    bool gathered = false;             ///< `places` counts; then only its windows are of use
+    LinePlaces places;
 
     FMHA_DEVICE static LineView of(const kernels::Matrix& matrix, ElementType type, bool by_column = false) {
         const TensorView& t = matrix.tensor;
@@ -149,6 +185,18 @@ struct LineView {
         return v;
     }
 
+    /// Of a matrix whose rows may lie in pages.
+    FMHA_DEVICE static LineView of_pages(const kernels::Matrix& matrix, ElementType type, bool by_column) {
+        LineView v = of(matrix, type, by_column);
+        v.gathered = true;
+        v.places.table = matrix.paged.table;
+        v.places.page_bytes = matrix.tensor.batch_stride * v.element_size;
+        v.places.piece_bytes = matrix.paged.vector > 1 ? matrix.paged.vector_stride * v.element_size : 0;
+        v.places.page_bits = matrix.paged.page_bits;
+        v.places.rows_are_lines = !by_column;
+        return v;
+    }
+
     /// The same of what stores may reach.
     FMHA_DEVICE static LineView written(const kernels::Matrix& matrix, ElementType type) {
         LineView v = of(matrix, type);
@@ -165,6 +213,36 @@ struct LineView {
     FMHA_DEVICE int existing(std::int64_t line, std::int64_t element, int count) const {
         if (line >= lines || element >= elements) return 0;
         return elements - element < count ? static_cast<int>(elements - element) : count;
+    }
+
+    /// The `count` lines from `line0` on, from element `element0` on, of which the first `end` may be read, those from
+    /// `begin` on. Where rows lie in pages; `element0` is a multiple of a piece.
+    FMHA_DEVICE TileView window_of_pages(std::int64_t line0, std::int64_t element0, int count, int begin,
+                                         int end) const {
+        TileView v;
+        v.gathered = true;
+        v.places = places;
+        v.line_bytes = line_bytes;
+        v.element_distance = element_distance;
+        v.element_size = element_size;
+        const bool table = places.table != nullptr;
+        const bool lines_move = !(table && places.rows_are_lines),
+                   elements_move = !table || places.rows_are_lines;
+        v.places.first = static_cast<std::int32_t>(!table ? 0 : places.rows_are_lines ? line0 : element0);
+        v.data = data + (lines_move ? line0 * line_bytes : 0);
+        if (elements_move)
+            v.data += places.piece_bytes == 0 ? element0 * element_distance
+                                              : element0 * element_size / 16 * places.piece_bytes;
+        const std::int64_t below = lines - line0, right = elements - element0;
+        v.lines = below < 0 ? 0 : below < count ? static_cast<int>(below) : count;
+        v.elements = right <= begin ? 0 : right < end ? static_cast<int>(right) : end;
+        const auto bits = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(v.data)) |
+                          static_cast<unsigned>(line_bytes) | static_cast<unsigned>(places.page_bytes) |
+                          static_cast<unsigned>(places.piece_bytes) |
+                          static_cast<unsigned>(v.elements * element_size);
+        const bool dense = places.piece_bytes != 0 || element_distance == element_size;
+        v.granule = !dense ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
+        return v;
     }
 
     /// The `count` lines from `line0` on, from element `element0` on.

@@ -167,6 +167,8 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
         key.copy_words = value.copy_words = 4;
         return;
     }
+    // Lanes of a copy of steps share one address, which rows in pages do not have.
+    if (plan.staging.gathers) return;
     const bool cdna =
         plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
     // Scales come with the step, in the padding of its lines.

@@ -171,6 +171,7 @@ enum class AsyncCopies : std::uint8_t {
 /// How operands that take turns come to LDS.
 struct StagingPlan {
     AsyncCopies async = AsyncCopies::none;
+    bool gathers = false; ///< rows of the operands may lie in pages that are smaller than a tile
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
     /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.

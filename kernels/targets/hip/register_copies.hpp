@@ -22,7 +22,9 @@ struct Part {
 
     /// What cannot be read in whole units is not read ahead at all, and without a branch.
     FMHA_DEVICE TileView window(const LineView& from) const {
-        TileView tile = from.window(line0, element0, tile_lines);
+        TileView tile = from.gathered
+                            ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
+                            : from.window(line0, element0, tile_lines);
         if (phase == Phase::read) {
             if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
             tile.granule = 16;

@@ -22,7 +22,9 @@ class TileCopies {
         const OperandPlan& operand = block_.template piece<Operand>();
         const ElementType type = operand.type;
         const bool by_column = operand.stored_by_column != operand.transposed;
-        const LineView from = LineView::of(matrix, type, by_column);
+        const LineView from = block_.template piece<Piece>().gathers
+                                  ? LineView::of_pages(matrix, type, by_column)
+                                  : LineView::of(matrix, type, by_column);
         if (!operand.stored_by_column) {
             const Part part{depth0, col0, operand.depth, step, 0, extent, operand.columns, phase};
             if (phase == Phase::direct)
@@ -60,7 +62,10 @@ class TileCopies {
         if constexpr (Machine::has_tile_copies)
             if (block_.template piece<Piece>().async == AsyncCopies::tiles) {
                 const int unit = 16 / from.element_size;
-                if (from.aligned)
+                const TileView tile = from.gathered ? part.window(from) : TileView();
+                if (from.gathered && tile.granule >= 16)
+                    copy_units_async(image, address, tile, part, unit);
+                else if (!from.gathered && from.aligned)
                     copy_lines_async(image, address, from, part.line0 + part.line,
                                      part.element0 + part.element, part.lines, part.elements / unit, unit);
                 else
@@ -124,6 +129,25 @@ class TileCopies {
                 block_.machine.template copy_async<words>(
                     thread, address + lines * image.line_bytes + thread * unit, tile.data,
                     first + lines * line_bytes + element * size, exists ? unit : 0);
+            }
+        });
+    }
+
+    /// Units whose places are looked up one by one.
+    FMHA_DEVICE void copy_units_async(const Image& image, int address, const TileView& tile, const Part& part,
+                                      int unit) {
+        const int per_line = part.elements / unit, total = part.lines * per_line,
+                  threads = block_.plan().threads;
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int first = 0; first < total; first += threads) {
+                const int index = first + thread, line = index / per_line, column = index % per_line;
+                if (total % threads != 0 && index >= total) continue;
+                const int from_line = part.line + line, element = part.element + column * unit;
+                const bool exists = from_line < tile.lines && element < tile.elements;
+                block_.machine.template copy_async<4>(thread, address + line * image.line_bytes + column * 16,
+                                                      exists ? tile.at(from_line, element) : tile.data, 0,
+                                                      exists ? 16 : 0);
             }
         });
     }

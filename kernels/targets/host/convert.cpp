@@ -199,6 +199,19 @@ void apply_scales(float* dst, const Matrix& matrix, std::int64_t r, std::int64_t
     }
 }
 
+/// dst[i] = element (r, c + i) of `matrix`, for i below `count`.
+void read_row(float* dst, const Matrix& matrix, std::int64_t r, std::int64_t c, int count) {
+    const kernels::PagedRows& paged = matrix.paged;
+    if (paged.vector == 1 || paged.along_rows)
+        return read_line(dst, matrix.tensor, matrix.offset(r, c), matrix.tensor.col_stride, count);
+    for (int i = 0; i < count;) { // in pieces of the line
+        const auto left = static_cast<int>(paged.vector - (c + i) % paged.vector);
+        const int n = std::min(left, count - i);
+        read_line(dst + i, matrix.tensor, matrix.offset(r, c + i), matrix.tensor.col_stride, n);
+        i += n;
+    }
+}
+
 /// How many of `wanted` positions from `first` exist, and how many the kernel takes for granted.
 struct Span {
     int real = 0, taken = 0;
@@ -216,7 +229,8 @@ void read_block(float* dst, int dst_stride, const Matrix& matrix, std::int64_t r
                 int rows, int cols) {
     const Span row_span = Span::of(matrix.rows, row0, rows), col_span = Span::of(matrix.cols, col0, cols);
     const auto line = [&](int r) { return dst + static_cast<std::ptrdiff_t>(r) * dst_stride; };
-    const bool along_rows = matrix.tensor.col_stride != 1 && matrix.tensor.row_stride == 1;
+    const bool along_rows =
+        matrix.tensor.col_stride != 1 && matrix.tensor.row_stride == 1 && !matrix.paged.any();
     if (along_rows && row_span.real > 0 && col_span.real > 0) {
         std::array<float, piece> values;
         for (int c = 0; c < col_span.real; ++c)
@@ -233,14 +247,12 @@ void read_block(float* dst, int dst_stride, const Matrix& matrix, std::int64_t r
             continue;
         }
         if (r < row_span.real && col_span.real > 0 && !along_rows) {
-            read_line(to, matrix.tensor, matrix.offset(row0 + r, col0), matrix.tensor.col_stride,
-                      col_span.real);
+            read_row(to, matrix, row0 + r, col0, col_span.real);
         } else if (r >= row_span.real || col_span.real == 0) {
             // Past an axis without padding: the last element that exists, again.
             const std::int64_t last_row = std::min(row0 + r, matrix.rows.size - 1);
             const std::int64_t last_col = std::min(col0, matrix.cols.size - 1);
-            read_line(to, matrix.tensor, matrix.offset(last_row, last_col), matrix.tensor.col_stride,
-                      std::max(1, col_span.real));
+            read_row(to, matrix, last_row, last_col, std::max(1, col_span.real));
         }
         if (col_span.real < col_span.taken) {
             const float last = to[std::max(0, col_span.real - 1)];

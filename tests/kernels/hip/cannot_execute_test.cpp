@@ -33,7 +33,7 @@ TEST(CannotExecute, NamesWhatIsInTheWay) {
         return cannot_execute(config).value_or("");
     };
     EXPECT_EQ(reason([](auto& c) { c.signature.family = KernelFamily::batch_prefill; }),
-              "there is no program for family batch_prefill");
+              "batch_prefill takes packed queries, pages and V by row (B-1)");
     EXPECT_THAT(reason([](auto& c) { c.signature.use_paged_kv = true; }), HasSubstr("paged keys"));
     EXPECT_THAT(reason([](auto& c) { c.signature.qscale = QScale::kv_blockscale; }),
                 HasSubstr("batch_prefill"));

@@ -156,7 +156,7 @@ TEST(Refusal, SaysWhatTheKernelLacks) {
     using testing::HasSubstr;
     EXPECT_THAT(reason(as_is, as_is), "ran");
     EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.family = KernelFamily::batch_prefill; }),
-                HasSubstr("no program for family batch_prefill"));
+                HasSubstr("batch_prefill takes packed queries"));
     EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.data_type = DataType::bf16; }),
                 HasSubstr("tensor q is fp16, the kernel takes bf16"));
     EXPECT_THAT(reason(as_is, [](KernelConfig& c) { c.signature.qscale = QScale::mx; }), HasSubstr("mx"));

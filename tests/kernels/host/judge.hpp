@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/numerics.hpp"
 #include "fwd_problem.hpp"
+#include "reference/forward.hpp"
 
 #include <string>
 
@@ -26,5 +27,7 @@ struct Distance {
 Distance judge(const FwdProblem& problem, const KernelConfig& config);
 /// The same for a kernel of any target.
 Distance judge(const FwdProblem& problem, const Numerics& numerics);
+/// The same with a result of the reference for all rows.
+Distance judge(const FwdProblem& problem, const reference::ForwardRows& expected);
 
 } // namespace fmha::host_target::test

@@ -135,6 +135,15 @@ class Machine {
 #pragma unroll
         for (int i = 0; i < n; ++i) words[i] = value[i];
     }
+    template <int n>
+    __attribute__((device, always_inline)) static void global_read_at(int, const char* from, bool exists,
+                                                                      std::uint32_t* words) {
+        using Global = const __attribute__((address_space(1))) Vector<std::uint32_t, n>*;
+        Vector<std::uint32_t, n> value{};
+        if (exists) value = *(Global)from;
+#pragma unroll
+        for (int i = 0; i < n; ++i) words[i] = value[i];
+    }
     __attribute__((device, always_inline)) static std::uint32_t global_read_byte(int, const char* from,
                                                                                  int offset, bool exists) {
         return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);

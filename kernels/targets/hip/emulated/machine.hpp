@@ -112,6 +112,11 @@ class EmulatedMachine {
         if (exists) std::memcpy(words, from + offset, 4 * N);
     }
 
+    template <int N>
+    static void global_read_at(int thread, const char* from, bool exists, std::uint32_t* words) {
+        global_read<N>(thread, from, 0, exists, words);
+    }
+
     static std::uint32_t global_read_byte(int thread, const char* from, int offset, bool exists) {
         if (!exists) return 0;
         check_global_read(thread, from, offset, 1);

@@ -157,6 +157,11 @@ class Machine {
         for (int w = 0; w < count; ++w) words[w] = unit.word[w];
     }
 
+    template <int count>
+    FMHA_DEVICE void global_read_at(int thread, const char* from, bool exists, std::uint32_t* words) const {
+        global_read<count>(thread, from, 0, exists, words);
+    }
+
     FMHA_DEVICE std::uint32_t global_read_byte(int, const char* from, int offset, bool exists) const {
         return exists ? *reinterpret_cast<const std::uint8_t*>(from + offset) : 0U;
     }
