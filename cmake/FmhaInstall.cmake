@@ -1,5 +1,5 @@
-# Component `library` is what a user of the C interface gets: libfmha.so, fmha/fmha.h, find_package(fmha) and the device
-# plugins. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
+# Component `library` is what a user of the C interface gets: libfmha.so, libfmha_reference.so, their headers, find_package(fmha)
+# and the device plugins. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
 # that has none of them (a GPU machine, say), and the headers that kernels are compiled from:
 #   cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
@@ -7,8 +7,10 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(fmha_c PROPERTIES EXPORT_NAME c)
 target_include_directories(fmha_c INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-install(TARGETS fmha_c EXPORT fmha-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
-install(FILES ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/fmha.h
+set_target_properties(fmha_c_reference PROPERTIES EXPORT_NAME reference)
+target_include_directories(fmha_c_reference INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS fmha_c fmha_c_reference EXPORT fmha-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+install(FILES ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/fmha.h ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/reference.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha COMPONENT library)
 install(EXPORT fmha-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 
@@ -21,8 +23,8 @@ set_target_properties(fmha PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 install(TARGETS fmha RUNTIME_DEPENDENCY_SET fmha_runtime
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT portable EXCLUDE_FROM_ALL)
 # The C interface beside them, for programs there that hold device pointers (tests/bench/torch_sdpa.py).
-set_target_properties(fmha_c PROPERTIES INSTALL_RPATH "$ORIGIN")
-install(TARGETS fmha_c RUNTIME_DEPENDENCY_SET fmha_runtime
+set_target_properties(fmha_c fmha_c_reference PROPERTIES INSTALL_RPATH "$ORIGIN")
+install(TARGETS fmha_c fmha_c_reference RUNTIME_DEPENDENCY_SET fmha_runtime
   LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
 # Every system has its own C and C++ runtime, at least as new as the one that this was linked with.
 install(RUNTIME_DEPENDENCY_SET fmha_runtime

@@ -52,14 +52,61 @@ const std::vector<KernelConfig>& DeviceSide::kernels() const {
     return impl_->kernels;
 }
 
-void DeviceSide::launch(const KernelConfig& config, const Invocation& arguments, void* stream) {
-    // Others of the caller's libraries may have made another device current.
+// Others of the caller's libraries may have made another device current.
+void DeviceSide::make_current() {
     loader::DeviceRuntime& runtime = impl_->device.runtime();
     loader::require(runtime, runtime.set_device(impl_->device.index()),
                     fmt::format("selecting {}", impl_->device.text()));
+}
+
+void DeviceSide::launch(const KernelConfig& config, const Invocation& arguments, void* stream) {
+    make_current();
     auto& kernel = impl_->loaded[config];
     if (kernel == nullptr) kernel = impl_->library.load(config);
     kernel->launch(arguments, {stream});
+}
+
+void* DeviceSide::allocate(std::int64_t bytes) {
+    make_current();
+    loader::DeviceRuntime& runtime = impl_->device.runtime();
+    void* memory = nullptr;
+    // A zero-sized allocation may be null, which would read as absent.
+    loader::require(runtime, runtime.allocate(bytes == 0 ? 1 : static_cast<std::size_t>(bytes), memory),
+                    fmt::format("allocating {} bytes on {}", bytes, impl_->device.text()));
+    return memory;
+}
+
+void DeviceSide::release(void* memory) {
+    if (memory == nullptr) return;
+    make_current();
+    loader::DeviceRuntime& runtime = impl_->device.runtime();
+    loader::require(runtime, runtime.release(memory),
+                    fmt::format("releasing memory on {}", impl_->device.text()));
+}
+
+void DeviceSide::copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream) {
+    if (bytes == 0) return;
+    make_current();
+    loader::DeviceRuntime& runtime = impl_->device.runtime();
+    const bool up = direction == Direction::to_device;
+    const auto kind = up ? loader::CopyKind::to_device : loader::CopyKind::to_host;
+    loader::require(runtime, runtime.copy(to, from, static_cast<std::size_t>(bytes), kind, stream),
+                    fmt::format("copying {} bytes {} {}", bytes, up ? "to" : "from", impl_->device.text()));
+}
+
+void DeviceSide::wait(void* stream) {
+    make_current();
+    loader::wait_for(impl_->device.runtime(), stream);
+}
+
+double DeviceSide::seconds_of(int repeats, const std::function<void()>& pass, void* stream) {
+    make_current();
+    loader::Event start(impl_->device), stop(impl_->device);
+    start.record(stream);
+    for (int i = 0; i < repeats; ++i) pass();
+    stop.record(stream);
+    stop.synchronise();
+    return stop.seconds_since(start);
 }
 
 } // namespace fmha::c

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
 
 namespace fmha::c {
+
+enum class Direction : std::uint8_t { to_device, to_host };
 
 /// The kernels of a build's folder on one device, as a context launches them.
 class DeviceSide {
@@ -29,7 +32,18 @@ class DeviceSide {
     /// UnsupportedInvocation for arguments that the kernel does not take.
     void launch(const KernelConfig& config, const Invocation& arguments, void* stream);
 
+    /// Memory of the device, of at least one byte; the caller releases it, null included. All of these throw DeviceError.
+    void* allocate(std::int64_t bytes);
+    void release(void* memory);
+    /// Starts a copy in the order of the stream.
+    void copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream);
+    /// Returns when everything in the stream is done.
+    void wait(void* stream);
+    /// Seconds on the device between the first and the last of `repeats` passes. Returns when they are done.
+    double seconds_of(int repeats, const std::function<void()>& pass, void* stream);
+
   private:
+    void make_current();
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };

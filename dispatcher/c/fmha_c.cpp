@@ -1,8 +1,6 @@
-#include "dispatcher/c/arguments.hpp"
-#include "dispatcher/c/device_side.hpp"
+#include "dispatcher/c/context.hpp"
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/registry/catalogue.hpp"
-#include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
 
 #include <fmt/format.h>
@@ -10,68 +8,19 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <new>
 
-/// Everything that a caller's handle owns. The library has no other state.
-struct fmha_context {
-    std::unique_ptr<fmha::Registry> registry;
-    std::unique_ptr<fmha::Dispatcher> dispatcher;
-    fmha::ArchName arch;
-    std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
-        instances;                               ///< of the host, by identifier
-    std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
-    std::string error, rule;
-};
+namespace fmha::c {
 
-namespace {
-
-using fmha::InputError;
-using fmha::c::call_of;
-using fmha::c::check_header;
-using fmha::c::check_pointers;
-using fmha::c::Memory;
-
-/// Runs `body`, turns exceptions into a status and keeps their sentence.
-template <class Body>
-fmha_status guarded(fmha_context& context, Body&& body) {
-    context.error.clear();
-    context.rule.clear();
-    const auto failed = [&](fmha_status status, const char* sentence) {
-        context.error = sentence;
-        return status;
-    };
-    try {
-        body();
-        return FMHA_OK;
-    } catch (const fmha::ProblemError& error) {
-        context.rule = error.rule();
-        return failed(FMHA_BAD_PROBLEM, error.what());
-    } catch (const fmha::NoKernelFound& error) {
-        return failed(FMHA_NO_KERNEL, error.what());
-    } catch (const fmha::UnsupportedInvocation& error) {
-        return failed(FMHA_UNSUPPORTED, error.what());
-    } catch (const fmha::DeviceError& error) {
-        return failed(FMHA_DEVICE_ERROR, error.what());
-    } catch (const InputError& error) {
-        return failed(FMHA_BAD_ARGUMENT, error.what());
-    } catch (const std::bad_alloc&) {
-        return failed(FMHA_NO_MEMORY, "out of memory");
-    } catch (const std::exception& error) {
-        return failed(FMHA_INTERNAL, error.what());
-    }
-}
-
-/// The plan of a call; `info` gets its workspace and the names of its kernels. Throws NoKernelFound with the explanation.
-fmha::ExecutionPlan planned(const fmha_context& context, const fmha::Problem& problem, fmha_run_info* info) {
-    fmha::ExecutionPlan plan = context.dispatcher->plan(problem);
-    if (!plan.valid()) throw fmha::NoKernelFound(to_text(explain(*context.dispatcher, problem)));
+ExecutionPlan planned(const fmha_context& context, const Problem& problem, fmha_run_info* info) {
+    ExecutionPlan plan = context.dispatcher->plan(problem);
+    if (!plan.valid()) throw NoKernelFound(to_text(explain(*context.dispatcher, problem)));
     if (info == nullptr) return plan;
     info->workspace_bytes = plan.workspace_bytes();
     info->milliseconds = 0.0;
     std::string names;
-    for (const fmha::PlanStage& stage : plan.stages())
+    for (const PlanStage& stage : plan.stages())
         names += (names.empty() ? "" : " + ") + context.registry->name_of(*stage.kernel);
     const std::size_t length = std::min(names.size(), sizeof info->kernel - 1);
     std::memcpy(info->kernel, names.data(), length);
@@ -83,6 +32,19 @@ void check_ready(const fmha_context& context, const fmha_run_info* info) {
     if (context.dispatcher == nullptr) throw InputError("this context was not created successfully");
     if (info != nullptr) check_header(info, "info");
 }
+
+} // namespace fmha::c
+
+namespace {
+
+using fmha::InputError;
+using fmha::c::call_of;
+using fmha::c::check_header;
+using fmha::c::check_pointers;
+using fmha::c::check_ready;
+using fmha::c::guarded;
+using fmha::c::Memory;
+using fmha::c::planned;
 
 void open_catalogue(fmha_context& fresh, const fmha_context_options& options,
                     const fmha::arch::ArchSet& archs) {

@@ -34,6 +34,7 @@ const std::vector<Room>& rooms() {
         {"dispatcher/c",
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/loader",
           "kernels/targets"}},
+        {"dispatcher/c_reference", {"dispatcher/types", "dispatcher", "dispatcher/c", "reference"}},
         {"kernels/programs", {"dispatcher/types"}},
         {"kernels/targets", {"dispatcher/types", "dispatcher/system", "kernels/arch", "kernels/programs"}},
         {"kernels/built", {"dispatcher/types", "dispatcher/system"}},

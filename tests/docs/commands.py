@@ -16,7 +16,9 @@ A comment before a block says more about the whole block:
     <!-- commands: setup FILE -->            FILE of tests/docs is copied into the folder first
     <!-- commands: not run, REASON -->       counted and listed with the reason
 
-Usage: commands.py --fmha PROGRAM --root TREE [DOCUMENT…]. Without documents: README.md, docs and every README.md of a
+- `python3` is the interpreter that --python names, with the package of the tree and the libraries of the build.
+
+Usage: commands.py --fmha PROGRAM --root TREE [--python PROGRAM] [DOCUMENT…]. Without documents: README.md, docs and every README.md of a
 room. Exit code 0: all as written, 1: not.
 """
 
@@ -146,14 +148,18 @@ def documents_of(root):
     return sorted(set(listed))
 
 
-def check(documents, root, fmha):
+def check(documents, root, fmha, python=None):
     """Runs everything and prints a ledger; the number of failures, or of nothing at all."""
     ran, left, failures = 0, [], 0
     with tempfile.TemporaryDirectory() as scratch:
         programs = pathlib.Path(scratch, "bin")
         programs.mkdir()
         (programs / "fmha").symlink_to(fmha)
-        environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+        if python:
+            (programs / "python3").symlink_to(python)
+        environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", LC_ALL="C.UTF-8", FMHA_JIT_DIR=f"{scratch}/jit",
+                           PYTHONPATH=str(root.resolve() / "dispatcher" / "python"), PYTHONDONTWRITEBYTECODE="1",
+                           FMHA_LIBRARY_DIR=str(fmha.parent.parent / "lib"))
         for count, document in enumerate(documents):
             name = os.path.relpath(document, root)
             folder = pathlib.Path(scratch, str(count))
@@ -179,11 +185,12 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     arguments.add_argument("--fmha", required=True, type=pathlib.Path)
     arguments.add_argument("--root", required=True, type=pathlib.Path)
+    arguments.add_argument("--python", type=pathlib.Path)
     arguments.add_argument("documents", nargs="*", type=pathlib.Path)
     given = arguments.parse_args()
     documents = given.documents or documents_of(given.root)
     try:
-        return 1 if check(documents, given.root, given.fmha.resolve()) else 0
+        return 1 if check(documents, given.root, given.fmha.resolve(), given.python) else 0
     except Mistake as mistake:
         print(mistake)
         return 1

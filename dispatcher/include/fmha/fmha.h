@@ -361,10 +361,25 @@ FMHA_API const char* fmha_last_error(const fmha_context* context);
 /* Id of the rule that the last call broke ("N-3"), empty when there is none. */
 FMHA_API const char* fmha_last_rule(const fmha_context* context);
 
+/* From now on the context chooses among those of its kernels for which a Python expression over a kernel `c` is true, as in
+ * "c.hdim_q == 128 and not c.dropout" (kernels/catalog/query; `fmha enumerate --show-columns` lists the columns). None left:
+ * FMHA_NO_KERNEL, and the context is as before. */
+FMHA_API fmha_status fmha_keep_kernels(fmha_context* context, const char* where);
+
+/* The kernels of the context as JSON (dispatcher/registry/export.schema.json). Copies at most `capacity` bytes, a NUL
+ * among them, and sets *length to the bytes of the whole text without NUL; capacity 0 only asks for the length. */
+FMHA_API fmha_status fmha_export_kernels(fmha_context* context, char* text, uint64_t capacity,
+                                         uint64_t* length);
+
 /* `args` of the calls below points to the arguments of one of the six APIs, which its `api` names. */
 
 /* Which kernels would run. Looks at pointers only to see whether they are NULL. Works for all six APIs. */
 FMHA_API fmha_status fmha_plan(fmha_context* context, const void* args, fmha_run_info* info);
+
+/* Why these kernels would run and which others came close, as text; copied as fmha_export_kernels copies. Works also for a
+ * problem that no kernel takes. */
+FMHA_API fmha_status fmha_explain(fmha_context* context, const void* args, char* text, uint64_t capacity,
+                                  uint64_t* length);
 
 /* Bytes of the one workspace that a call needs, 0 = none. *exact is 0 when the size is an upper bound, because lengths
  * are only known to the device; exact may be NULL. */
@@ -385,6 +400,23 @@ FMHA_API fmha_status fmha_run_host(fmha_context* context, const void* args, fmha
  * info may be NULL. */
 FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, void* stream,
                                      fmha_run_info* info);
+
+/* Launches as fmha_run_device does, `warm_up` times and then `repeats` times between two events of `stream`, and sets
+ * *milliseconds to the mean of the latter. Returns when they are done. */
+FMHA_API fmha_status fmha_time_device(fmha_context* context, const void* args, void* stream, int32_t warm_up,
+                                      int32_t repeats, double* milliseconds);
+
+/* Memory of the context's device, for callers that have no runtime of their own. A context without kernels_dir answers
+ * FMHA_UNSUPPORTED. fmha_device_release takes NULL; memory must be released before its context. */
+FMHA_API fmha_status fmha_device_allocate(fmha_context* context, int64_t bytes, void** memory);
+FMHA_API fmha_status fmha_device_release(fmha_context* context, void* memory);
+/* Copies in the order of `stream`; done when it has been waited for, and host memory has to stay until then. */
+FMHA_API fmha_status fmha_device_upload(fmha_context* context, void* device, const void* host, int64_t bytes,
+                                        void* stream);
+FMHA_API fmha_status fmha_device_download(fmha_context* context, void* host, const void* device,
+                                          int64_t bytes, void* stream);
+/* Returns when everything in `stream` is done; a fault of a kernel shows here. */
+FMHA_API fmha_status fmha_device_wait(fmha_context* context, void* stream);
 
 /* One member of a structure of this interface. */
 typedef struct fmha_field_layout {

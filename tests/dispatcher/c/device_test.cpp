@@ -179,6 +179,82 @@ TEST_F(DeviceInterface, ABrokenCodeObjectIsNamed) {
     EXPECT_THAT(error(), HasSubstr("all.hsaco is not a code object"));
 }
 
+TEST_F(DeviceInterface, MemoryIsAllocatedCopiedAndReleased) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    void* memory = nullptr;
+    ASSERT_EQ(fmha_device_allocate(context_, sizeof(float) * 3, &memory), FMHA_OK) << error();
+    const std::array sent{1.0F, 2.0F, 3.0F};
+    std::array received{0.0F, 0.0F, 0.0F};
+    EXPECT_EQ(fmha_device_upload(context_, memory, sent.data(), sizeof sent, nullptr), FMHA_OK);
+    EXPECT_EQ(fmha_device_download(context_, received.data(), memory, sizeof received, nullptr), FMHA_OK);
+    EXPECT_EQ(fmha_device_wait(context_, nullptr), FMHA_OK);
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(fmha_device_release(context_, memory), FMHA_OK);
+    EXPECT_EQ(fmha_device_release(context_, nullptr), FMHA_OK);
+
+    ASSERT_EQ(fmha_device_allocate(context_, 0, &memory), FMHA_OK);
+    EXPECT_NE(memory, nullptr) << "no bytes are not an absent tensor";
+    EXPECT_EQ(fmha_device_release(context_, memory), FMHA_OK);
+    EXPECT_EQ(fmha_device_allocate(context_, -1, &memory), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(error(), "bytes is -1; allowed: 0 and above");
+    EXPECT_EQ(fmha_device_allocate(context_, 1, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_device_upload(context_, nullptr, sent.data(), 4, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_device_download(context_, nullptr, received.data(), 4, nullptr), FMHA_BAD_ARGUMENT);
+    for (const char* call : {"allocate", "synchronise_stream"}) {
+        refuse(call);
+        const fmha_status status = call == std::string("allocate")
+                                       ? fmha_device_allocate(context_, 1, &memory)
+                                       : fmha_device_wait(context_, nullptr);
+        EXPECT_EQ(status, FMHA_DEVICE_ERROR) << call;
+        refuse("");
+    }
+}
+
+TEST_F(DeviceInterface, TimesTheMeanOfLaunches) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Example example;
+    double milliseconds = 0.0;
+    // The fake clock shows one millisecond between any two events.
+    ASSERT_EQ(fmha_time_device(context_, &example.args, nullptr, 1, 4, &milliseconds), FMHA_OK) << error();
+    EXPECT_NEAR(milliseconds, 0.25, 1e-9);
+    EXPECT_NEAR(example.o[0], -4.61190821, 1e-4);
+    EXPECT_EQ(fmha_time_device(context_, &example.args, nullptr, 0, 0, &milliseconds), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_time_device(context_, &example.args, nullptr, -1, 1, &milliseconds), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_time_device(context_, &example.args, nullptr, 0, 1, nullptr), FMHA_BAD_ARGUMENT);
+    example.args.shape.hdim_q = example.args.shape.hdim_v = 64;
+    EXPECT_EQ(fmha_time_device(context_, &example.args, nullptr, 0, 1, &milliseconds), FMHA_NO_KERNEL);
+}
+
+TEST_F(DeviceInterface, KernelsAreKeptAndTold) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    ASSERT_EQ(fmha_keep_kernels(context_, "c.lse and not c.dropout"), FMHA_OK) << error();
+    const auto kept = fmha_kernel_count(context_);
+    EXPECT_GT(kept, 0);
+    EXPECT_LT(kept, static_cast<std::int64_t>(kernels_));
+    EXPECT_EQ(fmha_keep_kernels(context_, "c.hdim_q == 99"), FMHA_NO_KERNEL);
+    EXPECT_EQ(fmha_keep_kernels(context_, "c.hdmi == 99"), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_keep_kernels(context_, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_kernel_count(context_), kept);
+
+    std::uint64_t length = 0;
+    ASSERT_EQ(fmha_export_kernels(context_, nullptr, 0, &length), FMHA_OK) << error();
+    std::string text(length + 1, '?');
+    ASSERT_EQ(fmha_export_kernels(context_, text.data(), text.size(), &length), FMHA_OK);
+    EXPECT_EQ(text.find('\0'), length);
+    EXPECT_THAT(text, HasSubstr("\"total_kernels\": " + std::to_string(kept)));
+    std::array<char, 8> cut{};
+    ASSERT_EQ(fmha_export_kernels(context_, cut.data(), cut.size(), &length), FMHA_OK);
+    EXPECT_EQ(std::string(cut.data()), text.substr(0, 7));
+    EXPECT_EQ(length + 1, text.size());
+    EXPECT_EQ(fmha_export_kernels(context_, nullptr, 8, &length), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_export_kernels(context_, nullptr, 0, nullptr), FMHA_BAD_ARGUMENT);
+
+    Example example;
+    example.args.lse.data = nullptr;
+    ASSERT_EQ(fmha_explain(context_, &example.args, text.data(), text.size(), &length), FMHA_OK) << error();
+    EXPECT_THAT(text, HasSubstr("no complete plan"));
+}
+
 TEST(WithoutAFolder, ThereIsNoDevice) {
     auto options = fresh<fmha_context_options>();
     options.arch = "gfx942";

@@ -1,15 +1,21 @@
 """libfmha.so through ctypes. The structures of fmha.h are built from the library's own list of their members, so that
-nothing here repeats it.
+nothing here repeats it. Needs nothing but Python.
 
-    lib = fmha.load("build/host/lib/libfmha.so")
+    lib = fmha.load()
     args = lib.arguments(fmha.FWD)
     args.shape.batch, args.q = 1, lib.tensor(pointer, *strides)
     with fmha.Context(lib, kernels_dir="out/sm_90", device=0) as context:
         context.run_on_device(args, stream)
 """
 
+from __future__ import annotations
+
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+import json
+import os
+
+from fmha import find
 
 ABI_VERSION = 3
 
@@ -35,7 +41,7 @@ class Error(RuntimeError):
     """A call that failed: its status, the sentence of the library and the rule that was broken, if any."""
 
     def __init__(self, status, sentence, rule=""):
-        name = STATUS[status] if status < len(STATUS) else str(status)
+        name = STATUS[status] if 0 <= status < len(STATUS) else str(status)
         super().__init__(f"{name}: {sentence}")
         self.status, self.rule = status, rule
 
@@ -43,7 +49,9 @@ class Error(RuntimeError):
 class Library:
     """The functions of libfmha.so, and its structures."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike):
+        path = os.fspath(path)
+        self.path = path
         self.functions = lib = ctypes.CDLL(path)
         lib.fmha_abi_version.restype = c_uint32
         if lib.fmha_abi_version() != ABI_VERSION:
@@ -61,6 +69,15 @@ class Library:
         lib.fmha_run_device.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p]
         lib.fmha_workspace_size.argtypes = [c_void_p, c_void_p, POINTER(c_int64), POINTER(c_int32)]
         lib.fmha_prepare_workspace.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p]
+        lib.fmha_keep_kernels.argtypes = [c_void_p, c_char_p]
+        lib.fmha_export_kernels.argtypes = [c_void_p, c_char_p, c_uint64, POINTER(c_uint64)]
+        lib.fmha_explain.argtypes = [c_void_p, c_void_p, c_char_p, c_uint64, POINTER(c_uint64)]
+        lib.fmha_time_device.argtypes = [c_void_p, c_void_p, c_void_p, c_int32, c_int32, POINTER(ctypes.c_double)]
+        lib.fmha_device_allocate.argtypes = [c_void_p, c_int64, POINTER(c_void_p)]
+        lib.fmha_device_release.argtypes = [c_void_p, c_void_p]
+        lib.fmha_device_upload.argtypes = lib.fmha_device_download.argtypes = [c_void_p, c_void_p, c_void_p, c_int64,
+                                                                               c_void_p]
+        lib.fmha_device_wait.argtypes = [c_void_p, c_void_p]
         self._structures = {}
 
     def structure(self, name):
@@ -105,19 +122,24 @@ class Library:
         return self.structure("fmha_tensor")(data, *strides)
 
 
-def load(path):
-    """The library. Raises Error when its interface is not the one of this file."""
-    return Library(path)
+def load(path: str | os.PathLike | None = None) -> Library:
+    """The library at `path`, else where `find.library` finds it. Raises Error when its interface is not the one of this
+    file, OSError when it cannot be opened."""
+    return Library(path or find.library())
 
 
 class Context:
-    """One fmha_context. Methods raise Error with the library's sentence."""
+    """One fmha_context, used by one thread at a time. Methods raise Error with the library's sentence.
 
-    def __init__(self, lib, arch=None, kernels_dir=None, device=0):
-        self.lib, self.handle = lib, c_void_p()
+    Without `kernels_dir` it chooses among all kernels of `arch` and runs them on the host; with it, among the kernels that
+    `fmha build` left in that folder, and runs them on `device`."""
+
+    def __init__(self, lib: Library, arch: str | None = None, kernels_dir: str | os.PathLike | None = None, device: int = 0):
+        self.lib, self.handle, self.arch = lib, c_void_p(), arch
+        self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
         options.arch = arch.encode() if arch else None
-        options.kernels_dir = str(kernels_dir).encode() if kernels_dir else None
+        options.kernels_dir = os.fspath(kernels_dir).encode() if kernels_dir else None
         options.device = device
         try:
             self._check(lib.functions.fmha_create(byref(options), byref(self.handle)))
@@ -131,13 +153,34 @@ class Context:
     def __exit__(self, *_):
         self.close()
 
-    def close(self):
+    def __del__(self):
+        if getattr(self, "handle", None):
+            self.close()
+
+    def close(self) -> None:
+        """Frees the context; a second call does nothing."""
         if self.handle:
             self.lib.functions.fmha_destroy(self.handle)
             self.handle = c_void_p()
 
-    def kernel_count(self):
+    def kernel_count(self) -> int:
         return self.lib.functions.fmha_kernel_count(self.handle)
+
+    def keep(self, where: str) -> None:
+        """From now on only kernels `c` for which this Python expression is true, as in "c.hdim_q == 128"."""
+        self._check(self.lib.functions.fmha_keep_kernels(self.handle, where.encode()))
+
+    def kernels(self) -> list[dict]:
+        """The kernels to choose from: name, gfx_arch, signature and algorithm of each."""
+        return json.loads(self.export())["kernels"]
+
+    def export(self) -> str:
+        """The same as JSON text, with totals (dispatcher/registry/export.schema.json)."""
+        return self._text(self.lib.functions.fmha_export_kernels)
+
+    def explain(self, args) -> str:
+        """Why these kernels would run, and why not others."""
+        return self._text(self.lib.functions.fmha_explain, byref(args))
 
     def plan(self, args):
         """What would run: an fmha_run_info."""
@@ -151,6 +194,10 @@ class Context:
         self._check(self.lib.functions.fmha_workspace_size(self.handle, byref(args), byref(size), byref(exact)))
         return size.value, bool(exact.value)
 
+    def prepare_workspace(self, args, workspace: int, stream=None) -> None:
+        """Puts into device memory what kernels expect in their workspace."""
+        self._check(self.lib.functions.fmha_prepare_workspace(self.handle, byref(args), workspace, stream))
+
     def run_on_host(self, args):
         info = self.lib.fresh("fmha_run_info")
         self._check(self.lib.functions.fmha_run_host(self.handle, byref(args), byref(info)))
@@ -161,6 +208,41 @@ class Context:
         self._check(self.lib.functions.fmha_run_device(self.handle, byref(args), stream,
                                                        byref(info) if info else None))
         return info
+
+    def time_on_device(self, args, stream=None, warm_up=10, repeats=50) -> float:
+        """Mean milliseconds of a launch."""
+        milliseconds = ctypes.c_double()
+        self._check(self.lib.functions.fmha_time_device(self.handle, byref(args), stream, warm_up, repeats,
+                                                        byref(milliseconds)))
+        return milliseconds.value
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes of device memory."""
+        memory = c_void_p()
+        self._check(self.lib.functions.fmha_device_allocate(self.handle, size, byref(memory)))
+        return memory.value
+
+    def release(self, address: int) -> None:
+        self._check(self.lib.functions.fmha_device_release(self.handle, address))
+
+    def upload(self, device: int, host: int, size: int, stream=None) -> None:
+        self._check(self.lib.functions.fmha_device_upload(self.handle, device, host, size, stream))
+
+    def download(self, host: int, device: int, size: int, stream=None) -> None:
+        self._check(self.lib.functions.fmha_device_download(self.handle, host, device, size, stream))
+
+    def wait(self, stream=None) -> None:
+        """Returns when everything in the stream is done."""
+        self._check(self.lib.functions.fmha_device_wait(self.handle, stream))
+
+    def _text(self, function, *arguments) -> str:
+        length, capacity = c_uint64(), 1 << 20
+        while True:
+            text = ctypes.create_string_buffer(capacity)
+            self._check(function(self.handle, *arguments, text, capacity, byref(length)))
+            if length.value < capacity:
+                return text.value.decode()
+            capacity = length.value + 1
 
     def _check(self, status):
         if status != 0:

@@ -1,0 +1,11 @@
+# FMHA_NUMPY_PYTHON: a Python interpreter that has NumPy, empty without one.
+if(NOT FMHA_NUMPY_PYTHON)
+  find_package(Python3 COMPONENTS Interpreter)
+  foreach(candidate IN ITEMS ${Python3_EXECUTABLE} /usr/bin/python3)
+    execute_process(COMMAND ${candidate} -c "import numpy" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(FMHA_NUMPY_PYTHON ${candidate} CACHE FILEPATH "Python interpreter that has NumPy")
+      break()
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "dispatcher/c/arguments.hpp"
+#include "dispatcher/c/device_side.hpp"
+#include "dispatcher/c/guarded.hpp"
+#include "dispatcher/dispatcher.hpp"
+#include "dispatcher/registry/registry.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+/// Everything that a caller's handle owns. The library has no other state.
+struct fmha_context {
+    std::unique_ptr<fmha::Registry> registry;
+    std::unique_ptr<fmha::Dispatcher> dispatcher;
+    fmha::ArchName arch;
+    std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
+        instances;                               ///< of the host, by identifier
+    std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
+    std::string error, rule;
+};
+
+namespace fmha::c {
+
+/// The same, kept in the context.
+template <class Body>
+fmha_status guarded(fmha_context& context, Body&& body) {
+    return guarded(context.error, context.rule, std::forward<Body>(body));
+}
+
+/// Throws InputError for a context whose creation failed, and for an `info` that is not of this version.
+void check_ready(const fmha_context& context, const fmha_run_info* info);
+
+/// The plan of a call; `info` gets its workspace and the names of its kernels. Throws NoKernelFound with the explanation.
+ExecutionPlan planned(const fmha_context& context, const Problem& problem, fmha_run_info* info);
+
+} // namespace fmha::c

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "dispatcher/include/fmha/fmha.h"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/problem.hpp"
+
+#include <new>
+#include <string>
+
+namespace fmha::c {
+
+/// Runs `body`, turns exceptions into a status and keeps their sentence and rule.
+template <class Body>
+fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
+    error.clear();
+    rule.clear();
+    const auto failed = [&](fmha_status status, const char* sentence) {
+        error = sentence;
+        return status;
+    };
+    try {
+        body();
+        return FMHA_OK;
+    } catch (const ProblemError& problem) {
+        rule = problem.rule();
+        return failed(FMHA_BAD_PROBLEM, problem.what());
+    } catch (const NoKernelFound& missing) {
+        return failed(FMHA_NO_KERNEL, missing.what());
+    } catch (const UnsupportedInvocation& unsupported) {
+        return failed(FMHA_UNSUPPORTED, unsupported.what());
+    } catch (const DeviceError& device) {
+        return failed(FMHA_DEVICE_ERROR, device.what());
+    } catch (const InputError& input) {
+        return failed(FMHA_BAD_ARGUMENT, input.what());
+    } catch (const std::bad_alloc&) {
+        return failed(FMHA_NO_MEMORY, "out of memory");
+    } catch (const std::exception& other) {
+        return failed(FMHA_INTERNAL, other.what());
+    }
+}
+
+} // namespace fmha::c

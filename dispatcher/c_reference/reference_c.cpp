@@ -1,0 +1,134 @@
+#include "dispatcher/c/arguments.hpp"
+#include "dispatcher/c/guarded.hpp"
+#include "dispatcher/include/fmha/reference.h"
+#include "reference/attention.hpp"
+#include "reference/backward.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace {
+
+using namespace fmha;
+
+/// Runs `body` and puts the sentence of a failure into the caller's text.
+template <class Body>
+fmha_status told(char* error, uint64_t capacity, Body&& body) {
+    std::string sentence, rule;
+    const fmha_status status = c::guarded(sentence, rule, body);
+    if (error != nullptr && capacity > 0) {
+        if (!rule.empty()) sentence += fmt::format(" ({})", rule);
+        const auto count = static_cast<std::size_t>(std::min<uint64_t>(sentence.size(), capacity - 1));
+        std::memcpy(error, sentence.data(), count);
+        error[count] = '\0';
+    }
+    return status;
+}
+
+c::Call checked_call(const char* arch, const void* args) {
+    if (arch == nullptr) throw InputError("arch is NULL");
+    return c::call_of(args, ArchName(arch), c::Memory::host);
+}
+
+void require(bool present, const char* name) {
+    if (!present) throw InputError(fmt::format("{} is NULL", name));
+}
+
+void require_scales(const ScoreArgs& score, const QuantArgs& quant) {
+    require(score.bias_type != BiasType::alibi || score.alibi_slopes != nullptr, "score.alibi_slopes");
+    if (quant.qscale == QScale::no_scale) return;
+    require(quant.q_descale.present(), "quant.q_descale.data");
+    require(quant.k_descale.present(), "quant.k_descale.data");
+    require(quant.v_descale.present(), "quant.v_descale.data");
+}
+
+/// What the oracles evaluate for the arguments of any API that attends.
+reference::AttentionArgs attention_args(const Invocation& arguments) {
+    if (const auto* forward = std::get_if<FwdArgs>(&arguments)) return reference::attention_of(*forward);
+    if (const auto* paged = std::get_if<PagedKvArgs>(&arguments)) return reference::attention_of(*paged);
+    if (const auto* prefill = std::get_if<BatchPrefillArgs>(&arguments))
+        return reference::attention_of(*prefill);
+    if (const auto* split = std::get_if<SplitKvArgs>(&arguments)) {
+        SplitKvArgs whole = *split;
+        whole.partials.num_splits = 1;
+        reference::AttentionArgs args = reference::attention_of(whole, 0);
+        args.score = split->score; // a part leaves the sink logit and the output scale to the combination
+        return args;
+    }
+    throw UnsupportedInvocation(
+        "fmha_reference_attention computes fwd, fwd_pagedkv, batch_prefill and fwd_splitkv");
+}
+
+void write(const reference::GradientTable& table, double* out) {
+    if (out != nullptr) std::copy(table.value.begin(), table.value.end(), out);
+}
+
+} // namespace
+
+extern "C" {
+
+fmha_status fmha_reference_attention(const char* arch, const void* args, double* o, double* lse, char* error,
+                                     uint64_t error_capacity) {
+    return told(error, error_capacity, [&] {
+        const c::Call call = checked_call(arch, args);
+        const reference::AttentionArgs attention = attention_args(call.arguments);
+        require_scales(attention.score, attention.quant);
+        const std::vector<reference::RowId> rows = reference::all_rows(attention);
+        if (rows.empty()) return;
+        require(attention.q.present(), "q.data");
+        const bool keys = std::any_of(rows.begin(), rows.end(), [&](const reference::RowId& row) {
+            return row.h == 0 && row.i == 0 && entry_lengths(attention, row.b).seqlen_k > 0;
+        });
+        require(!keys || attention.k.present(), "k.data");
+        require(!keys || attention.v.present(), "v.data");
+        reference::ForwardOptions options;
+        options.companions = false;
+        const reference::ForwardRows result = reference::attention(attention, rows, options);
+        if (o != nullptr)
+            std::transform(result.o.data(), result.o.data() + result.o.size(), o,
+                           [&](double value) { return result.scale_o * value; });
+        if (lse != nullptr) std::copy(result.lse.data(), result.lse.data() + result.lse.size(), lse);
+    });
+}
+
+fmha_status fmha_reference_gradients(const char* arch, const fmha_bwd_args* args,
+                                     const fmha_reference_gradients_out* out, char* error,
+                                     uint64_t error_capacity) {
+    return told(error, error_capacity, [&] {
+        require(out != nullptr, "out");
+        if (out->size != sizeof *out || out->version != FMHA_ABI_VERSION)
+            throw InputError(fmt::format("out states size {} and version {}; this library has {} and {}",
+                                         out->size, out->version, sizeof *out, FMHA_ABI_VERSION));
+        const c::Call call = checked_call(arch, args);
+        const auto* backward = std::get_if<BwdArgs>(&call.arguments);
+        if (backward == nullptr)
+            throw UnsupportedInvocation("fmha_reference_gradients computes bwd; args.api names another API");
+        require_scales(backward->score, {});
+        reference::GradientRequest request;
+        if (out->dq != nullptr || out->d != nullptr || out->dbias != nullptr)
+            request.rows = reference::all_rows(*backward);
+        if (out->dk != nullptr || out->dv != nullptr) request.keys = reference::all_keys(*backward);
+        request.dbias = out->dbias != nullptr;
+        request.d_sink = out->d_sink != nullptr;
+        for (const auto& [tensor, name] : {std::pair{&backward->q, "q.data"},
+                                           {&backward->k, "k.data"},
+                                           {&backward->v, "v.data"},
+                                           {&backward->o, "o.data"},
+                                           {&backward->lse, "lse.data"},
+                                           {&backward->d_o, "d_o.data"}})
+            require(tensor->present() || (request.rows.empty() && request.keys.empty()), name);
+        const reference::Gradients result = reference::backward(*backward, request);
+        write(result.dq, out->dq);
+        write(result.d, out->d);
+        write(result.dbias, out->dbias);
+        write(result.dk, out->dk);
+        write(result.dv, out->dv);
+        write(result.d_sink, out->d_sink);
+    });
+}
+
+} // extern "C"

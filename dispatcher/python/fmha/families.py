@@ -1,0 +1,308 @@
+"""The six APIs as functions from arrays to a `Call` that is ready to run."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+
+from fmha import formats
+from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call, Extents, number_of
+from fmha.formats import FP32
+from fmha.library import BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, Context
+from fmha.tensors import View, view_of
+
+UINT8 = formats.ElementType("uint8", np.dtype(np.uint8), 8)
+
+
+def _axes(layout: str, column: bool = False) -> tuple[str, str]:
+    """Axes of Q, K and O, and of V; `column`: V with positions last."""
+    if sorted(layout) not in (sorted("bhsd"), sorted("hsd")) or not layout.endswith("d"):
+        raise ValueError(f"layout {layout!r} is not known; allowed: bhsd, bshd, and hsd or shd for packed sequences")
+    return layout, layout.replace("s", "").replace("d", "ds") if column else layout
+
+
+def _shape(axes: str, **size: int) -> tuple[int, ...]:
+    return tuple(size[axis] for axis in axes)
+
+
+def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
+    """Arrays of fmha_lengths by name; in group mode also the longest sequences."""
+    known = ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "cu_seqlen_q", "cu_seqlen_k")
+    for name, values in lengths.items():
+        if name in ("max_seqlen_q", "max_seqlen_k", "min_seqlen_q"):
+            setattr(call.args.shape, name, values)
+        elif name in known:
+            setattr(call.args.lengths, name, call.array(values, np.int32))
+        else:
+            raise ValueError(f"{name} is no length; allowed: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
+    if not extents.group:
+        return
+    for side in "qk":
+        start = lengths.get(f"seqstart_{side}")
+        if start is not None and f"max_seqlen_{side}" not in lengths and not view_of(start).on_device:
+            longest = int(np.max(np.diff(np.asarray(start)), initial=0))
+            setattr(call.args.shape, f"max_seqlen_{side}", max(longest, 1))
+
+
+def _entries(layout: str, lengths: dict[str, Any]) -> int | None:
+    if "b" in layout:
+        return None
+    if lengths.get("seqstart_q") is None:
+        raise ValueError(f"layout {layout} packs sequences, which needs seqstart_q: where each of them begins")
+    return view_of(lengths["seqstart_q"]).shape[0] - 1
+
+
+def _plain(array: Any, element: formats.ElementType) -> View:
+    """A view for its extents alone; packed pairs count as two channels."""
+    view = view_of(array)
+    if element.bits < 8 and view.dtype == np.uint8:
+        return View(view.address, (*view.shape[:-1], 2 * view.shape[-1]), view.strides, view.dtype)
+    return view
+
+
+def _attends(call: Call, q: Any, k: Any, v: Any, layout: str, column: bool, lengths: dict[str, Any]) -> tuple[Extents, str]:
+    """Q, K, V and the extents of families that compute attention over whole sequences."""
+    axes, v_axes = _axes(layout, column)
+    element = call.type.inputs
+    extents = Extents.of(*(_plain(array, element) for array in (q, k, v)), axes, v_axes, _entries(layout, lengths))
+    extents.fill(call.args.shape)
+    call.args.shape.v_layout = int(column)
+    call.args.q, call.args.k = call.tensor(q, axes, element), call.tensor(k, axes, element)
+    call.args.v = call.tensor(v, v_axes, element)
+    _lengths(call, extents, lengths)
+    return extents, axes
+
+
+def _outputs(call: Call, extents: Extents, axes: str, out: Any, lse: Any) -> None:
+    """O, and LSE when `lse` is true or the caller's array [entries, heads, rows], in group mode [heads, rows]."""
+    shape = _shape(axes, b=extents.batch, h=extents.nhead_q, s=extents.rows, d=extents.hdim_v)
+    call.args.o = call.result("o", shape, axes, call.type.output, out)
+    if lse is not False and lse is not None:
+        names = "hs" if extents.group else "bhs"
+        shape = _shape(names, b=extents.batch, h=extents.nhead_q, s=extents.rows)
+        call.args.lse = call.result("lse", shape, names, FP32, None if lse is True else lse)
+
+
+def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
+    """The shape of a table over rows and keys, such as the bias."""
+    return (1 if extents.group else extents.batch, extents.nhead_q, extents.rows, keys)
+
+
+def _dropout(call: Call, dropout: tuple[float, int, int]) -> None:
+    part = call.args.dropout
+    part.p_drop, part.seed, part.offset = dropout
+
+
+def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, layout: str = "bhsd",
+            v_column: bool = False, scale: float | None = None, scale_o: float | None = None, mask: Any = 0,
+            window: tuple[int, int] | None = None, sink: int = 0, bias: Any = None, alibi_slopes: Any = None,
+            soft_cap: float = 0.0, sink_logit: Any = None, dropout: tuple[float, int, int] = (0.0, 0, 0),
+            randval: bool = False, lse: Any = False, qscale: Any = 0, q_descale: Any = None, k_descale: Any = None,
+            v_descale: Any = None, out: Any = None, stream: int | None = None, **lengths: Any) -> Call:
+    """Forward attention. `dropout` is (probability, seed, offset); `lengths` are those of fmha_lengths."""
+    call = Call(context, FWD, data_type, arch, stream)
+    extents, axes = _attends(call, q, k, v, layout, v_column, lengths)
+    call.mask(mask, window, sink)
+    longest = call.args.shape.max_seqlen_k if extents.group else extents.keys
+    table = _table(extents, longest)
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
+    _dropout(call, dropout)
+    call.quantise(qscale, q_descale, k_descale, v_descale)
+    _outputs(call, extents, axes, out, lse)
+    if randval:
+        call.args.randval = call.result("randval", table[1:] if extents.group else table, "hsk" if extents.group else "bhsk",
+                                        UINT8, fill=0)
+    return call
+
+
+def _over_pages(call: Call, q: Any, k: Any, v: Any, axes: str, block_table: Any, seqlens_k: Any,
+                lengths: dict[str, Any]) -> Extents:
+    """Q, and K and V in pages that a table names; `seqlens_k` are the keys of each entry."""
+    element, pool, table = call.type.inputs, view_of(k), view_of(block_table)
+    extents = Extents.paged(view_of(q), pool, view_of(v), axes, tuple(table.shape))
+    extents.fill(call.args.shape)
+    call.args.q = call.tensor(q, axes, element)
+    call.args.k, call.args.v = call.tensor(k, "bhsd", element), call.tensor(v, "bhsd", element)
+    _lengths(call, extents, {**lengths, "seqlen_k": seqlens_k})
+    place = call.args.place
+    place.block_table, place.block_table_stride = call.array(block_table, np.int32), table.shape[1]
+    place.page_size, place.page_count = pool.shape[2], pool.shape[0]
+    return extents
+
+
+def paged(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, block_table: Any, seqlens_k: Any,
+          layout: str = "bhsd", scale: float | None = None, mask: Any = 0, window: tuple[int, int] | None = None, sink: int = 0,
+          bias: Any = None, alibi_slopes: Any = None, soft_cap: float = 0.0, sink_logit: Any = None, lse: Any = False,
+          qscale: Any = 0, q_descale: Any = None, k_descale: Any = None, v_descale: Any = None, out: Any = None,
+          stream: int | None = None, **lengths: Any) -> Call:
+    """Forward attention over pages of keys: K and V are [pages, heads, keys a page, channels]."""
+    call = Call(context, FWD_PAGEDKV, data_type, arch, stream)
+    axes, _ = _axes(layout)
+    extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
+    call.mask(mask, window, sink)
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
+    call.quantise(qscale, q_descale, k_descale, v_descale)
+    _outputs(call, extents, axes, out, lse)
+    return call
+
+
+def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, num_splits: int = 0,
+            block_table: Any = None, seqlens_k: Any = None, layout: str = "bhsd", scale: float | None = None, mask: Any = 0,
+            window: tuple[int, int] | None = None, sink: int = 0, bias: Any = None, alibi_slopes: Any = None,
+            soft_cap: float = 0.0, sink_logit: Any = None, lse: Any = False, out: Any = None, stream: int | None = None,
+            **lengths: Any) -> Call:
+    """Forward attention with the keys of a row divided over blocks; 0 splits: the plan chooses. With `block_table` K and V are
+    pages as in `paged`."""
+    call = Call(context, FWD_SPLITKV, data_type, arch, stream)
+    axes, _ = _axes(layout)
+    if block_table is not None:
+        extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
+    else:
+        extents, axes = _attends(call, q, k, v, layout, False, lengths if seqlens_k is None else {**lengths, "seqlen_k": seqlens_k})
+    call.args.num_splits = num_splits
+    call.mask(mask, window, sink)
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
+    _outputs(call, extents, axes, out, lse)
+    _give_workspace(call)
+    return call
+
+
+def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, page_size: int, page_count: int,
+                  seqstart_q: Any, kv_indptr: Any = None, kv_page_indices: Any = None, kv_last_page_lens: Any = None,
+                  block_table: Any = None, seqlens_k: Any = None, kv_layout: Any = "linear", max_seqlen_k: int = 0,
+                  layout: str = "shd", scale: float | None = None, mask: Any = 0, window: tuple[int, int] | None = None,
+                  sink: int = 0, bias: Any = None, alibi_slopes: Any = None, soft_cap: float = 0.0, sink_logit: Any = None,
+                  lse: Any = False, qscale: Any = 0, q_descale: Any = None, k_descale: Any = None, v_descale: Any = None,
+                  out: Any = None, stream: int | None = None, **lengths: Any) -> Call:
+    """Packed queries over pages of keys, named by `block_table` and `seqlens_k` (vLLM) or by `kv_indptr` (SGLang). Linear pages are
+    [pages, heads, keys a page, channels]; for vectorized ones give K and V as flat arrays in the layout of rule B-3."""
+    call = Call(context, BATCH_PREFILL, data_type, arch, stream)
+    axes, _ = _axes(layout)
+    element, vectorized = call.type.inputs, number_of(kv_layout, KV_LAYOUTS, "kv_layout") == 0
+    q_view, k_view, v_view = view_of(q), view_of(k), view_of(v)
+    heads, wide_k, wide_v = ((k_view.shape[1], k_view.shape[2] * k_view.shape[4], v_view.shape[3]) if vectorized
+                             else (k_view.shape[1], k_view.shape[3], v_view.shape[3]))
+    q_size = dict(zip(axes, q_view.shape))
+    entries = view_of(seqstart_q).shape[0] - 1
+    extents = Extents(True, entries, q_size["h"], heads, q_size["s"], max_seqlen_k, q_size["d"], wide_v)
+    if wide_k != extents.hdim_q:
+        raise ValueError(f"channels of q and k differ: {extents.hdim_q} and {wide_k}")
+    extents.fill(call.args.shape)
+    call.args.q = call.tensor(q, axes, element)
+    for name, array, wide in (("k", k, wide_k), ("v", v, wide_v)):
+        view = call.stored(array, element)
+        setattr(call.args, name, context.lib.tensor(view.address, heads * page_size * wide, page_size * wide, wide, 1))
+    _lengths(call, extents, {**lengths, "seqstart_q": seqstart_q, "seqlen_k": seqlens_k})
+    call.args.shape.max_seqlen_k = max_seqlen_k
+    place = call.args.place
+    place.kv_layout, place.kv_lookup = int(not vectorized), number_of("vllm" if block_table is not None else "sglang", KV_LOOKUPS,
+                                                                      "kv_lookup")
+    if block_table is not None:
+        place.block_table, place.block_table_stride = call.array(block_table, np.int32), view_of(block_table).shape[1]
+    place.kv_indptr, place.kv_page_indices = call.array(kv_indptr, np.int32), call.array(kv_page_indices, np.int32)
+    place.kv_last_page_lens = call.array(kv_last_page_lens, np.int32)
+    place.page_size, place.page_count = page_size, page_count
+    call.mask(mask, window, sink)
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, max_seqlen_k))
+    call.quantise(qscale, q_descale, k_descale, v_descale)
+    _outputs(call, extents, axes, out, lse)
+    return call
+
+
+def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, *, data_type: str, seqlens_k: Any, q: Any = None,
+           nhead_q: int = 0, rope: Any = 0, rotary_cos: Any = None, rotary_sin: Any = None, has_mask: bool = False,
+           block_table: Any = None, cache_batch_idx: Any = None, stream: int | None = None) -> Call:
+    """Writes new keys and values behind the `seqlens_k` tokens of a cache and rotates them, and Q, in place. Caches are [slots,
+    heads, keys, channels], with `block_table` [pages, heads, keys a page, channels]; new ones [entries, heads, tokens, channels].
+    Rotary tables are [positions, pairs]. Host arrays are changed in place when they hold the stored format, else outputs k, v and q
+    of the call have the result."""
+    call = Call(context, FWD_APPENDKV, data_type, arch, stream)
+    element, args, shape = call.type.inputs, call.args, call.args.shape
+    fresh, fresh_v, cache = view_of(k_new), view_of(v_new), view_of(k)
+    shape.batch, shape.nhead_k, args.seqlen_knew, shape.hdim_q = fresh.shape
+    shape.hdim_v, shape.nhead_q = fresh_v.shape[3], shape.nhead_k
+    shape.seqlen_k = cache.shape[2]
+    if block_table is not None:
+        table = view_of(block_table)
+        args.place.block_table, args.place.block_table_stride = call.array(block_table, np.int32), table.shape[1]
+        args.place.page_size, args.place.page_count = cache.shape[2], cache.shape[0]
+        shape.seqlen_k = table.shape[1] * cache.shape[2]
+    args.place.cache_batch_idx = call.array(cache_batch_idx, np.int32)
+    for name, array in (("k", k), ("v", v), ("q", q)):
+        if array is not None:
+            view = call.stored(array, element)
+            setattr(args, name, call._over(view, "bhsd", element))
+            call.outputs[name] = (_owner(view), element)
+    if q is not None:
+        shape.nhead_q, shape.seqlen_q = view_of(q).shape[1:3]
+    elif nhead_q:
+        shape.nhead_q = nhead_q
+    args.k_new, args.v_new = call.tensor(k_new, "bhsd", element), call.tensor(v_new, "bhsd", element)
+    args.lengths.seqlen_k = call.array(seqlens_k, np.int32)
+    args.has_mask = int(has_mask)
+    args.rope.type = number_of(rope, ROPES, "rope")
+    if args.rope.type:
+        if rotary_cos is None or rotary_sin is None:
+            raise ValueError("rope needs rotary_cos and rotary_sin")
+        args.rope.rotary_dim = 2 * view_of(rotary_cos).shape[1]
+        args.rope.cos, args.rope.sin = call.tensor(rotary_cos, "sd", element), call.tensor(rotary_sin, "sd", element)
+    return call
+
+
+def _owner(view: View) -> Any:
+    """The array behind a view that a call has stored."""
+    return view.owner
+
+
+def _give_workspace(call: Call) -> None:
+    """The workspace that the planned kernels need, prepared."""
+    size, _ = call.context.workspace_size(call.args)
+    if size == 0:
+        return
+    memory = view_of(call.side.new((size + 16,), np.uint8))
+    call._kept.append(memory)
+    call.args.workspace = (memory.address + 15) // 16 * 16
+    if call.side.name == "device":
+        call.context.prepare_workspace(call.args, call.args.workspace)
+
+
+def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str,
+             layout: str = "bhsd", scale: float | None = None, mask: Any = 0, window: tuple[int, int] | None = None,
+             bias: Any = None, alibi_slopes: Any = None, sink_logit: Any = None, d_sink: bool = False,
+             dropout: tuple[float, int, int] = (0.0, 0, 0), randval: Any = None, dbias: bool = False, deterministic: bool = False,
+             stream: int | None = None, **lengths: Any) -> Call:
+    """Gradients of forward attention from its O and LSE. Outputs dq, dk, dv in the shapes of q, k, v; dbias and d_sink when
+    asked for. Shared heads get the sum over their group."""
+    call = Call(context, BWD, data_type, arch, stream)
+    extents, axes = _attends(call, q, k, v, layout, False, lengths)
+    args, element = call.args, call.type.inputs
+    table = _table(extents, args.shape.max_seqlen_k if extents.group else extents.keys)
+    call.mask(mask, window, 0)
+    call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
+    _dropout(call, dropout)
+    args.deterministic = int(deterministic)
+    args.o, args.d_o = call.tensor(o, axes, element), call.tensor(d_o, axes, element)
+    rows = "hs" if extents.group else "bhs"
+    args.lse = call.tensor(lse, rows, FP32)
+    size = {"b": extents.batch, "h": extents.nhead_q, "s": extents.rows}
+    args.d = call.result("d", _shape(rows, **size), rows, FP32)
+    names = "hsk" if extents.group else "bhsk"
+    if randval is not None:
+        args.randval = call.tensor(randval, names, UINT8)
+    if dbias:
+        args.dbias = call.result("dbias", table[1:] if extents.group else table, names, element, fill=0)
+    if d_sink:
+        memory = call.side.new((extents.nhead_q,), np.float32)
+        call.outputs["d_sink"] = (memory, FP32)
+        args.d_sink = view_of(memory).address
+    size["d"] = extents.hdim_q
+    args.dq = call.result("dq", _shape(axes, **size), axes, element)
+    size |= {"h": extents.nhead_k, "s": extents.keys}
+    args.dk = call.result("dk", _shape(axes, **size), axes, element)
+    args.dv = call.result("dv", _shape(axes, **(size | {"d": extents.hdim_v})), axes, element)
+    _give_workspace(call)
+    return call
+
+
+__all__: Sequence[str] = ("append", "backward", "batch_prefill", "forward", "paged", "splitkv")

@@ -1,0 +1,95 @@
+"""Between the arrays of the dispatcher's Python layer and those that kernels take: packing, pages, counts of work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fmha.layer.config import FmhaProblem
+from fmha.tensors import View, view_of
+
+
+def expected_shapes(prob: FmhaProblem, heads_first: bool, v_column: bool, packed: bool) -> dict[str, tuple[int, ...] | None]:
+    """The shapes that Q, K and V of a problem have. Packed ones are told by their sequences, not by the problem."""
+    if packed:
+        return {"Q": None, "K": None, "V": None}
+    shapes = {"Q": prob.q_shape(), "K": prob.k_shape(), "V": prob.v_shape()}
+    if not heads_first:
+        shapes = {name: (b, s, h, d) for name, (b, h, s, d) in shapes.items()}
+    if v_column:
+        b, h, s, d = prob.v_shape()
+        shapes["V"] = (b, h, d, s) if heads_first else (b, d, h, s)
+    return shapes
+
+
+def check_shapes(arrays: dict[str, Any], shapes: dict[str, tuple[int, ...] | None]) -> None:
+    """Raises ValueError for an array that is not of the problem's shape."""
+    for name, array in arrays.items():
+        have = tuple(view_of(array).shape)
+        if shapes[name] is not None and have != tuple(shapes[name]):
+            raise ValueError(f"{name} has shape {have}, the problem needs {tuple(shapes[name])}")
+
+
+def packed(array: Any) -> Any:
+    """[entries, heads, positions, channels] as [entries * positions, heads, channels]."""
+    view = view_of(array)
+    if view.on_device:
+        raise ValueError("a device array is not repacked; give packed arrays and seqstart_q, seqstart_k")
+    array = np.asarray(array)
+    b, h, s, d = array.shape
+    return np.ascontiguousarray(array.transpose(0, 2, 1, 3)).reshape(b * s, h, d)
+
+
+def unpacked(array: np.ndarray, entries: int) -> np.ndarray:
+    """The inverse of `packed` for sequences of one length."""
+    rows, h, d = array.shape
+    return np.ascontiguousarray(array.reshape(entries, rows // entries, h, d).transpose(0, 2, 1, 3))
+
+
+def evenly(entries: int, length: int) -> np.ndarray:
+    """Where sequences of one length begin, and where the last one ends."""
+    return np.arange(entries + 1, dtype=np.int32) * np.int32(length)
+
+
+def paged(array: Any, page_size: int) -> np.ndarray:
+    """[entries, heads, keys, channels] as pages [entries * pages, heads, page_size, channels], the rest of the last ones 0."""
+    array = np.asarray(array)
+    b, h, s, d = array.shape
+    pages = -(-s // page_size)
+    full = np.zeros((b, h, pages * page_size, d), array.dtype)
+    full[:, :, :s] = array
+    return np.ascontiguousarray(full.reshape(b, h, pages, page_size, d).transpose(0, 2, 1, 3, 4)).reshape(
+        b * pages, h, page_size, d)
+
+
+def identity_table(entries: int, keys: int, page_size: int) -> np.ndarray:
+    """The table of pages that `paged` leaves in order."""
+    pages = -(-keys // page_size)
+    return np.arange(entries * pages, dtype=np.int32).reshape(entries, pages)
+
+
+def vectorized(pages: np.ndarray, of_values: bool) -> np.ndarray:
+    """Linear pages [pages, heads, page_size, channels] in the vectorized layout of rule B-3: vectors of 16 bytes along the channels of
+    K, [pages, heads, channels/x, page_size, x], and along the keys of V, [pages, heads, page_size/x, channels, x]."""
+    count, heads, size, width = pages.shape
+    vector = 16 // pages.itemsize
+    if of_values:
+        return np.ascontiguousarray(pages.reshape(count, heads, size // vector, vector, width).swapaxes(3, 4))
+    return np.ascontiguousarray(pages.reshape(count, heads, size, width // vector, vector).swapaxes(2, 3))
+
+
+def visible_pairs(prob: FmhaProblem, mask_type: int, left: int, right: int) -> int:
+    """How many of the seqlen_q x seqlen_k pairs a mask lets through, per head and entry."""
+    if mask_type == 0:
+        return prob.seqlen_q * prob.seqlen_k
+    row = np.arange(prob.seqlen_q, dtype=np.int64)
+    diagonal = row + (prob.seqlen_k - prob.seqlen_q if mask_type == 2 else 0)
+    last = np.full_like(row, prob.seqlen_k - 1) if right < 0 and mask_type != 3 else diagonal + right
+    first = np.zeros_like(row) if left < 0 and mask_type != 3 else diagonal - left
+    return int(np.clip(np.minimum(last, prob.seqlen_k - 1) - np.maximum(first, 0) + 1, 0, None).sum())
+
+
+def is_device(array: Any) -> bool:
+    view: View = view_of(array)
+    return view.on_device

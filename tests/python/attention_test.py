@@ -1,0 +1,178 @@
+"""Forward attention on arrays, feature by feature, against formulas written in NumPy."""
+
+import unittest
+
+import numpy as np
+
+import fmha
+from common import causal, random_arrays, softmax_attention
+from fmha import families, reference
+
+Q, K, V = random_arrays(7, (2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 32))
+
+
+def worst(one, other):
+    return float(np.abs(np.asarray(one, np.float64) - other).max())
+
+
+class Forward(unittest.TestCase):
+    def compare(self, expected, limit=3e-3, **options):
+        result = fmha.attention(Q, K, V, lse=True, **options)
+        self.assertLess(worst(result.o, expected[0]), limit)
+        return result
+
+    def test_plain(self):
+        expected = softmax_attention(Q, K, V)
+        result = self.compare(expected)
+        self.assertLess(worst(result.lse, expected[1]), 1e-4)
+        self.assertEqual((result.o.shape, result.o.dtype), ((2, 4, 70, 32), np.float16))
+        self.assertIn("fwd_gfx950_fp16", result.kernel)
+        self.assertGreater(result.milliseconds, 0)
+
+    def test_masks(self):
+        self.compare(softmax_attention(Q, K, V, visible=causal(70, 90)), mask="top_left")
+        self.compare(softmax_attention(Q, K, V, visible=causal(70, 90, True)), mask="bottom_right")
+        diagonal = np.arange(90)[None] - np.arange(70)[:, None]
+        self.compare(softmax_attention(Q, K, V, visible=(diagonal >= -5) & (diagonal <= 3)), mask="top_left", window=(5, 3))
+        wrong = softmax_attention(Q, K, V, visible=(diagonal >= -5) & (diagonal <= 4))
+        self.assertGreater(worst(fmha.attention(Q, K, V, mask="top_left", window=(5, 3)).o, wrong[0]), 1e-2)
+
+    def test_scale_bias_and_soft_cap(self):
+        self.compare(softmax_attention(Q, K, V, scale=0.5), scale=0.5)
+        (bias,) = random_arrays(3, (1, 4, 70, 90))
+        self.compare(softmax_attention(Q, K, V, bias=bias.astype(np.float64)), bias=bias)
+        row = bias[0, 0, :1]
+        self.compare(softmax_attention(Q, K, V, bias=row.astype(np.float64)), bias=row)
+        self.compare(softmax_attention(Q, K, V, soft_cap=0.7), soft_cap=0.7)
+        slopes = np.array([0.5, 0.25, 0.125, 0.0625], np.float32)
+        distance = np.abs(np.arange(90)[None] - np.arange(70)[:, None] - 20)
+        self.compare(softmax_attention(Q, K, V, bias=-slopes[None, :, None, None] * distance), alibi_slopes=slopes)
+
+    def test_dropout_is_replayed_and_counted(self):
+        result = fmha.attention(Q, K, V, lse=True, dropout=(0.25, 11, 3), randval=True)
+        self.assertAlmostEqual((result.randval < 64).mean(), 0.25, delta=0.02)
+        again = fmha.attention(Q, K, V, lse=True, dropout=(0.25, 11, 3))
+        self.assertEqual(result.o.tobytes(), again.o.tobytes())
+        self.assertNotEqual(result.o.tobytes(), fmha.attention(Q, K, V, lse=True, dropout=(0.25, 12, 3)).o.tobytes())
+        exact, _ = reference.attention(Q, K, V, data_type="fp16", dropout=(0.25, 11, 3))
+        self.assertLess(worst(result.o, exact), 3e-3)
+
+    def test_layouts(self):
+        plain = fmha.attention(Q, K, V, mask="bottom_right").o
+        turned = [np.ascontiguousarray(array.transpose(0, 2, 1, 3)) for array in (Q, K, V)]
+        self.assertEqual(fmha.attention(*turned, mask="bottom_right", layout="bshd").o.transpose(0, 2, 1, 3).tobytes(), plain.tobytes())
+        columns = np.ascontiguousarray(V.swapaxes(2, 3))
+        self.assertLess(worst(fmha.attention(Q, K, columns, v_column=True).o, softmax_attention(Q, K, V)[0]), 3e-3)
+        rows = [array.reshape(-1, *array.shape[2:]) for array in turned]
+        packed = fmha.attention(*rows, mask="bottom_right", layout="shd", seqstart_q=[0, 70, 140], seqstart_k=[0, 90, 180], lse=True)
+        self.assertEqual(packed.lse.shape, (4, 140))
+        self.assertLess(worst(packed.o.reshape(2, 70, 4, 32).transpose(0, 2, 1, 3), plain), 2e-3)
+
+    def test_sequences_of_different_lengths(self):
+        q, k, v = random_arrays(4, (30, 2, 64), (50, 2, 64), (50, 2, 64))
+        starts_q, starts_k = [0, 7, 30], [0, 20, 50]
+        o = fmha.attention(q, k, v, layout="shd", seqstart_q=starts_q, seqstart_k=starts_k, mask="top_left").o
+        for b in range(2):
+            rows, keys = slice(*starts_q[b : b + 2]), slice(*starts_k[b : b + 2])
+            part = [array[where].transpose(1, 0, 2)[None] for array, where in ((q, rows), (k, keys), (v, keys))]
+            seen = causal(rows.stop - rows.start, keys.stop - keys.start)
+            self.assertLess(worst(o[rows].transpose(1, 0, 2)[None], softmax_attention(*part, visible=seen)[0]), 3e-3)
+        with self.assertRaisesRegex(ValueError, "needs seqstart_q"):
+            fmha.attention(q, k, v, layout="shd")
+
+    def test_data_types(self):
+        single = [array.astype(np.float32) for array in (Q, K, V)]
+        expected = softmax_attention(Q, K, V)[0]
+        for name, limit, kind in (("fp32", 1e-5, np.float32), ("bf16", 2e-2, np.float32), ("fp16", 3e-3, np.float16)):
+            o = fmha.attention(*single, data_type=name).o
+            self.assertEqual(o.dtype, kind)
+            self.assertLess(worst(o, expected), limit)
+        value = [array.astype(np.float32) for array in random_arrays(8, (1, 2, 40, 64), (1, 2, 40, 64), (1, 2, 40, 64))]
+        for name in ("fp8", "fp8bf16", "fp8fp32"):
+            exact = reference.attention(*value, data_type=name)[0]
+            self.assertLess(worst(fmha.attention(*value, data_type=name).o, exact), 0.12)
+        with self.assertRaisesRegex(ValueError, "'fp8fp16' is not known"):
+            fmha.attention(*value, data_type="fp8fp16")
+
+    def test_per_tensor_descales_count(self):
+        value = [array.astype(np.float32) for array in random_arrays(8, (1, 2, 40, 64), (1, 2, 40, 64), (1, 2, 40, 64))]
+        scaled = fmha.attention(*value, data_type="fp8bf16", qscale="pertensor", q_descale=2, k_descale=0.5, v_descale=4).o
+        plain = fmha.attention(*value, data_type="fp8bf16").o
+        self.assertLess(worst(scaled, 4 * plain.astype(np.float64)), 0.1)
+        with self.assertRaisesRegex(ValueError, "qscale needs k_descale"):
+            fmha.attention(*value, data_type="fp8bf16", qscale="pertensor", q_descale=2)
+        with self.assertRaisesRegex(ValueError, "qscale is none"):
+            fmha.attention(*value, data_type="fp8bf16", q_descale=2)
+
+
+class Caches(unittest.TestCase):
+    def setUp(self):
+        self.lib = fmha.load()
+
+    def test_paged(self):
+        q, k, v = random_arrays(5, (2, 4, 3, 128), (2, 2, 200, 128), (2, 2, 200, 128))
+        table = np.array([[4, 1], [0, 5]], np.int32)
+        pools = [np.full((6, 2, 128, 128), np.nan, np.float16) for _ in range(2)]
+        lengths = np.array([200, 131], np.int32)
+        for b in range(2):
+            for pool, array in zip(pools, (k, v)):
+                for page in range(2):
+                    part = array[b, :, 128 * page : min(128 * (page + 1), lengths[b])]
+                    pool[table[b, page], :, : part.shape[1]] = part
+        with fmha.Context(self.lib, "gfx950") as context:
+            call = families.paged(context, "gfx950", q, *pools, data_type="fp16", block_table=table, seqlens_k=lengths).run()
+        for b in range(2):
+            expected = softmax_attention(q[b : b + 1], k[b : b + 1, :, : lengths[b]], v[b : b + 1, :, : lengths[b]])[0]
+            self.assertLess(worst(call.output("o")[b : b + 1], expected), 3e-3)
+
+    def test_append_turns_pairs(self):
+        cache, _ = random_arrays(6, (1, 1, 8, 32), (1, 1, 8, 32))
+        k, v = cache.copy(), cache.copy()
+        k_new, v_new = random_arrays(9, (1, 1, 2, 32), (1, 1, 2, 32))
+        angle = np.arange(8)[:, None] * np.linspace(1, 0.1, 16)[None]
+        with fmha.Context(self.lib, "gfx950") as context:
+            families.append(context, "gfx950", k, v, k_new, v_new, data_type="fp16", seqlens_k=[3], rope="half_rotated",
+                            rotary_cos=np.cos(angle).astype(np.float16), rotary_sin=np.sin(angle).astype(np.float16)).run()
+        np.testing.assert_array_equal(v[:, :, 3:5], v_new)
+        np.testing.assert_array_equal(k[:, :, :3], cache[:, :, :3])
+        np.testing.assert_array_equal(k[:, :, 5:], cache[:, :, 5:])
+        first, second = k_new[0, 0, :, :16].astype(np.float64), k_new[0, 0, :, 16:].astype(np.float64)
+        cos, sin = np.cos(angle[3:5]), np.sin(angle[3:5])
+        np.testing.assert_allclose(k[0, 0, 3:5, :16], first * cos - second * sin, atol=2e-3)
+        np.testing.assert_allclose(k[0, 0, 3:5, 16:], first * sin + second * cos, atol=2e-3)
+        with self.assertRaisesRegex(ValueError, "rotary_cos"):
+            families.append(fmha.Context(self.lib, "gfx950"), "gfx950", k, v, k_new, v_new, data_type="fp16", seqlens_k=[3], rope=1)
+
+
+class Contexts(unittest.TestCase):
+    def test_kernels_can_be_kept(self):
+        with fmha.Context(fmha.load(), "gfx942") as context:
+            everything = context.kernel_count()
+            context.keep("c.family == 'fwd' and c.hdim_q == 64 and c.data_type == 'bf16'")
+            self.assertLess(context.kernel_count(), everything)
+            self.assertEqual({kernel["signature"]["hdim_q"] for kernel in context.kernels()}, {64})
+            self.assertEqual(len(context.kernels()), context.kernel_count())
+            kept = context.kernel_count()
+            with self.assertRaises(fmha.Error) as caught:
+                context.keep("c.hdim_q == 128")
+            self.assertEqual(caught.exception.status, 3)
+            self.assertEqual(context.kernel_count(), kept, "a filter that leaves none must change nothing")
+            with self.assertRaisesRegex(fmha.Error, "hdmi"):
+                context.keep("c.hdmi == 128")
+            value = random_arrays(1, (1, 1, 8, 64), (1, 1, 8, 64), (1, 1, 8, 64), dtype=np.float32)
+            self.assertIn("h64x64", fmha.attention(*value, data_type="bf16", context=context).kernel)
+            with self.assertRaisesRegex(fmha.Error, "no complete plan"):
+                fmha.attention(*value, data_type="fp16", context=context)
+
+    def test_a_plan_is_explained(self):
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            call = families.forward(context, "gfx950", Q, K, V, data_type="fp16")
+            text = context.explain(call.args)
+            self.assertIn(context.plan(call.args).kernel.decode(), text)
+            self.assertIn("policy seqtune", text)
+            with self.assertRaisesRegex(fmha.Error, "no device"):
+                context.allocate(16)
+
+
+if __name__ == "__main__":
+    unittest.main()

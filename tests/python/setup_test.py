@@ -1,0 +1,259 @@
+"""Set-ups: which kernel is chosen, what is cached, what is said when it fails. A stand-in for the command `fmha` plays the compiler."""
+
+import json
+import os
+import stat
+import tempfile
+import unittest
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from common import random_arrays, softmax_attention
+from fmha import choose
+from fmha.layer import jit
+from fmha_utils import (FmhaKernelConfig, FmhaKernelSpec, FmhaProblem, FmhaRegistry, FmhaRunner, setup_fmha_dispatcher,
+                        setup_multiple_fmha_dispatchers, spec_to_config)
+
+
+def config_of(**fields):
+    return FmhaKernelConfig(**{"gfx_arch": "gfx950"} | fields)
+
+
+class Choosing(unittest.TestCase):
+    def chosen(self, **fields):
+        return choose.choose(jit._catalogue(), config_of(**fields))
+
+    def test_a_kernel_that_exists_is_taken_as_it_is(self):
+        choice = self.chosen()
+        self.assertEqual(choice.notes, [])
+        self.assertIn("fp16_batch_h128x128_qr_async_t128x128x32x128x32x128_", choice.kernel["name"])
+        self.assertEqual(choice.names, [choice.kernel["name"]])
+
+    def test_tiles_follow_the_head_sizes(self):
+        for size in (32, 64, 128, 256):
+            self.assertEqual(self.chosen(hdim_q=size, hdim_v=size).kernel["signature"]["hdim_q"], size)
+        self.assertEqual(choose.wished_tile(config_of(hdim_q=64, hdim_v=32)), (128, 128, 32, 32, 32, 64))
+        self.assertEqual(choose.wished_tile(config_of(hdim_q=64, tile_n1=96, tile_k0max=96))[3::2], (96, 96))
+
+    def test_what_is_not_met_is_told(self):
+        notes = self.chosen(tile_m0=32, pipeline="qr_async", data_type="fp32").notes
+        self.assertTrue(any(note.startswith("pipeline qr_async does not exist here; qr runs") for note in notes), notes)
+        self.assertTrue(any(note.startswith("tile 32x128") for note in notes), notes)
+        self.assertIn("block_per_cu 3 does not exist here", self.chosen(block_per_cu=3).notes[0])
+
+    def test_the_nearest_tile(self):
+        for rows, keys, pipeline in ((16, 32, "qr_async_trload"), (64, 128, "qr_async"), (128, 128, "qr_async")):
+            choice = self.chosen(tile_m0=rows, tile_n0=keys, pipeline=pipeline)
+            self.assertEqual(choice.kernel["algorithm"]["tile"]["m0"], rows)
+
+    def test_beside_a_kernel_that_takes_some_problems_stands_one_that_takes_all(self):
+        choice = self.chosen(tile_m0=64)
+        self.assertNotEqual(choice.kernel["algorithm"]["constraint"], "")
+        self.assertEqual([other["algorithm"]["constraint"] for other in choice.companions], [""])
+        self.assertIn("takes problems with blocks64_le_cus only; others run on fwd_", choice.notes[0])
+        runner = setup_fmha_dispatcher(config_of(tile_m0=64)).runner
+        ran = set()
+        for heads in (1, 512):
+            problem = FmhaProblem(1, heads, heads, 8, 8, 128, 128)
+            arrays = random_arrays(heads, problem.q_shape(), problem.k_shape(), problem.v_shape())
+            result = runner.run(*arrays, problem)
+            np.testing.assert_allclose(result.output, softmax_attention(*arrays)[0], atol=3e-3)
+            ran.add(result.kernel)
+        self.assertEqual(ran, set(choice.names))
+
+    def test_what_a_kernel_computes_is_never_exchanged(self):
+        for fields in ({"mask": "top_left"}, {"mask": "generic"}, {"bias": "alibi"}, {"bias": "bias"}, {"lse": True}, {"dropout": True},
+                       {"logits": True}, {"vlayout": "c", "pipeline": "qr"}, {"mode": "group"}, {"data_type": "bf16"}):
+            signature = self.chosen(**fields).kernel["signature"]
+            plain = self.chosen().kernel["signature"]
+            changed = {name for name in plain if plain[name] != signature[name]}
+            self.assertTrue(changed and changed <= {"mask", "bias", "has_lse", "has_dropout", "has_logits_soft_cap", "v_layout", "mode",
+                                                    "data_type", "is_store_randval", "has_sink", "has_sink_logit", "skip_min_seqlen_q"},
+                            (fields, changed))
+
+    def test_a_wish_that_nobody_meets_is_named(self):
+        for fields, words in (({"family": "bwd"}, "family 'bwd' is not known; allowed: fwd"), ({"data_type": "int8"}, "data_type 'int8'"),
+                              ({"mask": "diagonal"}, "mask 'diagonal' is not known; allowed: no, top_left"), ({"hdim_q": 512, "hdim_v": 512}, "hdim_q >= 512"),
+                              ({"logits": True, "bias": "alibi"}, "has_logits_soft_cap True"), ({"data_type": "mxfp8", "gfx_arch": "gfx942"}, "no kernel of gfx942"),
+                              ({"family": "batch_prefill", "mode": "group", "page_size": 3}, "page_size 3; there are"),
+                              ({"mode": "ragged"}, "mode 'ragged'")):
+            with self.assertRaisesRegex(choose.NoKernel, words):
+                self.chosen(**fields)
+
+    def test_stages_come_together(self):
+        names = self.chosen(family="fwd_splitkv", pipeline="qr").names
+        self.assertEqual({name.split("_gfx950")[0] for name in names}, {"fwd_splitkv", "fwd_splitkv_combine"})
+        names = self.chosen(family="bwd_dq_dk_dv").names
+        self.assertEqual({name.split("_gfx950")[0] for name in names}, {"bwd_dq_dk_dv", "bwd_dot_do_o", "bwd_convert_dq"})
+
+
+class OnTheHost(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def test_one(self):
+        result = setup_fmha_dispatcher(config_of(), output_dir=self.folder.name)
+        self.assertTrue(result.success, result.error)
+        self.assertEqual((result.error, result.target, result.config), ("", "host", config_of()))
+        self.assertGreater(result.build_time_s, 0)
+        self.assertEqual(Path(result.library_path).parent, Path(self.folder.name))
+        self.assertTrue(Path(result.library_path).is_file())
+        again = setup_fmha_dispatcher(config_of(), Path(self.folder.name) / "new" / "folder", True)
+        self.assertTrue(again.success and (Path(self.folder.name) / "new" / "folder").is_dir())
+
+    def test_changes_of_the_callers_object_do_not_reach_the_runner(self):
+        config = config_of()
+        result = setup_fmha_dispatcher(config, self.folder.name)
+        config.data_type = "bf16"
+        self.assertEqual(result.runner.config.data_type, "fp16")
+
+    def test_many(self):
+        configs = [config_of(), config_of(family="bwd"), config_of(hdim_q=64, hdim_v=64), config_of()]
+        told = []
+        results = setup_multiple_fmha_dispatchers(configs, self.folder.name, True, 2, None, lambda *stage: told.append(stage))
+        self.assertEqual([result.success for result in results], [True, False, True, True])
+        self.assertEqual([result.config for result in results], configs)
+        self.assertIn("'bwd'", results[1].error)
+        self.assertIsNone(results[1].runner)
+        self.assertEqual(told, [("codegen", i, 4) for i in (1, 2, 3, 4)])
+        self.assertIsNot(results[0], results[3])
+        self.assertTrue(all(Path(result.library_path).parent.parent == Path(self.folder.name) for result in results if result.success))
+        problem = FmhaProblem(1, 2, 2, 20, 30, 64, 64)
+        arrays = random_arrays(1, problem.q_shape(), problem.k_shape(), problem.v_shape())
+        run = results[2].runner.run(*arrays, problem)
+        np.testing.assert_allclose(run.output, softmax_attention(*arrays)[0], atol=3e-3)
+        self.assertEqual(setup_multiple_fmha_dispatchers([]), [])
+
+    def test_every_spec_of_small_tiles_builds(self):
+        specs = [FmhaKernelSpec(name=f"{hdim} {pipeline} {rows}", hdim=hdim, pipeline=pipeline, tile_m0=rows, tile_n0=64, tile_k0=32)
+                 for hdim in (64, 128) for pipeline in ("qr", "qr_async") for rows in (64, 128)]
+        registry = FmhaRegistry(name="specs")
+        for spec in specs:
+            registry.register_kernel(spec_to_config(spec, "fp16", "gfx950"))
+        self.assertEqual(len(registry), 8)
+        self.assertEqual([result.error for result in registry.build(verbose=False, max_workers=None)], [""] * 8)
+        self.assertEqual(FmhaRegistry("empty").build(), [])
+        self.assertFalse(FmhaRegistry())
+
+    def test_nothing_raises(self):
+        for config, words in ((config_of(gfx_arch="gfx000"), "gfx000"), (config_of(gfx_arch=""), "arch"), (config_of(qscale="odd"), "qscale odd"),
+                              ("text", "config is a str"), (config_of(hdim_q="wide"), "")):
+            result = setup_fmha_dispatcher(config, self.folder.name)
+            self.assertFalse(result.success)
+            self.assertRegex(result.error, words or ".")
+            self.assertFalse(setup_multiple_fmha_dispatchers([config], self.folder.name)[0].success)
+        blocked = Path(self.folder.name) / "file"
+        blocked.write_text("")
+        self.assertIn("file", setup_fmha_dispatcher(config_of(), blocked / "below").error)
+
+    def test_a_record_that_is_none(self):
+        broken = Path(self.folder.name) / "broken.json"
+        for text in ("{", "{}", json.dumps({"config": {"nonsense": 1}})):
+            broken.write_text(text)
+            with self.assertRaisesRegex(OSError, "is no set-up"):
+                FmhaRunner.from_library(str(broken))
+        good = setup_fmha_dispatcher(config_of(), self.folder.name).library_path
+        with self.assertRaisesRegex(RuntimeError, "gfx950, not for gfx942"):
+            FmhaRunner.from_library(good, "gfx942")
+
+
+STAND_IN = """#!/bin/sh
+# Plays `fmha build`: notes its call, then does what the file beside it says.
+echo "$*" >> "{folder}/calls"
+. "{folder}/behaviour"
+"""
+
+
+class Compiling(unittest.TestCase):
+    """With FMHA_TARGET=device kernels are compiled; loading them needs a GPU, so that these end at loading or before."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        command = self.folder / "fmha"
+        command.write_text(STAND_IN.format(folder=self.folder))
+        command.chmod(command.stat().st_mode | stat.S_IXUSR)
+        changed = mock.patch.dict(os.environ, {"FMHA_TARGET": "device", "FMHA_COMMAND": str(command), "FMHA_HIP_PLUGIN_DIR": str(self.folder)})
+        changed.start()
+        self.addCleanup(changed.stop)
+
+    def behave(self, script):
+        (self.folder / "behaviour").write_text(script)
+
+    def calls(self):
+        file = self.folder / "calls"
+        return file.read_text().splitlines() if file.is_file() else []
+
+    GOOD = 'while [ "$1" != --out ]; do shift; done; mkdir -p "$2"; exit 0'
+
+    def test_the_compilers_words_are_in_the_error(self):
+        self.behave("echo 'q.hip:7: error: no such instruction v_mfma' >&2; exit 1")
+        for result in (setup_fmha_dispatcher(config_of(), self.folder / "one"),
+                       setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0]):
+            self.assertFalse(result.success)
+            self.assertIn("kernel compile failed: q.hip:7: error: no such instruction v_mfma", result.error)
+        self.assertEqual(len(self.calls()), 2, "a failure is not remembered")
+
+    def test_what_is_asked_of_the_command(self):
+        self.behave("exit 1")
+        choice = choose.choose(jit._catalogue(), config_of())
+        setup_fmha_dispatcher(config_of(), self.folder / "one")
+        line = self.calls()[0]
+        self.assertTrue(line.startswith("build --arch gfx950 --family fwd --where c.name in ['" + choice.names[0] + "'] --out"), line)
+        setup_fmha_dispatcher(config_of(family="fwd_splitkv"), self.folder / "two")
+        self.assertIn("--family fwd_splitkv,fwd_splitkv_combine", self.calls()[1])
+
+    def test_compiled_once_and_again_when_something_changed(self):
+        self.behave(self.GOOD)
+        for _ in range(2):
+            self.assertTrue(setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0].success)
+        self.assertEqual(len(self.calls()), 1)
+        with mock.patch.dict(os.environ, {"FMHA_BUILD_OPTIONS": "--no-cache"}):
+            setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")
+        self.assertTrue(self.calls()[1].endswith("--no-cache"))
+        setup_multiple_fmha_dispatchers([config_of(vlayout="c", pipeline="qr"), config_of(vlayout="r", pipeline="qr")], self.folder / "many")
+        self.assertEqual(len(self.calls()), 4, "configurations of one name are not one")
+
+    def test_equal_configurations_compile_once_and_progress_is_told(self):
+        self.behave(self.GOOD)
+        told = []
+        results = setup_multiple_fmha_dispatchers([config_of(), config_of(), config_of(hdim_q=64, hdim_v=64)], self.folder / "many",
+                                                  max_workers=2, progress_callback=lambda *stage: told.append(stage))
+        self.assertTrue(all(result.success for result in results))
+        self.assertEqual([stage for stage in told if stage[0] == "compile"], [("compile", 1, 2), ("compile", 2, 2)])
+        self.assertEqual(len(self.calls()), 2)
+
+    def test_pools_of_the_caller(self):
+        self.behave(self.GOOD)
+        for number, kind in enumerate((ThreadPoolExecutor, ProcessPoolExecutor)):
+            with kind(2) as pool:
+                results = setup_multiple_fmha_dispatchers([config_of(), config_of(mask="top_left")], self.folder / str(number), executor=pool)
+                self.assertTrue(all(result.success for result in results), results[0].error)
+                self.assertEqual(list(pool.map(abs, [-1])), [1], "the pool was shut down")
+        self.assertEqual(len(self.calls()), 4)
+
+    def test_loading_without_a_gpu(self):
+        self.behave(self.GOOD)
+        result = setup_fmha_dispatcher(config_of(), self.folder / "one")
+        self.assertFalse(result.success)
+        self.assertTrue(result.error.startswith("Load failed: "), result.error)
+        runner = setup_multiple_fmha_dispatchers([config_of()], self.folder / "many")[0].runner
+        run = runner.run(*random_arrays(1, *[(1, 1, 8, 128)] * 3), FmhaProblem(1, 1, 1, 8, 8, 128, 128))
+        self.assertFalse(run.success)
+
+    def test_without_a_command(self):
+        with mock.patch.dict(os.environ, {"FMHA_COMMAND": "/nonexistent/fmha"}):
+            self.assertIn("/nonexistent/fmha: No such file", setup_fmha_dispatcher(config_of(), self.folder / "one").error)
+        with mock.patch("fmha.find.command", return_value=None):
+            self.assertIn("command fmha", setup_fmha_dispatcher(config_of(), self.folder / "two").error)
+        with mock.patch.dict(os.environ, {"FMHA_TARGET": "moon"}):
+            self.assertIn("FMHA_TARGET is 'moon'; allowed: host, device", setup_fmha_dispatcher(config_of(), self.folder / "three").error)
+
+
+if __name__ == "__main__":
+    unittest.main()
