@@ -1,5 +1,6 @@
 #pragma once
 
+#include "reference/attention_args.hpp"
 #include "reference/forward.hpp"
 
 #include <cstdint>
@@ -7,18 +8,6 @@
 
 /// Forward attention over a cache: paged-KV, the main stage of split-KV and batch prefill (sections 16, 17 and 19).
 namespace fmha::reference {
-
-/// What the oracles evaluate: forward attention, where its keys lie, and which of them count.
-struct AttentionArgs : FwdArgs {
-    KvPlace place;
-    std::int64_t num_splits = 1, split = 0; ///< S-1: only keys of `split` count
-};
-
-AttentionArgs attention_of(const FwdArgs& args);
-AttentionArgs attention_of(const PagedKvArgs& args);
-AttentionArgs attention_of(const BatchPrefillArgs& args);
-/// One split of the main stage (S-2): without sink logit and output scale, which combining adds.
-AttentionArgs attention_of(const SplitKvArgs& args, std::int64_t split);
 
 /// Computes `rows` as `forward` does. Of several splits it gives the partial results of `args.split`: normalised O, the LSE of
 /// its keys, and their number for `seqlen_k`. Throws ProblemError for a quantisation mode that the family lacks or
@@ -33,6 +22,9 @@ ForwardRows::Table attention_low_precision(const AttentionArgs& args, std::span<
 /// Logical lengths of entry b (P-3, B-4, B-5), and every logical row, entries outermost.
 EntryLengths entry_lengths(const AttentionArgs& args, std::int64_t b);
 std::vector<RowId> all_rows(const AttentionArgs& args);
+
+/// As of forward.
+std::vector<RowId> sampled_rows(const AttentionArgs& args, std::uint64_t seed, std::int64_t random_rows = 64);
 
 /// V times its descale, the value that enters F-10.
 double value_of(const AttentionArgs& args, std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_t c);

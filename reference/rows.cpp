@@ -1,4 +1,6 @@
 #include "reference/rows.hpp"
+
+#include "reference/attention.hpp"
 #include "reference/numerics/mask.hpp"
 
 #include <algorithm>
@@ -42,6 +44,10 @@ std::vector<RowId> all_rows(const FwdArgs& args) {
 }
 
 std::vector<RowId> sampled_rows(const FwdArgs& args, std::uint64_t seed, std::int64_t random_rows) {
+    return sampled_rows(attention_of(args), seed, random_rows);
+}
+
+std::vector<RowId> sampled_rows(const AttentionArgs& args, std::uint64_t seed, std::int64_t random_rows) {
     std::vector<RowId> sample;
     std::uint64_t state = seed;
     for (std::int64_t b = 0; b < args.shape.batch; ++b) {

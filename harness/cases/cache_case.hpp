@@ -7,12 +7,32 @@
 /// What follows from the cache and append parts of a case.
 namespace fmha::harness {
 
+inline bool is_paged(const Case& c) {
+    return c.cache.page_size > 0;
+}
+
+/// Whether keys follow one another without a cache, as those of forward do: packed sequences that are not paged.
+inline bool is_packed(const Case& c) {
+    return c.mode == Mode::group && !is_paged(c);
+}
+
+/// Whether the array seqlen_k says how many keys an entry has.
+inline bool has_seqlen_k(const Case& c) {
+    return c.family == ApiFamily::fwd_appendkv || c.length_form_k == LengthForm::seqlen ||
+           c.length_form_k == LengthForm::both;
+}
+
 /// Keys that an entry has room for: whole pages of them where there are pages.
 inline std::int64_t room_of(const Case& c) {
-    const std::int64_t keys =
-        c.cache.capacity > 0 ? c.cache.capacity : std::ranges::max(c.seqlen_k) + c.append.seqlen_knew;
+    const std::int64_t added = c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : 0;
+    const std::int64_t keys = c.cache.capacity > 0 ? c.cache.capacity : std::ranges::max(c.seqlen_k) + added;
     const std::int64_t page = c.cache.page_size;
     return page > 0 ? (keys + page - 1) / page * page : keys;
+}
+
+/// The extent that a caller states as seqlen_k: the length of every entry, or where an array has the lengths, the room.
+inline std::int64_t stated_seqlen_k(const Case& c) {
+    return has_seqlen_k(c) ? room_of(c) : std::ranges::max(c.seqlen_k);
 }
 
 /// Channels that are rotated; 0 without RoPE.

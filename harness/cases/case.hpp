@@ -64,9 +64,12 @@ struct SplitPart {
 
 /// Where keys lie, in cases of families with a cache.
 struct CachePart {
-    std::int64_t page_size = 0;   ///< keys a page; 0 = contiguous
-    bool cache_batch_idx = false; ///< entries have slots of a larger cache, in another order (P-6)
-    std::int64_t capacity = 0;    ///< keys that an entry has room for; 0 = as many as it gets
+    std::int64_t page_size = 0;    ///< keys a page; 0 = contiguous
+    bool cache_batch_idx = false;  ///< entries have slots of a larger cache, in another order (P-6)
+    std::int64_t capacity = 0;     ///< keys that an entry has room for; 0 = as many as it gets
+    bool gappy = false;            ///< entries begin behind one another in their pages, with gaps (P-2)
+    std::int64_t shared_pages = 0; ///< first pages of entry 0 that all entries have (P-5)
+    std::int64_t page_order = 0;   ///< which of many orders the pages or slots lie in
     friend bool operator==(const CachePart&, const CachePart&) = default;
 };
 

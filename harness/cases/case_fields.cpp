@@ -98,6 +98,10 @@ constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
 constexpr ApiFamilies with_values{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
                                   ApiFamily::fwd_appendkv, ApiFamily::batch_prefill};
 constexpr ApiFamilies appending{ApiFamily::fwd_appendkv};
+constexpr ApiFamilies caching{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv, ApiFamily::fwd_appendkv,
+                              ApiFamily::batch_prefill};
+constexpr ApiFamilies cached_attention{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
+                                       ApiFamily::batch_prefill};
 
 /// The usual field: one member, read and printed by its type.
 template <auto member>
@@ -273,9 +277,12 @@ const std::vector<CaseField>& table() {
         of_part<&C::split, &SplitPart::num_splits>("num_splits", integer, splitting),
         of_part<&C::split, &SplitPart::stage>("stage", {}, splitting),
         of_part<&C::split, &SplitPart::partial_lse>("partial_lse", {}, splitting),
-        of_part<&C::cache, &CachePart::page_size>("page_size", integer, appending),
-        of_part<&C::cache, &CachePart::cache_batch_idx>("cache_batch_idx", boolean, appending),
-        of_part<&C::cache, &CachePart::capacity>("capacity", integer, appending),
+        of_part<&C::cache, &CachePart::page_size>("page_size", integer, caching),
+        of_part<&C::cache, &CachePart::cache_batch_idx>("cache_batch_idx", boolean, caching),
+        of_part<&C::cache, &CachePart::capacity>("capacity", integer, caching),
+        of_part<&C::cache, &CachePart::gappy>("gappy", boolean, cached_attention),
+        of_part<&C::cache, &CachePart::shared_pages>("shared_pages", integer, cached_attention),
+        of_part<&C::cache, &CachePart::page_order>("page_order", integer, caching),
         of_part<&C::append, &AppendPart::seqlen_knew>("seqlen_knew", integer, appending),
         of_part<&C::append, &AppendPart::rope>("rope", {}, appending),
         of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, appending),

@@ -89,7 +89,7 @@ class CaseFileReader {
     }
 
     ApiFamily family(const std::string& name) const {
-        static constexpr ApiFamilies computed{ApiFamily::fwd, ApiFamily::fwd_splitkv,
+        static constexpr ApiFamilies computed{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
                                               ApiFamily::fwd_appendkv};
         const auto parsed = parse_enum<ApiFamily>(name, /*accept_aliases=*/false);
         if (!parsed || !computed.contains(*parsed))

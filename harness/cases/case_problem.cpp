@@ -1,6 +1,7 @@
 #include "harness/cases/case_problem.hpp"
 
 #include "dispatcher/types/check_append.hpp"
+#include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "harness/cases/cache_case.hpp"
 
@@ -29,12 +30,31 @@ void check_arguments(const Case& c) {
     check_values(c.data_type, score, dropout, quant, starts);
 }
 
-/// V-3, of the lengths alone: where the pages lie makes no difference.
-void check_room(const Case& c) {
+std::vector<std::int32_t> cached_lengths(const Case& c) {
     std::vector<std::int32_t> cached;
     for (std::int64_t b = 0; b < c.batch; ++b)
         cached.push_back(
             static_cast<std::int32_t>(c.seqlen_k[c.seqlen_k.size() == 1 ? 0 : static_cast<std::size_t>(b)]));
+    return cached;
+}
+
+/// P-3, of the lengths alone: pages of an entry have room for its keys, wherever they lie.
+void check_pages(const Case& c) {
+    const std::int64_t pages = room_of(c) / c.cache.page_size;
+    const std::vector<std::int32_t> cached = cached_lengths(c),
+                                    table(static_cast<std::size_t>(pages * c.batch), 0);
+    const Shape shape{.batch = c.batch};
+    const LengthArrays lengths{.seqlen_k = cached.data()};
+    check_cache(shape, lengths,
+                {.block_table = table.data(),
+                 .block_table_stride = pages,
+                 .page_size = c.cache.page_size,
+                 .page_count = 1});
+}
+
+/// V-3, of the lengths alone: where the pages lie makes no difference.
+void check_room(const Case& c) {
+    const std::vector<std::int32_t> cached = cached_lengths(c);
     AppendKvArgs args;
     args.shape.batch = c.batch;
     args.shape.seqlen_k = room_of(c);
@@ -56,6 +76,8 @@ bool gives(LengthForm form, LengthForm wanted) {
 Problem to_problem(const Case& c, std::string_view arch) {
     check_arguments(c);
     const bool append = c.family == ApiFamily::fwd_appendkv;
+    const bool over_cache = append || c.family == ApiFamily::fwd_pagedkv ||
+                            c.family == ApiFamily::fwd_splitkv || c.family == ApiFamily::batch_prefill;
     if (append) check_room(c);
     const bool group = c.mode == Mode::group;
     Presence presence;
@@ -66,6 +88,8 @@ Problem to_problem(const Case& c, std::string_view arch) {
     presence.cu_seqlen_k = gives(c.length_form_k, LengthForm::cu_seqlen);
 
     if (append) presence.seqlen_k = true;
+    if (c.cache.gappy) presence.seqstart_k = true;
+    presence.is_gappy = c.cache.gappy;
     presence.block_table = c.cache.page_size != 0;
     presence.cache_batch_idx = c.cache.cache_batch_idx;
     presence.rotary = c.append.rope != Rope::none;
@@ -76,7 +100,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .data_type(c.data_type)
         .group_mode(group)
         .dims(c.hdim_q, c.hdim_v, c.batch, longest(c.seqlen_q, c.physical_q),
-              append ? room_of(c) : longest(c.seqlen_k, c.physical_k))
+              over_cache ? stated_seqlen_k(c) : longest(c.seqlen_k, c.physical_k))
         .nheads(c.nhead_q, c.nhead_k)
         .variable_lengths(presence)
         .mask_type(c.mask)
@@ -100,7 +124,9 @@ Problem to_problem(const Case& c, std::string_view arch) {
     if (group)
         builder.max_seqlen(std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),
                            std::ranges::max(c.seqlen_k));
-    return builder.build();
+    Problem problem = builder.build();
+    if (over_cache && !append && is_paged(c)) check_pages(c);
+    return problem;
 }
 
 } // namespace fmha::harness

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cases/cache_case.hpp"
 #include "harness/cases/case_enums.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ class FormCheck {
         const bool append = case_.family == ApiFamily::fwd_appendkv;
         side("k", case_.seqlen_k, case_.physical_k, append ? LengthForm::seqlen : case_.length_form_k);
         if (append) appended();
+        if (attends_over_cache()) cached();
         wide();
         size();
         exact_fill();
@@ -83,6 +85,30 @@ class FormCheck {
                  fmt::format("{} differs from what is allocated, so the kernel must be told: \"seqlen\" or "
                              "\"cu_seqlen\"",
                              logical_name));
+    }
+
+    bool attends_over_cache() const {
+        return case_.family == ApiFamily::fwd_pagedkv || case_.family == ApiFamily::fwd_splitkv ||
+               case_.family == ApiFamily::batch_prefill;
+    }
+
+    void cached() const {
+        if (!case_.physical_k.empty())
+            fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
+                 "seqlen_k says how many keys a cache holds, and capacity what it has room for");
+        const CachePart& cache = case_.cache;
+        if (cache.capacity < 0) fail("capacity", cache.capacity, "expected 0 or more keys");
+        if (cache.page_order < 0) fail("page_order", cache.page_order, "expected 0 or more");
+        if (cache.shared_pages < 0) fail("shared_pages", cache.shared_pages, "expected 0 or more pages");
+        if (cache.shared_pages == 0) return;
+        if (cache.page_size <= 0 || cache.gappy)
+            fail("shared_pages", cache.shared_pages, "only entries that begin with a page can share one");
+        if (cache.shared_pages * cache.page_size > room_of(case_))
+            fail(
+                "shared_pages", cache.shared_pages,
+                fmt::format("an entry has room for {} keys in pages of {}", room_of(case_), cache.page_size));
+        if (case_.fill == Fill::edge_last || case_.fill == Fill::edge_first)
+            fail("fill", to_string(case_.fill), "entries that share keys have no keys of their own rank");
     }
 
     void appended() const {

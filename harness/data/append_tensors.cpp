@@ -1,8 +1,6 @@
 #include "harness/data/append_tensors.hpp"
 
-#include "harness/cases/cache_case.hpp"
-#include "harness/data/attention_roles.hpp"
-#include "harness/data/cache_places.hpp"
+#include "harness/data/cache_roles.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <array>
@@ -24,33 +22,19 @@ bool always(const Case&) {
 bool rotates(const Case& c) {
     return c.append.rope != Rope::none;
 }
-bool paged(const Case& c) {
-    return c.cache.page_size > 0;
-}
 bool seq_major(const Case& c) {
     return c.iperm == Layout::bshd;
 }
 
-CachePlaces places_of(const Case& c) {
-    return {c, room_of(c)};
-}
-
 /// `values`: of V, which may lie column by column.
-TensorLayout layout_of(const Case& c, const Geometry& g, std::int64_t batch, std::int64_t rows, bool values) {
-    const StrideMaker strides(c);
-    if (!values) return strides.make(g.types.k, batch, c.nhead_k, rows, c.hdim_q, seq_major(c));
-    return c.v_layout == VLayout::row
-               ? strides.make(g.types.v, batch, c.nhead_k, rows, c.hdim_v, seq_major(c))
-               : strides.make_transposed(g.types.v, batch, c.nhead_k, rows, c.hdim_v, seq_major(c));
-}
 template <bool values>
 TensorLayout layout_new(const Case& c, const Geometry& g) {
-    return layout_of(c, g, c.batch, c.append.seqlen_knew, values);
-}
-template <bool values>
-TensorLayout layout_cache(const Case& c, const Geometry& g) {
-    const CachePlaces places = places_of(c);
-    return layout_of(c, g, places.slots(), places.rows(), values);
+    const StrideMaker strides(c);
+    const std::int64_t rows = c.append.seqlen_knew;
+    if (!values) return strides.make(g.types.k, c.batch, c.nhead_k, rows, c.hdim_q, seq_major(c));
+    return c.v_layout == VLayout::row
+               ? strides.make(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c))
+               : strides.make_transposed(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c));
 }
 
 /// Positions that the tables of RoPE cover (V-7).
@@ -140,7 +124,7 @@ void rows_of_new(const DataSource& source, const RowVisit& visit) {
 /// Those that are written; whatever else the cache holds stays.
 template <bool values>
 void rows_of_cache(const DataSource& source, const RowVisit& visit) {
-    const CachePlaces places = places_of(source.c);
+    const CachePlaces places(source.c);
     each_new_key(source, [&](auto b, auto, auto position) {
         const auto at = places.of_key(b, position);
         for (std::int64_t h = 0; h < source.c.nhead_k; ++h)
@@ -152,23 +136,12 @@ void rotated_rows_of_q(const DataSource& source, const RowVisit& visit) {
     rows_of_q(source, [&](const RowRun& run) { visit({run.b, run.h, run.row, rotary_dim_of(source.c)}); });
 }
 
-/// Pages that hold a key of entry b afterwards; the entries of the table behind them may not be read (P-5).
-std::int64_t pages_of_entry(const DataSource& source, std::int64_t b) {
-    const std::int64_t keys =
-        source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k + source.c.append.seqlen_knew;
-    return blocks_of(keys, source.c.cache.page_size);
-}
-
-const std::int32_t* array_of(const Tensor& tensor) {
-    return static_cast<const std::int32_t*>(tensor.view().data);
-}
-
-constexpr std::array<Line, 10> table{{
+constexpr std::array<Line, 8> own{{
     {"q", Flow::in_out, [](const Case& c) { return std::ranges::max(c.seqlen_q) > 0; }, layout_q, fill_q_rows,
      rotated_rows_of_q, [](AppendKvArgs& args, const Tensor& tensor) { args.q = tensor.view(); }},
-    {"k", Flow::in_out, always, layout_cache<false>, nullptr, rows_of_cache<false>,
+    {"k", Flow::in_out, always, layout_cached_k, nullptr, rows_of_cache<false>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.k = tensor.view(); }},
-    {"v", Flow::in_out, always, layout_cache<true>, nullptr, rows_of_cache<true>,
+    {"v", Flow::in_out, always, layout_cached_v, nullptr, rows_of_cache<true>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.v = tensor.view(); }},
     {"k_new", Flow::in, always, layout_new<false>, fill_new<false>, rows_of_new<false>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.k_new = tensor.view(); }},
@@ -178,41 +151,11 @@ constexpr std::array<Line, 10> table{{
      [](AppendKvArgs& args, const Tensor& tensor) { args.rope.cos = tensor.view(); }},
     {"sin", Flow::in, rotates, layout_angles, fill_angles<true>, rows_of_angles,
      [](AppendKvArgs& args, const Tensor& tensor) { args.rope.sin = tensor.view(); }},
-    {"seqlen_k", Flow::in, always,
-     [](const Case& c, const Geometry&) { return array_layout(ElementType::int32, c.batch); },
-     [](const DataSource& source, Tensor& tensor) {
-         fill_entries(source, tensor, false, [](const Entry& entry) { return entry.seqlen_k; });
-     },
-     [](const DataSource& source, const RowVisit& visit) {
-         visit({0, 0, 0, source.c.batch});
-     },
+    {"seqlen_k", Flow::in, always, layout_entries, fill_seqlen_k, rows_of_entries,
      [](AppendKvArgs& args, const Tensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
-    {"block_table", Flow::in, paged,
-     [](const Case& c, const Geometry&) {
-         return array_layout(ElementType::int32, c.batch, places_of(c).table_stride());
-     },
-     [](const DataSource& source, Tensor& tensor) {
-         const CachePlaces places = places_of(source.c);
-         for (std::int64_t b = 0; b < source.c.batch; ++b)
-             for (std::int64_t n = 0; n < pages_of_entry(source, b); ++n)
-                 tensor.set_code(0, 0, b, n, static_cast<std::uint32_t>(places.page(b, n)));
-     },
-     [](const DataSource& source, const RowVisit& visit) {
-         for (std::int64_t b = 0; b < source.c.batch; ++b) visit({0, 0, b, pages_of_entry(source, b)});
-     },
-     [](AppendKvArgs& args, const Tensor& tensor) { args.place.block_table = array_of(tensor); }},
-    {"cache_batch_idx", Flow::in, [](const Case& c) { return c.cache.cache_batch_idx; },
-     [](const Case& c, const Geometry&) { return array_layout(ElementType::int32, c.batch); },
-     [](const DataSource& source, Tensor& tensor) {
-         const CachePlaces places = places_of(source.c);
-         for (std::int64_t b = 0; b < source.c.batch; ++b)
-             tensor.set_code(0, 0, 0, b, static_cast<std::uint32_t>(places.slot(b)));
-     },
-     [](const DataSource& source, const RowVisit& visit) {
-         visit({0, 0, 0, source.c.batch});
-     },
-     [](AppendKvArgs& args, const Tensor& tensor) { args.place.cache_batch_idx = array_of(tensor); }},
 }};
+
+constexpr auto table = joined(own, table_roles<AppendKvArgs>);
 
 } // namespace
 
@@ -230,11 +173,7 @@ void bind_values<AppendKvArgs>(const DataSource& source, AppendKvArgs& args) {
     args.has_mask = c.mask != MaskType::no_mask;
     args.rope.type = c.append.rope;
     args.rope.rotary_dim = rotary_dim_of(c);
-    if (!paged(c)) return;
-    const CachePlaces places = places_of(c);
-    args.place.page_size = c.cache.page_size;
-    args.place.page_count = places.slots();
-    args.place.block_table_stride = places.table_stride();
+    bind_place(c, args.place);
 }
 
 } // namespace fmha::harness

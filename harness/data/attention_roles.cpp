@@ -20,8 +20,10 @@ std::uint32_t encode(ElementType type, double value) {
     return reference::encode(type, value);
 }
 
-/// Which tensor of a case a descale belongs to, as FwdFill numbers them.
-enum Stream : int { stream_q = 0, stream_k = 1, stream_v = 2 };
+using roles::Stream;
+using roles::stream_k;
+using roles::stream_q;
+using roles::stream_v;
 
 std::int64_t block_length(const Case& c, Stream stream) {
     return stream == stream_q ? c.block_scale_q : c.block_scale_k;
@@ -43,16 +45,6 @@ double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::
                                      : source.fill.mx_scale(stream, b, h, position, column / 32));
     default:
         return 1.0;
-    }
-}
-
-/// Stores real values divided by their descale, on the grid of the type.
-void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, std::int64_t b,
-                std::int64_t h, std::int64_t stored, std::int64_t position, std::span<double> row) {
-    std::int64_t column = 0;
-    for (double& value : row) {
-        if (source.c.qscale != QScale::no_scale) value /= descale_at(source, stream, b, h, position, column);
-        tensor.set_code(b, h, stored, column++, encode(tensor.layout().type, value));
     }
 }
 
@@ -156,7 +148,7 @@ void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, s
     each_row_of_side(source, stream == stream_q, heads,
                      [&](auto b, auto h, auto stored, auto i, const Entry& entry) {
                          values(b, h, i, entry, std::span<double>(row));
-                         encode_row(source, tensor, stream, b, h, stored, i, row);
+                         roles::encode_row(source, tensor, stream, {b, h, i, b, stored}, row);
                      });
 }
 
@@ -199,6 +191,16 @@ std::vector<float> default_alibi_slopes(std::int64_t heads) {
 }
 
 namespace roles {
+
+void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, const StoredRow& at,
+                std::span<double> values) {
+    std::int64_t column = 0;
+    for (double& value : values) {
+        if (source.c.qscale != QScale::no_scale)
+            value /= descale_at(source, stream, at.b, at.h, at.i, column);
+        tensor.set_code(at.slot, at.h, at.row, column++, encode(tensor.layout().type, value));
+    }
+}
 
 TensorLayout layout_q(const Case& c, const Geometry& g) {
     return widened(c,
@@ -254,6 +256,9 @@ TensorLayout layout_v_descale(const Case& c, const Geometry& g) {
 TensorLayout layout_alibi_slopes(const Case& c, const Geometry&) {
     return c.bias_rank >= 1 ? array_layout(ElementType::fp32, c.batch, c.nhead_q)
                             : array_layout(ElementType::fp32, c.nhead_q);
+}
+TensorLayout layout_sink_logits(const Case& c, const Geometry&) {
+    return array_layout(ElementType::fp32, c.nhead_q);
 }
 
 void fill_q(const DataSource& source, GuardedTensor& tensor) {
@@ -327,6 +332,13 @@ void rows_of_k_descale(const DataSource& source, const RowVisit& visit) {
 }
 void rows_of_v_descale(const DataSource& source, const RowVisit& visit) {
     rows_of_descale(source, stream_v, visit);
+}
+void rows_of_alibi_slopes(const DataSource& source, const RowVisit& visit) {
+    for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
+        visit({0, 0, b, source.c.nhead_q});
+}
+void rows_of_sink_logits(const DataSource& source, const RowVisit& visit) {
+    visit({0, 0, 0, source.c.nhead_q});
 }
 
 void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulative, EntryNumber value) {

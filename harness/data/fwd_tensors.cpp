@@ -109,20 +109,12 @@ constexpr std::array<Line, 20> table{{
     block_starts_role<&QuantArgs::block_scale_seqstart_q, &Entry::block_start_q>("block_scale_seqstart_q"),
     block_starts_role<&QuantArgs::block_scale_seqstart_k, &Entry::block_start_k>("block_scale_seqstart_k"),
     {"alibi_slopes", Flow::in, [](const Case& c) { return c.bias == BiasType::alibi; }, layout_alibi_slopes,
-     fill_alibi_slopes,
-     [](const DataSource& source, const RowVisit& visit) {
-         for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
-             visit({0, 0, b, source.c.nhead_q});
-     },
+     fill_alibi_slopes, rows_of_alibi_slopes,
      [](FwdArgs& args, const Tensor& tensor) {
          args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
      }},
     {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
-     [](const Case& c, const Geometry&) { return array_layout(ElementType::fp32, c.nhead_q); },
-     fill_sink_logits,
-     [](const DataSource& source, const RowVisit& visit) {
-         visit({0, 0, 0, source.c.nhead_q});
-     },
+     layout_sink_logits, fill_sink_logits, rows_of_sink_logits,
      [](FwdArgs& args, const Tensor& tensor) {
          args.score.sink_logit = static_cast<const float*>(tensor.view().data);
      }},

@@ -44,6 +44,12 @@ constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
 class StrideMaker {
   public:
     explicit StrideMaker(const Case& c) : padding_(c.stride_padding), group_(c.mode == Mode::group) {}
+    /// Of a cache, whose slots or pages lie one after another in every mode.
+    static StrideMaker of_cache(const Case& c) {
+        StrideMaker strides(c);
+        strides.group_ = false;
+        return strides;
+    }
 
     /// `seq_major`: [batch, rows, heads, cols] instead of [batch, heads, rows, cols] (L-3).
     TensorLayout make(ElementType type, std::int64_t batch, std::int64_t heads, std::int64_t rows,

@@ -64,6 +64,7 @@ class FamilyTensors {
 
     TensorSet& set() { return set_; }
     const TensorSet& set() const { return set_; }
+    const DataSource& source() const { return source_; }
     const Case& of_case() const { return source_.c; }
     const Geometry& geometry() const { return source_.geometry; }
     const FwdFill& fill() const { return source_.fill; }

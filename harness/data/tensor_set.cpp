@@ -76,7 +76,7 @@ std::uint64_t TensorSet::content_digest() const {
         if (specs_[n].flow != Flow::in && specs_[n].flow != Flow::in_out) continue;
         for (const char letter : specs_[n].name) add(static_cast<unsigned char>(letter));
         specs_[n].logical([&](const RowRun& run) {
-            for (std::int64_t c = 0; c < run.columns; ++c) {
+            for (std::int64_t c = run.first; c < run.columns; ++c) {
                 const std::uint32_t code = tensors_[n].code(run.b, run.h, run.row, c);
                 for (unsigned shift = 0; shift < 32; shift += 8) add(code >> shift & 0xFFU);
             }
@@ -101,12 +101,12 @@ std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
     GuardedTensor& tensor = tensors_[index];
     const auto each_cell = [&](const auto& visit) {
         spec.logical([&](const RowRun& run) {
-            for (std::int64_t c = 0; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
+            for (std::int64_t c = run.first; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
         });
     };
     // Elements that a kernel had to write are put aside, so that the rest can be compared with its former content.
     std::int64_t cells = 0;
-    spec.logical([&](const RowRun& run) { cells += run.columns; });
+    spec.logical([&](const RowRun& run) { cells += run.columns - run.first; });
     const ElementType type = spec.layout.type;
     std::vector<unsigned char> written(static_cast<std::size_t>(element_bytes(type, cells)));
     std::int64_t next = 0;

@@ -16,9 +16,9 @@ namespace fmha::harness {
 /// memory of its own (workspaces).
 enum class Flow : std::uint8_t { in, out, in_out, scratch };
 
-/// The first `columns` elements of a stored row.
+/// The first `columns` elements of a stored row, without those before `first`.
 struct RowRun {
-    std::int64_t b = 0, h = 0, row = 0, columns = 0;
+    std::int64_t b = 0, h = 0, row = 0, columns = 0, first = 0;
 };
 using RowVisit = std::function<void(const RowRun&)>;
 

@@ -7,5 +7,6 @@ namespace fmha::harness {
 const Family& fwd_family();
 const Family& splitkv_family();
 const Family& appendkv_family();
+const Family& pagedkv_family();
 
 } // namespace fmha::harness

@@ -13,6 +13,8 @@ const Family& family_of(ApiFamily api) {
         return splitkv_family();
     case ApiFamily::fwd_appendkv:
         return appendkv_family();
+    case ApiFamily::fwd_pagedkv:
+        return pagedkv_family();
     default:
         throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "harness/gates/fwd_gates.hpp"
+#include "harness/gates/attention_gates.hpp"
 
 #include <cstdint>
 #include <string>
@@ -8,17 +8,17 @@
 namespace fmha::harness::detail {
 
 /// G5.1 to G5.3, G5.9 and the exact rows of edge fills and of ties, on all rows.
-void judge_exactly(const FwdJudgeContext& context, Findings& findings, Judgement& judgement);
+void judge_exactly(const JudgeContext& context, Findings& findings, Judgement& judgement);
 
 /// The exact rows of the fills `ties` and `weight_ties`.
-void judge_tie_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement);
+void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement);
 
 bool is_power_of_two(double value);
 
 /// Whether P's pre-scale is a power of two, as the kernel declares it (T-6).
-bool has_exact_prescale(const FwdJudgeContext& context);
+bool has_exact_prescale(const JudgeContext& context);
 
 /// O must be the V row of key j, rounded; returns what is wrong with the first column that is not.
-std::string differs_from_v_row(const FwdJudgeContext& context, const reference::RowId& id, std::int64_t j);
+std::string differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j);
 
 } // namespace fmha::harness::detail

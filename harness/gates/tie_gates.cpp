@@ -1,6 +1,6 @@
 #include "harness/data/tie_values.hpp"
 #include "harness/gates/exact_gates.hpp"
-#include "reference/forward.hpp"
+#include "reference/attention.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/visibility.hpp"
 
@@ -16,16 +16,16 @@ struct Parity {
 
     static Parity of(const reference::KeyRanges& keys) {
         const auto evens_below = [](std::int64_t j) { return (j + 1) / 2; };
-        const std::int64_t even =
-            evens_below(keys.sink_end) + evens_below(keys.end) - evens_below(keys.first);
+        const std::int64_t even = evens_below(keys.sink_end) - evens_below(keys.sink_begin) +
+                                  evens_below(keys.end) - evens_below(keys.first);
         return {even, keys.count() - even};
     }
     std::int64_t count() const { return even + odd; }
 };
 
 /// Why the exact value of a row may be another than the mean of its V rows; empty when it is that mean.
-std::string not_a_mean(const FwdJudgeContext& context) {
-    const FwdArgs& args = context.args;
+std::string not_a_mean(const JudgeContext& context) {
+    const reference::AttentionArgs& args = context.args;
     if (args.score.logits_soft_cap != 0.0F || args.dropout.p_drop != 0.0F ||
         args.score.bias_type != BiasType::no_bias || args.score.sink_logit != nullptr)
         return "weights are not equal under a soft-cap, dropout, a bias or a sink logit";
@@ -36,8 +36,7 @@ std::string not_a_mean(const FwdJudgeContext& context) {
 }
 
 /// The mistake in the first column of a row of `ties`.
-std::string differs_from_mean(const FwdJudgeContext& context, const reference::RowId& id,
-                              const Parity& keys) {
+std::string differs_from_mean(const JudgeContext& context, const reference::RowId& id, const Parity& keys) {
     const Outputs::Tensor& o = context.outputs.at("o");
     const Shape& shape = context.args.shape;
     const std::int64_t hk = id.h / (shape.nhead_q / shape.nhead_k), index = o.rows().index(id);
@@ -56,7 +55,7 @@ std::string differs_from_mean(const FwdJudgeContext& context, const reference::R
 }
 
 /// Rows of 2, 4, 8 … keys, because only their mean is exact in fp32; those with as many even as odd keys are ties.
-void judge_means(const FwdJudgeContext& context, Findings& findings, ExactGate& gate) {
+void judge_means(const JudgeContext& context, Findings& findings, ExactGate& gate) {
     const Outputs::Tensor& o = context.outputs.at("o");
     std::int64_t ties = 0;
     for (const auto& id : o.rows().ids()) {
@@ -72,12 +71,12 @@ void judge_means(const FwdJudgeContext& context, Findings& findings, ExactGate& 
 }
 
 /// Rows that see keys from 0 on: each of their tiles, of any size, has a key of weight 1.
-void judge_dropped_weights(const FwdJudgeContext& context, Findings& findings, ExactGate& gate) {
+void judge_dropped_weights(const JudgeContext& context, Findings& findings, ExactGate& gate) {
     const Outputs::Tensor& o = context.outputs.at("o");
     std::int64_t decided = 0;
     for (const auto& id : o.rows().ids()) {
         const reference::KeyRanges keys = reference::key_ranges(context.args, id);
-        if (keys.sink_end > 0 || keys.first > 0 || keys.end < 2) continue;
+        if (keys.sinks() > 0 || keys.first > 0 || keys.end < 2) continue;
         ++decided;
         const auto wrong = differs_from_v_row(context, id, 0);
         if (wrong.empty()) continue;
@@ -88,14 +87,14 @@ void judge_dropped_weights(const FwdJudgeContext& context, Findings& findings, E
 }
 
 /// Whether the kernel casts the weights that the fill makes ties of: not with another pre-scale, nor after the division.
-bool casts_ties(const FwdJudgeContext& context) {
+bool casts_ties(const JudgeContext& context) {
     const Numerics& kernel = context.expected.numerics;
     return !kernel.normalised_p && kernel.f_p == std::ldexp(1.0, -tie_weight_exponent(context.p_type));
 }
 
 } // namespace
 
-void judge_tie_rows(const FwdJudgeContext& context, Findings& findings, Judgement& judgement) {
+void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement) {
     const bool weights = context.fill == Fill::weight_ties;
     if (!context.data_of_fill || (!weights && context.fill != Fill::ties)) return;
     ExactGate gate("exact", "o");

@@ -124,7 +124,7 @@ bool can_be_nan(ElementType type) {
 void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
     if (!can_be_nan(spec.layout.type)) return;
     spec.logical([&](const RowRun& run) {
-        for (std::int64_t d = 0; d < run.columns; ++d)
+        for (std::int64_t d = run.first; d < run.columns; ++d)
             if (std::isnan(reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, d))))
                 throw InputError(fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs "
                                              "must not be (L-5)",

@@ -23,6 +23,7 @@ Case in_another_layout(const Case& c) {
     other.iperm = flipped(c.iperm);
     other.operm = flipped(c.operm);
     other.stride_padding += 32;
+    other.cache.page_order += 1;
     return other;
 }
 

@@ -9,7 +9,8 @@
 
 namespace fmha::harness {
 
-/// The same case with the same values in other places: heads and rows in the other order, rows farther apart. It is as
+/// The same case with the same values in other places: heads and rows in the other order, rows farther apart, pages and slots
+/// shuffled. It is as
 /// aligned as `c`, up to 32 elements, so that a kernel that takes the one takes the other.
 Case in_another_layout(const Case& c);
 

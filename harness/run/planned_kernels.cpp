@@ -2,16 +2,14 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/registry.hpp"
-#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
 #include <unordered_set>
 
@@ -85,21 +83,20 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
 }
 
 TilePlanner house_tiles(std::string arch) {
-    return [arch = std::move(arch),
-            planner = std::shared_ptr<const Planner>()](const Case& c) mutable -> std::optional<Tile> {
-        if (c.family != ApiFamily::fwd)
-            throw InputError(
-                fmt::format("{}: values relative to the planned kernel are for family fwd", c.id));
+    return [arch = std::move(arch), planners = std::map<KernelFamily, std::shared_ptr<const Planner>>()](
+               const Case& c) mutable -> std::optional<Tile> {
+        const KernelFamily family = main_stage(c.family);
+        std::shared_ptr<const Planner>& planner = planners[family];
         if (!planner) {
             const auto archs = arch::ArchSet::built_in();
             catalog::Request request;
             request.rules = catalog::RuleSet::house;
             request.targets = {archs.at(arch).name()};
-            request.families = catalog::FamilySet::of(KernelFamily::fwd);
+            request.families = catalog::FamilySet::of(family);
             planner = std::make_shared<const Planner>(catalog::list(archs, request));
         }
         try {
-            const auto kernels = planner->plan(to_problem(c, arch), std::array{KernelFamily::fwd});
+            const auto kernels = planner->plan(to_problem(c, arch), std::array{family});
             return kernels.empty() ? std::nullopt : std::optional(kernels.front().algorithm.tile);
         } catch (const ProblemError&) {
             return std::nullopt; // the case expects the refusal

@@ -150,7 +150,7 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
         }
     EXPECT_GT(seen, 50U);
     EXPECT_THAT(broken, testing::IsEmpty());
-    EXPECT_TRUE(of_one_family("harness/gates/fwd_gates.hpp"));
+    EXPECT_TRUE(of_one_family("harness/gates/attention_gates.hpp"));
     EXPECT_TRUE(of_one_family("harness/families/all_families.hpp"));
 }
 

@@ -3,7 +3,7 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/data/random.hpp"
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/attention_outputs.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/gate_support.hpp"
@@ -72,7 +72,7 @@ TEST(Data, DoesNotDependOnLayoutOrStrides) {
     const FittingHostKernel source;
     const auto bits = [&](FwdTensors& tensors, const Case& c) {
         source.planned(to_problem(c, "gfx950"), nullptr).instance->launch(tensors.args(), {});
-        return fwd_outputs(tensors.args());
+        return attention_outputs(reference::attention_of(tensors.args()));
     };
     EXPECT_EQ(bits(a, plain).first_difference(bits(b, other)), "");
 }

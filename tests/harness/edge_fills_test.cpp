@@ -80,7 +80,7 @@ std::pair<bool, bool> sees_and_decides(const Case& c, const Geometry& geometry, 
     const bool last_wins = c.fill == Fill::edge_last;
     bool sees = false;
     for (const Entry& entry : geometry.entries) {
-        FwdArgs args;
+        reference::AttentionArgs args;
         args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1;
         args.shape.seqlen_q = entry.seqlen_q;
         args.shape.seqlen_k = entry.seqlen_k;

@@ -4,7 +4,7 @@
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/attention_outputs.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 #include "tests/harness/random_case.hpp"
@@ -83,7 +83,7 @@ std::optional<Case> in_plain_batch(const Case& c) {
 Outputs computed(const Case& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
     source.planned(to_problem(c, arch), nullptr).instance->launch(tensors.args(), {});
-    return fwd_outputs(tensors.args());
+    return attention_outputs(reference::attention_of(tensors.args()));
 }
 
 /// Of the arguments, what concerns entry `b` alone.
@@ -109,7 +109,7 @@ Outputs one_at_a_time(const Case& c, const KernelSource& source) {
     FwdTensors tensors(c, fp8_flavour(arch));
     const StageKernel kernel = source.planned(to_problem(c, arch), nullptr);
     for (std::int64_t b = 0; b < c.batch; ++b) kernel.instance->launch(only_entry(tensors.args(), b), {});
-    return fwd_outputs(tensors.args());
+    return attention_outputs(reference::attention_of(tensors.args()));
 }
 
 /// The relations that do not hold, with the first difference of each.

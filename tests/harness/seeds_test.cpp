@@ -3,7 +3,7 @@
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/attention_outputs.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"

@@ -4,8 +4,8 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/data/random.hpp"
-#include "harness/gates/fwd_gates.hpp"
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/attention_gates.hpp"
+#include "harness/gates/attention_outputs.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
@@ -132,9 +132,10 @@ class Bench {
     Cell noticed_by(const Mistake& mistake) {
         const FwdArgs args = tensors_.args();
         mistake.launch(*kernel_.instance, args);
-        const Outputs outputs = fwd_outputs(args);
-        const FwdJudgeContext context{
-            args, outputs, expected_, fill_, tensors_.fill().edge(), tensors_.geometry().types.p};
+        const reference::AttentionArgs judged = reference::attention_of(args);
+        const Outputs outputs = attention_outputs(judged);
+        const JudgeContext context{
+            judged, outputs, expected_, fill_, tensors_.fill().edge(), tensors_.geometry().types.p};
         Judgement judgement = judge(context);
         judgement.gates.push_back(low_precision_yardstick(context, tensors_.geometry().types));
         judgement.gates.push_back(flat(outputs));

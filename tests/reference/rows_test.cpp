@@ -1,5 +1,6 @@
 // Which rows are computed, what they cost and what they may not depend on.
 #include "dispatcher/types/error.hpp"
+#include "reference/attention.hpp"
 #include "reference/bounds.hpp"
 #include "reference/forward.hpp"
 #include "reference/visibility.hpp"
@@ -152,13 +153,13 @@ TEST(Visibility, IsThatOfTheOracle) {
                     Oracle::row_by_row);
         for (std::size_t r = 0; r < rows.size(); ++r) {
             const auto at = static_cast<Eigen::Index>(r);
-            const KeyRanges keys = key_ranges(args, rows[r]);
-            ASSERT_TRUE(0 <= keys.sink_end && keys.sink_end <= keys.first && keys.first <= keys.end);
+            const KeyRanges keys = key_ranges(attention_of(args), rows[r]);
+            ASSERT_TRUE(0 == keys.sink_begin && 0 <= keys.sink_end && keys.sink_end <= keys.first &&
+                        keys.first <= keys.end);
             for (std::int64_t j = 0; j < oracle.seqlen_k(at) || j < keys.end; ++j)
-                ASSERT_EQ(j < keys.sink_end || (keys.first <= j && j < keys.end),
-                          key_visible(args, rows[r].b, rows[r].i, j))
+                ASSERT_EQ(keys.contain(j), key_visible(args, rows[r].b, rows[r].i, j))
                     << problem.text() << " row " << rows[r].i << " key " << j;
-            const EndKeys ends = end_keys(args, rows[r]);
+            const EndKeys ends = end_keys(attention_of(args), rows[r]);
             ASSERT_EQ(ends.first, oracle.first_visible(at)) << problem.text() << " row " << rows[r].i;
             ASSERT_EQ(ends.last, oracle.last_visible(at)) << problem.text() << " row " << rows[r].i;
             ASSERT_EQ(ends.single(), oracle.visible_keys(at) == 1);
@@ -173,6 +174,34 @@ TEST(Visibility, IsThatOfTheOracle) {
     EXPECT_GT(empty_rows, 0);
     EXPECT_GT(hidden_by_bias, 0);
     EXPECT_GT(sink_prefixes, 0);
+}
+
+TEST(Visibility, OfASplitIsWhatTheOracleSeesThere) {
+    int rows_of_one_key = 0, sinks_apart = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        const RandomProblem problem(seed, {.elementwise = seed % 3 == 0, .mask = seed % 4 != 0});
+        AttentionArgs args = attention_of(problem.args());
+        const std::vector<RowId> rows = all_rows(args);
+        args.num_splits = 2 + static_cast<std::int64_t>(seed % 5);
+        for (args.split = 0; args.split < args.num_splits; ++args.split) {
+            const ForwardRows oracle =
+                attention(args, rows, ForwardOptions{.companions = false, .numerics = {}, .threads = 1},
+                          Oracle::row_by_row);
+            for (std::size_t r = 0; r < rows.size(); ++r) {
+                const auto at = static_cast<Eigen::Index>(r);
+                const EndKeys ends = end_keys(args, rows[r]);
+                ASSERT_EQ(ends.first, oracle.first_visible(at)) << problem.text() << " split " << args.split;
+                ASSERT_EQ(ends.last, oracle.last_visible(at)) << problem.text() << " split " << args.split;
+                ASSERT_EQ(ends.single(), oracle.visible_keys(at) == 1);
+                const KeyRanges keys = key_ranges(args, rows[r]);
+                ASSERT_LE(oracle.visible_keys(at), keys.count());
+                rows_of_one_key += ends.single() ? 1 : 0;
+                sinks_apart += keys.sink_begin > 0 && keys.sinks() > 0 ? 1 : 0;
+            }
+        }
+    }
+    EXPECT_GT(rows_of_one_key, 0);
+    EXPECT_GT(sinks_apart, 0);
 }
 
 TEST(AllRows, LeavesOutEntriesThatMinSeqlenQSkips) {

@@ -4,6 +4,7 @@
 #include "harness/data/edge_code.hpp"
 #include "harness/gates/judge.hpp"
 #include "harness/gates/outputs.hpp"
+#include "reference/attention_args.hpp"
 
 #include <optional>
 
@@ -14,9 +15,9 @@ struct ForwardRows;
 namespace fmha::harness {
 
 /// What a judgement needs to know beside the numbers.
-struct FwdJudgeContext {
-    const FwdArgs& args;
-    const Outputs& outputs; ///< of fwd_outputs
+struct JudgeContext {
+    const reference::AttentionArgs& args;
+    const Outputs& outputs; ///< of attention_outputs
     /// With companions and the numerics of the kernel under test; the rows that are checked.
     const reference::ForwardRows& expected;
     Fill fill = Fill::normal;
@@ -30,11 +31,11 @@ struct FwdJudgeContext {
 /// Runs G1, G2, G3 (tolerances B.2 to B.4) on the rows of `expected`, and on all rows the exact gates G5.1 to
 /// G5.3 and G5.9 and, for edge fills, the exact-row gate, which fails when it could decide no row that sees a key. The
 /// formulas are those of reference/bounds.hpp; nothing here is a constant that somebody tuned. `huge` data is judged by the exact gates only (B.10).
-Judgement judge(const FwdJudgeContext& context);
+Judgement judge(const JudgeContext& context);
 
 /// G4 (B.5), reported and never required: the error in units of what one plain pass in low precision makes.
 /// `rows` of the expected result are looked at, evenly spread.
-GateVerdict low_precision_yardstick(const FwdJudgeContext& context, const ElementTypes& types,
+GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types,
                                     std::int64_t rows = 64);
 
 } // namespace fmha::harness

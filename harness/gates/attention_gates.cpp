@@ -1,7 +1,8 @@
-#include "harness/gates/fwd_gates.hpp"
+#include "harness/gates/attention_gates.hpp"
 
 #include "harness/gates/exact_gates.hpp"
 #include "harness/gates/fwd_bounded.hpp"
+#include "reference/attention.hpp"
 #include "reference/numerics/formats.hpp"
 #include "reference/visibility.hpp"
 
@@ -20,8 +21,8 @@ std::int64_t median(const reference::ForwardRows::Indices& values) {
 }
 
 /// The query rows of a forward problem; checked are those of `expected`.
-RowSpace query_rows(const FwdJudgeContext& context) {
-    const FwdArgs& args = context.args;
+RowSpace query_rows(const JudgeContext& context) {
+    const reference::AttentionArgs& args = context.args;
     const OutputRows& rows = context.outputs.at("o").rows();
     std::vector<Eigen::Index> expected_row(static_cast<std::size_t>(rows.size()), -1);
     Eigen::Index next = 0;
@@ -48,7 +49,7 @@ RowSpace query_rows(const FwdJudgeContext& context) {
 
 } // namespace
 
-Judgement judge(const FwdJudgeContext& context) {
+Judgement judge(const JudgeContext& context) {
     Judgement judgement;
     Findings findings({query_rows(context)});
     if (context.fill != Fill::huge) {
@@ -64,7 +65,7 @@ Judgement judge(const FwdJudgeContext& context) {
     return judgement;
 }
 
-GateVerdict low_precision_yardstick(const FwdJudgeContext& context, const ElementTypes& types,
+GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types,
                                     std::int64_t rows) {
     GateVerdict g4{.gate = "G4", .tensor = "o", .required = false};
     const auto& expected = context.expected;
@@ -77,7 +78,7 @@ GateVerdict low_precision_yardstick(const FwdJudgeContext& context, const Elemen
         sample.push_back(expected.rows[static_cast<std::size_t>(at)]);
         source.push_back(at);
     }
-    const auto plain = reference::forward_low_precision(context.args, sample, types, 1);
+    const auto plain = reference::attention_low_precision(context.args, sample, types, 1);
     double error = 0.0, plain_error = 0.0, granularity = 0.0;
     for (std::size_t n = 0; n < sample.size(); ++n)
         for (Eigen::Index c = 0; c < expected.o.cols(); ++c) {

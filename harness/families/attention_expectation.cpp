@@ -1,6 +1,6 @@
-#include "harness/families/fwd_expectation.hpp"
+#include "harness/families/attention_expectation.hpp"
 
-#include "harness/gates/fwd_gates.hpp"
+#include "harness/gates/attention_gates.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -13,11 +13,6 @@ namespace {
 
 /// Pairs (row, key) times channels up to which the slow oracle checks every row of the fast one.
 constexpr double work_of_full_agreement = 4e7;
-
-/// A NaN in the reference is an error of the harness, never a reason to pass.
-bool has_nan(const reference::ForwardRows& rows) {
-    return rows.o.size() > 0 && (rows.o.hasNaN() || rows.lse.hasNaN());
-}
 
 /// Whether an O of zeros contradicts the reference: it fails G1 or, where that gate does not apply, a row in which some
 /// key has the largest weight of all (so that no cast of P loses it) rounds to another number.
@@ -34,48 +29,55 @@ bool must_not_be_zero(const Judgement& judgement, const reference::ForwardRows& 
 
 } // namespace
 
-std::vector<reference::RowId> expected_rows(const Case& c, const FwdArgs& args) {
+std::vector<reference::RowId> expected_rows(const Case& c, const reference::AttentionArgs& args) {
     return c.sampled_rows ? reference::sampled_rows(args, c.seed) : reference::all_rows(args);
 }
 
-FwdExpectation::FwdExpectation(const FwdTensors& tensors, int threads)
-    : tensors_(tensors), args_(tensors.args()), threads_(threads),
-      rows_(expected_rows(tensors.of_case(), args_)) {}
-
-double FwdExpectation::oracle_disagreement() {
-    if (tensors_.of_case().fill == Fill::huge) return 0.0;
+double attention_disagreement(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
+                              int threads) {
     double work = 0.0;
-    const auto channels = static_cast<double>(args_.shape.hdim_q + args_.shape.hdim_v);
-    for (const auto& row : rows_)
-        work += static_cast<double>(reference::entry_lengths(args_, row.b).seqlen_k) * channels;
+    const auto channels = static_cast<double>(args.shape.hdim_q + args.shape.hdim_v);
+    for (const auto& row : rows)
+        work += static_cast<double>(reference::entry_lengths(args, row.b).seqlen_k) * channels;
     const auto stride = static_cast<std::size_t>(1.0 + work / work_of_full_agreement);
     std::vector<reference::RowId> sample;
-    for (std::size_t r = 0; r < rows_.size(); r += stride) sample.push_back(rows_[r]);
-    const reference::ForwardOptions with{.numerics = {}, .threads = threads_};
-    const reference::ForwardOptions without{.companions = false, .numerics = {}, .threads = threads_};
+    for (std::size_t r = 0; r < rows.size(); r += stride) sample.push_back(rows[r]);
+    const reference::ForwardOptions with{.numerics = {}, .threads = threads};
+    const reference::ForwardOptions without{.companions = false, .numerics = {}, .threads = threads};
     return reference::oracle_disagreement(
-        reference::forward(args_, sample, with, reference::Oracle::matrix),
-        reference::forward(args_, sample, without, reference::Oracle::row_by_row));
+        reference::attention(args, sample, with, reference::Oracle::matrix),
+        reference::attention(args, sample, without, reference::Oracle::row_by_row));
 }
 
-const reference::ForwardRows& FwdExpectation::for_numerics(const Numerics& numerics) {
+bool has_nan(const reference::ForwardRows& rows) {
+    return rows.o.size() > 0 && (rows.o.hasNaN() || rows.lse.hasNaN());
+}
+
+AttentionExpectation::AttentionExpectation(const DataSource& source, reference::AttentionArgs args,
+                                           int threads)
+    : source_(source), args_(args), threads_(threads), rows_(expected_rows(source.c, args_)) {}
+
+double AttentionExpectation::oracle_disagreement() {
+    return source_.c.fill == Fill::huge ? 0.0 : attention_disagreement(args_, rows_, threads_);
+}
+
+const reference::ForwardRows& AttentionExpectation::for_numerics(const Numerics& numerics) {
     if (!expected_ || !(expected_->numerics == numerics))
-        expected_ = reference::forward(args_, rows_, {.numerics = numerics, .threads = threads_});
+        expected_ = reference::attention(args_, rows_, {.numerics = numerics, .threads = threads_});
     return *expected_;
 }
 
-StageVerdict FwdExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics& numerics,
-                                   bool data_of_fill) {
+StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics& numerics,
+                                         bool data_of_fill) {
     const auto start = std::chrono::steady_clock::now();
     const reference::ForwardRows& expected = for_numerics(numerics);
     StageVerdict verdict;
     verdict.reference_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     verdict.rows = static_cast<std::int64_t>(expected.rows.size());
-    const Fill fill = tensors_.of_case().fill;
-    const ElementTypes& types = tensors_.geometry().types;
-    const FwdJudgeContext context{args_,   outputs,     expected, fill, tensors_.fill().edge(),
-                                  types.p, data_of_fill};
+    const Fill fill = source_.c.fill;
+    const ElementTypes& types = source_.geometry.types;
+    const JudgeContext context{args_, outputs, expected, fill, source_.fill.edge(), types.p, data_of_fill};
     verdict.judgement = harness::judge(context);
     if (fill != Fill::huge) verdict.judgement.gates.push_back(low_precision_yardstick(context, types));
     const Outputs::Tensor& o = outputs.at("o");

@@ -1,11 +1,12 @@
-#include "harness/gates/fwd_outputs.hpp"
+#include "harness/gates/attention_outputs.hpp"
 
 #include "harness/data/storage.hpp"
+#include "reference/attention.hpp"
 #include "reference/visibility.hpp"
 
 namespace fmha::harness {
 
-Outputs fwd_outputs(const FwdArgs& args) {
+Outputs attention_outputs(const reference::AttentionArgs& args) {
     const auto rows = std::make_shared<const OutputRows>(Axis::query, reference::all_rows(args));
     Outputs outputs;
     const auto copy = [&](std::string name, const TensorView& view, Axis columns, auto append) {
@@ -25,9 +26,8 @@ Outputs fwd_outputs(const FwdArgs& args) {
     if (args.randval.present())
         copy("randval", args.randval, Axis::key, [&](auto& tensor, const auto& id, auto code) {
             const reference::KeyRanges seen = reference::key_ranges(args, id);
-            tensor.append_row(reference::entry_lengths(args, id.b).seqlen_k, [&](std::int64_t j) {
-                return j < seen.sink_end || (seen.first <= j && j < seen.end) ? code(j) : 0U;
-            });
+            tensor.append_row(reference::entry_lengths(args, id.b).seqlen_k,
+                              [&](std::int64_t j) { return seen.contain(j) ? code(j) : 0U; });
         });
     return outputs;
 }

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "dispatcher/types/check_cache.hpp"
+#include "harness/families/attention_expectation.hpp"
+#include "harness/gates/attention_outputs.hpp"
+
+/// What the families have in common that compute attention in one stage: forward, paged-KV, batch prefill.
+namespace fmha::harness {
+
+/// Writes O times scale_o and LSE of the rows that the case judges; other rows are NaN. Random bytes at positions that the
+/// mask hides are 0. Returns the number of rows.
+std::size_t write_attention_reference(const DataSource& source, const TensorSet& set,
+                                      const reference::AttentionArgs& args,
+                                      const std::filesystem::path& folder);
+
+/// `tensors`: bytes of the case's tensors.
+CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors);
+
+/// Of both products, with hidden keys.
+double attention_flops(const Case& c);
+
+/// A case in memory. `Args` are those of the family; a cache among them is checked as the C interface checks one that it is
+/// given, because a table that names nothing would make every result meaningless.
+template <class Args>
+class AttentionData final : public CaseData {
+  public:
+    AttentionData(const Case& c, Fp8Flavour flavour) : tensors_(c, flavour) {
+        if constexpr (requires(Args args) { args.place; }) {
+            const Args args = tensors_.args();
+            check_cache(args.shape, args.lengths, args.place);
+        }
+    }
+
+    TensorSet& tensors() override { return tensors_.set(); }
+    Invocation invocation() const override { return tensors_.args(); }
+    Outputs outputs(KernelFamily) const override { return attention_outputs(judged()); }
+    std::unique_ptr<CaseExpectation> expectation(int threads) const override {
+        return std::make_unique<AttentionExpectation>(tensors_.source(), judged(), threads);
+    }
+    std::size_t write_reference(const std::filesystem::path& folder) const override {
+        return write_attention_reference(tensors_.source(), tensors_.set(), judged(), folder);
+    }
+
+  private:
+    reference::AttentionArgs judged() const { return reference::attention_of(tensors_.args()); }
+
+    FamilyTensors<Args> tensors_;
+};
+
+template <class Args>
+class AttentionFamily final : public Family {
+  public:
+    explicit AttentionFamily(KernelFamily stage) : stage_(stage) {}
+
+    std::vector<KernelFamily> stages(const Case&) const override { return {stage_}; }
+    std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
+        return std::make_unique<AttentionData<Args>>(c, flavour);
+    }
+    CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
+        return attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour));
+    }
+    double flops(const Case& c) const override { return attention_flops(c); }
+
+  private:
+    KernelFamily stage_;
+};
+
+} // namespace fmha::harness

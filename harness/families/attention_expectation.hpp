@@ -1,0 +1,43 @@
+#pragma once
+
+#include "harness/data/role.hpp"
+#include "harness/families/family.hpp"
+#include "reference/attention.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace fmha::harness {
+
+/// The rows that the reference computes for a case: a sample when the case asks for one.
+std::vector<reference::RowId> expected_rows(const Case& c, const reference::AttentionArgs& args);
+
+/// Distance of the two oracles on `rows`: on all of them where the problem is small, on evenly spread ones where it is large.
+double attention_disagreement(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
+                              int threads);
+
+/// A NaN in the reference is an error of the harness, never a reason to pass.
+bool has_nan(const reference::ForwardRows& rows);
+
+/// The reference of attention in one stage, forward or over a cache, and the gates on it.
+class AttentionExpectation final : public CaseExpectation {
+  public:
+    /// `source` and the memory of `args` must outlive this.
+    AttentionExpectation(const DataSource& source, reference::AttentionArgs args, int threads);
+
+    /// 0 for the fill `huge`, whose sums no two orders agree on.
+    double oracle_disagreement() override;
+    StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
+                       bool data_of_fill) override;
+
+  private:
+    const reference::ForwardRows& for_numerics(const Numerics& numerics);
+
+    const DataSource& source_;
+    reference::AttentionArgs args_;
+    int threads_;
+    std::vector<reference::RowId> rows_;
+    std::optional<reference::ForwardRows> expected_; ///< of the numerics that were asked for last
+};
+
+} // namespace fmha::harness

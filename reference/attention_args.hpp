@@ -1,0 +1,21 @@
+#pragma once
+
+#include "dispatcher/types/args.hpp"
+
+#include <cstdint>
+
+namespace fmha::reference {
+
+/// What the oracles evaluate: forward attention, where its keys lie, and which of them count.
+struct AttentionArgs : FwdArgs {
+    KvPlace place;
+    std::int64_t num_splits = 1, split = 0; ///< S-1: only keys of `split` count
+};
+
+AttentionArgs attention_of(const FwdArgs& args);
+AttentionArgs attention_of(const PagedKvArgs& args);
+AttentionArgs attention_of(const BatchPrefillArgs& args);
+/// One split of the main stage (S-2): without sink logit and output scale, which combining adds.
+AttentionArgs attention_of(const SplitKvArgs& args, std::int64_t split);
+
+} // namespace fmha::reference
