@@ -13,6 +13,8 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <type_traits>
+#include <variant>
 
 namespace fmha::c {
 namespace {
@@ -200,11 +202,26 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     return call;
 }
 
-/// What attention over a cache needs before anything is read or launched.
-void check_cached(const PagedKvArgs& args, Memory memory) {
-    if (args.score.bias_type == BiasType::alibi && args.score.alibi_slopes == nullptr)
-        throw InputError("score.alibi_slopes is NULL");
-    if (memory == Memory::host) check_cache(args.shape, args.lengths, args.place);
+void require(bool present, const char* name) {
+    if (!present) throw InputError(fmt::format("{} is NULL", name));
+}
+
+void require_slopes(const ScoreArgs& score) {
+    require(score.bias_type != BiasType::alibi || score.alibi_slopes != nullptr, "score.alibi_slopes");
+}
+
+void check_forward(const FwdArgs& args, Memory memory) {
+    const QuantArgs& quant = args.quant;
+    const bool packed_blocks = args.shape.mode == Mode::group && quant.qscale != QScale::no_scale &&
+                               quant.qscale != QScale::pertensor;
+    require(!packed_blocks || quant.block_scale_seqstart_k != nullptr, "quant.block_scale_seqstart_k");
+    require(!packed_blocks || quant.qscale == QScale::mx || quant.block_scale_seqstart_q != nullptr,
+            "quant.block_scale_seqstart_q");
+    if (memory == Memory::device) return;
+    // Before a value of a descale is read.
+    const auto elements = [&] { return targets::Elements::of(args.shape, args.lengths); };
+    if (const auto reason = targets::null_tensor(args, elements)) throw InputError(*reason);
+    check_descales(args);
 }
 
 } // namespace
@@ -244,34 +261,22 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
 }
 
 void check_pointers(const Invocation& arguments, Memory memory) {
-    if (const auto* append = std::get_if<AppendKvArgs>(&arguments)) {
-        if (memory == Memory::host) check_append(*append);
-        return;
-    }
-    if (const auto* paged = std::get_if<PagedKvArgs>(&arguments)) {
-        check_cached(*paged, memory);
-        return;
-    }
-    const auto* args = std::get_if<FwdArgs>(&arguments);
-    if (args == nullptr)
-        throw UnsupportedInvocation(
-            "this interface runs fwd, fwd_pagedkv and fwd_appendkv; it only plans the other APIs");
-    const auto require = [](bool present, const char* name) {
-        if (!present) throw InputError(fmt::format("{} is NULL", name));
-    };
-    const QuantArgs& quant = args->quant;
-    require(args->score.bias_type != BiasType::alibi || args->score.alibi_slopes != nullptr,
-            "score.alibi_slopes");
-    const bool packed_blocks = args->shape.mode == Mode::group && quant.qscale != QScale::no_scale &&
-                               quant.qscale != QScale::pertensor;
-    require(!packed_blocks || quant.block_scale_seqstart_k != nullptr, "quant.block_scale_seqstart_k");
-    require(!packed_blocks || quant.qscale == QScale::mx || quant.block_scale_seqstart_q != nullptr,
-            "quant.block_scale_seqstart_q");
-    if (memory == Memory::device) return;
-    // Before a value of a descale is read.
-    const auto elements = [&] { return targets::Elements::of(args->shape, args->lengths); };
-    if (const auto reason = targets::null_tensor(*args, elements)) throw InputError(*reason);
-    check_descales(*args);
+    std::visit(
+        [memory](const auto& args) {
+            using Args = std::remove_cvref_t<decltype(args)>;
+            if constexpr (requires { args.score; }) require_slopes(args.score);
+            if constexpr (std::same_as<Args, FwdArgs>) check_forward(args, memory);
+            if constexpr (std::same_as<Args, AppendKvArgs>) {
+                if (memory == Memory::host) check_append(args);
+            } else if constexpr (requires { args.place; }) {
+                if (memory == Memory::host) check_cache(args.shape, args.lengths, args.place);
+            }
+            if constexpr (std::same_as<Args, BwdArgs>)
+                if (memory == Memory::device)
+                    throw UnsupportedInvocation("this interface runs backward on the host only, and plans it "
+                                                "for devices");
+        },
+        arguments);
 }
 
 } // namespace fmha::c

@@ -1,3 +1,4 @@
+#include "dispatcher/c/call_workspace.hpp"
 #include "dispatcher/c/context.hpp"
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/registry/catalogue.hpp"
@@ -147,9 +148,10 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        const fmha::c::Call call = call_of(args, context->arch, Memory::host);
+        fmha::c::Call call = call_of(args, context->arch, Memory::host);
         check_pointers(call.arguments, Memory::host);
         const auto plan = planned(*context, call.problem, info);
+        const fmha::c::HostWorkspace workspace(call.arguments, plan);
         const auto start = std::chrono::steady_clock::now();
         for (const fmha::PlanStage& stage : plan.stages()) {
             auto& instance = context->instances[identifier(stage.kernel->config)];
@@ -169,9 +171,10 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
         if (context->device == nullptr)
             throw fmha::UnsupportedInvocation(
                 "this context was created without kernels_dir and has no device; use fmha_run_host");
-        const fmha::c::Call call = call_of(args, context->arch, Memory::device);
+        fmha::c::Call call = call_of(args, context->arch, Memory::device);
         check_pointers(call.arguments, Memory::device);
         const auto plan = planned(*context, call.problem, info);
+        fmha::c::place_partials(call.arguments, plan, fmha::c::workspace_of(args));
         for (const fmha::PlanStage& stage : plan.stages())
             context->device->launch(stage.kernel->config, call.arguments, stream);
     });

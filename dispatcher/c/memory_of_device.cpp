@@ -1,3 +1,4 @@
+#include "dispatcher/c/call_workspace.hpp"
 #include "dispatcher/c/context.hpp"
 
 #include <fmt/format.h>
@@ -73,9 +74,10 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         require(milliseconds, "milliseconds");
         if (warm_up < 0) throw InputError(fmt::format("warm_up is {}; allowed: 0 and above", warm_up));
         if (repeats < 1) throw InputError(fmt::format("repeats is {}; allowed: 1 and above", repeats));
-        const fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
+        fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
         fmha::c::check_pointers(call.arguments, fmha::c::Memory::device);
         const auto plan = fmha::c::planned(*context, call.problem, nullptr);
+        fmha::c::place_partials(call.arguments, plan, fmha::c::workspace_of(args));
         const auto launch = [&] {
             for (const fmha::PlanStage& stage : plan.stages())
                 side.launch(stage.kernel->config, call.arguments, stream);

@@ -5,7 +5,7 @@ import unittest
 import numpy as np
 
 import fmha
-from common import causal, random_arrays, softmax_attention
+from common import causal, random_arrays, softmax_attention, softmax_gradients
 from fmha import families, reference
 
 Q, K, V = random_arrays(7, (2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 32))
@@ -142,6 +142,64 @@ class Caches(unittest.TestCase):
         np.testing.assert_allclose(k[0, 0, 3:5, 16:], first * sin + second * cos, atol=2e-3)
         with self.assertRaisesRegex(ValueError, "rotary_cos"):
             families.append(fmha.Context(self.lib, "gfx950"), "gfx950", k, v, k_new, v_new, data_type="fp16", seqlens_k=[3], rope=1)
+
+
+    def test_splits_give_the_whole(self):
+        q, k, v = random_arrays(5, (2, 4, 3, 128), (2, 2, 200, 128), (2, 2, 200, 128))
+        expected = softmax_attention(q, k, v, visible=causal(3, 200, True))
+        with fmha.Context(self.lib, "gfx950") as context:
+            for splits in (0, 1, 3, 4):
+                call = families.splitkv(context, "gfx950", q, k, v, data_type="fp16", num_splits=splits, mask="bottom_right", lse=True).run()
+                self.assertLess(worst(call.output("o"), expected[0]), 3e-3)
+                self.assertLess(worst(call.output("lse"), expected[1]), 1e-4)
+                self.assertIn(" + fwd_splitkv_combine", call.kernel)
+            rows = [np.ascontiguousarray(array.transpose(0, 2, 1, 3)).reshape(-1, array.shape[1], 128) for array in (q, k, v)]
+            call = families.splitkv(context, "gfx950", *rows, data_type="fp16", num_splits=3, mask="bottom_right", layout="shd",
+                                    seqstart_q=[0, 3, 6], seqstart_k=[0, 200, 400]).run()
+            self.assertLess(worst(call.output("o").reshape(2, 3, 4, 128).transpose(0, 2, 1, 3), expected[0]), 3e-3)
+
+
+class Backward(unittest.TestCase):
+    def gradients(self, data_type, limit, visible=None, **options):
+        q, k, v, d_o = random_arrays(11, (2, 4, 40, 64), (2, 2, 50, 64), (2, 2, 50, 64), (2, 4, 40, 64), dtype=np.float32)
+        mask = {"mask": options["mask"]} if "mask" in options else {}
+        forward = fmha.attention(q, k, v, data_type=data_type, lse=True, **mask)
+        got = fmha.attention_backward(q, k, v, forward.o.astype(np.float32), forward.lse, d_o, data_type=data_type, **options)
+        for name, expected in zip(("dq", "dk", "dv"), softmax_gradients(q, k, v, d_o, visible=visible)):
+            self.assertEqual(getattr(got, name).shape, expected.shape)
+            self.assertLess(worst(getattr(got, name), expected), limit, name)
+        return got
+
+    def test_gradients(self):
+        got = self.gradients("fp32", 1e-4)
+        self.assertRegex(got.kernel, "bwd_dot_do_o_.* \\+ bwd_dq_dk_dv_")
+        self.gradients("fp16", 2e-2)
+        self.gradients("bf16", 0.15, visible=causal(40, 50), mask="top_left")
+
+    def test_deterministic_gradients_repeat(self):
+        one, two = (self.gradients("fp16", 2e-2, deterministic=True) for _ in range(2))
+        self.assertEqual(one.dq.tobytes(), two.dq.tobytes())
+
+    def test_packed_sequences(self):
+        q, k, v, d_o = random_arrays(12, (30, 2, 64), (50, 2, 64), (50, 2, 64), (30, 2, 64), dtype=np.float32)
+        starts = {"seqstart_q": [0, 7, 30], "seqstart_k": [0, 20, 50], "layout": "shd"}
+        forward = fmha.attention(q, k, v, lse=True, **starts)
+        got = fmha.attention_backward(q, k, v, forward.o, forward.lse, d_o, **starts)
+        for b in range(2):
+            rows, keys = slice(*starts["seqstart_q"][b : b + 2]), slice(*starts["seqstart_k"][b : b + 2])
+            part = [array[own].transpose(1, 0, 2)[None] for array, own in ((q, rows), (k, keys), (v, keys), (d_o, rows))]
+            for name, own, expected in zip(("dq", "dk", "dv"), (rows, keys, keys), softmax_gradients(*part)):
+                self.assertLess(worst(getattr(got, name)[own].transpose(1, 0, 2)[None], expected), 1e-4, name)
+
+    def test_a_bias_has_a_gradient(self):
+        q, k, v, d_o = random_arrays(13, (1, 2, 20, 64), (1, 2, 30, 64), (1, 2, 30, 64), (1, 2, 20, 64), dtype=np.float32)
+        (bias,) = random_arrays(14, (1, 2, 20, 30), dtype=np.float32)
+        forward = fmha.attention(q, k, v, bias=bias, lse=True)
+        got = fmha.attention_backward(q, k, v, forward.o, forward.lse, d_o, bias=bias, dbias=True)
+        loss = lambda bias: (softmax_attention(q, k, v, bias=bias)[0] * d_o).sum()
+        step = np.zeros_like(bias, np.float64)
+        step[0, 1, 5, 7] = 1e-4
+        self.assertAlmostEqual(got.dbias[0, 1, 5, 7], (loss(bias + step) - loss(bias - step)) / 2e-4, delta=1e-3)
 
 
 class Contexts(unittest.TestCase):

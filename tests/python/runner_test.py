@@ -1,5 +1,6 @@
 """Runs by the conventions of fmha_utils: every keyword counts, and a call that cannot be right says why."""
 
+import ctypes
 import gc
 import threading
 import unittest
@@ -7,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from common import causal, random_arrays, softmax_attention
+from common import causal, random_arrays, softmax_attention, softmax_gradients
 from fmha_utils import FmhaDispatcherLib, FmhaKernelConfig, FmhaProblem, FmhaRunner, FmhaValidator, cpu_attention_fwd, setup_fmha_dispatcher
 from fmha import formats
 
@@ -157,6 +158,28 @@ class Caches(Case):
         alone = runner.run(None, k, v, problem)
         np.testing.assert_array_equal(alone.k_cache, k)
         self.refused(runner.run(None, k, v, problem, k_cache=cache[0], v_cache=cache[1], cache_seqlens=[14, 0]), "V-3|room")
+
+
+class Pointers(Case):
+    """FmhaDispatcherLib.run_bwd: addresses of dense arrays, heads shared."""
+
+    def test_gradients(self):
+        lib = FmhaDispatcherLib.find()
+        self.assertEqual(lib.run_bwd(*[0] * 9, PROBLEM), (-1, 0.0))
+        lib.initialize("gfx950")
+        o, lse, _ = softmax_attention(Q, K, V, visible=causal(33, 50))
+        (d_o,) = random_arrays(3, PROBLEM.o_shape())
+        arrays = [Q, K, V, o.astype(np.float16), lse.astype(np.float32), d_o]
+        out = [np.full(shape, 7, np.float16) for shape in (PROBLEM.q_shape(), PROBLEM.k_shape(), PROBLEM.v_shape())]
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, *out)]
+        status, milliseconds = lib.run_bwd(*pointers, PROBLEM, mask_type=1)
+        self.assertEqual(status, 0)
+        self.assertGreater(milliseconds, 0)
+        for got, expected in zip(out, softmax_gradients(Q, K, V, d_o, visible=causal(33, 50))):
+            np.testing.assert_allclose(got, expected, atol=2e-2)
+        self.assertEqual(lib.run_bwd(*pointers, PROBLEM, has_dropout=True)[0], 1)
+        self.assertNotEqual(lib.run_bwd(*pointers, FmhaProblem(2, 4, 3, 33, 50, 64, 64))[0], 0)
+        lib.cleanup()
 
 
 class Lifetime(Case):

@@ -323,7 +323,7 @@ typedef struct fmha_bwd_args {
     fmha_tensor randval; /* forward's random bytes; NULL = replayed from seed and offset */
     fmha_tensor d;       /* fp32 memory, one number a query row */
     fmha_tensor dq;
-    fmha_tensor dk;
+    fmha_tensor dk; /* dk and dv: nhead_q heads; the gradient of a shared head is the sum over its group */
     fmha_tensor dv;
     fmha_tensor dbias; /* NULL = not wanted */
     float* d_sink;     /* [nhead_q]; NULL = not wanted */
@@ -391,12 +391,13 @@ FMHA_API fmha_status fmha_workspace_size(fmha_context* context, const void* args
 FMHA_API fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace,
                                             void* stream);
 
-/* Runs on the host target; every pointer is host memory. info may be NULL. Returns when all outputs are written. */
+/* Runs on the host target; every pointer is host memory. A workspace is not needed: the call has its own. info may be NULL.
+ * Returns when all outputs are written. */
 FMHA_API fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info* info);
 
 /* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launches are in
  * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of a kernel shows when the caller
- * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED, and so does an API that no program computes yet.
+ * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED, and so does backward, which runs on the host only.
  * info may be NULL. */
 FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, void* stream,
                                      fmha_run_info* info);

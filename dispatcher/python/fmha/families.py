@@ -256,15 +256,16 @@ def _owner(view: View) -> Any:
 
 
 def _give_workspace(call: Call) -> None:
-    """The workspace that the planned kernels need, prepared."""
+    """The workspace that the planned kernels need on a device, prepared; calls on the host have their own."""
+    if call.side.name == "host":
+        return
     size, _ = call.context.workspace_size(call.args)
     if size == 0:
         return
-    memory = view_of(call.side.new((size + 16,), np.uint8))
+    memory = call.side.new((size + 16,), np.uint8)
     call._kept.append(memory)
-    call.args.workspace = (memory.address + 15) // 16 * 16
-    if call.side.name == "device":
-        call.context.prepare_workspace(call.args, call.args.workspace)
+    call.args.workspace = (view_of(memory).address + 15) // 16 * 16
+    call.context.prepare_workspace(call.args, call.args.workspace, call.side.stream)
 
 
 def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str,
@@ -272,8 +273,8 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
              bias: Any = None, alibi_slopes: Any = None, sink_logit: Any = None, d_sink: bool = False,
              dropout: tuple[float, int, int] = (0.0, 0, 0), randval: Any = None, dbias: bool = False, deterministic: bool = False,
              stream: int | None = None, **lengths: Any) -> Call:
-    """Gradients of forward attention from its O and LSE. Outputs dq, dk, dv in the shapes of q, k, v; dbias and d_sink when
-    asked for. Shared heads get the sum over their group."""
+    """Gradients of forward attention from its O and LSE: outputs dq, dk and dv, and dbias and d_sink when asked for. dk and dv
+    have a head for every query head (W-11); `shared_heads` adds them up."""
     call = Call(context, BWD, data_type, arch, stream)
     extents, axes = _attends(call, q, k, v, layout, False, lengths)
     args, element = call.args, call.type.inputs
@@ -298,11 +299,21 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
         args.d_sink = view_of(memory).address
     size["d"] = extents.hdim_q
     args.dq = call.result("dq", _shape(axes, **size), axes, element)
-    size |= {"h": extents.nhead_k, "s": extents.keys}
+    size["s"] = extents.keys
     args.dk = call.result("dk", _shape(axes, **size), axes, element)
     args.dv = call.result("dv", _shape(axes, **(size | {"d": extents.hdim_v})), axes, element)
     _give_workspace(call)
     return call
 
 
-__all__: Sequence[str] = ("append", "backward", "batch_prefill", "forward", "paged", "splitkv")
+def shared_heads(gradient: np.ndarray, nhead_k: int, layout: str = "bhsd") -> np.ndarray:
+    """dk or dv of query heads, summed over the heads that share a key head, in float32 and in the type of `gradient`."""
+    axis = layout.index("h")
+    group = gradient.shape[axis] // nhead_k
+    if group == 1:
+        return gradient
+    shape = (*gradient.shape[:axis], nhead_k, group, *gradient.shape[axis + 1 :])
+    return gradient.reshape(shape).sum(axis=axis + 1, dtype=np.float32).astype(gradient.dtype)
+
+
+__all__: Sequence[str] = ("append", "backward", "batch_prefill", "forward", "paged", "shared_heads", "splitkv")

@@ -35,14 +35,11 @@ def _library() -> Library:
 
 
 class _NoKernels:
-    """Stands where a context of libfmha.so stands when a call is built: host memory, and no workspace."""
+    """Stands where a context of libfmha.so stands when a call is built: host memory."""
     on_device = False
 
     def __init__(self) -> None:
         self.lib = _library()
-
-    def workspace_size(self, _args: Any) -> tuple[int, bool]:
-        return 0, True
 
 
 def _checked(function: Any, *arguments: Any) -> None:
@@ -100,8 +97,8 @@ def gradients(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: 
     for name, array in results.items():
         setattr(out, name, array.ctypes.data_as(POINTER(c_double)))
     _checked(_functions().fmha_reference_gradients, arch.encode(), byref(call.args), byref(out))
-    group = shape.nhead_q // shape.nhead_k
+    heads = shape.nhead_k
     for name in ("dk", "dv"):
         full = results[name]
-        results[name] = full.reshape(full.shape[0], -1, group, *full.shape[2:]).sum(axis=2)
+        results[name] = full.reshape(full.shape[0], heads, -1, *full.shape[2:]).sum(axis=2)
     return results

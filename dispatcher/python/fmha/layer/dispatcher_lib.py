@@ -6,10 +6,13 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fmha import find, formats
-from fmha.calls import BIASES, MASKS, number_of
+from fmha.calls import MASKS, number_of
+from fmha.families import shared_heads
 from fmha.layer.config import FmhaProblem
-from fmha.library import BATCH, BWD, GROUP, Context, Error, Library
+from fmha.library import BWD, Context, Error, Library
 
 
 class FmhaDispatcherLib:
@@ -66,7 +69,7 @@ class FmhaDispatcherLib:
         lib = self.library
         args = lib.arguments(BWD)
         shape = args.shape
-        shape.data_type, shape.mode = formats.data_type(data_type, "").code, GROUP if is_group_mode else BATCH
+        shape.data_type = formats.data_type(data_type, "").code
         for name in ("batch", "nhead_q", "nhead_k", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v"):
             setattr(shape, name, int(getattr(prob, name)))
 
@@ -76,8 +79,12 @@ class FmhaDispatcherLib:
 
         rows, keys = (prob.nhead_q, prob.seqlen_q), (prob.nhead_k, prob.seqlen_k)
         args.q, args.dq = dense(q, *rows, prob.hdim_q), dense(dq, *rows, prob.hdim_q)
-        args.k, args.dk = dense(k, *keys, prob.hdim_q), dense(dk, *keys, prob.hdim_q)
-        args.v, args.dv = dense(v, *keys, prob.hdim_v), dense(dv, *keys, prob.hdim_v)
+        args.k, args.v = dense(k, *keys, prob.hdim_q), dense(v, *keys, prob.hdim_v)
+        # The kernels write a head for every query head.
+        element = formats.data_type(data_type, "").inputs
+        full = {name: np.empty((prob.batch, prob.nhead_q, prob.seqlen_k, width), element.dtype)
+                for name, width in (("dk", prob.hdim_q), ("dv", prob.hdim_v))}
+        args.dk, args.dv = (dense(array.ctypes.data, prob.nhead_q, *array.shape[2:]) for array in full.values())
         args.o, args.d_o = dense(o, *rows, prob.hdim_v), dense(do_grad, *rows, prob.hdim_v)
         args.lse = dense(lse, *rows, 1)
         row_sums = (ctypes.c_float * (prob.batch * prob.nhead_q * prob.seqlen_q))()
@@ -85,11 +92,11 @@ class FmhaDispatcherLib:
         args.deterministic = int(is_deterministic)
         args.mask.type = number_of(mask_type, MASKS, "mask_type")
         args.mask.window_left, args.mask.window_right = -1, 0 if mask_type in (1, 2) else -1
-        args.score.bias_type = number_of(bias_type, BIASES, "bias_type")
         try:
-            size, _ = self._context.workspace_size(args)
-            workspace = (ctypes.c_char * (size + 16))()
-            args.workspace = (ctypes.addressof(workspace) + 15) // 16 * 16
-            return 0, self._context.run_on_host(args).milliseconds
+            milliseconds = self._context.run_on_host(args).milliseconds
         except Error as error:
             return error.status, 0.0
+        for pointer, array in ((dk, full["dk"]), (dv, full["dv"])):
+            shared = formats.encode(shared_heads(formats.decode(array, element), prob.nhead_k), element)
+            ctypes.memmove(pointer, np.ascontiguousarray(shared).ctypes.data, shared.nbytes)
+        return 0, milliseconds

@@ -302,7 +302,9 @@ class FmhaRunner:
                                  **placed, **options)
         call.run(0, 1)  # once: gradients are added to what a launch finds
         result = self._timed(call, prob, options, products=2.5)
-        result.output = tuple(unpack(call.output(name)) for name in ("dq", "dk", "dv"))
+        gradients = [unpack(call.output(name)) for name in ("dq", "dk", "dv")]
+        heads_axis = "shd" if gradients[0].ndim == 3 else "bhsd" if keywords.get("perm", 1) else "bshd"
+        result.output = (gradients[0], *(families.shared_heads(array, prob.nhead_k, heads_axis) for array in gradients[1:]))
         for extra in ("dbias", "d_sink"):
             if extra in call.outputs:
                 setattr(result, extra, call.output(extra))

@@ -1,0 +1,111 @@
+#include "dispatcher/c/call_workspace.hpp"
+
+#include "dispatcher/plan/workspace.hpp"
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace fmha::c {
+namespace {
+
+/// Physical lengths of a side of a packed batch.
+std::vector<std::int64_t> physical_lengths(const std::int32_t* seqstart, std::int64_t batch,
+                                           const char* field) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < batch; ++b) {
+        const std::int64_t length = std::int64_t{seqstart[b + 1]} - seqstart[b];
+        if (length < 0)
+            throw ProblemError("N-2", field, std::to_string(seqstart[b + 1]),
+                               fmt::format("{} goes from {} to {} at entry {}; it may not decrease", field,
+                                           seqstart[b], seqstart[b + 1], b));
+        lengths.push_back(length);
+    }
+    return lengths;
+}
+
+const KernelConfig& main_kernel(const ExecutionPlan& plan) {
+    for (const PlanStage& stage : plan.stages())
+        if (stage.family == main_stage(plan.api_family())) return stage.kernel->config;
+    throw InputError("the plan has no main stage");
+}
+
+BwdWorkspaceLayout layout_of(const BwdArgs& args, const ExecutionPlan& plan) {
+    BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), main_kernel(plan));
+    std::vector<std::int64_t> physical_q, physical_k;
+    if (inputs.group) {
+        physical_q = physical_lengths(args.lengths.seqstart_q, args.shape.batch, "seqstart_q");
+        physical_k = physical_lengths(args.lengths.seqstart_k, args.shape.batch, "seqstart_k");
+        inputs.physical_q = physical_q;
+        inputs.physical_k = physical_k;
+    }
+    return bwd_workspace_layout(inputs);
+}
+
+} // namespace
+
+void* workspace_of(const void* args) {
+    // All six begin with size, version and API, which have been read by now.
+    switch (static_cast<const fmha_fwd_args*>(args)->api) {
+    case FMHA_FWD_SPLITKV:
+        return static_cast<const fmha_splitkv_args*>(args)->workspace;
+    case FMHA_BWD:
+        return static_cast<const fmha_bwd_args*>(args)->workspace;
+    default:
+        return nullptr;
+    }
+}
+
+void place_partials(Invocation& arguments, const ExecutionPlan& plan, void* workspace) {
+    auto* args = std::get_if<SplitKvArgs>(&arguments);
+    if (args == nullptr || plan.workspace_bytes() == 0) return;
+    if (workspace == nullptr)
+        throw InputError(fmt::format("workspace is NULL; these kernels need {} bytes (fmha_workspace_size)",
+                                     plan.workspace_bytes()));
+    if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment != 0)
+        throw InputError(
+            fmt::format("workspace {} is not aligned to {} bytes", workspace, workspace_alignment));
+    const Problem& problem = plan.problem();
+    const bool group = problem.signature.mode == Mode::group;
+    // Packed rows lie within the bound that the plan's size is for.
+    const std::int64_t length = problem.effective_max_seqlen_q();
+    const std::int64_t rows = group ? problem.batch * length : length;
+    const std::int64_t width = problem.signature.hdim_v;
+    const std::int64_t heads = problem.nhead_q * problem.num_splits;
+    const SplitKvWorkspace offsets =
+        splitkv_workspace(problem.batch * length, problem.nhead_q, width, problem.num_splits);
+    auto* const base = static_cast<std::byte*>(workspace);
+    args->partials.num_splits = problem.num_splits;
+    args->partials.o_acc = {base + offsets.o_acc_offset,
+                            ElementType::fp32,
+                            group ? 0 : heads * rows * width,
+                            rows * width,
+                            width,
+                            1};
+    args->partials.lse_acc = {
+        base + offsets.lse_acc_offset, ElementType::fp32, group ? 0 : heads * rows, rows, 1, 1};
+}
+
+std::span<std::byte> HostWorkspace::allocate(std::int64_t bytes) {
+    memory_.resize(static_cast<std::size_t>(bytes + workspace_alignment));
+    void* address = memory_.data();
+    std::size_t room = memory_.size();
+    std::align(workspace_alignment, static_cast<std::size_t>(bytes), address, room);
+    return {static_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
+}
+
+HostWorkspace::HostWorkspace(Invocation& arguments, const ExecutionPlan& plan) {
+    if (std::holds_alternative<SplitKvArgs>(arguments))
+        place_partials(arguments, plan, allocate(plan.workspace_bytes()).data());
+    if (auto* args = std::get_if<BwdArgs>(&arguments); args != nullptr && plan.workspace_bytes() > 0) {
+        const BwdWorkspaceLayout layout = layout_of(*args, plan);
+        const std::span<std::byte> memory = allocate(layout.size.bytes);
+        layout.prepare(memory);
+        args->workspace = memory.data();
+    }
+}
+
+} // namespace fmha::c
