@@ -93,7 +93,7 @@ Gradients empty_gradients(const BwdArgs& args, const GradientRequest& request,
     Gradients out;
     out.request = request;
     out.numerics = options.numerics;
-    out.dq = table(request.rows.size(), args.shape.hdim_q);
+    out.dq = table(request.dq ? request.rows.size() : 0, args.shape.hdim_q);
     out.d = table(request.rows.size(), 1);
     if (request.dbias) out.dbias = table(request.rows.size(), longest);
     out.dk = table(request.keys.size(), args.shape.hdim_q);

@@ -25,6 +25,7 @@ struct GradientRequest {
     std::vector<KeyId> keys; ///< of dK and dV
     bool dbias = false;      ///< of `rows`
     bool d_sink = false;     ///< every head
+    bool dq = true;          ///< of `rows`; without it and dBias, D alone costs next to nothing
 };
 
 struct GradientOptions {

@@ -82,6 +82,21 @@ struct AppendPart {
     friend bool operator==(const AppendPart&, const AppendPart&) = default;
 };
 
+/// Who computes O and LSE, which backward takes from forward.
+enum class ForwardResults : std::uint8_t {
+    reference, ///< the reference, rounded to the types in which they are stored
+    kernel,    ///< the forward kernel of the same case, which runs first
+};
+
+/// What backward cases have besides.
+struct BackwardPart {
+    bool dbias = false;         ///< dBias is asked for
+    bool deterministic = false; ///< dQ has the same bits in every run (W-16)
+    ForwardResults forward = ForwardResults::reference;
+    std::int64_t compute_units = 0; ///< W of X-2, which the workspace is made for; 0 = one a key tile
+    friend bool operator==(const BackwardPart&, const BackwardPart&) = default;
+};
+
 /// One concrete case: everything that decides the bytes that run, nothing left to defaults elsewhere.
 /// The case language (cases/README.md) expands files into these; the printed name of one is its reproducer. Fields that
 /// several families share stand in the case itself, those of one family in a part.
@@ -129,6 +144,7 @@ struct Case {
     SplitPart split;
     CachePart cache;
     AppendPart append;
+    BackwardPart backward;
 
     Fill fill = Fill::normal;
     std::uint64_t seed = 1; ///< of the data, the number after '@'

@@ -75,6 +75,14 @@ struct EnumTable<harness::PartialLse> {
 };
 
 template <>
+struct EnumTable<harness::ForwardResults> {
+    using enum harness::ForwardResults;
+    static constexpr std::array<EnumName<harness::ForwardResults>, 2> names{
+        {{reference, "reference"}, {kernel, "kernel"}}};
+    static constexpr auto& aliases = no_aliases<harness::ForwardResults>;
+};
+
+template <>
 struct EnumTable<harness::Expectation> {
     using enum harness::Expectation;
     static constexpr std::array<EnumName<harness::Expectation>, 3> names{

@@ -102,6 +102,7 @@ constexpr ApiFamilies caching{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv, Ap
                               ApiFamily::batch_prefill};
 constexpr ApiFamilies cached_attention{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
                                        ApiFamily::batch_prefill};
+constexpr ApiFamilies backward{ApiFamily::bwd};
 
 /// The usual field: one member, read and printed by its type.
 template <auto member>
@@ -262,7 +263,7 @@ const std::vector<CaseField>& table() {
          read_bias,
          print_bias,
          attention},
-        plain<&C::lse>("lse", boolean, attention),
+        plain<&C::lse>("lse", boolean, forward),
         plain<&C::logits_soft_cap>("logits_soft_cap", number, forward),
         plain<&C::p_drop>("p_drop", number, dropping),
         plain<&C::dropout_seed>("dropout_seed", natural, dropping),
@@ -287,6 +288,10 @@ const std::vector<CaseField>& table() {
         of_part<&C::append, &AppendPart::rope>("rope", {}, appending),
         of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, appending),
         of_part<&C::append, &AppendPart::any_bits>("any_bits", boolean, appending),
+        of_part<&C::backward, &BackwardPart::dbias>("dbias", boolean, backward),
+        of_part<&C::backward, &BackwardPart::deterministic>("deterministic", boolean, backward),
+        of_part<&C::backward, &BackwardPart::forward>("forward", {}, backward),
+        of_part<&C::backward, &BackwardPart::compute_units>("compute_units", integer, backward),
         plain<&C::fill>("fill"),
         plain<&C::repeats>("repeats", "an integer from 0 to 1000000"),
         plain<&C::sampled_rows>("sampled_rows", boolean),

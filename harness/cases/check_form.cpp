@@ -31,6 +31,7 @@ class FormCheck {
         side("k", case_.seqlen_k, case_.physical_k, append ? LengthForm::seqlen : case_.length_form_k);
         if (append) appended();
         if (attends_over_cache()) cached();
+        if (case_.family == ApiFamily::bwd) backward();
         wide();
         size();
         exact_fill();
@@ -122,6 +123,15 @@ class FormCheck {
             case_.append.seqlen_knew > std::numeric_limits<std::int32_t>::max())
             fail("seqlen_knew", case_.append.seqlen_knew, "expected 0 or more keys, below 2^31");
         if (case_.sampled_rows) fail("sampled_rows", "true", "append-KV is judged in every row");
+    }
+
+    void backward() const {
+        if (case_.store_randval && case_.p_drop == 0.0)
+            fail("store_randval", "true", "backward reads stored random bytes with dropout only");
+        if (case_.backward.compute_units < 0)
+            fail("compute_units", case_.backward.compute_units, "expected 0 or more");
+        if (case_.fill == Fill::huge || case_.fill == Fill::ties || case_.fill == Fill::weight_ties)
+            fail("fill", to_string(case_.fill), "its answer is known of O, not of gradients");
     }
 
     void wide() const {

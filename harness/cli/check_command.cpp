@@ -28,7 +28,7 @@ class CheckCommand final : public Command {
         options.option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …", true);
         options.option("--outputs", outputs_,
                        "Folder with o.npy (and lse.npy, randval.npy as the case asks; k_out.npy … of "
-                       "append-KV); default: that of the inputs");
+                       "append-KV; dq.npy, dk.npy … of backward); default: that of the inputs");
         options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");

@@ -8,5 +8,6 @@ const Family& fwd_family();
 const Family& splitkv_family();
 const Family& appendkv_family();
 const Family& pagedkv_family();
+const Family& bwd_family();
 
 } // namespace fmha::harness

@@ -15,6 +15,8 @@ const Family& family_of(ApiFamily api) {
         return appendkv_family();
     case ApiFamily::fwd_pagedkv:
         return pagedkv_family();
+    case ApiFamily::bwd:
+        return bwd_family();
     default:
         throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
     }

@@ -77,6 +77,10 @@ Outputs::Tensor& Outputs::add(std::string name, ElementType type, std::shared_pt
     return tensors_.emplace_back(std::move(name), type, std::move(rows), columns);
 }
 
+void Outputs::remove(std::string_view name) {
+    std::erase_if(tensors_, [&](const Tensor& tensor) { return tensor.name() == name; });
+}
+
 const Outputs::Tensor* Outputs::find(std::string_view name) const {
     const auto at = std::ranges::find(tensors_, name, &Tensor::name);
     return at == tensors_.end() ? nullptr : &*at;

@@ -86,6 +86,9 @@ class Outputs {
     /// A new, empty output, to be filled with as many rows as `rows` has. The reference is valid until the next call.
     Tensor& add(std::string name, ElementType type, std::shared_ptr<const OutputRows> rows, Axis columns);
 
+    /// Does nothing when there is no such output.
+    void remove(std::string_view name);
+
     const std::vector<Tensor>& tensors() const { return tensors_; }
     /// nullptr when there is no such output.
     const Tensor* find(std::string_view name) const;

@@ -8,9 +8,9 @@
 namespace fmha::harness {
 namespace {
 
-Problem of_stage(Problem problem, KernelFamily stage) {
-    problem.signature.family = stage;
-    return problem;
+bool is_own_stage(ApiFamily api, KernelFamily stage) {
+    const auto stages = stages_of(api);
+    return std::ranges::find(stages, stage) != stages.end();
 }
 
 /// The kernel that decides about the other stages, if the case runs its stage and it is built.
@@ -30,7 +30,7 @@ class Composer {
         if (std::ranges::find(stages_, main_) != stages_.end())
             main = given != nullptr && given_stage == main_
                        ? *given
-                       : source_.planned(of_stage(problem_, main_), nullptr);
+                       : source_.planned(problem_of_stage(problem_, main_), nullptr);
         Candidate candidate;
         for (const KernelFamily stage : stages_) {
             const KernelConfig* config = config_of(main);
@@ -41,7 +41,8 @@ class Composer {
             else if (stage == main_)
                 candidate.stages.push_back(*main);
             else
-                candidate.stages.push_back(source_.planned(of_stage(problem_, stage), config));
+                candidate.stages.push_back(source_.planned(problem_of_stage(problem_, stage),
+                                                           follows_main(stage) ? config : nullptr));
             if (candidate.stages.back().instance == nullptr) break;
         }
         candidate.chosen = given != nullptr ? given->name : candidate.stages.front().name;
@@ -50,15 +51,19 @@ class Composer {
 
     /// The kernels that may stand in for the planned one of `stage`.
     std::vector<StageKernel> accepting(KernelFamily stage) const {
-        if (stage == main_ || std::ranges::find(stages_, main_) == stages_.end())
-            return source_.accepting(of_stage(problem_, stage), nullptr);
-        const StageKernel main = source_.planned(of_stage(problem_, main_), nullptr);
+        if (!follows_main(stage) || std::ranges::find(stages_, main_) == stages_.end())
+            return source_.accepting(problem_of_stage(problem_, stage), nullptr);
+        const StageKernel main = source_.planned(problem_of_stage(problem_, main_), nullptr);
         const KernelConfig* config = main.instance ? &main.instance->config() : nullptr;
         if (config != nullptr && !needs_stage(stage, *config)) return {};
-        return source_.accepting(of_stage(problem_, stage), config);
+        return source_.accepting(problem_of_stage(problem_, stage), config);
     }
 
   private:
+    bool follows_main(KernelFamily stage) const {
+        return stage != main_ && is_own_stage(problem_.api_family, stage);
+    }
+
     const KernelSource& source_;
     const Problem& problem_;
     std::span<const KernelFamily> stages_;
@@ -66,6 +71,16 @@ class Composer {
 };
 
 } // namespace
+
+Problem problem_of_stage(Problem problem, KernelFamily stage) {
+    if (!is_own_stage(problem.api_family, stage)) {
+        problem.api_family = ApiFamily::fwd;
+        problem.signature.has_lse = true;
+        problem.signature.has_dbias = problem.signature.is_deterministic = false;
+    }
+    problem.signature.family = stage;
+    return problem;
+}
 
 std::string Candidate::name() const {
     std::string names;

@@ -20,6 +20,10 @@ struct Candidate {
     const StageKernel* not_built() const;
 };
 
+/// The problem that `stage` solves as a part of `problem`. A stage of another API is forward before backward, which stores O and
+/// LSE for it.
+Problem problem_of_stage(Problem problem, KernelFamily stage);
+
 /// The dispatcher's choice for each of `stages`. Throws what KernelSource::planned throws.
 Candidate planned_candidate(const KernelSource& source, const Problem& problem,
                             std::span<const KernelFamily> stages);

@@ -33,11 +33,11 @@ std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, cons
 std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
                                  const CaseRunOptions& options);
 
-/// Judges outputs that are already in `data`, written by a kernel for the case's one stage that declares `numerics`, with
-/// the gates that need no second run. Throws InputError for a case of several stages.
-CaseResult judge_given_outputs(const Case& c, const CaseData& data, const Numerics& numerics);
+/// Judges outputs that are already in `data`, written by kernels that declare `numerics`, with the gates that need no second
+/// run. Outputs that are not exchanged are left out.
+CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& numerics);
 /// The same with an expectation that was made before the outputs came, for families that update inputs in place.
-CaseResult judge_given_outputs(const Case& c, const CaseData& data, CaseExpectation& expectation,
+CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
                                const Numerics& numerics);
 
 /// The result of a case that ended without one: its process died or took too long, or it threw.

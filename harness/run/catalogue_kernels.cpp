@@ -2,6 +2,7 @@
 
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/families/family.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
@@ -60,8 +61,13 @@ ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
 
 catalog::FamilySet kernel_families_of(std::span<const Case> cases) {
     catalog::FamilySet families = catalog::FamilySet::none();
-    for (const Case& c : cases)
-        families.bits = static_cast<std::uint16_t>(families.bits | catalog::families_of(c.family).bits);
+    const auto add = [&](catalog::FamilySet more) {
+        families.bits = static_cast<std::uint16_t>(families.bits | more.bits);
+    };
+    for (const Case& c : cases) {
+        add(catalog::families_of(c.family));
+        for (const KernelFamily stage : family_of(c.family).stages(c)) add(catalog::FamilySet::of(stage));
+    }
     return cases.empty() ? catalog::families_of(ApiFamily::fwd) : families;
 }
 

@@ -2,13 +2,16 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/registry.hpp"
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
+#include "harness/run/candidate.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <map>
 #include <memory>
 #include <unordered_set>
@@ -34,12 +37,11 @@ class Planner {
         const ExecutionPlan plan = whole ? dispatcher_.plan(problem) : ExecutionPlan();
         if (!plan.missing().empty()) return {};
         for (const PlanStage& stage : plan.stages()) kernels.push_back(stage.kernel->config);
-        if (whole) return kernels;
-        // Stages that run without the main one follow nothing.
+        const auto own = stages_of(problem.api_family);
+        // Stages that run without the main one, or before it, follow nothing.
         for (const KernelFamily stage : stages) {
-            Problem of_stage = problem;
-            of_stage.signature.family = stage;
-            const auto kernel = dispatcher_.select_kernel(of_stage);
+            if (whole && std::ranges::find(own, stage) != own.end()) continue;
+            const auto kernel = dispatcher_.select_kernel(problem_of_stage(problem, stage));
             if (kernel == nullptr) return {};
             kernels.push_back(kernel->config);
         }
@@ -83,21 +85,27 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
 }
 
 TilePlanner house_tiles(std::string arch) {
-    return [arch = std::move(arch), planners = std::map<KernelFamily, std::shared_ptr<const Planner>>()](
+    return [arch = std::move(arch), planners = std::map<ApiFamily, std::shared_ptr<const Planner>>()](
                const Case& c) mutable -> std::optional<Tile> {
-        const KernelFamily family = main_stage(c.family);
-        std::shared_ptr<const Planner>& planner = planners[family];
+        const KernelFamily main = main_stage(c.family);
+        const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
+        if (std::ranges::find(stages, main) == stages.end())
+            throw InputError(fmt::format(
+                "{}: values relative to the planned kernel need the stage {}, which the case does not run",
+                c.id, to_string(main)));
+        std::shared_ptr<const Planner>& planner = planners[c.family];
         if (!planner) {
             const auto archs = arch::ArchSet::built_in();
             catalog::Request request;
             request.rules = catalog::RuleSet::house;
             request.targets = {archs.at(arch).name()};
-            request.families = catalog::FamilySet::of(family);
+            request.families = catalog::families_of(c.family);
             planner = std::make_shared<const Planner>(catalog::list(archs, request));
         }
         try {
-            const auto kernels = planner->plan(to_problem(c, arch), std::array{family});
-            return kernels.empty() ? std::nullopt : std::optional(kernels.front().algorithm.tile);
+            for (const KernelConfig& kernel : planner->plan(to_problem(c, arch), stages_of(c.family)))
+                if (kernel.signature.family == main) return kernel.algorithm.tile;
+            return std::nullopt;
         } catch (const ProblemError&) {
             return std::nullopt; // the case expects the refusal
         }

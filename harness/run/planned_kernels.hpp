@@ -20,7 +20,7 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
                 const std::function<std::optional<std::string>(const KernelConfig&)>& declined);
 
 /// Tiles of the kernels that the dispatcher plans on the working list of `arch`, which is made when the first case is
-/// of a family is asked about: those of the main stage. Throws InputError then for an unknown architecture.
+/// asked about. Throws InputError then for an unknown architecture, and for a case that does not run the main stage of its API.
 TilePlanner house_tiles(std::string arch);
 
 } // namespace fmha::harness

@@ -99,6 +99,7 @@ class MatrixForm {
             out_.d.magnitude[n] = queries.delta_abs(r);
             out_.d.error[n] = p_undrop * delta_error(growth, queries)(r);
         }
+        if (!out_.request.dq && !out_.request.dbias) return;
         std::int64_t first = extent.keys, end = 0;
         for (const auto& keys : queries.sees) {
             if (keys.count() == 0) continue;
@@ -113,10 +114,12 @@ class MatrixForm {
             const PairBlock pairs(args_, forward_, extent, kernel(), growth, queries, keys);
             pairs_ += pairs.visible;
             const Matrix k_abs = std::abs(scale) * keys.k.cwiseAbs();
-            dq.value += scale * (pairs.ds.matrix() * keys.k);
-            dq.magnitude += pairs.magnitude.matrix() * k_abs;
-            dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
-            dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
+            if (out_.request.dq) {
+                dq.value += scale * (pairs.ds.matrix() * keys.k);
+                dq.magnitude += pairs.magnitude.matrix() * k_abs;
+                dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
+                dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
+            }
             if (!out_.request.dbias) continue;
             for (Eigen::Index r = 0; r < queries.size(); ++r)
                 for (Eigen::Index n = 0; n < keys.size(); ++n) {
@@ -127,7 +130,7 @@ class MatrixForm {
                     out_.dbias.error[at] = pairs.e_ds(r, n);
                 }
         }
-        dq.store(out_.dq, share.lines);
+        if (out_.request.dq) dq.store(out_.dq, share.lines);
     }
 
     void keys(const Share& share) {

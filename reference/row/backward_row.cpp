@@ -194,12 +194,13 @@ class RowForm {
         out_.d.value[out_.d.at(line, 0)] = parts_.stored_delta(head.delta(i), head.dropout());
         out_.d.magnitude[out_.d.at(line, 0)] = head.delta_abs(i);
         out_.d.error[out_.d.at(line, 0)] = head.dropout().p_undrop * head.delta_error(i);
+        if (!out_.request.dq && !out_.request.dbias) return;
         const double scale = parts_.scale(args_.score), growth = head.growth().keys + out_.numerics.u_m;
         for (std::int64_t j = 0; j < head.entry().seqlen_k; ++j) {
             const std::optional<Pair> x = head.pair(i, j);
             if (!x) continue;
             ++pairs_;
-            for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c)
+            for (std::int64_t c = 0; out_.request.dq && c < args_.shape.hdim_q; ++c)
                 add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, growth, out_.numerics.u_p);
             if (!out_.request.dbias) continue;
             const std::size_t at = out_.dbias.at(line, j);

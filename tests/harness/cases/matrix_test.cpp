@@ -71,6 +71,9 @@ TEST(Matrix, PairTableHasNoEmptyCell) {
         EXPECT_THAT(table.to_text(), testing::HasSubstr("\n0 empty cells\n"));
         std::set<std::string> features;
         for (const PairTable::Level& level : table.levels) features.insert(level.feature);
+        const std::set<std::string> of_backward{"dtype",         "mask",   "bias,…",        "p_drop,…",
+                                                "sink_logits",   "heads",  "hdim",          "layout",
+                                                "deterministic", "mode,…", "compute_units", "stride_padding"};
         const std::set<std::string> of_forward{"dtype,…",  "mask",        "bias",  "lse",  "logits_soft_cap",
                                                "p_drop,…", "sink_logits", "heads", "hdim", "layout",
                                                "v_layout", "mode,…"};
@@ -81,6 +84,7 @@ TEST(Matrix, PairTableHasNoEmptyCell) {
                                              "logits_soft_cap", "sink_logits",    "heads",  "hdim",
                                              "layout",          "stride_padding", "mode,…", "page_size,…"};
         const std::set<std::string>& expected = stem.starts_with("fwd/")        ? of_forward
+                                                : stem.starts_with("bwd/")      ? of_backward
                                                 : stem.starts_with("appendkv/") ? of_append
                                                                                 : of_pages;
         EXPECT_TRUE(std::ranges::includes(features, expected)) << stem;

@@ -1,0 +1,233 @@
+#include "harness/data/bwd_tensors.hpp"
+
+#include "harness/data/attention_roles.hpp"
+#include "reference/numerics/formats.hpp"
+#include "reference/rows.hpp"
+
+#include <array>
+#include <cmath>
+
+namespace fmha::harness {
+namespace {
+
+using namespace roles;
+using Tensor = GuardedTensor;
+using Line = Role<BwdArgs>;
+
+constexpr std::uint64_t stream_d_o = 11;
+
+bool always(const Case&) {
+    return true;
+}
+bool is_group(const Case& c) {
+    return c.mode == Mode::group;
+}
+bool is_given(const Case& c) {
+    return !runs_forward(c);
+}
+bool gives(LengthForm form, LengthForm wanted) {
+    return form == wanted || form == LengthForm::both;
+}
+
+template <TensorView BwdArgs::*member>
+void bind(BwdArgs& args, const Tensor& tensor) {
+    args.*member = tensor.view();
+}
+
+TensorLayout layout_d_o(const Case& c, const Geometry& g) {
+    return StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
+                               c.iperm == Layout::bshd);
+}
+TensorLayout layout_dq(const Case& c, const Geometry& g) {
+    return StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
+                               c.operm == Layout::bshd);
+}
+/// Of a query head, whatever the heads of K and V are (W-11).
+TensorLayout layout_dk(const Case& c, const Geometry& g) {
+    return StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_q, g.rows_k, c.hdim_q,
+                               c.operm == Layout::bshd);
+}
+TensorLayout layout_dv(const Case& c, const Geometry& g) {
+    return StrideMaker(c).make(g.types.v, g.stored_batch, c.nhead_q, g.rows_k, c.hdim_v,
+                               c.operm == Layout::bshd);
+}
+/// Never reduced, whatever the rank of the bias is (W-12).
+TensorLayout layout_dbias(const Case& c, const Geometry& g) {
+    return StrideMaker(c).make(g.types.bias, g.stored_batch, c.nhead_q, g.rows_q, g.row_keys,
+                               c.operm == Layout::bshd);
+}
+TensorLayout layout_heads(const Case& c, const Geometry&) {
+    return array_layout(ElementType::fp32, c.nhead_q);
+}
+
+/// One number of dO, as B.10 has them.
+double d_o_value(Fill fill, const Random& random, std::int64_t i, std::size_t c) {
+    switch (fill) {
+    case Fill::indexed:
+    case Fill::zeros:
+        return std::ldexp((random.bits(0) & 1U) != 0 ? 1.0 : -1.0,
+                          static_cast<int>((i + static_cast<std::int64_t>(c)) % 7));
+    case Fill::uniform:
+        return random.uniform(c);
+    case Fill::integers:
+        return static_cast<double>(random.integer(c, -3, 3));
+    default:
+        return random.normal(c);
+    }
+}
+
+void fill_d_o(const DataSource& source, Tensor& tensor) {
+    const Case& c = source.c;
+    const Random random(c.seed, stream_d_o);
+    for (std::int64_t b = 0; b < c.batch; ++b) {
+        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        for (std::int64_t h = 0; h < c.nhead_q; ++h)
+            for (std::int64_t i = 0; i < entry.seqlen_q; ++i) {
+                const Random row = random.row(static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h),
+                                              static_cast<std::uint64_t>(i));
+                for (std::int64_t n = 0; n < c.hdim_v; ++n)
+                    tensor.set_code(
+                        b, h, entry.start_q + i, n,
+                        reference::encode(tensor.layout().type,
+                                          d_o_value(c.fill, row, i, static_cast<std::size_t>(n))));
+            }
+    }
+}
+
+void fill_randval(const DataSource& source, Tensor& tensor) {
+    FwdArgs args;
+    args.shape.nhead_q = source.c.nhead_q;
+    args.dropout = dropout_of_bytes(source.c);
+    for (std::int64_t b = 0; b < source.c.batch; ++b) {
+        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+            for (std::int64_t i = 0; i < entry.seqlen_q; ++i)
+                for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
+                    tensor.set_code(b, h, entry.start_q + i, j,
+                                    reference::stored_random_byte(args, {b, h, i}, j));
+    }
+}
+
+/// Rows of a gradient of keys: one a key of every query head.
+template <std::int64_t Case::*columns>
+void rows_of_key_gradient(const DataSource& source, const RowVisit& visit) {
+    for (std::int64_t b = 0; b < source.c.batch; ++b) {
+        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+            for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
+                visit({b, h, entry.start_k + j, source.c.*columns});
+    }
+}
+void one_a_head(const DataSource& source, const RowVisit& visit) {
+    visit({0, 0, 0, source.c.nhead_q});
+}
+
+/// Lengths and offsets of entries, as forward has them.
+template <const std::int32_t* LengthArrays::*argument, bool cumulative, std::int64_t Entry::*member>
+constexpr Line lengths_role(std::string_view name, bool (*present)(const Case&)) {
+    constexpr std::int64_t extra = cumulative ? 1 : 0;
+    return {.name = name,
+            .flow = Flow::in,
+            .present = present,
+            .layout = [](const Case& c,
+                         const Geometry&) { return array_layout(ElementType::int32, c.batch + extra); },
+            .fill =
+                [](const DataSource& source, Tensor& tensor) {
+                    fill_entries(source, tensor, cumulative,
+                                 [](const Entry& entry) { return entry.*member; });
+                },
+            .logical =
+                [](const DataSource& source, const RowVisit& visit) {
+                    visit({0, 0, 0, source.c.batch + extra});
+                },
+            .bind =
+                [](BwdArgs& args, const Tensor& tensor) {
+                    args.lengths.*argument = static_cast<const std::int32_t*>(tensor.view().data);
+                },
+            .exchanged = false};
+}
+
+/// O and LSE come behind everything that forward reads, because they are computed from it.
+constexpr std::array<Line, 26> table{{
+    {"q", Flow::in, always, layout_q, fill_q, rows_of_q, bind<&BwdArgs::q>},
+    {"k", Flow::in, always, layout_k, fill_k, rows_of_k, bind<&BwdArgs::k>},
+    {"v", Flow::in, always, layout_v, fill_v, rows_of_v, bind<&BwdArgs::v>},
+    {"bias", Flow::in, [](const Case& c) { return c.bias == BiasType::elementwise; }, layout_bias, fill_bias,
+     rows_of_bias, bind<&BwdArgs::bias>},
+    lengths_role<&LengthArrays::seqstart_q, true, &Entry::physical_q>("seqstart_q", is_group),
+    lengths_role<&LengthArrays::seqstart_k, true, &Entry::physical_k>("seqstart_k", is_group),
+    lengths_role<&LengthArrays::seqlen_q, false, &Entry::seqlen_q>(
+        "seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::seqlen); }),
+    lengths_role<&LengthArrays::seqlen_k, false, &Entry::seqlen_k>(
+        "seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::seqlen); }),
+    lengths_role<&LengthArrays::cu_seqlen_q, true, &Entry::seqlen_q>(
+        "cu_seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::cu_seqlen); }),
+    lengths_role<&LengthArrays::cu_seqlen_k, true, &Entry::seqlen_k>(
+        "cu_seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::cu_seqlen); }),
+    {"alibi_slopes", Flow::in, [](const Case& c) { return c.bias == BiasType::alibi; }, layout_alibi_slopes,
+     fill_alibi_slopes,
+     [](const DataSource& source, const RowVisit& visit) {
+         for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
+             visit({0, 0, b, source.c.nhead_q});
+     },
+     [](BwdArgs& args, const Tensor& tensor) {
+         args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
+     }},
+    {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; }, layout_heads,
+     fill_sink_logits, one_a_head,
+     [](BwdArgs& args, const Tensor& tensor) {
+         args.score.sink_logit = static_cast<const float*>(tensor.view().data);
+     }},
+    {"randval", Flow::in, [](const Case& c) { return c.store_randval && !runs_forward(c); }, layout_randval,
+     fill_randval, rows_of_randval, bind<&BwdArgs::randval>},
+    {"randval", Flow::out, [](const Case& c) { return c.store_randval && runs_forward(c); }, layout_randval,
+     nullptr, rows_of_randval, bind<&BwdArgs::randval>},
+    {"o", Flow::in, is_given, layout_o, nullptr, rows_of_o, bind<&BwdArgs::o>},
+    {"o", Flow::out, runs_forward, layout_o, nullptr, rows_of_o, bind<&BwdArgs::o>},
+    {"lse", Flow::in, is_given, layout_lse, nullptr, rows_of_lse, bind<&BwdArgs::lse>},
+    {"lse", Flow::out, runs_forward, layout_lse, nullptr, rows_of_lse, bind<&BwdArgs::lse>},
+    {"d_o", Flow::in, always, layout_d_o, fill_d_o, rows_of_o, bind<&BwdArgs::d_o>},
+    {"d", Flow::out, always, layout_lse, nullptr, rows_of_lse, bind<&BwdArgs::d>, false},
+    {"dq", Flow::out, always, layout_dq, nullptr, rows_of_q, bind<&BwdArgs::dq>},
+    {"dk", Flow::out, always, layout_dk, nullptr, rows_of_key_gradient<&Case::hdim_q>, bind<&BwdArgs::dk>},
+    {"dv", Flow::out, always, layout_dv, nullptr, rows_of_key_gradient<&Case::hdim_v>, bind<&BwdArgs::dv>},
+    {"dbias", Flow::out, [](const Case& c) { return c.backward.dbias; }, layout_dbias, nullptr,
+     rows_of_randval, bind<&BwdArgs::dbias>},
+    {"d_sink", Flow::out, [](const Case& c) { return c.sink_logits != SinkLogits::none; }, layout_heads,
+     nullptr, one_a_head,
+     [](BwdArgs& args, const Tensor& tensor) { args.d_sink = static_cast<float*>(tensor.view().data); }},
+    {"workspace", Flow::scratch, always,
+     [](const Case&, const Geometry&) { return array_layout(ElementType::fp32, 0); }, nullptr, nullptr,
+     [](BwdArgs& args, const Tensor& tensor) { args.workspace = tensor.view().data; }, false},
+}};
+
+} // namespace
+
+bool runs_forward(const Case& c) {
+    return c.backward.forward == ForwardResults::kernel;
+}
+
+DropoutArgs dropout_of_bytes(const Case& c) {
+    DropoutArgs dropout = dropout_args(c);
+    if (c.store_randval && !runs_forward(c)) ++dropout.seed;
+    return dropout;
+}
+
+template <>
+std::span<const Role<BwdArgs>> roles_of<BwdArgs>() {
+    return table;
+}
+
+template <>
+void bind_values<BwdArgs>(const DataSource& source, BwdArgs& args) {
+    const Case& c = source.c;
+    args.shape = shape_args(source);
+    // In a group this is no length, it says how many blocks share the key tiles of a head.
+    if (is_group(c)) args.shape.seqlen_k = source.geometry.max_seqlen_k;
+    args.mask = mask_args(c);
+    args.score = score_args(c);
+    args.dropout = dropout_args(c);
+    args.deterministic = c.backward.deterministic;
+}
+
+} // namespace fmha::harness

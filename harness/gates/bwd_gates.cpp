@@ -1,0 +1,288 @@
+#include "harness/gates/bwd_gates.hpp"
+
+#include "reference/attention_args.hpp"
+#include "reference/numerics/formats.hpp"
+#include "reference/visibility.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <functional>
+
+namespace fmha::harness {
+namespace {
+
+using reference::Gradients;
+using reference::GradientTable;
+using reference::RowId;
+using Stored = reference::GradientBound::Stored;
+
+/// Fewer elements have an RMS that may be far from its expectation, because few roundings are behind them.
+constexpr std::size_t elements_for_rms = 4096;
+
+using IdOfLine = std::function<RowId(std::int64_t)>;
+using ColumnsOfRow = std::function<std::int64_t(const RowId&)>;
+
+/// One gradient of the reference as the gates take it.
+class BoundedGradient final : public Bounded {
+  public:
+    BoundedGradient(std::string name, ElementType type, const Gradients& gradients,
+                    const GradientTable& table, Stored stored, IdOfLine id, ColumnsOfRow columns = {})
+        : Bounded(std::move(name), type), gradients_(gradients), table_(table), stored_(stored),
+          id_(std::move(id)), columns_(std::move(columns)) {}
+
+    std::int64_t rows() const override { return table_.lines; }
+    void read(std::int64_t row, BoundedRow& into) const override {
+        const reference::GradientBound bound(gradients_, table_, row, stored_);
+        into.id = id_(row);
+        into.resize(static_cast<std::size_t>(columns_ ? columns_(into.id) : table_.cols));
+        for (std::size_t n = 0; n < into.value.size(); ++n) {
+            const auto c = static_cast<std::int64_t>(n);
+            into.value[n] = bound.expected(c);
+            into.limit[n] = bound.limit(c);
+            into.variance[n] = bound.variance(c);
+        }
+    }
+    /// The model has the roundings of 16-bit P and dS; dBias has none of them.
+    bool has_rms() const override {
+        return !columns_ && gradients_.numerics.u_p > 0.0 && element_bits(type()) == 16 &&
+               table_.value.size() >= elements_for_rms;
+    }
+
+  private:
+    const Gradients& gradients_;
+    const GradientTable& table_;
+    Stored stored_;
+    IdOfLine id_;
+    ColumnsOfRow columns_;
+};
+
+std::vector<RowId> ids_of_keys(const BwdArgs& args) {
+    std::vector<RowId> ids;
+    for (const reference::KeyId& key : reference::all_keys(args)) ids.push_back({key.b, key.h, key.j});
+    return ids;
+}
+
+std::vector<RowId> ids_of_heads(const BwdArgs& args) {
+    std::vector<RowId> ids;
+    for (std::int64_t h = 0; h < args.shape.nhead_q; ++h) ids.push_back({0, h, 0});
+    return ids;
+}
+
+/// The judgement of one stage's outputs.
+class BackwardJudge {
+  public:
+    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected)
+        : args_(args), forward_(reference::attention_of(reference::forward_part(args))), outputs_(outputs),
+          expected_(expected), findings_({space(Axis::query), space(Axis::key)}) {}
+
+    Judgement run() {
+        const IdOfLine row = [&](std::int64_t n) {
+            return expected_.request.rows[static_cast<std::size_t>(n)];
+        };
+        const IdOfLine key = [&](std::int64_t n) {
+            const reference::KeyId& id = expected_.request.keys[static_cast<std::size_t>(n)];
+            return RowId{id.b, id.h, id.j};
+        };
+        const IdOfLine head = [](std::int64_t n) { return RowId{0, n, 0}; };
+        statistic("d", expected_.d, row);
+        statistic("d_sink", expected_.d_sink, head);
+        values("dq", expected_.dq, row);
+        values("dk", expected_.dk, key);
+        values("dv", expected_.dv, key);
+        values("dbias", expected_.dbias, row, [&](const RowId& id) { return seqlen_k(id.b); });
+        zeros();
+        if (outputs_.find("dbias") != nullptr && args_.dropout.p_drop == 0.0F &&
+            args_.score.sink_logit == nullptr)
+            row_sums();
+        judge_finite(outputs_, judgement_);
+        judgement_.worst = findings_.worst();
+        judgement_.pattern = findings_.pattern();
+        return std::move(judgement_);
+    }
+
+  private:
+    std::int64_t seqlen_k(std::int64_t b) const { return reference::entry_lengths(forward_, b).seqlen_k; }
+
+    RowSpace space(Axis axis) const {
+        const auto checked = static_cast<std::int64_t>(axis == Axis::query ? expected_.request.rows.size()
+                                                                           : expected_.request.keys.size());
+        return {.axis = axis,
+                .batch = args_.shape.batch,
+                .heads = args_.shape.nhead_q,
+                .group_size = args_.shape.nhead_q / args_.shape.nhead_k,
+                .checked_rows = checked,
+                .all_rows = checked,
+                .facts = [this, axis](const RowId& id) {
+                    const auto lengths = reference::entry_lengths(forward_, id.b);
+                    return RowSpace::Facts{.length =
+                                               axis == Axis::query ? lengths.seqlen_q : lengths.seqlen_k};
+                }};
+    }
+
+    void statistic(const char* name, const GradientTable& table, const IdOfLine& id) {
+        if (outputs_.find(name) == nullptr) return;
+        judgement_.elements += table.lines;
+        judge_statistic(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id),
+                        outputs_, findings_, judgement_);
+    }
+    void values(const char* name, const GradientTable& table, const IdOfLine& id, ColumnsOfRow columns = {}) {
+        const Outputs::Tensor* tensor = outputs_.find(name);
+        if (tensor == nullptr) return;
+        judge_values(
+            BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id, std::move(columns)),
+            outputs_, findings_, judgement_);
+    }
+
+    /// Which keys of each entry some query sees, by the mask alone.
+    std::vector<std::vector<bool>> seen_keys() const {
+        std::vector<std::vector<bool>> seen;
+        for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
+            const auto lengths = reference::entry_lengths(forward_, b);
+            auto& entry = seen.emplace_back(static_cast<std::size_t>(lengths.seqlen_k), false);
+            for (std::int64_t i = 0; i < lengths.seqlen_q; ++i) {
+                const reference::KeyRanges keys = reference::key_ranges(forward_, {b, 0, i});
+                std::fill(entry.begin() + keys.first, entry.begin() + keys.end, true);
+            }
+        }
+        return seen;
+    }
+
+    void zeros() {
+        for (const char* const name : {"dq", "dbias"})
+            if (const Outputs::Tensor* tensor = outputs_.find(name)) zero_rows(*tensor);
+        if (outputs_.find("dk") == nullptr && outputs_.find("dv") == nullptr) return;
+        const auto seen = seen_keys();
+        for (const char* const name : {"dk", "dv"})
+            if (const Outputs::Tensor* tensor = outputs_.find(name))
+                require_zero(*tensor, "no query sees it", [&](const RowId& id, std::int64_t) {
+                    return !seen[static_cast<std::size_t>(id.b)][static_cast<std::size_t>(id.i)];
+                });
+    }
+    void zero_rows(const Outputs::Tensor& tensor) {
+        const bool by_pair = tensor.column_axis() == Axis::key;
+        require_zero(tensor, by_pair ? "the mask hides it" : "the row sees no key",
+                     [&](const RowId& id, std::int64_t c) {
+                         const reference::KeyRanges keys = reference::key_ranges(forward_, id);
+                         return by_pair ? c < keys.first || c >= keys.end : keys.count() == 0;
+                     });
+    }
+    /// `must_be_zero(row, column)`; reported where it is asked of something.
+    template <class MustBeZero>
+    void require_zero(const Outputs::Tensor& tensor, const char* why, MustBeZero must_be_zero) {
+        ExactGate gate("G5.2", tensor.name());
+        bool any = false;
+        for (std::int64_t row = 0; row < tensor.rows().size(); ++row) {
+            const RowId& id = tensor.rows().id(row);
+            for (std::int64_t c = 0; c < tensor.columns(row); ++c) {
+                if (!must_be_zero(id, c)) continue;
+                any = true;
+                const double got = tensor.value(row, c);
+                if (got == 0.0) continue;
+                gate.fail(fmt::format("{} {} {} is {:.9g}, not 0: {}", tensor.rows().place(id),
+                                      one_of(tensor.column_axis()), c, got, why));
+                findings_.wrong(tensor, id, c);
+            }
+        }
+        if (any) judgement_.gates.push_back(gate.verdict());
+    }
+
+    /// |Σ_j dBias| against what roundings of dBias and of the stored O leave of it (B.9).
+    void row_sums() {
+        const Outputs::Tensor& dbias = outputs_.at("dbias");
+        GateVerdict gate{.gate = "G1.sum", .tensor = "dbias"};
+        for (std::int64_t line = 0; line < expected_.dbias.lines; ++line) {
+            const RowId& id = expected_.request.rows[static_cast<std::size_t>(line)];
+            const std::int64_t row = dbias.rows().index(id);
+            double sum = 0.0, error = 0.0, size = 0.0;
+            for (std::int64_t j = 0; j < dbias.columns(row); ++j) {
+                const double got = dbias.value(row, j);
+                sum += got;
+                size += std::abs(got);
+                error += expected_.dbias.error[expected_.dbias.at(line, j)] + expected_.numerics.f_o;
+            }
+            const double allowed = error + expected_.numerics.u_o * size + rounding_of_o(id);
+            const double ratio = sum == 0.0 ? 0.0 : std::abs(sum) / allowed;
+            gate.ratio =
+                std::isnan(ratio) ? std::numeric_limits<double>::infinity() : std::max(gate.ratio, ratio);
+            if (gate.ratio <= 1.0 || !gate.passed) continue;
+            gate.passed = false;
+            gate.detail = fmt::format("dBias of {} adds up to {:.3g}, {:.3g} allowed", dbias.rows().place(id),
+                                      sum, allowed);
+        }
+        judgement_.gates.push_back(gate);
+    }
+    /// u_o·Σ_c|dO·O| + Dv·f_o·max|dO|: Δ uses O as it is stored.
+    double rounding_of_o(const RowId& id) const {
+        const std::int64_t start = args_.shape.mode == Mode::group ? args_.lengths.seqstart_q[id.b] : 0;
+        const auto stored = [&](const TensorView& view, std::int64_t c) {
+            return reference::decode(
+                view.type, load_code(view.data, view.type, view.offset(id.b, id.h, start + id.i, c)));
+        };
+        double products = 0.0, largest = 0.0;
+        for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
+            const double d_o = std::abs(stored(args_.d_o, c));
+            products += d_o * std::abs(stored(args_.o, c));
+            largest = std::max(largest, d_o);
+        }
+        return expected_.numerics.u_o * products +
+               static_cast<double>(args_.shape.hdim_v) * expected_.numerics.f_o * largest;
+    }
+
+    const BwdArgs& args_;
+    reference::AttentionArgs forward_;
+    const Outputs& outputs_;
+    const Gradients& expected_;
+    Findings findings_;
+    Judgement judgement_;
+};
+
+} // namespace
+
+Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
+    const FwdArgs forward = reference::forward_part(args);
+    const bool group = args.shape.mode == Mode::group;
+    Outputs outputs;
+    const auto copy = [&](const char* name, const TensorView& view,
+                          const std::shared_ptr<const OutputRows>& rows, Axis axis, const auto& columns) {
+        Outputs::Tensor& tensor = outputs.add(name, view.type, rows, axis);
+        for (const RowId& id : rows->ids()) {
+            const std::int32_t* starts =
+                rows->axis() == Axis::key ? args.lengths.seqstart_k : args.lengths.seqstart_q;
+            const std::int64_t stored = (group ? starts[id.b] : 0) + id.i;
+            tensor.append_row(columns(id), [&](std::int64_t c) {
+                return load_code(view.data, view.type, view.offset(id.b, id.h, stored, c));
+            });
+        }
+    };
+    const auto fixed = [](std::int64_t columns) { return [columns](const RowId&) { return columns; }; };
+    const auto queries = [&] {
+        return std::make_shared<const OutputRows>(Axis::query, reference::all_rows(args));
+    };
+    if (stage == KernelFamily::bwd_dot_do_o) {
+        copy("d", args.d, queries(), Axis::none, fixed(1));
+        if (args.d_sink == nullptr) return outputs;
+        Outputs::Tensor& d_sink =
+            outputs.add("d_sink", ElementType::fp32,
+                        std::make_shared<const OutputRows>(Axis::query, ids_of_heads(args)), Axis::none);
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
+            d_sink.append_row(1, [&](std::int64_t) { return load_code(args.d_sink, ElementType::fp32, h); });
+        return outputs;
+    }
+    const bool last = stage == KernelFamily::bwd_convert_dq;
+    if (last || direct) copy("dq", args.dq, queries(), Axis::qk_channel, fixed(args.shape.hdim_q));
+    if (last) return outputs;
+    const auto keys = std::make_shared<const OutputRows>(Axis::key, ids_of_keys(args));
+    copy("dk", args.dk, keys, Axis::qk_channel, fixed(args.shape.hdim_q));
+    copy("dv", args.dv, keys, Axis::v_channel, fixed(args.shape.hdim_v));
+    if (args.dbias.present())
+        copy("dbias", args.dbias, queries(), Axis::key,
+             [&](const RowId& id) { return reference::entry_lengths(forward, id.b).seqlen_k; });
+    return outputs;
+}
+
+Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected) {
+    return BackwardJudge(args, outputs, expected).run();
+}
+
+} // namespace fmha::harness
