@@ -1,6 +1,7 @@
 #include "dispatcher/selection/policy.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <tuple>
 
@@ -88,15 +89,23 @@ const KernelEntry* ScorePolicy::select(const Snapshot& kernels, const StageQuery
 }
 
 std::vector<RankedKernel> ScorePolicy::rank(const Snapshot& kernels, const StageQuery& query) const {
-    const SmallestPair smallest = smallest_pair(kernels, query);
+    // Each pair has its own context, as if it were the smallest: that is how it is ranked when smaller ones are gone.
+    std::map<Pair, ScoreContext> contexts;
+    const auto each_accepted = [&](auto&& visit) {
+        each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
+            for (const Segment::Group& group : bucket)
+                for (std::uint32_t position = group.begin; position < group.end; ++position)
+                    if (check_sizes(query, segment.facts(position)))
+                        visit(group, segment.entry(position), contexts[{group.hdim_q, group.hdim_v}]);
+        });
+    };
+    each_accepted([](const Segment::Group& group, const KernelEntry&, ScoreContext& context) {
+        context.largest_tile_m0 = std::max<std::int64_t>(context.largest_tile_m0, group.tile_m0);
+    });
     std::vector<RankedKernel> ranked;
-    each_bucket(kernels, query, [&](const Segment& segment, Segment::Bucket bucket) {
-        for (const Segment::Group& group : bucket)
-            for (std::uint32_t position = group.begin; position < group.end; ++position)
-                if (check_sizes(query, segment.facts(position))) {
-                    const Score own = score(query, group, smallest.context);
-                    ranked.push_back({&segment.entry(position), {own.begin(), own.end()}});
-                }
+    each_accepted([&](const Segment::Group& group, const KernelEntry& entry, const ScoreContext& context) {
+        const Score own = score(query, group, context);
+        ranked.push_back({&entry, {own.begin(), own.end()}});
     });
     std::sort(ranked.begin(), ranked.end(), [](const RankedKernel& a, const RankedKernel& b) {
         const auto pair = [](const RankedKernel& one) {

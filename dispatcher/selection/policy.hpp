@@ -32,7 +32,7 @@ class SelectionPolicy {
 
 /// Everything that a score may use besides the kernel itself.
 struct ScoreContext {
-    /// Largest tile_m0 among the accepted kernels of the smallest accepting pair of head dimensions.
+    /// Largest tile_m0 among the accepted kernels of the same pair of head dimensions.
     std::int64_t largest_tile_m0 = 0;
 };
 

@@ -35,6 +35,8 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/loader",
           "kernels/targets"}},
         {"dispatcher/c_reference", {"dispatcher/types", "dispatcher", "dispatcher/c", "reference"}},
+        {"dispatcher/examples",
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets", "reference"}},
         {"kernels/programs", {"dispatcher/types"}},
         {"kernels/targets", {"dispatcher/types", "dispatcher/system", "kernels/arch", "kernels/programs"}},
         {"kernels/built", {"dispatcher/types", "dispatcher/system"}},

@@ -71,6 +71,21 @@ TEST(Explain, RunnerUpSaysWhyItLost) {
     EXPECT_EQ(json["valid"], true);
 }
 
+TEST(Explain, TheRunnerUpIsTheKernelThatComesNext) {
+    Registry registry;
+    registry.add(instance(fwd_kernel(128, 128, 128), "small head"));
+    registry.add(instance(fwd_kernel(256, 256, 32), "small tile"));
+    registry.add(instance(fwd_kernel(256, 256, 128), "large tile"));
+    const Dispatcher dispatcher(registry);
+    const Problem problem = builder_for(ApiFamily::fwd).dims(128, 128, 1, 1000, 1000).build();
+    const Explanation first = explain(dispatcher, problem);
+    EXPECT_EQ(first.stages[0].kernel, "small head");
+    ASSERT_TRUE(first.stages[0].runner_up);
+    registry.filter([&](const KernelEntry& entry) { return registry.name_of(entry) != "small head"; });
+    EXPECT_EQ(explain(dispatcher, problem).stages[0].kernel, first.stages[0].runner_up->kernel);
+    EXPECT_EQ(first.stages[0].runner_up->kernel, "large tile");
+}
+
 TEST(Explain, SuperfluousStagesAreNotMissing) {
     Registry registry;
     KernelConfig direct = kernel_of(KernelFamily::bwd_dq_dk_dv);
