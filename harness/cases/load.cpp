@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 
@@ -16,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the shapes of `forward_tests` become.
-constexpr ApiFamily matrix_family = ApiFamily::fwd;
+/// What the shapes of `forward_tests` and of `backward_tests` become.
+constexpr std::array matrix_families{ApiFamily::fwd, ApiFamily::bwd};
 
 bool is_matrix(const fs::path& path) {
     return path.extension() == ".yaml" || path.extension() == ".yml";
@@ -99,9 +100,11 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
 
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<Case>& into) {
     if (is_matrix(path)) {
-        if (options.family && *options.family != matrix_family) return;
-        const auto dims = options.kernel_dims ? options.kernel_dims() : KernelDims{};
-        std::ranges::move(load_shape_matrix(path, options.tier, dims), std::back_inserter(into));
+        for (const ApiFamily family : matrix_families) {
+            if (options.family && *options.family != family) continue;
+            const auto dims = options.kernel_dims ? options.kernel_dims(family) : KernelDims{};
+            std::ranges::move(load_shape_matrix(path, options.tier, dims, family), std::back_inserter(into));
+        }
         return;
     }
     const auto file = CaseFile::read(path, stem_of(path, options.root));
@@ -187,15 +190,14 @@ std::vector<std::string> left_out(const std::vector<std::string>& arguments, con
         const auto path = find_path(argument, options.root);
         if (fs::is_directory(path) || !is_matrix(path)) continue;
         const auto shapes = count_shapes(path, options.tier);
-        const auto add = [&](std::string_view section, std::int64_t count, std::string_view why) {
-            if (count > 0)
-                sentences.push_back(fmt::format("{} of {}: {} shapes not run, {}", section,
-                                                path.generic_string(), count, why));
+        const auto add = [&](std::string_view section, ApiFamily family, std::int64_t count) {
+            if (count > 0 && options.family && *options.family != family)
+                sentences.push_back(
+                    fmt::format("{} of {}: {} shapes not run, they are of another family than {}", section,
+                                path.generic_string(), count, to_string(*options.family)));
         };
-        if (options.family && *options.family != matrix_family)
-            add("forward_tests", shapes.forward,
-                fmt::format("they are of another family than {}", to_string(*options.family)));
-        add("backward_tests", shapes.backward, "nothing computes backward yet");
+        add("forward_tests", ApiFamily::fwd, shapes.forward);
+        add("backward_tests", ApiFamily::bwd, shapes.backward);
     }
     return sentences;
 }

@@ -23,7 +23,7 @@ struct LoadOptions {
     /// apply.
     std::optional<std::uint64_t> run_seed{};
     /// Kernels that shape matrices expect to find; called only for these. Absent: every shape expects one.
-    std::function<KernelDims()> kernel_dims{};
+    std::function<KernelDims(ApiFamily)> kernel_dims{};
     /// For files with values relative to the planned kernel; without it they are an InputError.
     TilePlanner planned_tile{};
 };

@@ -5,6 +5,7 @@
 #include "harness/cases/case_name.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -78,6 +79,8 @@ const std::array<MatrixAxis, 12>& axes() {
     return table;
 }
 
+constexpr std::string_view forward_section = "forward_tests", backward_section = "backward_tests";
+
 void predict(Case& shape, const KernelDims& dims) {
     const auto expect = [&shape](Expectation expectation, const char* rule) {
         shape.expect = expectation;
@@ -87,6 +90,9 @@ void predict(Case& shape, const KernelDims& dims) {
         expect(Expectation::invalid_problem, "H-1");
     else if (shape.hdim_q % 8 != 0 || shape.hdim_v % 8 != 0)
         expect(Expectation::invalid_problem, "H-2");
+    else if (shape.family == ApiFamily::bwd &&
+             element_bits(element_types(shape.data_type, Fp8Flavour::ocp).q) <= 8)
+        expect(Expectation::invalid_problem, "20.1");
     if (shape.expect != Expectation::pass) return;
     const auto found = dims.find(shape.data_type);
     if (found == dims.end()) return;
@@ -103,7 +109,8 @@ void predict(Case& shape, const KernelDims& dims) {
 
 /// Rows to sample instead of computing the whole reference: above about a second of it.
 bool is_large(const Case& shape) {
-    return 4.0 * static_cast<double>(shape.batch) * static_cast<double>(shape.nhead_q) *
+    const double products = shape.family == ApiFamily::bwd ? 5.0 : 2.0;
+    return 2.0 * products * static_cast<double>(shape.batch) * static_cast<double>(shape.nhead_q) *
                static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.seqlen_k[0]) *
                static_cast<double>(shape.hdim_q) >
            2e9;
@@ -119,40 +126,46 @@ class MatrixReader {
         }
         if (!top_.IsMap()) throw InputError(fmt::format("{}: expected a map with forward_tests", where_));
         static constexpr std::array<std::string_view, 4> keys{"test_categories", "execution_settings",
-                                                              "forward_tests", "backward_tests"};
+                                                              forward_section, backward_section};
         check_keys(top_, keys, where_);
     }
 
-    std::vector<Case> shapes(Tier highest, const KernelDims& dims) {
-        auto found = shapes_of("forward_tests", highest);
+    std::vector<Case> shapes(Tier highest, const KernelDims& dims, ApiFamily family) {
+        const bool backward = family == ApiFamily::bwd;
         std::vector<Case> result;
+        if (backward && !top_[std::string(backward_section)]) return result;
+        auto found = shapes_of(backward ? backward_section : forward_section, highest);
         for (auto& [test, shape] : found) {
-            finish(shape, test, dims);
+            finish(shape, backward ? fmt::format("{}/{}", backward_section, test) : test, dims);
             result.push_back(std::move(shape));
         }
         return result;
     }
 
-    std::int64_t count(const std::string& section, Tier highest) {
-        if (section == "backward_tests" && !top_[section]) return 0;
+    std::int64_t count(std::string_view section, Tier highest) {
+        if (section == backward_section && !top_[std::string(section)]) return 0;
         return static_cast<std::int64_t>(shapes_of(section, highest).size());
     }
 
     /// An empty case of the test called `name`; InputError when the file has none of that name.
-    Case blank_of(const std::string& name) const {
-        for (const auto& tier : top_["forward_tests"])
+    Case blank_of(std::string name) const {
+        const std::string prefix = std::string(backward_section) + '/';
+        const bool backward = name.starts_with(prefix);
+        if (backward) name.erase(0, prefix.size());
+        const std::string_view section = backward ? backward_section : forward_section;
+        for (const auto& tier : top_[std::string(section)])
             for (const auto& test : tier.second)
-                if (test["name"] && test["name"].as<std::string>() == name) return blank(test, name);
-        throw InputError(fmt::format("{}: forward_tests has no test called {}", where_, name));
+                if (test["name"] && test["name"].as<std::string>() == name) return blank(test, name, section);
+        throw InputError(fmt::format("{}: {} has no test called {}", where_, section, name));
     }
 
   private:
     /// Shapes with the names of their tests.
     using NamedShapes = std::vector<std::pair<std::string, Case>>;
 
-    NamedShapes shapes_of(const std::string& name_of_section, Tier highest) {
+    NamedShapes shapes_of(std::string_view name_of_section, Tier highest) {
         NamedShapes result;
-        const auto section = top_[name_of_section];
+        const auto section = top_[std::string(name_of_section)];
         if (!section || !section.IsMap())
             throw InputError(fmt::format("{}: {} is missing or not a map of tiers", where_, name_of_section));
         static constexpr auto tier_names = [] {
@@ -160,7 +173,7 @@ class MatrixReader {
             std::ranges::transform(EnumTable<Tier>::names, names.begin(), &EnumName<Tier>::name);
             return names;
         }();
-        check_keys(section, tier_names, where_ + ": " + name_of_section);
+        check_keys(section, tier_names, fmt::format("{}: {}", where_, name_of_section));
         for (const auto& [tier, name] : EnumTable<Tier>::names) {
             if (tier > highest) break;
             const auto tests = section[std::string(name)];
@@ -168,13 +181,14 @@ class MatrixReader {
             if (!tests.IsSequence())
                 throw InputError(
                     fmt::format("{}: {}.{}: expected a list of tests", where_, name_of_section, name));
-            for (const auto& test : tests) add_test(test, tier, result);
+            for (const auto& test : tests) add_test(test, tier, name_of_section, result);
         }
         return result;
     }
 
-    static Case blank(const YAML::Node& test, const std::string& name) {
+    static Case blank(const YAML::Node& test, const std::string& name, std::string_view section) {
         Case shape;
+        if (section == backward_section) shape.family = ApiFamily::bwd;
         shape.about = test["description"] ? test["description"].as<std::string>() : name;
         shape.labels = {"matrix"};
         return shape;
@@ -194,7 +208,7 @@ class MatrixReader {
         }
     }
 
-    void add_test(const YAML::Node& test, Tier tier, NamedShapes& into) const {
+    void add_test(const YAML::Node& test, Tier tier, std::string_view section, NamedShapes& into) const {
         if (!test.IsMap() || !test["name"] || !test["name"].IsScalar())
             throw InputError(
                 fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
@@ -204,7 +218,7 @@ class MatrixReader {
         for (const auto& axis : axes()) known.push_back(axis.key);
         check_keys(test, known, at);
 
-        auto shape = blank(test, name);
+        auto shape = blank(test, name, section);
         shape.tier = tier;
         expand(test, at, name, 0, shape, into);
     }
@@ -238,6 +252,10 @@ class MatrixReader {
     }
 
     void finish(Case& shape, const std::string& name, const KernelDims& dims) {
+        if (shape.family == ApiFamily::bwd) {
+            shape.lse = Case{}.lse; // an input of backward
+            shape.qscale = QScale::no_scale;
+        }
         predict(shape, dims);
         if (is_large(shape)) {
             shape.sampled_rows = true;
@@ -257,13 +275,14 @@ class MatrixReader {
 
 } // namespace
 
-std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims) {
-    return MatrixReader(path).shapes(highest, dims);
+std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims,
+                                    ApiFamily family) {
+    return MatrixReader(path).shapes(highest, dims, family);
 }
 
 MatrixSections count_shapes(const std::filesystem::path& path, Tier highest) {
     MatrixReader reader(path);
-    return {reader.count("forward_tests", highest), reader.count("backward_tests", highest)};
+    return {reader.count(forward_section, highest), reader.count(backward_section, highest)};
 }
 
 Case load_matrix_case(const std::string& stem, const std::string& overrides,

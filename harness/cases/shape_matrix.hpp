@@ -13,23 +13,23 @@
 
 namespace fmha::harness {
 
-/// (hdim_q, hdim_v) of the forward kernels that an architecture has, by data type.
+/// (hdim_q, hdim_v) of the kernels that an architecture has for a family, by data type.
 using KernelDims = std::map<DataType, std::set<std::pair<std::int64_t, std::int64_t>>>;
 
-/// Forward cases of an upstream shape matrix (YAML): the full product of the twelve axes of every test of
-/// `forward_tests`, tiers up to `highest`, in file order with batch slowest and lse fastest; nothing zipped
-/// and nothing dropped. A shape that the file repeats gets "#2", "#3" … behind its test's name.
-/// InputError for anything unexpected in the file.
+/// Cases of an upstream shape matrix (YAML): the full product of the twelve axes of every test of `forward_tests`, or for
+/// `family` bwd of `backward_tests`, tiers up to `highest`, in file order with batch slowest and lse fastest; nothing zipped
+/// and nothing dropped. A shape that the file repeats gets "#2", "#3" … behind its test's name, and names of backward's tests
+/// begin with "backward_tests/". InputError for anything unexpected in the file.
 ///
 /// Head counts that do not divide expect the refusal H-1. Head dimensions beyond every kernel of their type in `dims`
 /// expect a refusal by head dimension; upstream drops such shapes silently. A type that `dims` lacks expects nothing:
 /// its refusal is T-1.
-std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims);
+std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier highest, const KernelDims& dims,
+                                    ApiFamily family = ApiFamily::fwd);
 
 /// How many shapes each section of the file has up to that tier.
 struct MatrixSections {
-    std::int64_t forward = 0;
-    std::int64_t backward = 0; ///< of `backward_tests`, which nothing computes yet
+    std::int64_t forward = 0, backward = 0;
 };
 MatrixSections count_shapes(const std::filesystem::path& path, Tier highest);
 

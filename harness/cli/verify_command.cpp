@@ -256,7 +256,7 @@ class VerifyCommand final : public Command {
         harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
-        load.kernel_dims = [this] { return harness::forward_kernel_dims(case_arch()); };
+        load.kernel_dims = [this](ApiFamily family) { return harness::kernel_dims(case_arch(), family); };
         load.planned_tile = [this, tiles = harness::TilePlanner()](const Case& c) mutable {
             if (!tiles) tiles = harness::house_tiles(case_arch());
             return tiles(c);

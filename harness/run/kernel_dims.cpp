@@ -1,16 +1,17 @@
 #include "harness/run/kernel_dims.hpp"
 
+#include "dispatcher/plan/plan.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 namespace fmha::harness {
 
-KernelDims forward_kernel_dims(const std::string& arch) {
+KernelDims kernel_dims(const std::string& arch, ApiFamily family) {
     const auto archs = arch::ArchSet::built_in();
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {archs.at(arch).name()};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    request.families = catalog::FamilySet::of(main_stage(family));
     KernelDims dims;
     catalog::enumerate(archs, request, [&](const KernelConfig& kernel) {
         if (kernel.signature.mode == Mode::batch)

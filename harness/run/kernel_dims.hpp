@@ -6,8 +6,8 @@
 
 namespace fmha::harness {
 
-/// Head dimensions of the house catalogue's forward kernels for `arch`, which shape matrices expect to find. Throws
-/// InputError for an unknown architecture.
-KernelDims forward_kernel_dims(const std::string& arch);
+/// Head dimensions of the house catalogue's kernels for `arch` and the main stage of `family`, which shape matrices expect to
+/// find. Throws InputError for an unknown architecture.
+KernelDims kernel_dims(const std::string& arch, ApiFamily family);
 
 } // namespace fmha::harness

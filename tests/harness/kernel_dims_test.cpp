@@ -50,7 +50,8 @@ TEST(KernelDims, MatricesExpectAKernelWhereTheDispatcherFindsOne) {
     for (const auto& tables : archs.all()) {
         const std::string arch = tables.name().str();
         const auto source = house_kernels(make_target("host", {.arch = arch, .kernels_dir = {}}), "");
-        for (const Case& shape : load_shape_matrix(matrix.path(), Tier::smoke, forward_kernel_dims(arch))) {
+        for (const Case& shape :
+             load_shape_matrix(matrix.path(), Tier::smoke, kernel_dims(arch, ApiFamily::fwd))) {
             if (!source->has_type(shape.data_type)) continue;
             const std::string why = refusal(*source, shape, arch);
             EXPECT_EQ(shape.expect == Expectation::pass, why.empty()) << arch << " " << shape.id << "\n"
@@ -63,11 +64,18 @@ TEST(KernelDims, MatricesExpectAKernelWhereTheDispatcherFindsOne) {
     EXPECT_GT(refused, 100);
 }
 
+TEST(KernelDims, BackwardHasItsOwn) {
+    const KernelDims dims = kernel_dims("gfx950", ApiFamily::bwd);
+    EXPECT_EQ(dims.size(), 3U) << "fp32, fp16 and bf16";
+    EXPECT_EQ(dims.at(DataType::bf16).rbegin()->first, 256);
+    EXPECT_TRUE(kernel_dims("sm_90", ApiFamily::bwd).empty());
+}
+
 // Upstream's matrix has fp8fp32 shapes of 256 channels.
 TEST(KernelDims, EightBitTypesReach256Channels) {
     for (const char* arch : {"gfx942", "gfx950", "gfx1201", "sm_90"})
-        EXPECT_EQ(forward_kernel_dims(arch).at(DataType::fp8fp32).rbegin()->first, 256) << arch;
-    EXPECT_FALSE(forward_kernel_dims("gfx1100").contains(DataType::fp8fp32));
+        EXPECT_EQ(kernel_dims(arch, ApiFamily::fwd).at(DataType::fp8fp32).rbegin()->first, 256) << arch;
+    EXPECT_FALSE(kernel_dims("gfx1100", ApiFamily::fwd).contains(DataType::fp8fp32));
 }
 
 } // namespace

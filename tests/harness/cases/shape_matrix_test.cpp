@@ -120,19 +120,36 @@ TEST(ShapeMatrix, HeadDimensionsAreRefusedOnlyWhereTheCatalogueHasNone) {
 TEST(ShapeMatrix, TheFamilyIsHonouredAndShapesLeftOutAreCounted) {
     LoadOptions options{.root = matrix.parent_path(), .tier = Tier::smoke};
     const std::string file = matrix.generic_string();
-    EXPECT_EQ(load_cases({file}, options).size(), 24U);
-    EXPECT_THAT(left_out({file}, options), ElementsAre("backward_tests of " + file +
-                                                       ": 1 shapes not run, nothing computes backward yet"));
+    EXPECT_EQ(load_cases({file}, options).size(), 24U + 4U);
+    EXPECT_THAT(left_out({file}, options), testing::IsEmpty());
     options.family = ApiFamily::bwd;
-    EXPECT_EQ(load_cases({file}, options).size(), 0U);
+    EXPECT_EQ(load_cases({file}, options).size(), 4U);
     EXPECT_THAT(
         left_out({file}, options),
-        ElementsAre("forward_tests of " + file + ": 24 shapes not run, they are of another family than bwd",
-                    "backward_tests of " + file + ": 1 shapes not run, nothing computes backward yet"));
+        ElementsAre("forward_tests of " + file + ": 24 shapes not run, they are of another family than bwd"));
     options.family = ApiFamily::fwd;
     EXPECT_EQ(load_cases({file}, options).size(), 24U);
     options.tier = Tier::full;
-    EXPECT_THAT(left_out({file}, options), ElementsAre(testing::HasSubstr("backward_tests")));
+    EXPECT_THAT(
+        left_out({file}, options),
+        ElementsAre("backward_tests of " + file + ": 5 shapes not run, they are of another family than fwd"));
+}
+
+TEST(ShapeMatrix, BackwardTestsAreCasesOfBackward) {
+    const auto shapes = load_shape_matrix(matrix, Tier::full, dims, ApiFamily::bwd);
+    ASSERT_EQ(shapes.size(), 5U);
+    std::vector<std::string> expected;
+    for (const Case& shape : shapes) {
+        EXPECT_EQ(shape.family, ApiFamily::bwd);
+        EXPECT_THAT(shape.id, testing::HasSubstr("/backward_tests/"));
+        // As upstream: neither flag is read.
+        EXPECT_FALSE(shape.backward.dbias || shape.backward.deterministic);
+        expected.push_back(shape.expect == Expectation::pass ? "pass" : shape.expect_rule);
+    }
+    EXPECT_THAT(expected, ElementsAre("pass", "pass", "20.1", "20.1", "pass"));
+    EXPECT_EQ(shapes[1].p_drop, 0.2);
+    EXPECT_EQ(shapes[1].bias, BiasType::alibi);
+    EXPECT_TRUE(shapes[4].sampled_rows) << "16 heads of 1024 by 1024";
 }
 
 TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
@@ -145,9 +162,9 @@ TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
 }
 
 TEST(ShapeMatrix, NamesAreReproducers) {
-    for (const auto& shape :
-         load_cases({matrix.string()},
-                    {.root = matrix.parent_path(), .tier = Tier::full, .kernel_dims = [] { return dims; }})) {
+    for (const auto& shape : load_cases({matrix.string()}, {.root = matrix.parent_path(),
+                                                           .tier = Tier::full,
+                                                           .kernel_dims = [](ApiFamily) { return dims; }})) {
         auto again = load_case(shape.id, matrix.parent_path());
         again.tier = shape.tier;
         EXPECT_EQ(again, shape) << shape.id;
