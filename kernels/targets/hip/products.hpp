@@ -207,14 +207,17 @@ class Products {
     template <class Registers>
     FMHA_DEVICE void load_matrices(int base, const Image& image, int col, int k0, int depth, bool across,
                                    Registers& out) {
+        // The lane's share of an address is the same in every read, so that one register holds it for all of them.
         const int halves = depth / 8;
+        const int step = across ? k0 * image.line_bytes + col * 16 : col * 8 * image.line_bytes + k0 * 2;
         block_.machine.load_matrix(
             out, 0,
             [&](int thread) {
                 const int l = block_.lane(thread), matrix = l / 8;
-                const int column = (col + matrix / halves) * 8, k = k0 + matrix % halves * 8;
-                return across ? base + (k + l % 8) * image.line_bytes + column * 2
-                              : base + (column + l % 8) * image.line_bytes + k * 2;
+                const int column = matrix / halves * 8, k = matrix % halves * 8;
+                const int of_lane = across ? (k + l % 8) * image.line_bytes + column * 2
+                                           : (column + l % 8) * image.line_bytes + k * 2;
+                return base + of_lane + step;
             },
             across);
     }
