@@ -4,7 +4,6 @@
 #include "kernels/arch/schema.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <deque>
@@ -14,14 +13,12 @@
 
 namespace fmha::arch {
 
-using nlohmann::json;
-
 namespace {
 
 template <NamedEnum E>
-std::uint32_t bits_of(const json& names, const std::string& where) {
+std::uint32_t bits_of(const Json& names, const std::string& where) {
     std::uint32_t bits = 0;
-    for (const json& name : names) {
+    for (const Json& name : names) {
         const auto value = parse_enum<E>(name.get<std::string>(), /*accept_aliases=*/false);
         if (!value)
             throw InputError(
@@ -31,8 +28,8 @@ std::uint32_t bits_of(const json& names, const std::string& where) {
     return bits;
 }
 
-Hardware parse_hardware(const json& document, std::string_view file) {
-    const json& part = document.at("hardware");
+Hardware parse_hardware(const Json& document, std::string_view file) {
+    const Json& part = document.at("hardware");
     const std::string where = std::string(file) + "#/hardware";
     Hardware hardware;
     hardware.vendor = part.at("vendor") == "nvidia" ? Vendor::nvidia : Vendor::amd;
@@ -40,13 +37,13 @@ Hardware parse_hardware(const json& document, std::string_view file) {
     hardware.limits.data_types = bits_of<DataType>(part.at("data_types"), where + "/data_types");
     hardware.limits.pipelines = bits_of<Pipeline>(part.at("pipelines"), where + "/pipelines");
     hardware.limits.is_cdna = part.at("matrix_unit") == "mfma";
-    hardware.limits.lds_bytes = part.at("lds_bytes");
-    hardware.limits.compute_units = part.at("compute_units");
-    hardware.wave_size = part.at("wave_size");
-    hardware.registers_per_lane = part.at("registers_per_lane");
-    hardware.max_waves_per_group = part.at("max_waves_per_group");
-    for (const json& row : part.at("matrix_instructions")) {
-        const json& shape = row.at("shape");
+    hardware.limits.lds_bytes = part.at("lds_bytes").get<std::int64_t>();
+    hardware.limits.compute_units = part.at("compute_units").get<std::int64_t>();
+    hardware.wave_size = part.at("wave_size").get<std::int32_t>();
+    hardware.registers_per_lane = part.at("registers_per_lane").get<std::int32_t>();
+    hardware.max_waves_per_group = part.at("max_waves_per_group").get<std::int32_t>();
+    for (const Json& row : part.at("matrix_instructions")) {
+        const auto shape = row.at("shape").get<std::vector<std::int16_t>>();
         hardware.matrix_instructions.push_back(
             {shape.at(0), shape.at(1), shape.at(2),
              bits_of<DataType>(row.at("data_types"), where + "/matrix_instructions")});
@@ -54,10 +51,10 @@ Hardware parse_hardware(const json& document, std::string_view file) {
     return hardware;
 }
 
-json parse_text(const ArchSet::File& file) {
+Json parse_text(const ArchSet::File& file) {
     try {
-        return json::parse(file.text);
-    } catch (const json::exception& error) {
+        return Json::parse(file.text);
+    } catch (const JsonError& error) {
         throw InputError(fmt::format("{}: {}", file.path, error.what()));
     }
 }
@@ -74,16 +71,16 @@ std::string schema_path(std::string_view path) {
     return fmt::format("schema/{}.json", folder == "ck" || folder == "house" ? "kernels" : folder);
 }
 
-std::map<std::string, json, std::less<>> built_in_schemas() {
-    std::map<std::string, json, std::less<>> schemas;
+std::map<std::string_view, std::string_view> built_in_schemas() {
+    std::map<std::string_view, std::string_view> schemas;
     for (const ArchSet::File& file : ArchSet::built_in_files())
-        if (starts_with(file.path, "schema/")) schemas.emplace(std::string(file.path), parse_text(file));
+        if (starts_with(file.path, "schema/")) schemas.emplace(file.path, file.text);
     return schemas;
 }
 
 } // namespace
 
-ArchTables::ArchTables(std::string file, std::shared_ptr<const json> document, Hardware hardware)
+ArchTables::ArchTables(std::string file, std::shared_ptr<const Json> document, Hardware hardware)
     : file_(std::move(file)), document_(std::move(document)), hardware_(std::move(hardware)) {}
 
 bool ArchTables::has_rule_set(std::string_view rule_set) const {
@@ -91,7 +88,7 @@ bool ArchTables::has_rule_set(std::string_view rule_set) const {
 }
 
 Part ArchTables::rule_set(std::string_view rule_set) const {
-    const json& sets = document_->at("rule_sets");
+    const Json& sets = document_->at("rule_sets");
     const auto found = sets.find(std::string(rule_set));
     if (found == sets.end())
         throw InputError(
@@ -101,21 +98,21 @@ Part ArchTables::rule_set(std::string_view rule_set) const {
 
 struct ArchSet::Data {
     std::vector<ArchTables> archs;
-    std::map<std::string, json, std::less<>> tables;
+    std::map<std::string, Json, std::less<>> tables;
 };
 
 ArchSet ArchSet::parse(std::span<const File> files, bool validate) {
-    const auto schemas = validate ? built_in_schemas() : std::map<std::string, json, std::less<>>{};
+    const auto schemas = validate ? built_in_schemas() : std::map<std::string_view, std::string_view>{};
     const auto data = std::make_shared<Data>();
     for (const File& file : files) {
         if (starts_with(file.path, "schema/")) continue;
-        json document = parse_text(file);
+        Json document = parse_text(file);
         if (validate) {
             const auto schema = schemas.find(schema_path(file.path));
             if (schema == schemas.end())
                 throw InputError(
                     fmt::format("{}: no schema {} describes this table", file.path, schema_path(file.path)));
-            check_schema(std::string(file.path), document, schema->second);
+            check_schema(std::string(file.path), file.text, schema->second);
         }
         if (starts_with(file.path, "tables/")) {
             data->tables.emplace(std::string(file.path), std::move(document));
@@ -126,7 +123,7 @@ ArchSet ArchSet::parse(std::span<const File> files, bool validate) {
             if (other.name() == hardware.limits.arch)
                 throw InputError(fmt::format("{}#/arch: \"{}\" is already described by {}", file.path,
                                              other.name().view(), other.file()));
-        data->archs.emplace_back(std::string(file.path), std::make_shared<const json>(std::move(document)),
+        data->archs.emplace_back(std::string(file.path), std::make_shared<const Json>(std::move(document)),
                                  std::move(hardware));
     }
     if (data->archs.empty()) throw InputError("no architecture file found");
@@ -143,9 +140,9 @@ std::vector<ArchSet::RuleSetTable> ArchSet::tables_named_by(const ArchTables& ar
     std::vector<RuleSetTable> named;
     for (const char* rule_set : {"ck", "claim", "stored", "sweep", "house"}) {
         if (!arch.has_rule_set(rule_set)) continue;
-        const json& paths = *arch.rule_set(rule_set).value;
+        const Json& paths = *arch.rule_set(rule_set).value;
         if (!paths.is_array()) continue;
-        for (const json& path : paths)
+        for (const Json& path : paths)
             if (path.is_string()) named.push_back({rule_set, path.get<std::string>()});
     }
     return named;

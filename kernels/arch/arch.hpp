@@ -1,8 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "dispatcher/types/rule.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -37,14 +36,14 @@ struct Hardware {
 
 /// A table or an object inside a file of the architecture folder, with the place it came from for messages.
 struct Part {
-    const nlohmann::json* value = nullptr;
+    const Json* value = nullptr;
     std::string source; ///< "tables/ck/gfx9.json#" or "gfx950.json#/rule_sets/claim"
 };
 
 /// One loaded architecture file.
 class ArchTables {
   public:
-    ArchTables(std::string file, std::shared_ptr<const nlohmann::json> document, Hardware hardware);
+    ArchTables(std::string file, std::shared_ptr<const Json> document, Hardware hardware);
 
     const ArchName& name() const { return hardware_.limits.arch; }
     const Hardware& hardware() const { return hardware_; }
@@ -57,7 +56,7 @@ class ArchTables {
 
   private:
     std::string file_;
-    std::shared_ptr<const nlohmann::json> document_;
+    std::shared_ptr<const Json> document_;
     Hardware hardware_;
 };
 

@@ -35,7 +35,8 @@ std::string shown_value(const nlohmann::json& document, const nlohmann::json::js
 
 } // namespace
 
-void check_schema(const std::string& file, const nlohmann::json& document, const nlohmann::json& schema) {
+void check_schema(const std::string& file, std::string_view document_text, std::string_view schema_text) {
+    const auto document = nlohmann::json::parse(document_text), schema = nlohmann::json::parse(schema_text);
     valijson::Schema parsed;
     valijson::SchemaParser parser;
     const valijson::adapters::NlohmannJsonAdapter schema_adapter(schema);

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <string>
+#include <string_view>
 
 namespace fmha::arch {
 
-/// Checks `document` against `schema`. Throws InputError with `file`, the JSON path of the first violation,
+/// Checks the JSON text `document` against the schema `schema`. Throws InputError with `file`, the JSON path of the first violation,
 /// the value that stands there and what the schema asks for; further violations follow, up to eight.
-void check_schema(const std::string& file, const nlohmann::json& document, const nlohmann::json& schema);
+void check_schema(const std::string& file, std::string_view document, std::string_view schema);
 
 } // namespace fmha::arch

@@ -166,9 +166,9 @@ TEST(SweepConfig, WrongValuesNameFileKeyValueAndWhatIsAllowed) {
     EXPECT_THAT(refusal(R"({"variant": "prefill"})"), HasSubstr("x.json: variant: expected one of \"fwd\""));
     EXPECT_THAT(refusal(R"({"variant": 3})"), HasSubstr("got 3"));
     EXPECT_THAT(refusal(R"([])"), HasSubstr("x.json: expected an object"));
-    EXPECT_THAT(refusal(R"({"variant": "fwd", "variant": "bwd"})"), HasSubstr("stands twice"));
-    EXPECT_THAT(refusal(R"({"variant": )"), HasSubstr("x.json: not JSON"));
-    EXPECT_THAT(refusal(R"({"variant": 1e400})"), HasSubstr("x.json: not JSON")); // beyond double
+    EXPECT_THAT(refusal(R"({"variant": "fwd", "variant": "bwd"})"), HasSubstr("appears twice"));
+    EXPECT_THAT(refusal(R"({"variant": )"), HasSubstr("x.json: not valid JSON"));
+    EXPECT_THAT(refusal(R"({"variant": 1e400})"), HasSubstr("x.json: not valid JSON")); // beyond double
     EXPECT_THROW(read_sweep_config("/nowhere/x.json", SweepUse::sweep), InputError);
 }
 

@@ -6,8 +6,6 @@
 #include "kernels/catalog/tables/first_seen.hpp"
 #include "kernels/catalog/tables/walk.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 namespace fmha::catalog::ck {

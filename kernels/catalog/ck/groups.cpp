@@ -4,7 +4,6 @@
 #include "kernels/catalog/tables/reader.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -26,7 +25,7 @@ const arch::Part* find_group(const std::vector<arch::Part>& parts, std::string_v
     const arch::Part* best = nullptr;
     std::size_t best_length = 0;
     for (const arch::Part& part : parts) {
-        const auto& prefix = part.value->at("prefix").get_ref<const std::string&>();
+        const auto& prefix = part.value->at("prefix").text();
         if (target.substr(0, prefix.size()) != prefix || prefix.size() <= best_length) continue;
         if (!part.value->at("families").contains(family)) continue;
         best = &part;
@@ -40,8 +39,7 @@ const arch::Part* find_group(const std::vector<arch::Part>& parts, std::string_v
     std::string known;
     for (const arch::Part& part : parts)
         if (part.value->at("families").contains(family))
-            known += fmt::format("{}{}", known.empty() ? "" : ", ",
-                                 part.value->at("prefix").get_ref<const std::string&>());
+            known += fmt::format("{}{}", known.empty() ? "" : ", ", part.value->at("prefix").text());
     throw InputError(fmt::format("rule set ck has no {} tables for target \"{}\"; known prefixes: {}", family,
                                  target.view(), known));
 }

@@ -3,8 +3,6 @@
 #include "kernels/catalog/tables/reader.hpp"
 #include "kernels/catalog/tables/walk.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 namespace fmha::catalog::house {
@@ -17,7 +15,7 @@ namespace {
 struct Source {
     Reader reader;
     std::string group;
-    const nlohmann::json* families;
+    const Json* families;
 };
 
 Source source_of(const arch::ArchSet& archs, const ArchName& target) {

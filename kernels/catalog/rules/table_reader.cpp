@@ -2,8 +2,6 @@
 
 #include "dispatcher/types/error.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 
 namespace fmha::catalog::audit {
@@ -22,7 +20,7 @@ bool TableNode::has(std::string_view key) const {
 
 TableNode TableNode::at(std::string_view key) const {
     if (!has(key)) refuse("an object with the key \"" + std::string(key) + "\"");
-    return {&(*value_)[std::string(key)], source_ + "/" + std::string(key)};
+    return {&value_->at(key), source_ + "/" + std::string(key)};
 }
 
 std::vector<std::string> TableNode::keys() const {
@@ -47,7 +45,7 @@ std::vector<TableNode> TableNode::items() const {
     std::vector<TableNode> nodes;
     nodes.reserve(value_->size());
     for (std::size_t i = 0; i < value_->size(); ++i)
-        nodes.push_back(TableNode(&(*value_)[i], source_ + "/" + std::to_string(i)));
+        nodes.push_back(TableNode(&value_->at(i), source_ + "/" + std::to_string(i)));
     return nodes;
 }
 

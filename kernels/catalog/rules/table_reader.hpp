@@ -52,9 +52,9 @@ class TableNode {
     [[noreturn]] void refuse(const std::string& expected) const;
 
   private:
-    TableNode(const nlohmann::json* value, std::string source) : value_(value), source_(std::move(source)) {}
+    TableNode(const Json* value, std::string source) : value_(value), source_(std::move(source)) {}
 
-    const nlohmann::json* value_;
+    const Json* value_;
     std::string source_;
 };
 

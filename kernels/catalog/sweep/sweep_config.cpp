@@ -1,22 +1,18 @@
 #include "kernels/catalog/sweep_config.hpp"
 
-#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
-#include <set>
 #include <span>
 #include <sstream>
 
 namespace fmha::catalog {
 
 namespace {
-
-using nlohmann::json;
 
 struct Value {
     std::string_view name;
@@ -89,7 +85,7 @@ class Reader {
   public:
     Reader(std::string source, SweepUse use) : source_(std::move(source)), use_(use) {}
 
-    SweepConfig read(const json& document, SweepVariant fallback) {
+    SweepConfig read(const Json& document, SweepVariant fallback) {
         if (!document.is_object()) refuse("", "expected an object, got " + shown(document));
         SweepConfig config;
         config.source = source_;
@@ -110,27 +106,27 @@ class Reader {
         throw InputError(source_ + ": " + path + (path.empty() ? "" : ": ") + sentence);
     }
 
-    static std::string shown(const json& value) {
+    static std::string shown(const Json& value) {
         std::string text = value.dump();
-        if (text.size() > 80) text = text.substr(0, 77) + "...";
+        if (text.size() > 80) text.replace(77, std::string::npos, "...");
         return text;
     }
 
-    SweepVariant read_variant(const json& document, SweepVariant fallback) const {
+    SweepVariant read_variant(const Json& document, SweepVariant fallback) const {
         const std::string allowed =
             quoted(EnumTable<SweepVariant>::names, [](const auto& e) { return e.name; });
         if (!document.contains("variant")) {
             if (use_ == SweepUse::hand_kept) refuse("variant", "this rule set needs one of " + allowed);
             return fallback;
         }
-        const json& value = document["variant"];
+        const Json& value = document["variant"];
         const auto variant =
             value.is_string() ? parse_enum<SweepVariant>(value.get<std::string>()) : std::nullopt;
         if (!variant) refuse("variant", "expected one of " + allowed + ", got " + shown(value));
         return *variant;
     }
 
-    void read_traits(const json& object, SweepConfig& config) const {
+    void read_traits(const Json& object, SweepConfig& config) const {
         if (!object.is_object()) refuse("trait_config", "expected an object, got " + shown(object));
         const auto reads = [&](const Trait& trait) { return is_read(trait, config.variant, use_); };
         std::vector<Trait> read;
@@ -159,14 +155,14 @@ class Reader {
         return "";
     }
 
-    void read_values(const Trait& trait, const std::string& path, const json& entry,
+    void read_values(const Trait& trait, const std::string& path, const Json& entry,
                      AllowLists& allow) const {
         if (!entry.is_object() || !entry.contains("values"))
             refuse(path, "expected {\"values\": [...]}, got " + shown(entry));
         for (const auto& [key, unused] : entry.items())
             if (key != "values") refuse(path + "." + key, "unknown key; allowed: \"values\"");
         const std::string values_path = path + ".values";
-        const json& values = entry["values"];
+        const Json& values = entry["values"];
         if (trait.kind == Kind::block_per_cu) {
             allow.block_per_cu = read_blocks(values_path, values);
             return;
@@ -185,12 +181,12 @@ class Reader {
         }
     }
 
-    std::uint32_t read_boolean(const std::string& path, const json& value) const {
+    std::uint32_t read_boolean(const std::string& path, const Json& value) const {
         if (!value.is_boolean()) refuse(path, "expected true or false, got " + shown(value));
         return value.get<bool>() ? 2U : 1U;
     }
 
-    std::uint32_t read_name(const std::string& path, const json& value, std::span<const Value> values) const {
+    std::uint32_t read_name(const std::string& path, const Json& value, std::span<const Value> values) const {
         if (value.is_string())
             for (const Value& known : values)
                 if (known.name == value.get<std::string>()) return known.bit;
@@ -198,7 +194,7 @@ class Reader {
                                  quoted(values, [](const Value& v) { return v.name; }), shown(value)));
     }
 
-    std::string read_data_type(const std::string& path, const json& value) const {
+    std::string read_data_type(const std::string& path, const Json& value) const {
         if (!value.is_string() ||
             std::ranges::find(data_type_values, value.get<std::string>()) == data_type_values.end())
             refuse(path, fmt::format("expected one of {}, got {}",
@@ -207,8 +203,8 @@ class Reader {
         return value.get<std::string>();
     }
 
-    std::vector<std::int32_t> read_blocks(const std::string& path, const json& values) const {
-        const auto one = [&](const std::string& at, const json& value) {
+    std::vector<std::int32_t> read_blocks(const std::string& path, const Json& values) const {
+        const auto one = [&](const std::string& at, const Json& value) {
             constexpr std::int64_t most = 1024;
             const std::int64_t number = value.is_number_integer() ? value.get<std::int64_t>() : 0;
             if (number != -1 && (number < 1 || number > most))
@@ -230,20 +226,11 @@ class Reader {
     SweepUse use_;
 };
 
-/// nlohmann-json keeps the last of repeated keys; a configuration that states a key twice is refused instead.
-json parse_without_repeated_keys(std::string_view text, const std::string& source) {
-    std::vector<std::set<std::string>> open;
-    const json::parser_callback_t watch = [&](int, json::parse_event_t event, json& parsed) {
-        if (event == json::parse_event_t::object_start) open.emplace_back();
-        if (event == json::parse_event_t::object_end) open.pop_back();
-        if (event == json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-            throw InputError(source + ": the key " + parsed.dump() + " stands twice in one object");
-        return true;
-    };
+Json parse_document(std::string_view text, const std::string& source) {
     try {
-        return json::parse(text, watch);
-    } catch (const json::exception& error) {
-        throw InputError(source + ": not JSON: " + error.what());
+        return Json::parse(text);
+    } catch (const JsonError& error) {
+        throw InputError(source + ": " + error.what());
     }
 }
 
@@ -251,7 +238,7 @@ json parse_without_repeated_keys(std::string_view text, const std::string& sourc
 
 SweepConfig parse_sweep_config(std::string_view text, const std::string& source, SweepUse use,
                                SweepVariant fallback) {
-    return Reader(source, use).read(parse_without_repeated_keys(text, source), fallback);
+    return Reader(source, use).read(parse_document(text, source), fallback);
 }
 
 SweepConfig read_sweep_config(const std::filesystem::path& file, SweepUse use, SweepVariant fallback) {

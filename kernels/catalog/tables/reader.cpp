@@ -3,19 +3,16 @@
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
 namespace fmha::catalog::tables {
 
-using nlohmann::json;
-
 namespace {
 
 template <NamedEnum E>
-E enum_of(const json& value, const std::string& where) {
-    const auto parsed = parse_enum<E>(value.get_ref<const std::string&>(), /*accept_aliases=*/false);
+E enum_of(const Json& value, const std::string& where) {
+    const auto parsed = parse_enum<E>(value.text(), /*accept_aliases=*/false);
     if (!parsed)
         throw InputError(
             fmt::format("{}: {} is not known; allowed: {}", where, value.dump(), allowed_names<E>()));
@@ -23,31 +20,40 @@ E enum_of(const json& value, const std::string& where) {
 }
 
 template <NamedEnum E>
-std::vector<E> enums_of(const json& values, const std::string& where) {
+std::vector<E> enums_of(const Json& values, const std::string& where) {
     std::vector<E> result;
-    for (const json& value : values) result.push_back(enum_of<E>(value, where));
+    for (const Json& value : values) result.push_back(enum_of<E>(value, where));
     return result;
 }
 
 template <NamedEnum E>
-void read_axis(const json& axes, const char* key, std::vector<E>& axis, const std::string& where) {
+void read_axis(const Json& axes, const char* key, std::vector<E>& axis, const std::string& where) {
     if (const auto found = axes.find(key); found != axes.end() && found->is_array())
         axis = enums_of<E>(*found, where + "/axes/" + key);
 }
 
-void read_axis(const json& axes, const char* key, std::vector<bool>& axis) {
+void read_axis(const Json& axes, const char* key, std::vector<bool>& axis) {
     if (const auto found = axes.find(key); found != axes.end()) axis = found->get<std::vector<bool>>();
 }
 
-HeadDims hdim_of(const json& pair) {
-    return {pair.at(0), pair.at(1)};
+HeadDims hdim_of(const Json& pair) {
+    const auto [q, v] = pair.get<std::pair<std::int16_t, std::int16_t>>();
+    return {q, v};
 }
 
-std::vector<HeadDims> hdims_of(const json& row, const char* key) {
+std::vector<HeadDims> hdims_of(const Json& row, const char* key) {
     std::vector<HeadDims> result;
     if (const auto found = row.find(key); found != row.end())
-        for (const json& pair : *found) result.push_back(hdim_of(pair));
+        for (const Json& pair : *found) result.push_back(hdim_of(pair));
     return result;
+}
+
+/// A list of `count` extents.
+std::vector<std::int16_t> extents_of(const Json& list, std::size_t count) {
+    auto extents = list.get<std::vector<std::int16_t>>();
+    if (extents.size() != count)
+        throw InputError(fmt::format("{} is not a list of {} extents", list.dump(), count));
+    return extents;
 }
 
 Padding pad_of(const std::string& letters) {
@@ -55,17 +61,18 @@ Padding pad_of(const std::string& letters) {
     return {letters[0] == 't', letters[1] == 't', head(2), head(3)};
 }
 
-TileEntry tile_of(const json& object, std::string source) {
+TileEntry tile_of(const Json& object, std::string source) {
     TileEntry entry;
-    const json& block = object.at("block");
+    const std::vector<std::int16_t> block = extents_of(object.at("block"), 6);
     entry.block = {block[0], block[1], block[2], block[3], block[4], block[5], 0, 0, 0};
     if (const auto waves = object.find("waves"); waves != object.end()) {
-        const std::int16_t count = *waves;
+        const auto count = waves->get<std::int16_t>();
         entry.wave = {count, 1, 1, count, 1, 1, 1, 1, 1};
     }
     if (const auto first = object.find("warp"); first != object.end()) {
-        const json& w0 = *first;
-        const json& w1 = object.contains("warp_pv") ? object.at("warp_pv") : w0;
+        const std::vector<std::int16_t> w0 = extents_of(*first, 3);
+        const std::vector<std::int16_t> w1 =
+            object.contains("warp_pv") ? extents_of(object.at("warp_pv"), 3) : w0;
         entry.warp = {w0[0], w0[1], w0[2], w1[0], w1[1], w1[2], 16, 16, 16};
     }
     entry.block_per_cu = object.value("block_per_cu", -1);
@@ -76,10 +83,10 @@ TileEntry tile_of(const json& object, std::string source) {
     return entry;
 }
 
-PipelineEntry entry_of(const json& object, const std::string& where, std::string source) {
+PipelineEntry entry_of(const Json& object, const std::string& where, std::string source) {
     PipelineEntry entry;
     entry.pipeline = enum_of<Pipeline>(object.at("pipeline"), where);
-    entry.pad = pad_of(object.at("pad"));
+    entry.pad = pad_of(object.at("pad").text());
     if (object.contains("v_layout")) entry.v_layout = enum_of<VLayout>(object.at("v_layout"), where);
     entry.trload = object.value("trload", false);
     entry.static_quant = object.value("static_quant", false);
@@ -96,12 +103,12 @@ PipelineEntry entry_of(const json& object, const std::string& where, std::string
     return entry;
 }
 
-PipelineRow pipeline_row(const json& object, const std::string& where) {
+PipelineRow pipeline_row(const Json& object, const std::string& where) {
     PipelineRow row;
     row.data_types = enums_of<DataType>(object.at("data_types"), where + "/data_types");
     row.hdims = hdims_of(object, "hdims");
     row.except_hdims = hdims_of(object, "except_hdims");
-    const json& axes = object.at("axes");
+    const Json& axes = object.at("axes");
     read_axis(axes, "logits", row.axes.logits);
     read_axis(axes, "qscale", row.axes.qscale, where);
     if (!axes.contains("mask")) row.axes.mask = {MaskClass::none};
@@ -115,7 +122,7 @@ PipelineRow pipeline_row(const json& object, const std::string& where) {
     read_axis(axes, "kv_layout", row.axes.kv_layout, where);
     read_axis(axes, "kv_lookup", row.axes.kv_lookup, where);
     std::size_t index = 0;
-    for (const json& entry : object.at("entries")) {
+    for (const Json& entry : object.at("entries")) {
         const std::string path = fmt::format("{}/entries/{}", where, index++);
         row.entries.push_back(entry_of(entry, path, path));
         row.entries.back().id = object.value("id", std::string());
@@ -123,7 +130,7 @@ PipelineRow pipeline_row(const json& object, const std::string& where) {
     return row;
 }
 
-void merge_tile_row(ForwardTables& tables, const json& object, const std::string& where) {
+void merge_tile_row(ForwardTables& tables, const Json& object, const std::string& where) {
     const HeadDims hdim = hdim_of(object.at("hdim"));
     const std::string change = object.value("change", std::string());
     for (const DataType type : enums_of<DataType>(object.at("data_types"), where + "/data_types")) {
@@ -138,23 +145,22 @@ void merge_tile_row(ForwardTables& tables, const json& object, const std::string
         if (change.empty()) row = tables.tiles.insert(tables.tiles.end(), TileRow{type, hdim, {}});
         if (change == "replace") row->tiles.clear();
         std::size_t index = 0;
-        for (const json& tile : object.at("tiles"))
+        for (const Json& tile : object.at("tiles"))
             row->tiles.push_back(tile_of(tile, fmt::format("{}/tiles/{}", where, index++)));
     }
 }
 
-BackwardTile backward_tile(const json& object, DataType type, const std::string& source) {
-    const json& b = object.at("block");
-    const json& r = object.at("waves");
-    const json& w = object.at("warp");
+BackwardTile backward_tile(const Json& object, DataType type, const std::string& source) {
+    const std::vector<std::int16_t> b = extents_of(object.at("block"), 9);
+    const std::vector<std::int16_t> r = extents_of(object.at("waves"), 9);
+    const std::vector<std::int16_t> w = extents_of(object.at("warp"), 6);
     BackwardTile tile;
     tile.data_type = type;
-    tile.hdim = object.at("hdim");
+    tile.hdim = object.at("hdim").get<std::int16_t>();
     tile.block = {b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]};
     tile.wave = {r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8]};
-    const std::int16_t last_step = w[2];
     // The last product shares the first one's instruction, shortened where its own step is shorter.
-    tile.warp = {w[0], w[1], w[2], w[3], w[4], w[5], w[0], w[1], std::min(last_step, tile.block.b6)};
+    tile.warp = {w[0], w[1], w[2], w[3], w[4], w[5], w[0], w[1], std::min(w[2], tile.block.b6)};
     tile.block_per_cu = object.value("block_per_cu", -1);
     tile.max_seq_q = object.value("max_seq_q", 0);
     tile.trload = object.value("trload", false);
@@ -163,8 +169,8 @@ BackwardTile backward_tile(const json& object, DataType type, const std::string&
 }
 
 /// Folder and group of a table path such as "tables/ck/gfx9.json".
-std::pair<std::string, std::string> imported(const json& path) {
-    const auto& text = path.get_ref<const std::string&>();
+std::pair<std::string, std::string> imported(const Json& path) {
+    const auto& text = path.text();
     const std::size_t slash = text.rfind('/') + 1;
     return {text.substr(0, slash), text.substr(slash, text.rfind('.') - slash)};
 }
@@ -183,22 +189,22 @@ bool PipelineRow::applies_to(DataType type, HeadDims hdim) const {
 Reader::Reader(const arch::ArchSet& archs, std::string folder, std::span<const Rule> rules)
     : archs_(archs), folder_(std::move(folder)), rules_(rules) {}
 
-const Rule* Reader::rule_of(const json& id, const std::string& where) const {
+const Rule* Reader::rule_of(const Json& id, const std::string& where) const {
     for (const Rule& rule : rules_)
-        if (rule.id == id.get_ref<const std::string&>()) return &rule;
+        if (rule.id == id.text()) return &rule;
     std::string known;
     for (const Rule& rule : rules_) known += fmt::format("{}{}", known.empty() ? "" : ", ", rule.id);
     throw InputError(fmt::format("{}: {} is not a rule; known: {}", where, id.dump(), known));
 }
 
-void Reader::read_rules(const json& part, const std::string& where, std::vector<const Rule*>& rules) const {
+void Reader::read_rules(const Json& part, const std::string& where, std::vector<const Rule*>& rules) const {
     if (const auto found = part.find("rules"); found != part.end())
-        for (const json& id : *found) rules.push_back(rule_of(id, where + "/rules"));
+        for (const Json& id : *found) rules.push_back(rule_of(id, where + "/rules"));
 }
 
 arch::Part Reader::family_part(const std::string& group, std::string_view family) const {
     const arch::Part table = archs_.table(fmt::format("{}{}.json", folder_, group));
-    const json& families = table.value->at("families");
+    const Json& families = table.value->at("families");
     const auto found = families.find(std::string(family));
     if (found == families.end())
         throw InputError(fmt::format("{}/families: this group has no family \"{}\"", table.source, family));
@@ -211,9 +217,9 @@ std::vector<std::string> Reader::chain(const std::string& group, std::string_vie
         const arch::Part part = family_part(groups.back(), family);
         const auto base = part.value->find("base");
         if (base == part.value->end()) break;
-        if (std::find(groups.begin(), groups.end(), base->get_ref<const std::string&>()) != groups.end())
+        if (std::find(groups.begin(), groups.end(), base->text()) != groups.end())
             throw InputError(fmt::format("{}/base: {} closes a circle of bases", part.source, base->dump()));
-        groups.push_back(*base);
+        groups.push_back(base->text());
     }
     std::reverse(groups.begin(), groups.end());
     return groups;
@@ -224,7 +230,7 @@ ForwardTables Reader::forward(const std::string& group, KernelFamily family) con
     ForwardTables tables;
     for (const std::string& link : chain(group, key)) {
         const auto [value, where] = family_part(link, key);
-        const json& part = *value;
+        const Json& part = *value;
         if (part.contains("data_types"))
             for (const DataType type : enums_of<DataType>(part.at("data_types"), where))
                 tables.data_types.push_back(type);
@@ -239,11 +245,11 @@ ForwardTables Reader::forward(const std::string& group, KernelFamily family) con
         }
         std::size_t index = 0;
         if (part.contains("tiles"))
-            for (const json& row : part.at("tiles"))
+            for (const Json& row : part.at("tiles"))
                 merge_tile_row(tables, row, fmt::format("{}/tiles/{}", where, index++));
         index = 0;
         if (part.contains("pipelines"))
-            for (const json& row : part.at("pipelines"))
+            for (const Json& row : part.at("pipelines"))
                 tables.pipelines.push_back(pipeline_row(row, fmt::format("{}/pipelines/{}", where, index++)));
     }
     return tables;
@@ -253,7 +259,7 @@ BackwardTables Reader::backward(const std::string& group) const {
     BackwardTables tables;
     for (const std::string& link : chain(group, "bwd")) {
         const auto [value, where] = family_part(link, "bwd");
-        const json& part = *value;
+        const Json& part = *value;
         if (part.contains("data_types"))
             for (const DataType type : enums_of<DataType>(part.at("data_types"), where))
                 tables.data_types.push_back(type);
@@ -265,7 +271,7 @@ BackwardTables Reader::backward(const std::string& group) const {
         }
         std::size_t index = 0;
         if (part.contains("tiles"))
-            for (const json& object : part.at("tiles")) {
+            for (const Json& object : part.at("tiles")) {
                 const std::string source = fmt::format("{}/tiles/{}", where, index++);
                 for (const DataType type : enums_of<DataType>(object.at("data_types"), source))
                     tables.tiles.push_back(backward_tile(object, type, source));

@@ -16,9 +16,8 @@ class Reader {
     BackwardTables backward(const std::string& group) const;
 
   private:
-    const Rule* rule_of(const nlohmann::json& id, const std::string& where) const;
-    void read_rules(const nlohmann::json& part, const std::string& where,
-                    std::vector<const Rule*>& rules) const;
+    const Rule* rule_of(const Json& id, const std::string& where) const;
+    void read_rules(const Json& part, const std::string& where, std::vector<const Rule*>& rules) const;
     arch::Part family_part(const std::string& group, std::string_view family) const;
     /// The group and its bases, deepest base first.
     std::vector<std::string> chain(const std::string& group, std::string_view family) const;
