@@ -1,5 +1,5 @@
-# Component `library` is what a user of the C interface gets: libfmha.so, libfmha_reference.so, their headers, find_package(fmha)
-# and the device plugins. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
+# Component `library` is what a user of the C interface gets: libfmha.so, libfmha_reference.so, their headers and
+# find_package(fmha); component `devices` the plugins for GPUs, which are linked with the runtimes of their vendors. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
 # that has none of them (a GPU machine, say), and the headers that kernels are compiled from:
 #   cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
@@ -32,7 +32,7 @@ install(RUNTIME_DEPENDENCY_SET fmha_runtime
   LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
 get_property(plugins GLOBAL PROPERTY FMHA_HIP_PLUGINS)
 foreach(name IN LISTS plugins)
-  install(TARGETS fmha_hip_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fmha COMPONENT library)
+  install(TARGETS fmha_hip_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/fmha COMPONENT devices)
   install(TARGETS fmha_hip_${name} LIBRARY DESTINATION lib COMPONENT portable EXCLUDE_FROM_ALL)
 endforeach()
 foreach(folder dispatcher/types kernels/programs kernels/targets/hip)
