@@ -7,9 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <iostream>
 #include <limits>
+#include <random>
 #include <span>
+#include <vector>
 
 namespace fmha {
 namespace {
@@ -169,6 +173,48 @@ TEST(BwdWorkspace, UnknownWorkersGiveAnUpperBoundThatSaysSo) {
         in.compute_units = workers;
         EXPECT_LE(bwd_workspace_size(in).bytes, bound.bytes) << workers;
     }
+}
+
+/// X-3 packs the regions of entries; a rectangle would give each the longest entry's rows and splits. Without the lengths the size is
+/// that of the rectangle, and says that it is a bound.
+TEST(BwdWorkspace, PackedEntriesTakeNoMoreThanARectangle) {
+    std::mt19937_64 engine(12);
+    const auto draw = [&](std::int64_t lo, std::int64_t hi) {
+        return std::uniform_int_distribution<std::int64_t>(lo, hi)(engine);
+    };
+    double packed = 0.0, rectangular = 0.0;
+    for (int set = 0; set < 10000; ++set) {
+        BwdWorkspaceInputs in;
+        in.group = true;
+        in.deterministic = draw(0, 3) != 0;
+        in.batch = draw(1, 16);
+        in.nhead_q = draw(1, 8);
+        in.hdim_q = 32 * draw(1, 4);
+        in.key_tile = draw(0, 1) == 0 ? 64 : 128;
+        const std::int64_t longest = draw(1, 4096);
+        std::vector<std::int64_t> rows, keys;
+        for (std::int64_t b = 0; b < in.batch; ++b) {
+            rows.push_back(draw(0, 9) == 0 ? 0 : draw(1, longest));
+            keys.push_back(draw(0, 9) == 0 ? 0 : draw(1, longest));
+        }
+        in.seqlen_q = std::ranges::max(rows);
+        in.seqlen_k = std::ranges::max(keys);
+        const BwdWorkspaceSize bound = bwd_workspace_size(in);
+        in.physical_q = rows;
+        in.physical_k = keys;
+        const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+        ASSERT_LE(layout.size.bytes, bound.bytes) << "set " << set;
+        EXPECT_TRUE(layout.size.exact);
+        EXPECT_FALSE(bound.exact);
+        // The regions lie one behind the other and end where the workspace does.
+        ASSERT_TRUE(std::ranges::is_sorted(layout.start)) << "set " << set;
+        ASSERT_EQ(layout.start.back(), layout.size.dq_acc_elements) << "set " << set;
+        packed += static_cast<double>(layout.size.bytes);
+        rectangular += static_cast<double>(bound.bytes);
+    }
+    EXPECT_LT(packed, 0.6 * rectangular);
+    std::cout << "packed entries take " << std::lround(100.0 * packed / rectangular)
+              << " % of the rectangle\n";
 }
 
 TEST(BwdWorkspace, SizesBeyond64BitsAndWrongListsAreErrors) {
