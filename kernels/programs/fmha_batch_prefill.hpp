@@ -27,7 +27,7 @@ struct PrefillMatrices : FwdMatrices {
                           hk,
                           entry.start_q,
                           entry.seqlen_q,
-                          __builtin_ctz(static_cast<unsigned>(page_size)),
+                          bits_of(page_size),
                           page_size % cfg.algorithm.tile.n0 != 0};
         // Slots behind the last key, and pages behind the last one, are nobody's: no padding flag makes a load read them (B-6).
         m.k.rows = m.v.rows = {entry.seqlen_k, entry.seqlen_k, 0};
@@ -89,6 +89,13 @@ struct PrefillMatrices : FwdMatrices {
     }
 
   private:
+    /// log2 of a power of two.
+    FMHA_DEVICE static constexpr std::int32_t bits_of(std::int64_t page_size) {
+        std::int32_t bits = 0;
+        while ((std::int64_t{1} << bits) < page_size) ++bits;
+        return bits;
+    }
+
     FMHA_DEVICE Matrix of_tile(Matrix matrix, const KeyTile& tile) const {
         matrix.rows = {tile.end, tile.end, 0};
         if (gathers) return matrix;

@@ -133,21 +133,45 @@ class TileCopies {
         });
     }
 
-    /// Units whose places are looked up one by one.
+    /// Units whose lines, or whose columns, lie in pages of their own. Where lines divide among the threads, a thread keeps its
+    /// column, so that it looks up one page where columns have them.
     FMHA_DEVICE void copy_units_async(const Image& image, int address, const TileView& tile, const Part& part,
                                       int unit) {
-        const int per_line = part.elements / unit, total = part.lines * per_line,
-                  threads = block_.plan().threads;
+        const int per_line = part.elements / unit, threads = block_.plan().threads;
+        const auto copy = [&](int thread, int line, int column, const char* source, bool exists) {
+            block_.machine.template copy_async<4>(thread, address + line * image.line_bytes + column * 16,
+                                                  exists ? source : tile.data, 0, exists ? 16 : 0);
+        };
         block_.machine.each([&](int thread) {
-            FMHA_UNROLL
-            for (int first = 0; first < total; first += threads) {
-                const int index = first + thread, line = index / per_line, column = index % per_line;
-                if (total % threads != 0 && index >= total) continue;
-                const int from_line = part.line + line, element = part.element + column * unit;
-                const bool exists = from_line < tile.lines && element < tile.elements;
-                block_.machine.template copy_async<4>(thread, address + line * image.line_bytes + column * 16,
-                                                      exists ? tile.at(from_line, element) : tile.data, 0,
-                                                      exists ? 16 : 0);
+            const int column = thread % per_line, element = part.element + column * unit;
+            const auto is_there = [&](int line) {
+                return part.line + line < tile.lines && element < tile.elements;
+            };
+            const int first = thread / per_line, step = threads / per_line;
+            if (threads % per_line == 0 && !tile.places.rows_are_lines) {
+                const char* source = is_there(first) ? tile.at(part.line + first, element) : tile.data;
+                FMHA_UNROLL
+                for (int line = first; line < first + part.lines; line += step) {
+                    if (part.lines % step != 0 && line >= part.lines) continue;
+                    copy(thread, line, column, source, is_there(line));
+                    source += step * tile.line_bytes;
+                }
+                return;
+            }
+            if (threads % per_line == 0) {
+                FMHA_PIPELINED
+                for (int line = first; line < part.lines; line += step) {
+                    const bool exists = is_there(line);
+                    copy(thread, line, column, exists ? tile.at(part.line + line, element) : nullptr, exists);
+                }
+                return;
+            }
+            FMHA_NO_UNROLL
+            for (int index = thread; index < part.lines * per_line; index += threads) {
+                const int line = index / per_line, at = index % per_line;
+                const int from_line = part.line + line, from_element = part.element + at * unit;
+                const bool exists = from_line < tile.lines && from_element < tile.elements;
+                copy(thread, line, at, exists ? tile.at(from_line, from_element) : nullptr, exists);
             }
         });
     }
