@@ -33,6 +33,14 @@ std::vector<double> times_within(TimedKernel& kernel, double budget) {
     return times;
 }
 
+/// Of the families that are timed.
+constexpr auto work_of_stage = []<class Args>(const Args& args) -> Work {
+    if constexpr (requires { reference::attention_of(args); })
+        return work_of(reference::attention_of(args));
+    else
+        return {};
+};
+
 /// Judges, times and judges again. Leaves why the kernel is wrong in the row's message.
 void measure(BenchRow& row, const Case& c, const StageKernel& candidate, CaseData& data, TimingTarget& timing,
              double budget) {
@@ -77,9 +85,10 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
         blank.message = error.what();
         return std::vector{blank};
     };
-    if (c.family != ApiFamily::fwd) {
+    if (c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv && c.family != ApiFamily::batch_prefill) {
         blank.message =
-            fmt::format("cases of family {} are not timed, only those of fwd", to_string(c.family));
+            fmt::format("cases of family {} are not timed, only those of fwd, fwd_pagedkv and batch_prefill",
+                        to_string(c.family));
         return {blank};
     }
     std::vector<StageKernel> candidates;
@@ -95,7 +104,7 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
         return refused(error);
     }
     const auto data = family_of(c.family).allocate(sampled, fp8_flavour(timing.target()->arch()));
-    blank.work = work_of(std::get<FwdArgs>(data->invocation()));
+    blank.work = std::visit(work_of_stage, data->invocation());
     std::vector<BenchRow> rows;
     for (const StageKernel& candidate : candidates) {
         if (!options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name))

@@ -1,7 +1,7 @@
 #include "harness/bench/work.hpp"
 
-#include "reference/numerics/lengths.hpp"
 #include "reference/numerics/mask.hpp"
+#include "reference/numerics/places.hpp"
 
 #include <algorithm>
 
@@ -29,14 +29,14 @@ double bytes_of_scores(const TensorView& view, double batch, double heads, doubl
 
 } // namespace
 
-Work work_of(const FwdArgs& args) {
+Work work_of(const reference::AttentionArgs& args) {
     const auto bytes = [](const TensorView& view, std::int64_t elements) {
         return static_cast<double>(element_bytes(view.type, elements));
     };
     Work work;
     double scores = 0.0;
     for (std::int64_t b = 0; b < args.shape.batch; ++b) {
-        const reference::Entry entry = reference::entry_of(args, b);
+        const reference::Entry entry = reference::entry_in_cache(args, b);
         if (entry.skipped) continue;
         std::int64_t pairs = 0;
         for (std::int64_t i = 0; i < entry.seqlen_q; ++i) pairs += keys_seen(args.mask, entry, i);

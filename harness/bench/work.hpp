@@ -1,18 +1,18 @@
 #pragma once
 
-#include "dispatcher/types/args.hpp"
+#include "reference/attention_args.hpp"
 
 namespace fmha::harness {
 
-/// The work that a forward problem asks for, without the excess of a kernel.
+/// The work that attention in one stage asks for, without the excess of a kernel.
 struct Work {
     double visible_pairs =
         0.0;            ///< (row, key) pairs that the mask lets through, over all entries and query heads
     double flops = 0.0; ///< 2·pairs·hdim_q for QKᵀ and 2·pairs·hdim_v for PV; nothing for the softmax
-    double bytes = 0.0; ///< every input element that has a row or key read once, every output written once
+    double bytes = 0.0; ///< every input element that has a row or key of an entry read once for it, every output written once
 };
 
-/// `args` with lengths in host memory; tensors are not looked at.
-Work work_of(const FwdArgs& args);
+/// `args` with lengths and lists of pages in host memory; tensors are not looked at.
+Work work_of(const reference::AttentionArgs& args);
 
 } // namespace fmha::harness

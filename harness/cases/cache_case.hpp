@@ -11,6 +11,22 @@ inline bool is_paged(const Case& c) {
     return c.cache.page_size > 0;
 }
 
+/// Whether pages are vectors of 16 bytes (B-3).
+inline bool is_vectorized(const Case& c) {
+    return c.cache.kv_layout == KvLayout::vectorized;
+}
+
+/// Whether a list names the pages of all entries (B-4), or a table with a row for each of them does.
+inline bool has_page_list(const Case& c) {
+    return is_paged(c) && c.cache.kv_lookup == KvLookup::sglang_1d;
+}
+inline bool has_block_table(const Case& c) {
+    return is_paged(c) && !has_page_list(c);
+}
+
+/// Pages of a pool that no entry has.
+inline constexpr std::int64_t nobodys_pages = 2;
+
 /// Whether keys follow one another without a cache, as those of forward do: packed sequences that are not paged.
 inline bool is_packed(const Case& c) {
     return c.mode == Mode::group && !is_paged(c);
@@ -33,6 +49,11 @@ inline std::int64_t room_of(const Case& c) {
 /// The extent that a caller states as seqlen_k: the length of every entry, or where an array has the lengths, the room.
 inline std::int64_t stated_seqlen_k(const Case& c) {
     return has_seqlen_k(c) ? room_of(c) : std::ranges::max(c.seqlen_k);
+}
+
+/// Pages of the pool.
+inline std::int64_t pool_pages(const Case& c) {
+    return c.batch * room_of(c) / c.cache.page_size + nobodys_pages;
 }
 
 /// Channels that are rotated; 0 without RoPE.

@@ -70,6 +70,9 @@ struct CachePart {
     bool gappy = false;            ///< entries begin behind one another in their pages, with gaps (P-2)
     std::int64_t shared_pages = 0; ///< first pages of entry 0 that all entries have (P-5)
     std::int64_t page_order = 0;   ///< which of many orders the pages or slots lie in
+    KvLayout kv_layout =
+        KvLayout::unset; ///< of a page, and which table names pages; batch prefill states both (B-2)
+    KvLookup kv_lookup = KvLookup::unset;
     friend bool operator==(const CachePart&, const CachePart&) = default;
 };
 

@@ -98,6 +98,8 @@ constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
 constexpr ApiFamilies with_values{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
                                   ApiFamily::fwd_appendkv, ApiFamily::batch_prefill};
 constexpr ApiFamilies appending{ApiFamily::fwd_appendkv};
+constexpr ApiFamilies prefilling{ApiFamily::batch_prefill};
+constexpr ApiFamilies widening{ApiFamily::fwd, ApiFamily::batch_prefill};
 constexpr ApiFamilies caching{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv, ApiFamily::fwd_appendkv,
                               ApiFamily::batch_prefill};
 constexpr ApiFamilies cached_attention{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
@@ -254,8 +256,8 @@ const std::vector<CaseField>& table() {
         plain<&C::operm>("operm"),
         plain<&C::v_layout>("v_layout", {}, with_values),
         plain<&C::stride_padding>("stride_padding", integer),
-        plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\"", plain_forward),
-        plain<&C::wide_batch_stride>("wide_batch_stride", integer, plain_forward),
+        plain<&C::wide_tensor>("wide_tensor", "\"q\", \"k\", \"v\", \"o\" or \"\"", widening),
+        plain<&C::wide_batch_stride>("wide_batch_stride", integer, widening),
         {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, every_family},
         {"bias",
          "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\"",
@@ -284,6 +286,8 @@ const std::vector<CaseField>& table() {
         of_part<&C::cache, &CachePart::gappy>("gappy", boolean, cached_attention),
         of_part<&C::cache, &CachePart::shared_pages>("shared_pages", integer, cached_attention),
         of_part<&C::cache, &CachePart::page_order>("page_order", integer, caching),
+        of_part<&C::cache, &CachePart::kv_layout>("kv_layout", {}, prefilling),
+        of_part<&C::cache, &CachePart::kv_lookup>("kv_lookup", {}, prefilling),
         of_part<&C::append, &AppendPart::seqlen_knew>("seqlen_knew", integer, appending),
         of_part<&C::append, &AppendPart::rope>("rope", {}, appending),
         of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, appending),

@@ -3,6 +3,7 @@
 #include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_values.hpp"
+#include "dispatcher/types/element.hpp"
 #include "harness/cases/cache_case.hpp"
 
 #include <algorithm>
@@ -81,7 +82,8 @@ Problem to_problem(const Case& c, std::string_view arch) {
     if (append) check_room(c);
     const bool group = c.mode == Mode::group;
     Presence presence;
-    presence.seqstart_q = presence.seqstart_k = group;
+    presence.seqstart_q = group;
+    presence.seqstart_k = group && c.family != ApiFamily::batch_prefill;
     presence.seqlen_q = gives(c.length_form_q, LengthForm::seqlen);
     presence.seqlen_k = gives(c.length_form_k, LengthForm::seqlen);
     presence.cu_seqlen_q = gives(c.length_form_q, LengthForm::cu_seqlen);
@@ -90,7 +92,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
     if (append) presence.seqlen_k = true;
     if (c.cache.gappy) presence.seqstart_k = true;
     presence.is_gappy = c.cache.gappy;
-    presence.block_table = c.cache.page_size != 0;
+    presence.block_table = has_block_table(c);
     presence.cache_batch_idx = c.cache.cache_batch_idx;
     presence.rotary = c.append.rope != Rope::none;
 
@@ -121,6 +123,12 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .rotary_dim(rotary_dim_of(c));
     if (c.cache.page_size != 0)
         builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
+    if (c.family == ApiFamily::batch_prefill) {
+        builder.kv_cache(c.cache.kv_layout, c.cache.kv_lookup, static_cast<std::int32_t>(c.cache.page_size));
+        if (is_paged(c) && c.wide_batch_stride > 0)
+            builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
+                                                pool_pages(c) * c.wide_batch_stride));
+    }
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),

@@ -101,6 +101,7 @@ class FormCheck {
         if (cache.capacity < 0) fail("capacity", cache.capacity, "expected 0 or more keys");
         if (cache.page_order < 0) fail("page_order", cache.page_order, "expected 0 or more");
         if (cache.shared_pages < 0) fail("shared_pages", cache.shared_pages, "expected 0 or more pages");
+        if (case_.family == ApiFamily::batch_prefill) listed();
         if (cache.shared_pages == 0) return;
         if (cache.page_size <= 0 || cache.gappy)
             fail("shared_pages", cache.shared_pages, "only entries that begin with a page can share one");
@@ -110,6 +111,20 @@ class FormCheck {
                 fmt::format("an entry has room for {} keys in pages of {}", room_of(case_), cache.page_size));
         if (case_.fill == Fill::edge_last || case_.fill == Fill::edge_first)
             fail("fill", to_string(case_.fill), "entries that share keys have no keys of their own rank");
+    }
+
+    /// Who says how many keys an entry of batch prefill has (B-4, B-5).
+    void listed() const {
+        if (has_page_list(case_) && case_.length_form_k != LengthForm::none)
+            fail("length_form_k", to_string(case_.length_form_k),
+                 "a list of pages says how many keys an entry has (B-4)");
+        const auto& keys = case_.seqlen_k;
+        if (has_block_table(case_) && case_.length_form_k == LengthForm::none &&
+            std::ranges::any_of(keys, [&](std::int64_t n) { return n != keys.front(); }))
+            fail("length_form_k", "none", "entries of unequal lengths need the array: \"seqlen\" (B-5)");
+        if (case_.cache.gappy) fail("gappy", "true", "entries of batch prefill begin with a page");
+        if (case_.cache.cache_batch_idx)
+            fail("cache_batch_idx", "true", "batch prefill reads pages, not slots (B-1)");
     }
 
     void appended() const {
@@ -141,7 +156,10 @@ class FormCheck {
         if (case_.wide_tensor.empty() != (case_.wide_batch_stride == 0))
             fail("wide_batch_stride", case_.wide_batch_stride,
                  "wide_tensor and wide_batch_stride are stated together");
-        if (!case_.wide_tensor.empty() && case_.mode == Mode::group)
+        const bool pool = case_.family == ApiFamily::batch_prefill;
+        if (pool && !case_.wide_tensor.empty() && case_.wide_tensor != "k" && case_.wide_tensor != "v")
+            fail("wide_tensor", case_.wide_tensor, "pages lie in k and in v");
+        if (!case_.wide_tensor.empty() && case_.mode == Mode::group && !pool)
             fail("wide_tensor", case_.wide_tensor, "group mode has no batch stride");
     }
 

@@ -1,5 +1,6 @@
 #include "harness/data/attention_roles.hpp"
 
+#include "harness/data/cache_places.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -43,9 +44,16 @@ double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::
                                  stream == stream_v
                                      ? source.fill.mx_scale(stream, b, h, column, position / 32)
                                      : source.fill.mx_scale(stream, b, h, position, column / 32));
-    default:
-        return 1.0;
+    case QScale::kv_blockscale: // of a page of the entry, wherever it lies
+        return stream == stream_q ? source.fill.descale(stream, 0, 0, 0)
+                                  : source.fill.descale(stream, b, h, position / c.cache.page_size);
+    case QScale::per_token_head:
+        return stream == stream_v ? source.fill.descale(stream, 0, h, 0)
+                                  : source.fill.descale(stream, b, h, position);
+    case QScale::no_scale:
+        break;
     }
+    return 1.0;
 }
 
 template <class Visit>
@@ -198,7 +206,12 @@ void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, 
     for (double& value : values) {
         if (source.c.qscale != QScale::no_scale)
             value /= descale_at(source, stream, at.b, at.h, at.i, column);
-        tensor.set_code(at.slot, at.h, at.row, column++, encode(tensor.layout().type, value));
+        const ElementType type = tensor.layout().type;
+        const PageCell cell = stream == stream_q
+                                  ? PageCell{at.row, column}
+                                  : page_cell(source.c, type, stream == stream_v, at.row, column);
+        tensor.set_code(at.slot, at.h, cell.row, cell.col, encode(type, value));
+        ++column;
     }
 }
 

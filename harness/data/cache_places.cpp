@@ -1,5 +1,6 @@
 #include "harness/data/cache_places.hpp"
 
+#include "dispatcher/types/element.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/data/random.hpp"
 
@@ -11,9 +12,6 @@ namespace fmha::harness {
 namespace {
 
 enum Stream : std::uint64_t { stream_order = 8, stream_gaps = 11 };
-
-/// Pages or slots that no entry has.
-constexpr std::int64_t nobodys = 2;
 
 std::int64_t keys_of(const Case& c, std::int64_t b) {
     return c.seqlen_k[c.seqlen_k.size() == 1 ? 0 : static_cast<std::size_t>(b)];
@@ -33,6 +31,13 @@ std::vector<std::int64_t> starts_of(const Case& c) {
 
 } // namespace
 
+PageCell page_cell(const Case& c, ElementType type, bool is_value, std::int64_t slot, std::int64_t channel) {
+    if (!is_vectorized(c)) return {slot, channel};
+    const std::int64_t v = 128 / element_bits(type);
+    if (is_value) return {slot / v * c.hdim_v + channel, slot % v};
+    return {channel / v * c.cache.page_size + slot, channel % v};
+}
+
 CachePlaces::CachePlaces(const Case& c)
     : rows_(is_paged(c) ? c.cache.page_size : room_of(c)),
       // An entry that begins within a page may need one more.
@@ -42,7 +47,7 @@ CachePlaces::CachePlaces(const Case& c)
         stride_ = std::max(stride_, start(b) / rows_ + entry_pages_ + 1);
     const bool mixed = is_paged(c) || c.cache.cache_batch_idx;
     const std::int64_t used = is_paged(c) ? c.batch * entry_pages_ : c.batch;
-    order_.resize(static_cast<std::size_t>(used + (mixed ? nobodys : 0)));
+    order_.resize(static_cast<std::size_t>(used + (mixed ? nobodys_pages : 0)));
     std::iota(order_.begin(), order_.end(), 0);
     if (!mixed) return;
     const Random seeded(c.seed, stream_order);

@@ -1,11 +1,20 @@
 #pragma once
 
+#include "dispatcher/types/tensor_view.hpp"
 #include "harness/cases/case.hpp"
 
 #include <cstdint>
 #include <vector>
 
 namespace fmha::harness {
+
+/// Where one element of a page lies in a layout with rows and columns.
+struct PageCell {
+    std::int64_t row = 0, col = 0;
+};
+/// Of channel `channel` of slot `slot`, in K or, `is_value`, in V. Pages of vectors (B-3) are rows of one vector each: of K
+/// hdim_q / v · page_size of them, of V page_size / v · hdim_v, with v elements in 16 bytes.
+PageCell page_cell(const Case& c, ElementType type, bool is_value, std::int64_t slot, std::int64_t channel);
 
 /// Where the keys of a case's entries lie in its cache: slots or pages in an order that the seed decides, and a few that no
 /// entry has. A block table has them by entry and logical page, a list of pages by entry from its first page on.

@@ -1,9 +1,39 @@
 #include "harness/data/cache_roles.hpp"
 
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
 #include <vector>
 
 namespace fmha::harness::roles {
 namespace {
+
+/// Pages of the tensor that the case names lie further apart, with nothing between them.
+TensorLayout widened_pool(const Case& c, TensorLayout layout, bool values) {
+    if (c.wide_tensor != (values ? "v" : "k")) return layout;
+    if (c.wide_batch_stride < layout.batch_stride)
+        throw InputError(fmt::format("wide_batch_stride {} is below the {} elements of one page",
+                                     c.wide_batch_stride, layout.batch_stride));
+    layout.segments = layout.batches;
+    layout.segment_elements = layout.batch_stride;
+    layout.segment_stride = layout.batch_stride = c.wide_batch_stride;
+    return layout;
+}
+
+/// Rows of one vector, without padding between them (B-3).
+TensorLayout layout_vectors(const Case& c, const Geometry& g, const CachePlaces& places, bool values) {
+    TensorLayout layout;
+    layout.type = values ? g.types.v : g.types.k;
+    layout.columns = 128 / element_bits(layout.type);
+    layout.rows = places.rows() * (values ? c.hdim_v : c.hdim_q) / layout.columns;
+    layout.heads = c.nhead_k;
+    layout.batches = places.slots();
+    layout.row_stride = layout.columns;
+    layout.head_stride = layout.rows * layout.columns + c.stride_padding;
+    layout.batch_stride = layout.heads * layout.head_stride + c.stride_padding;
+    layout.segment_elements = layout.batches * layout.batch_stride;
+    return layout;
+}
 
 /// `values`: of V, which may lie column by column.
 TensorLayout layout_cached(const Case& c, const Geometry& g, bool values) {
@@ -11,6 +41,12 @@ TensorLayout layout_cached(const Case& c, const Geometry& g, bool values) {
     const CachePlaces places(c);
     const StrideMaker strides = StrideMaker::of_cache(c);
     const bool seq_major = c.iperm == Layout::bshd;
+    if (is_vectorized(c)) return widened_pool(c, layout_vectors(c, g, places, values), values);
+    if (c.family == ApiFamily::batch_prefill)
+        return widened_pool(c,
+                            strides.make(values ? g.types.v : g.types.k, places.slots(), c.nhead_k,
+                                         places.rows(), values ? c.hdim_v : c.hdim_q, seq_major),
+                            values);
     if (!values)
         return strides.make(g.types.k, places.slots(), c.nhead_k, places.rows(), c.hdim_q, seq_major);
     return c.v_layout == VLayout::row
@@ -30,10 +66,26 @@ void each_cached_key(const DataSource& source, Visit&& visit) {
         }
 }
 
-void visit_cached(const DataSource& source, std::int64_t columns, const RowVisit& visit) {
+void visit_cached(const DataSource& source, bool values, const RowVisit& visit) {
+    const Case& c = source.c;
+    const std::int64_t channels = values ? c.hdim_v : c.hdim_q;
+    const ElementType type = values ? source.geometry.types.v : source.geometry.types.k;
+    // The channels of a slot that follow one another: all of them, or those of a vector.
+    const std::int64_t run = !is_vectorized(c) ? channels : values ? 1 : 128 / element_bits(type);
     each_cached_key(source, [&](auto, auto h, auto, const CachePlaces::Place& at) {
-        visit({at.slot, h, at.row, columns});
+        for (std::int64_t channel = 0; channel < channels; channel += run) {
+            const PageCell cell = page_cell(c, type, values, at.row, channel);
+            visit({at.slot, h, cell.row, cell.col + run, cell.col});
+        }
     });
+}
+
+/// Where the pages of every entry begin in the list, and where those of the last one end. The first place is nobody's.
+std::vector<std::int64_t> listed_pages(const Case& c, const Geometry& g) {
+    std::vector<std::int64_t> starts{1};
+    for (const Entry& entry : g.entries)
+        starts.push_back(starts.back() + blocks_of(entry.seqlen_k, c.cache.page_size));
+    return starts;
 }
 
 } // namespace
@@ -66,10 +118,10 @@ void fill_cached_v(const DataSource& source, GuardedTensor& tensor) {
     });
 }
 void rows_of_cached_k(const DataSource& source, const RowVisit& visit) {
-    is_packed(source.c) ? rows_of_k(source, visit) : visit_cached(source, source.c.hdim_q, visit);
+    is_packed(source.c) ? rows_of_k(source, visit) : visit_cached(source, false, visit);
 }
 void rows_of_cached_v(const DataSource& source, const RowVisit& visit) {
-    is_packed(source.c) ? rows_of_v(source, visit) : visit_cached(source, source.c.hdim_v, visit);
+    is_packed(source.c) ? rows_of_v(source, visit) : visit_cached(source, true, visit);
 }
 
 std::int64_t cached_keys(const DataSource& source, std::int64_t b) {
@@ -128,13 +180,48 @@ void fill_seqstart_k(const DataSource& source, GuardedTensor& tensor) {
         tensor.set_code(0, 0, 0, b, static_cast<std::uint32_t>(places.start(b)));
 }
 
+TensorLayout layout_kv_page_indices(const Case& c, const Geometry& g) {
+    return array_layout(ElementType::int32, listed_pages(c, g).back() + 1);
+}
+void fill_kv_page_indices(const DataSource& source, GuardedTensor& tensor) {
+    const CachePlaces places(source.c);
+    const auto starts = listed_pages(source.c, source.geometry);
+    for (std::size_t b = 0; b + 1 < starts.size(); ++b)
+        for (std::int64_t n = starts[b]; n < starts[b + 1]; ++n)
+            tensor.set_code(
+                0, 0, 0, n,
+                static_cast<std::uint32_t>(places.page(static_cast<std::int64_t>(b), n - starts[b])));
+}
+void rows_of_kv_page_indices(const DataSource& source, const RowVisit& visit) {
+    const auto starts = listed_pages(source.c, source.geometry);
+    visit({0, 0, 0, starts.back(), starts.front()});
+}
+void fill_kv_indptr(const DataSource& source, GuardedTensor& tensor) {
+    std::int64_t n = 0;
+    for (const std::int64_t start : listed_pages(source.c, source.geometry))
+        tensor.set_code(0, 0, 0, n++, static_cast<std::uint32_t>(start));
+}
+void fill_kv_last_page_lens(const DataSource& source, GuardedTensor& tensor) {
+    const std::int64_t size = source.c.cache.page_size;
+    for (std::int64_t b = 0; b < source.c.batch; ++b) {
+        const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
+        if (keys > 0) tensor.set_code(0, 0, 0, b, static_cast<std::uint32_t>((keys - 1) % size + 1));
+    }
+}
+void rows_of_kv_last_page_lens(const DataSource& source, const RowVisit& visit) {
+    for (std::int64_t b = 0; b < source.c.batch; ++b)
+        if (source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k > 0) visit({0, 0, 0, b + 1, b});
+}
+
 void bind_place(const Case& c, KvPlace& place) {
     place.is_gappy = c.cache.gappy;
+    place.layout = c.cache.kv_layout;
+    place.lookup = c.cache.kv_lookup;
     if (!is_paged(c)) return;
     const CachePlaces places(c);
     place.page_size = c.cache.page_size;
     place.page_count = places.slots();
-    place.block_table_stride = places.table_stride();
+    if (has_block_table(c)) place.block_table_stride = places.table_stride();
 }
 
 } // namespace fmha::harness::roles

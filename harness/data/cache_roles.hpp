@@ -37,6 +37,15 @@ void rows_of_starts(const DataSource& source, const RowVisit& visit);
 void fill_seqstart_q(const DataSource& source, GuardedTensor& tensor);
 void fill_seqstart_k(const DataSource& source, GuardedTensor& tensor);
 
+/// The list of the pages of all entries (B-4); what stands before the first and behind the last one stays poison, and so does the
+/// last page's length of an entry without pages.
+TensorLayout layout_kv_page_indices(const Case& c, const Geometry& g);
+void fill_kv_page_indices(const DataSource& source, GuardedTensor& tensor);
+void rows_of_kv_page_indices(const DataSource& source, const RowVisit& visit);
+void fill_kv_indptr(const DataSource& source, GuardedTensor& tensor);
+void fill_kv_last_page_lens(const DataSource& source, GuardedTensor& tensor);
+void rows_of_kv_last_page_lens(const DataSource& source, const RowVisit& visit);
+
 inline const std::int32_t* array_of(const GuardedTensor& tensor) {
     return static_cast<const std::int32_t*>(tensor.view().data);
 }
@@ -58,7 +67,7 @@ void bind_attention(const DataSource& source, Args& args) {
 /// block_table and cache_batch_idx.
 template <class Args>
 constexpr std::array<Role<Args>, 2> table_roles{{
-    {"block_table", Flow::in, is_paged, layout_block_table, fill_block_table, rows_of_block_table,
+    {"block_table", Flow::in, has_block_table, layout_block_table, fill_block_table, rows_of_block_table,
      [](Args& args, const GuardedTensor& tensor) { args.place.block_table = array_of(tensor); }},
     {"cache_batch_idx", Flow::in, [](const Case& c) { return c.cache.cache_batch_idx; }, layout_entries,
      fill_cache_batch_idx, rows_of_entries,
@@ -103,7 +112,8 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
     // Pages need no offsets where an array has the lengths (P-3).
     {"seqstart_k", Flow::in,
      [](const Case& c) {
-         return attends(c) && (c.cache.gappy || (c.mode == Mode::group && !(is_paged(c) && has_seqlen_k(c))));
+         const bool pages_say = is_paged(c) && (has_seqlen_k(c) || c.family == ApiFamily::batch_prefill);
+         return attends(c) && (c.cache.gappy || (c.mode == Mode::group && !pages_say));
      },
      layout_starts, fill_seqstart_k, rows_of_starts,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_k = array_of(tensor); }, false},

@@ -9,5 +9,6 @@ const Family& splitkv_family();
 const Family& appendkv_family();
 const Family& pagedkv_family();
 const Family& bwd_family();
+const Family& prefill_family();
 
 } // namespace fmha::harness

@@ -17,6 +17,8 @@ const Family& family_of(ApiFamily api) {
         return pagedkv_family();
     case ApiFamily::bwd:
         return bwd_family();
+    case ApiFamily::batch_prefill:
+        return prefill_family();
     default:
         throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
     }

@@ -30,8 +30,8 @@ enum class PrefillFault : std::uint8_t {
     next_slot,                ///< the slot behind the right one
     layout_ignored,           ///< vectors are read as if a slot's channels were consecutive
     key_vector_halved,        ///< column blocks of K are half as wide
-    key_block_distance,       ///< column blocks of K are hdim apart instead of page_size
-    value_block_distance,     ///< blocks of slots of V are page_size apart instead of hdim_v
+    key_block_distance,       ///< column blocks of K are one slot closer together
+    value_block_distance,     ///< blocks of slots of V are one channel closer together
     value_as_key,             ///< V is read as K is laid out
     scale_of_the_next_page,   ///< the descale of a page or token is that of the next page
     scale_of_the_first_slot,  ///< the descale of a token is that of the first one of its page
@@ -135,9 +135,9 @@ class FaultyPrefill : public Context {
             right.tensor.row_stride /= 2;
             paged.vector_stride /= 2;
         }
-        if (is(PrefillFault::key_block_distance) && !is_value)
-            paged.vector_stride = matrix.cols.size * vector;
-        if (is(PrefillFault::value_block_distance) && is_value) paged.vector_stride = page_size * vector;
+        if (is(PrefillFault::key_block_distance) && !is_value) paged.vector_stride = (page_size - 1) * vector;
+        if (is(PrefillFault::value_block_distance) && is_value)
+            paged.vector_stride = (matrix.cols.size - 1) * vector;
         if (is(PrefillFault::value_as_key) && is_value)
             return Context::page_layout(matrix, layout, vector, page_size, false);
         return right;

@@ -3,7 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/bench/bench.hpp"
 #include "harness/data/fwd_tensors.hpp"
-#include "reference/forward.hpp"
+#include "reference/attention.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 Work work_of_case(const Case& c) {
     const FwdTensors tensors(c, Fp8Flavour::ocp);
-    return work_of(tensors.args());
+    return work_of(reference::attention_of(tensors.args()));
 }
 
 TEST(WorkOf, CountsPairsFlopsAndBytes) {
@@ -62,7 +62,7 @@ TEST(WorkOf, AgreesWithTheMaskOnEveryPair) {
         for (std::int64_t i = 0; i < args.shape.seqlen_q; ++i)
             for (std::int64_t j = 0; j < args.shape.seqlen_k; ++j)
                 pairs += reference::key_visible(args, 0, i, j);
-        EXPECT_EQ(work_of(args).visible_pairs, static_cast<double>(pairs))
+        EXPECT_EQ(work_of(reference::attention_of(args)).visible_pairs, static_cast<double>(pairs))
             << "sq " << args.shape.seqlen_q << " sk " << args.shape.seqlen_k << " left " << c.window_left
             << " right " << c.window_right << " sinks " << c.sink_size;
     }

@@ -184,6 +184,45 @@ def check_paged(context):
     assert "the pool has 4 pages" in refused(lambda: context.run_on_host(args), 2, "P-2")
 
 
+def check_batch_prefill(context):
+    """Two pages of 16 of a pool of four hold the keys, as vectors of eight; all scores are 0, as for paged-KV."""
+    one, keys, page, dim, vector = 0x3F80, 20, 16, 128, 8  # bf16
+    q, o = (c_uint16 * dim)(), (c_uint16 * dim)()
+    k, v = ((c_uint16 * (4 * page * dim))(*[0x7FC1] * (4 * page * dim)) for _ in range(2))  # NaN where no key is
+    indices, indptr, last = (c_int32 * 3)(-9, 3, 1), (c_int32 * 2)(1, 3), (c_int32 * 1)(keys - page)
+    starts = (c_int32 * 2)(0, 1)
+    for j in range(keys):
+        first, t = indices[1 + j // page] * page * dim, j % page
+        for c in range(dim):
+            k[first + c // vector * page * vector + t * vector + c % vector] = 0
+            v[first + t // vector * dim * vector + c * vector + t % vector] = one if c % 2 == 0 or j < page else 0
+    lib = context.lib
+    address = lambda data: ctypes.cast(data, c_void_p)
+    args = lib.arguments(fmha.BATCH_PREFILL)
+    shape = args.shape
+    shape.data_type, shape.mode = fmha.BF16, fmha.GROUP
+    shape.batch = shape.nhead_q = shape.nhead_k = shape.seqlen_q = shape.max_seqlen_q = 1
+    shape.max_seqlen_k, shape.hdim_q, shape.hdim_v = keys, dim, dim
+    args.q, args.o = (lib.tensor(address(data), 0, dim, dim, 1) for data in (q, o))
+    args.k, args.v = (lib.tensor(address(data), page * dim, page * dim, 0, 0) for data in (k, v))
+    args.lengths.seqstart_q = address(starts)
+    place = args.place
+    place.page_size, place.page_count, place.kv_layout, place.kv_lookup = page, 4, 0, 1
+    place.kv_indptr, place.kv_page_indices, place.kv_last_page_lens = address(indptr), address(indices), address(last)
+    context.run_on_host(args)
+    assert o[0::2] == [one] * (dim // 2), o[:4]
+    mean = round((16 / 20) * 256) / 256  # the nearest number of bf16 below 1
+    assert o[1::2] == [0x3F00 + round((mean - 0.5) * 256)] * (dim // 2), o[:4]
+    last[0] = 17
+    assert "allowed are 1 to 16" in refused(lambda: context.run_on_host(args), 2, "B-4")
+    last[0], indices[2] = 4, 4
+    assert "the pool has 4 pages" in refused(lambda: context.run_on_host(args), 2, "B-4")
+    indices[2], indptr[1] = 1, 0
+    assert "may not decrease" in refused(lambda: context.run_on_host(args), 2, "B-4")
+    indptr[1], place.kv_lookup = 3, 0
+    assert "pages need a block_table" in refused(lambda: context.run_on_host(args), 2, "P-2")
+
+
 def main():
     lib = fmha.load(sys.argv[1])
     check_layout_is_compared(lib)
@@ -202,6 +241,7 @@ def main():
         check_every_api_plans(context)
         check_append(context)
         check_paged(context)
+        check_batch_prefill(context)
 
 
 if __name__ == "__main__":

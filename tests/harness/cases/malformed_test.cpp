@@ -75,7 +75,8 @@ TEST(Malformed, CaseFiles) {
          "X: about: expected a string, got 3"},
         {R"({"about": "a", "tier": "smoke", "fill": "normal"})", "X: family: is missing"},
         {R"({"about": "a", "family": "foward", "tier": "smoke", "fill": "normal"})",
-         "X: family: \"foward\" is not known; allowed: fwd, fwd_pagedkv, fwd_splitkv, fwd_appendkv, bwd"},
+         "X: family: \"foward\" is not known; allowed: fwd, fwd_pagedkv, fwd_splitkv, fwd_appendkv, "
+         "batch_prefill, bwd"},
         {R"({"about": "a", "family": "fwd", "fill": "normal"})", "X: tier: is missing"},
         {R"({"about": "a", "family": "fwd", "tier": "quick", "fill": "normal"})",
          "X: tier: \"quick\" is not a tier; allowed: smoke, full or nightly"},
