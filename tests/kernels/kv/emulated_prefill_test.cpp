@@ -43,7 +43,8 @@ std::vector<KernelConfig> covering(std::string_view arch) {
 }
 
 class EmulatedPrefill : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedPrefill, testing::Values("gfx90a", "gfx942", "gfx950"),
+INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedPrefill,
+                         testing::Values("gfx90a", "gfx942", "gfx950", "sm_90"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedPrefill, KernelsAreRight) {
