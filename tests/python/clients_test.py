@@ -3,6 +3,7 @@ example is about, on our kernels and judged. Sizes are smaller."""
 
 import argparse
 import json
+import os
 import tempfile
 import unittest
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from fmha_utils import (FmhaKernelConfig, FmhaKernelSpec, FmhaProblem, FmhaRegis
                         cpu_attention_fwd, cpu_attention_fwd_with_intermediates, detect_gpu_arch, num_splits_heuristic_ck,
                         setup_fmha_dispatcher, spec_to_config)
 
-ARCH = "gfx950"
+# On a machine with a GPU: FMHA_CLIENTS_ARCH=sm_90 python3 clients_test.py compiles and runs everything there. What an architecture or
+# a device does not have is skipped with the reason.
+ARCH = os.environ.get("FMHA_CLIENTS_ARCH", "gfx950")
 
 
 def problem_of(batch=2, nhead_q=4, seqlen=64, hdim=128, nhead_k=None, seqlen_k=None):
@@ -37,7 +40,11 @@ class Client(unittest.TestCase):
         """Forms K and J1, and every attribute of the result that clients read."""
         config = FmhaKernelConfig(**{"data_type": "fp16", "hdim_q": 128, "hdim_v": 128, "gfx_arch": ARCH} | fields)
         setup = setup_fmha_dispatcher(config)
+        if ARCH != "gfx950" and setup.error.startswith("Codegen failed: there is no kernel"):
+            self.skipTest(setup.error)
         self.assertTrue(setup.success, setup.error)
+        if setup.target == "device" and setup.config.family.startswith("bwd"):
+            self.skipTest("backward does not run on a device through the C interface")
         self.assertIsNotNone(setup.runner)
         self.assertIsInstance(f"{setup.build_time_s:.1f}" + setup.error + setup.library_path, str)
         return setup.runner
@@ -195,7 +202,7 @@ class Basics(Client):
 
     def test_10_advanced_benchmark(self):
         runner = self.jit(family="fwd", pipeline="qr_async", tile_m0=128, tile_n0=128)
-        self.assertEqual(runner.kernel_count, 1)
+        self.assertGreaterEqual(runner.kernel_count, 1)
         results = [self.forward(runner, problem_of(batch, 2, length)) for batch, length in ((1, 32), (2, 64), (1, 256))]
         self.assertTrue(all(result.tflops > 0 for result in results))
         runner.cleanup()

@@ -97,6 +97,9 @@ class OnTheDevice(unittest.TestCase):
             self.assertFalse(result.success)
             self.assertIn("/nonexistent/clang++", result.error)
 
+    def test_the_architecture_is_that_of_the_device(self):
+        self.assertEqual(self.context.arch, "gfx942")
+
     def test_memory_belongs_to_its_object(self):
         array = DeviceArray(self.context, (3, 5), np.float32)
         values = np.arange(15, dtype=np.float32).reshape(3, 5)

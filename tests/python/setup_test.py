@@ -64,6 +64,17 @@ class Choosing(unittest.TestCase):
             ran.add(result.kernel)
         self.assertEqual(ran, set(choice.names))
 
+    def test_kernels_of_short_queries_have_company_too(self):
+        choice = self.chosen(tile_m0=64, gfx_arch="sm_90")
+        self.assertEqual(choice.kernel["algorithm"]["max_seq_len_q"], 64)
+        self.assertEqual([other["algorithm"]["max_seq_len_q"] for other in choice.companions], [0])
+        self.assertIn("takes problems with seqlen_q <= 64 only", choice.notes[0])
+
+    def test_kernels_that_cannot_take_the_head_size_are_left_out(self):
+        choice = self.chosen(gfx_arch="gfx1100")
+        self.assertEqual(choice.kernel["signature"]["hdim_q"], 128)
+        self.assertNotIn("hdim_not_128", " ".join(choice.names))
+
     def test_what_a_kernel_computes_is_never_exchanged(self):
         for fields in ({"mask": "top_left"}, {"mask": "generic"}, {"bias": "alibi"}, {"bias": "bias"}, {"lse": True}, {"dropout": True},
                        {"logits": True}, {"vlayout": "c", "pipeline": "qr"}, {"mode": "group"}, {"data_type": "bf16"}):

@@ -87,11 +87,10 @@ def choose(catalogue: Catalogue, config: Any) -> Choice:
         notes.append("padding " + "".join(str(int(pad)) for pad in config.padding) + " does not exist here")
     kernel = min(padded or kernels, key=lambda kernel: _distance(kernel, config))
     fallback = []
-    constraint = kernel["algorithm"]["constraint"]
-    if constraint:
-        free = [other for other in padded or kernels if not other["algorithm"]["constraint"]]
+    if limit := _limit(kernel):
+        free = [other for other in padded or kernels if not _limit(other)]
         fallback = [min(free, key=lambda kernel: _distance(kernel, config))] if free else []
-        notes.append(f"{kernel['name']} takes problems with {constraint} only"
+        notes.append(f"{kernel['name']} takes problems with {limit} only"
                      + "".join(f"; others run on {other['name']}" for other in fallback))
     companions = [other for family in _COMPANIONS.get(config.family, ())
                   for other in catalogue.kernels(config.gfx_arch, family, config.data_type, config.mode)
@@ -101,6 +100,13 @@ def choose(catalogue: Catalogue, config: Any) -> Choice:
             raise NoKernel(f"{config.family} needs a kernel of {family}, and {config.gfx_arch} has none for {config.data_type}, "
                            f"{config.mode} mode")
     return Choice(kernel, fallback + companions, notes + _unmet(kernel, config))
+
+
+def _limit(kernel: dict[str, Any]) -> str:
+    """What a kernel asks of the sizes of a problem, empty when it takes all."""
+    algorithm = kernel["algorithm"]
+    longest = algorithm["max_seq_len_q"]
+    return " and ".join(filter(None, (algorithm["constraint"], f"seqlen_q <= {longest}" if longest > 0 else "")))
 
 
 def _accompanies(other: dict[str, Any], main: dict[str, Any]) -> bool:
@@ -127,6 +133,8 @@ def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool
 
     for what, size in (("hdim_q", config.hdim_q), ("hdim_v", config.hdim_v)):
         wishes.append((what, f">= {size}", lambda kernel, what=what, size=size: _takes(kernel, what, size)))
+    if config.hdim_q == config.hdim_v == 128:
+        wishes.append(("hdim_q", "128", lambda kernel: kernel["algorithm"]["constraint"] != "hdim_not_128"))
     equal("v_layout", known("vlayout", config.vlayout, _LAYOUTS), (*_MAIN, "fwd_appendkv"))
     if family in _MAIN:
         classes = known("mask", config.mask, _MASKS)
@@ -164,14 +172,15 @@ def _present(kernels: list[dict[str, Any]], what: str) -> str:
 
 
 def _pads(kernel: dict[str, Any], config: Any) -> bool:
-    """Whether a kernel handles every ragged extent that the configuration asks for."""
+    """Whether a kernel handles every ragged extent that the configuration asks for. Its own head dimensions need no padding."""
     pad = kernel["algorithm"]["pad"]
     if config.family in ("fwd_splitkv_combine", "bwd_dot_do_o", "bwd_convert_dq", "fwd_appendkv"):
         return True
     needs_rows = (not config.pad_s or pad["s"]) and (not config.pad_sk or pad["sk"])
     if config.family in ("batch_prefill", "bwd_dq_dk_dv"):
         needs_rows = True  # these mask their tails whatever the flags say
-    return needs_rows and all(not wish or 0 < pad[axis] <= wish for axis, wish in (("d", int(config.pad_d)), ("dv", int(config.pad_dv))))
+    return needs_rows and all(kernel["signature"][what] == size or not wish or 0 < pad[axis] <= wish for what, size, axis, wish in
+                              (("hdim_q", config.hdim_q, "d", int(config.pad_d)), ("hdim_v", config.hdim_v, "dv", int(config.pad_dv))))
 
 
 def wished_tile(config: Any) -> tuple[int, ...]:
@@ -189,12 +198,13 @@ def _distance(kernel: dict[str, Any], config: Any) -> tuple:
     tile = sum(abs(math.log2(algorithm["tile"][name] / wish)) if algorithm["tile"][name] > 0 and wish > 0 else 0.0
                for name, wish in zip(TILE, wished_tile(config)))
     warp = sum(algorithm["warp"][name] != wish for name, wish in zip(("m0", "n0", "k0"), config.warp))
+    lacks = sum(algorithm["pad"][axis] == 0 and bool(wish) for axis, wish in (("d", config.pad_d), ("dv", config.pad_dv)))
     pad = sum(int(algorithm["pad"][axis]) != int(wish) for axis, wish in zip(("s", "sk", "d", "dv"), config.padding))
     surplus = sum(bool(signature[what]) != bool(wish) for what, wish in
                   (("skip_min_seqlen_q", config.skip_min_seqlen_q), ("is_store_randval", False)))
     return (signature["hdim_q"] - config.hdim_q + signature["hdim_v"] - config.hdim_v,
             config.family in _MAIN and signature["mask"] not in _MASKS[config.mask][:1], algorithm["pipeline"] != config.pipeline,
-            tile, algorithm["constraint"] != "", warp, pad, surplus,
+            lacks, tile, _limit(kernel) != "", warp, pad, surplus,
             algorithm["use_trload"] != config.use_trload, algorithm["tile_tag"] != config.tile_tag,
             config.block_per_cu not in (-1, algorithm["block_per_cu"]), algorithm["selection_rank"], kernel["name"])
 

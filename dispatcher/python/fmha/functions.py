@@ -42,7 +42,7 @@ def _library() -> Library:
 
 def _context(context: Context | None, arch: str | None) -> tuple[Context, str]:
     if context is not None:
-        return context, context.arch or arch or FALLBACK
+        return context, context.arch
     return Context(_library(), arch or FALLBACK), arch or FALLBACK
 
 

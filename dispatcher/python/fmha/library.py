@@ -135,7 +135,7 @@ class Context:
     `fmha build` left in that folder, and runs them on `device`."""
 
     def __init__(self, lib: Library, arch: str | None = None, kernels_dir: str | os.PathLike | None = None, device: int = 0):
-        self.lib, self.handle, self.arch = lib, c_void_p(), arch
+        self.lib, self.handle, self._arch = lib, c_void_p(), arch
         self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
         options.arch = arch.encode() if arch else None
@@ -146,6 +146,13 @@ class Context:
         except Error:
             self.close()
             raise
+
+    @property
+    def arch(self) -> str:
+        """The architecture of its kernels, which decides the flavour of 8-bit floats."""
+        if self._arch is None:
+            self._arch = self.kernels()[0]["gfx_arch"]
+        return self._arch
 
     def __enter__(self):
         return self
