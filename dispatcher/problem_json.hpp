@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/types/problem.hpp"
 
@@ -13,8 +14,18 @@ namespace fmha {
 /// InputError that starts with `where`; an invalid problem throws ProblemError.
 Problem problem_from_json(const Json& object, const std::string& where);
 
+/// A problem, and what its JSON says besides.
+struct StatedProblem {
+    Problem problem;
+    PackedLengths lengths; ///< of `seqstart_q` and `seqstart_k`
+};
+
+/// As problem_from_json, with two more keys in group mode: `seqstart_q` and `seqstart_k`, the physical offsets of all entries
+/// (N-2), batch + 1 of them from 0 on. They stand for max_seqlen_q and max_seqlen_k where those are left out.
+StatedProblem stated_problem_from_json(const Json& object, const std::string& where);
+
 /// Every problem of a text that holds one object, an array of them, or one object a line. Throws InputError
 /// when the text is not JSON or holds no problem.
-std::vector<Problem> problems_from_text(const std::string& text, const std::string& source);
+std::vector<StatedProblem> problems_from_text(const std::string& text, const std::string& source);
 
 } // namespace fmha

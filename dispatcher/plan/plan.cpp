@@ -31,6 +31,20 @@ KernelFamily main_stage(ApiFamily api) {
     return api == ApiFamily::bwd ? KernelFamily::bwd_dq_dk_dv : stages_of(api).front();
 }
 
+ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths) {
+    if (plan.api_family() != ApiFamily::bwd || plan.problem().signature.mode != Mode::group) return plan;
+    for (PlanStage& stage : std::span(plan.stages_).first(plan.stage_count_)) {
+        if (stage.family != main_stage(ApiFamily::bwd)) continue;
+        BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), stage.kernel->config);
+        inputs.physical_q = lengths.physical_q;
+        inputs.physical_k = lengths.physical_k;
+        const BwdWorkspaceSize size = bwd_workspace_size(inputs);
+        stage.workspace_bytes = plan.workspace_bytes_ = size.bytes;
+        plan.workspace_exact_ = size.exact;
+    }
+    return plan;
+}
+
 bool writes_dq_directly(const KernelConfig& dq_dk_dv) {
     return dq_dk_dv.algorithm.max_seq_len_q > 0;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fmha {
 
@@ -16,6 +17,11 @@ struct PlanStage {
     KernelFamily family = KernelFamily::fwd;
     std::shared_ptr<const KernelEntry> kernel;
     std::int64_t workspace_bytes = 0; ///< of the plan's workspace, first written by this stage
+};
+
+/// Physical lengths of the entries of a packed batch, which `seqstart` arrays state; empty = not stated.
+struct PackedLengths {
+    std::vector<std::int64_t> physical_q, physical_k;
 };
 
 /// The kernels that compute a problem, in launch order (dispatcher-api section 9). Holds at most three stages
@@ -39,6 +45,7 @@ class ExecutionPlan {
 
   private:
     friend class Dispatcher;
+    friend ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths);
     Problem problem_;
     std::array<PlanStage, most_stages> stages_;
     std::array<KernelFamily, most_stages> missing_{};
@@ -46,6 +53,10 @@ class ExecutionPlan {
     std::int64_t workspace_bytes_ = 0;
     bool workspace_exact_ = true;
 };
+
+/// `plan` with the workspace that backward needs for these lengths. Other plans, and those of a batch that is not packed, stay as they
+/// are. Throws WorkspaceError for lengths of another number of entries.
+ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths);
 
 /// The stages of an API in launch order, whether or not a plan needs all of them.
 std::span<const KernelFamily> stages_of(ApiFamily api);

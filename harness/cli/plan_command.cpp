@@ -81,9 +81,10 @@ class PlanCommand final : public Command {
   private:
     int plan_problems(const Streams& streams) const {
         const arch::ArchSet archs = arch::ArchSet::built_in();
-        std::vector<Problem> problems = problems_from_text(input_text(problem_file_), problem_file_);
+        std::vector<StatedProblem> problems = problems_from_text(input_text(problem_file_), problem_file_);
         std::vector<ArchName> names;
-        for (Problem& problem : problems) {
+        for (StatedProblem& stated : problems) {
+            Problem& problem = stated.problem;
             if (problem.arch.empty()) problem.arch = archs.at(arch_.empty() ? default_arch : arch_).name();
             if (!arch_.empty() && problem.arch.view() != arch_)
                 throw InputError(problem_file_ + ": a problem names arch " + problem.arch.str() +
@@ -100,20 +101,22 @@ class PlanCommand final : public Command {
         Dispatcher dispatcher(*registry, devices_of(archs));
         if (policy_ == "ck") dispatcher.set_policy(std::make_shared<const upstream::CkPolicy>(archs, names));
         bool complete = true;
-        for (const Problem& problem : problems) complete = answer(dispatcher, problem, streams) && complete;
+        for (const StatedProblem& stated : problems)
+            complete = answer(dispatcher, stated, streams) && complete;
         return complete ? all_well : check_failed;
     }
 
-    bool answer(const Dispatcher& dispatcher, const Problem& problem, const Streams& streams) const {
+    bool answer(const Dispatcher& dispatcher, const StatedProblem& stated, const Streams& streams) const {
         if (explain_) {
-            const Explanation explanation = explain(dispatcher, problem);
+            Explanation explanation = explain(dispatcher, stated.problem);
+            explanation.plan = with_lengths(explanation.plan, stated.lengths);
             if (format_ == "json")
                 fmt::print(streams.out, "{}\n", to_json(explanation).dump());
             else
                 fmt::print(streams.out, "{}", to_text(explanation));
             return explanation.plan.valid();
         }
-        const ExecutionPlan plan = dispatcher.plan(problem);
+        const ExecutionPlan plan = with_lengths(dispatcher.plan(stated.problem), stated.lengths);
         if (format_ == "json")
             fmt::print(streams.out, "{}\n", plan_to_json(dispatcher, plan).dump());
         else

@@ -1,4 +1,5 @@
 #include "dispatcher/dispatcher.hpp"
+#include "dispatcher/types/error.hpp"
 #include "tests/dispatcher/kernels.hpp"
 
 #include <gmock/gmock.h>
@@ -77,6 +78,38 @@ TEST(Plan, BackwardHasThreeStagesInOrder) {
     p.registry.add(kernel_of(bwd_convert_dq));
     EXPECT_THAT(families(p.dispatcher.plan(problem)),
                 ElementsAre(bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq));
+}
+
+TEST(Plan, LengthsMakeTheWorkspaceOfBackwardExact) {
+    Planned p;
+    using enum KernelFamily;
+    for (const KernelFamily family : {bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq}) {
+        KernelConfig kernel = kernel_of(family);
+        kernel.signature.mode = Mode::group;
+        kernel.signature.is_deterministic = family != bwd_dot_do_o;
+        p.registry.add(kernel);
+    }
+    const Problem problem = builder_for(ApiFamily::bwd)
+                                .group_mode(true)
+                                .variable_lengths({.seqstart_q = true, .seqstart_k = true})
+                                .dims(128, 128, 2, 0, 0)
+                                .nheads(3, 3)
+                                .max_seqlen(70, 200)
+                                .bwd_flags(false, false, true)
+                                .build();
+    const ExecutionPlan bound = p.dispatcher.plan(problem);
+    ASSERT_TRUE(bound.valid());
+    EXPECT_FALSE(bound.workspace_exact());
+    // Two numbers of splits and three offsets; two entries of 3 heads, 2 splits and 70 rows.
+    EXPECT_EQ(bound.workspace_bytes(), 16 + 32 + 4 * 2 * 3 * 2 * 70 * 128);
+    const ExecutionPlan exact = with_lengths(bound, {{5, 70}, {200, 64}});
+    EXPECT_TRUE(exact.workspace_exact());
+    EXPECT_EQ(exact.workspace_bytes(), 16 + 32 + 4 * 3 * (2 * 5 + 1 * 70) * 128);
+    EXPECT_EQ(exact.stages()[1].workspace_bytes, exact.workspace_bytes());
+    EXPECT_THROW(with_lengths(bound, {{5, 70, 1}, {200, 64}}), WorkspaceError);
+    EXPECT_EQ(
+        with_lengths(p.dispatcher.plan(builder_for(ApiFamily::fwd).build()), {{5}, {5}}).workspace_bytes(),
+        0);
 }
 
 TEST(Plan, KernelThatWritesDqDirectlyHasNoThirdStageAndNoWorkspace) {

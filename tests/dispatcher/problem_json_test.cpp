@@ -55,6 +55,35 @@ TEST(ProblemFile, ARefusalSaysWhichProblem) {
     }
 }
 
+TEST(ProblemFile, MayStateTheOffsetsOfAPackedBatch) {
+    const auto backward = [](const std::string& offsets) {
+        return R"({"api_family": "bwd", "signature": {"data_type": "bf16", "mode": "group", "hdim_q": 128, "hdim_v": 128},
+ "batch": 3, "nhead_q": 8, "nhead_k": 2, "presence": {"seqstart_q": true, "seqstart_k": true}, )" +
+               offsets + "}";
+    };
+    const auto stated =
+        problems_from_text(backward(R"("seqstart_q": [0, 5, 5, 75], "seqstart_k": [0, 200, 264, 300])"), "f")
+            .front();
+    EXPECT_THAT(stated.lengths.physical_q, testing::ElementsAre(5, 0, 70));
+    EXPECT_THAT(stated.lengths.physical_k, testing::ElementsAre(200, 64, 36));
+    EXPECT_EQ(stated.problem.max_seqlen_q, 70);
+    EXPECT_EQ(stated.problem.max_seqlen_k, 200);
+    EXPECT_EQ(problems_from_text(backward(R"("max_seqlen_q": 99, "seqstart_q": [0, 5, 5, 75])"), "f")
+                  .front()
+                  .problem.max_seqlen_q,
+              99);
+    const std::string expected =
+        "f: seqstart_q: expected an array of offsets from 0 on that do not decrease, "
+        "one more than entries, got ";
+    EXPECT_EQ(message(backward(R"("seqstart_q": [0, 5, 4, 75])")), expected + "[0,5,4,75]");
+    EXPECT_EQ(message(backward(R"("seqstart_q": [1, 5, 6, 75])")), expected + "[1,5,6,75]");
+    EXPECT_EQ(message(backward(R"("seqstart_q": [0, 1.5, 6, 75])")), expected + "[0,1.5,6,75]");
+    EXPECT_EQ(message(backward(R"("seqstart_q": 7)")), expected + "7");
+    EXPECT_EQ(message(backward(R"("seqstart_q": [0, 5])")), "f: seqstart_q: has 2 offsets, batch 3 needs 4");
+    EXPECT_EQ(message(with("\"batch\": 2", "\"batch\": 2, \"seqstart_k\": [0, 1, 2]")),
+              "f: seqstart_k: a batch that is not packed has no offsets");
+}
+
 TEST(ProblemFile, MistakesAreOneSentence) {
     EXPECT_EQ(message(""), "f: holds no problem");
     EXPECT_EQ(message("[]"), "f: holds no problem");

@@ -54,8 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         switch (data[0] % 4) {
         case 0:
         case 3:
-            for (const fmha::Problem& problem : fmha::problems_from_text(text, "input"))
-                planner.plan(problem);
+            for (const fmha::StatedProblem& stated : fmha::problems_from_text(text, "input"))
+                planner.plan(stated.problem);
             break;
         case 1: {
             if (const auto line = fmha::Json::try_parse(text))
