@@ -45,6 +45,10 @@ AttentionArgs attention_of(const BatchPrefillArgs& args) {
     return out;
 }
 
+AttentionArgs attention_of(const SplitKvArgs& args) {
+    return common_of(args);
+}
+
 AttentionArgs attention_of(const SplitKvArgs& args, std::int64_t split) {
     AttentionArgs out = common_of(args);
     out.score.sink_logit = nullptr;

@@ -15,6 +15,8 @@ struct AttentionArgs : FwdArgs {
 AttentionArgs attention_of(const FwdArgs& args);
 AttentionArgs attention_of(const PagedKvArgs& args);
 AttentionArgs attention_of(const BatchPrefillArgs& args);
+/// All splits together: what combining their partial results has to give (S-4).
+AttentionArgs attention_of(const SplitKvArgs& args);
 /// One split of the main stage (S-2): without sink logit and output scale, which combining adds.
 AttentionArgs attention_of(const SplitKvArgs& args, std::int64_t split);
 

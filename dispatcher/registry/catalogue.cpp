@@ -1,6 +1,7 @@
 #include "dispatcher/registry/catalogue.hpp"
 
 #include "dispatcher/declarations/expand.hpp"
+#include "dispatcher/plan/workspace.hpp"
 
 #include <map>
 
@@ -88,6 +89,13 @@ std::vector<Device> devices_of(const arch::ArchSet& archs) {
         devices.push_back(
             {tables.name(), tables.hardware().limits.compute_units, tables.hardware().wave_size});
     return devices;
+}
+
+std::int64_t splits_on_device(const Problem& problem) {
+    if (problem.num_splits >= 1) return problem.num_splits;
+    const auto archs = arch::ArchSet::built_in();
+    const arch::Hardware& hardware = archs.at(problem.arch.view()).hardware();
+    return choose_num_splits(problem, hardware.limits.compute_units, hardware.wave_size);
 }
 
 } // namespace fmha

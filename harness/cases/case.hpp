@@ -37,6 +37,7 @@ enum class SinkLogits : std::uint8_t { none, normal, saturated };
 
 /// Which stages of split-KV a case runs.
 enum class SplitStage : std::uint8_t {
+    both,
     combine, ///< the second one alone, on partial results that the case fills
 };
 
@@ -56,8 +57,8 @@ enum class PartialLse : std::uint8_t {
 
 /// What split-KV cases have besides.
 struct SplitPart {
-    std::int64_t num_splits = 1;
-    SplitStage stage = SplitStage::combine;
+    std::int64_t num_splits = 1; ///< 0 = S-6 chooses
+    SplitStage stage = SplitStage::both;
     PartialLse partial_lse = PartialLse::normal;
     friend bool operator==(const SplitPart&, const SplitPart&) = default;
 };

@@ -56,8 +56,8 @@ struct EnumTable<harness::SinkLogits> {
 
 template <>
 struct EnumTable<harness::SplitStage> {
-    static constexpr std::array<EnumName<harness::SplitStage>, 1> names{
-        {{harness::SplitStage::combine, "combine"}}};
+    static constexpr std::array<EnumName<harness::SplitStage>, 2> names{
+        {{harness::SplitStage::both, "both"}, {harness::SplitStage::combine, "combine"}}};
     static constexpr auto& aliases = no_aliases<harness::SplitStage>;
 };
 

@@ -97,6 +97,11 @@ class FormCheck {
         if (!case_.physical_k.empty())
             fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
                  "seqlen_k says how many keys a cache holds, and capacity what it has room for");
+        const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
+        if (case_.family == ApiFamily::fwd_splitkv && tie)
+            fail("fill", to_string(case_.fill), "partial results are fp32, in which no sum is a tie");
+        if (case_.split.stage == SplitStage::combine && case_.split.num_splits < 1)
+            fail("num_splits", case_.split.num_splits, "a case that brings partial results says how many");
         const CachePart& cache = case_.cache;
         if (cache.capacity < 0) fail("capacity", cache.capacity, "expected 0 or more keys");
         if (cache.page_order < 0) fail("page_order", cache.page_order, "expected 0 or more");

@@ -101,14 +101,14 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
      [](Args& args, const GuardedTensor& tensor) {
          args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
      }},
+    {"seqstart_q", Flow::in, [](const Case& c) { return c.mode == Mode::group; }, layout_starts,
+     fill_seqstart_q, rows_of_starts,
+     [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_q = array_of(tensor); }, false},
     {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
      layout_sink_logits, fill_sink_logits, rows_of_sink_logits,
      [](Args& args, const GuardedTensor& tensor) {
          args.score.sink_logit = static_cast<const float*>(tensor.view().data);
      }},
-    {"seqstart_q", Flow::in, [](const Case& c) { return c.mode == Mode::group; }, layout_starts,
-     fill_seqstart_q, rows_of_starts,
-     [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_q = array_of(tensor); }, false},
     // Pages need no offsets where an array has the lengths (P-3).
     {"seqstart_k", Flow::in,
      [](const Case& c) {

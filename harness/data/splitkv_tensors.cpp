@@ -1,6 +1,6 @@
 #include "harness/data/splitkv_tensors.hpp"
 
-#include "harness/data/attention_roles.hpp"
+#include "harness/data/cache_roles.hpp"
 #include "harness/data/partial_fill.hpp"
 
 #include <array>
@@ -15,6 +15,12 @@ using Line = Role<SplitKvArgs>;
 
 bool always(const Case&) {
     return true;
+}
+bool combines_only(const Case& c) {
+    return c.split.stage == SplitStage::combine;
+}
+bool attends(const Case& c) {
+    return !combines_only(c);
 }
 
 /// Heads of o_acc and lse_acc: head h · num_splits + split (S-3).
@@ -92,37 +98,32 @@ void rows_of_combined_lse(const DataSource& source, const RowVisit& visit) {
     each_combined_row(source, 1, visit);
 }
 
-constexpr std::array<Line, 6> table{{
-    {"o_acc", Flow::in, always, layout_o_acc, fill_o_acc, rows_of_o_acc,
-     [](SplitKvArgs& args, const Tensor& tensor) { args.partials.o_acc = tensor.view(); }},
-    {"lse_acc", Flow::in, always, layout_lse_acc, fill_lse_acc, rows_of_lse_acc,
-     [](SplitKvArgs& args, const Tensor& tensor) { args.partials.lse_acc = tensor.view(); }},
+/// Of the main stage, which writes them all.
+void rows_of_all_o_acc(const DataSource& source, const RowVisit& visit) {
+    each_partial(source, [&](auto b, auto h, auto split, auto stored, auto) {
+        visit({b, h * source.c.split.num_splits + split, stored, source.c.hdim_v});
+    });
+}
+
+void bind_o_acc(SplitKvArgs& args, const Tensor& tensor) {
+    args.partials.o_acc = tensor.view();
+}
+void bind_lse_acc(SplitKvArgs& args, const Tensor& tensor) {
+    args.partials.lse_acc = tensor.view();
+}
+
+constexpr std::array<Line, 6> own{{
+    {"o_acc", Flow::in, combines_only, layout_o_acc, fill_o_acc, rows_of_o_acc, bind_o_acc},
+    {"lse_acc", Flow::in, combines_only, layout_lse_acc, fill_lse_acc, rows_of_lse_acc, bind_lse_acc},
+    {"o_acc", Flow::out, attends, layout_o_acc, nullptr, rows_of_all_o_acc, bind_o_acc, false},
+    {"lse_acc", Flow::out, attends, layout_lse_acc, nullptr, rows_of_lse_acc, bind_lse_acc, false},
     {"o", Flow::out, always, layout_o, nullptr, rows_of_combined_o,
      [](SplitKvArgs& args, const Tensor& tensor) { args.o = tensor.view(); }},
     {"lse", Flow::out, [](const Case& c) { return c.lse; }, layout_lse, nullptr, rows_of_combined_lse,
      [](SplitKvArgs& args, const Tensor& tensor) { args.lse = tensor.view(); }},
-    {"seqstart_q", Flow::in, [](const Case& c) { return c.mode == Mode::group; },
-     [](const Case& c, const Geometry&) { return array_layout(ElementType::int32, c.batch + 1); },
-     [](const DataSource& source, Tensor& tensor) {
-         fill_entries(source, tensor, true, [](const Entry& entry) { return entry.physical_q; });
-     },
-     [](const DataSource& source, const RowVisit& visit) {
-         visit({0, 0, 0, source.c.batch + 1});
-     },
-     [](SplitKvArgs& args, const Tensor& tensor) {
-         args.lengths.seqstart_q = static_cast<const std::int32_t*>(tensor.view().data);
-     },
-     false},
-    {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
-     [](const Case& c, const Geometry&) { return array_layout(ElementType::fp32, c.nhead_q); },
-     fill_sink_logits,
-     [](const DataSource& source, const RowVisit& visit) {
-         visit({0, 0, 0, source.c.nhead_q});
-     },
-     [](SplitKvArgs& args, const Tensor& tensor) {
-         args.score.sink_logit = static_cast<const float*>(tensor.view().data);
-     }},
 }};
+
+constexpr auto table = joined(own, attention_roles<SplitKvArgs, attends>, table_roles<SplitKvArgs>);
 
 } // namespace
 
@@ -133,10 +134,7 @@ std::span<const Role<SplitKvArgs>> roles_of<SplitKvArgs>() {
 
 template <>
 void bind_values<SplitKvArgs>(const DataSource& source, SplitKvArgs& args) {
-    args.shape = shape_args(source);
-    args.mask = mask_args(source.c);
-    args.score = score_args(source.c);
-    args.quant.qscale = source.c.qscale;
+    bind_attention(source, args);
     args.partials.num_splits = source.c.split.num_splits;
 }
 

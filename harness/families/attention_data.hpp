@@ -19,16 +19,19 @@ CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::i
 /// Of both products, with hidden keys.
 double attention_flops(const Case& c);
 
-/// A case in memory. `Args` are those of the family; a cache among them is checked as the C interface checks one that it is
-/// given, because a table that names nothing would make every result meaningless.
+/// Checks tables and lengths of a case that lies in host memory as the C interface checks those that it is given.
+template <class Args>
+void require_cache(const FamilyTensors<Args>& tensors) {
+    const Args args = tensors.args();
+    check_cache(args.shape, args.lengths, args.place);
+}
+
+/// A case in memory. `Args` are those of the family.
 template <class Args>
 class AttentionData final : public CaseData {
   public:
     AttentionData(const Case& c, Fp8Flavour flavour) : tensors_(c, flavour) {
-        if constexpr (requires(Args args) { args.place; }) {
-            const Args args = tensors_.args();
-            check_cache(args.shape, args.lengths, args.place);
-        }
+        if constexpr (requires(Args args) { args.place; }) require_cache(tensors_);
     }
 
     TensorSet& tensors() override { return tensors_.set(); }

@@ -1,6 +1,10 @@
+#include "dispatcher/registry/catalogue.hpp"
+#include "harness/cases/case_problem.hpp"
 #include "harness/data/splitkv_tensors.hpp"
 #include "harness/families/all_families.hpp"
+#include "harness/families/attention_data.hpp"
 #include "harness/gates/combine_gates.hpp"
+#include "harness/gates/split_gates.hpp"
 #include "harness/npy/exchange.hpp"
 
 #include <chrono>
@@ -9,59 +13,147 @@
 namespace fmha::harness {
 namespace {
 
-/// The reference of the combine stage: S-4 on the partial results as they are stored.
-class CombineExpectation final : public CaseExpectation {
+bool attends(const Case& c) {
+    return c.split.stage == SplitStage::both;
+}
+
+class Stopwatch {
   public:
-    CombineExpectation(const SplitKvArgs& args, int threads)
-        : args_(args), rows_(reference::all_rows(args_)), threads_(threads) {}
+    double seconds() const {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    }
+
+  private:
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The reference of both stages: S-1 and S-2 on the keys of every split, S-4 on the partial results as they are stored, and
+/// attention over all keys.
+class SplitExpectation final : public CaseExpectation {
+  public:
+    SplitExpectation(const SplitKvTensors& tensors, int threads)
+        : tensors_(tensors), rows_(expected_rows(tensors.of_case(), whole())), threads_(threads) {}
 
     double oracle_disagreement() override {
-        return reference::oracle_disagreement(combined({}, true, reference::Oracle::matrix),
-                                              combined({}, false, reference::Oracle::row_by_row));
+        const Case& c = tensors_.of_case();
+        if (!attends(c))
+            return reference::oracle_disagreement(combined({}, true, reference::Oracle::matrix),
+                                                  combined({}, false, reference::Oracle::row_by_row));
+        if (c.fill == Fill::huge) return 0.0;
+        const SplitKvArgs args = tensors_.args();
+        double worst = attention_disagreement(whole(), rows_, threads_);
+        for (const std::int64_t split : {std::int64_t{0}, args.partials.num_splits - 1})
+            worst = std::max(worst,
+                             attention_disagreement(reference::attention_of(args, split), rows_, threads_));
+        return worst;
     }
-    StageVerdict judge(KernelFamily, const Outputs& outputs, const Numerics& numerics, bool) override {
-        const auto start = std::chrono::steady_clock::now();
+    StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
+                       bool data_of_fill) override {
+        return stage == KernelFamily::fwd_splitkv ? judge_main(outputs, numerics, data_of_fill)
+                                                  : judge_combine(outputs, numerics, data_of_fill);
+    }
+
+  private:
+    reference::AttentionArgs whole() const { return reference::attention_of(tensors_.args()); }
+
+    reference::CombinedRows combined(const Numerics& numerics, bool companions,
+                                     reference::Oracle oracle) const {
+        const SplitKvArgs args = tensors_.args();
+        return reference::combine(args, reference::all_rows(args),
+                                  {.companions = companions, .numerics = numerics, .threads = threads_},
+                                  oracle);
+    }
+
+    StageVerdict judge_main(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
+        const Stopwatch watch;
+        const SplitKvArgs args = tensors_.args();
+        const reference::ForwardOptions options{.numerics = numerics, .threads = threads_};
+        splits_.clear();
+        for (std::int64_t split = 0; split < args.partials.num_splits; ++split)
+            splits_.push_back(reference::attention(reference::attention_of(args, split), rows_, options));
+        unsplit_ = reference::attention(whole(), rows_, options);
+        StageVerdict verdict;
+        verdict.reference_seconds = watch.seconds();
+        verdict.rows = static_cast<std::int64_t>(rows_.size()) * args.partials.num_splits;
+        const DataSource& source = tensors_.source();
+        verdict.judgement = judge_partials({args, outputs, splits_, source.c.fill, source.fill.edge(),
+                                            source.geometry.types.p, data_of_fill});
+        if (std::ranges::any_of(splits_, has_nan)) verdict.mistrust = "the reference is NaN";
+        return verdict;
+    }
+
+    StageVerdict judge_combine(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
+        const Stopwatch watch;
         const auto expected = combined(numerics, true, reference::Oracle::matrix);
         StageVerdict verdict;
-        verdict.reference_seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        verdict.reference_seconds = watch.seconds();
         verdict.rows = static_cast<std::int64_t>(expected.rows.size());
-        verdict.judgement = judge_combined(args_, outputs, expected);
+        const SplitKvArgs args = tensors_.args();
+        verdict.judgement = judge_combined(args, outputs, expected);
+        if (unsplit_) {
+            const DataSource& source = tensors_.source();
+            judge_whole({whole(), outputs, *unsplit_, splits_, expected, source.c.fill, source.fill.edge(),
+                         source.geometry.types.p, data_of_fill},
+                        verdict.judgement);
+        }
         if (std::ranges::any_of(expected.o.values, [](double x) { return std::isnan(x); }))
             verdict.mistrust = "the reference is NaN";
         return verdict;
     }
 
-  private:
-    reference::CombinedRows combined(const Numerics& numerics, bool companions,
-                                     reference::Oracle oracle) const {
-        return reference::combine(
-            args_, rows_, {.companions = companions, .numerics = numerics, .threads = threads_}, oracle);
-    }
-
-    SplitKvArgs args_;
-    std::vector<reference::RowId> rows_;
+    const SplitKvTensors& tensors_;
+    std::vector<reference::RowId> rows_; ///< that the main stage is judged in
     int threads_;
+    std::vector<reference::ForwardRows> splits_;    ///< of the main kernel that was judged last
+    std::optional<reference::ForwardRows> unsplit_; ///< absent where no main kernel runs
 };
 
 class SplitKvData final : public CaseData {
   public:
-    SplitKvData(const Case& c, Fp8Flavour flavour) : tensors_(c, flavour) {}
+    SplitKvData(const Case& c, Fp8Flavour flavour)
+        : chosen_(c.split.num_splits < 1), case_(with_splits(c)), tensors_(case_, flavour) {
+        if (attends(c)) require_cache(tensors_);
+    }
 
     TensorSet& tensors() override { return tensors_.set(); }
+    /// The number of splits that S-6 chooses depends on the device.
+    void prepare(std::span<const KernelConfig> kernels) override {
+        if (!chosen_ || kernels.empty()) return;
+        case_.split.num_splits = 0;
+        case_.split.num_splits = splits_on_device(to_problem(case_, kernels.front().arch.view()));
+        for (const Role<SplitKvArgs>& role : roles_of<SplitKvArgs>())
+            if (role.present(case_) && (role.name == "o_acc" || role.name == "lse_acc"))
+                tensors_.set().lay_out(role.name, role.layout(case_, tensors_.geometry()));
+    }
     Invocation invocation() const override { return tensors_.args(); }
-    Outputs outputs(KernelFamily) const override { return combined_outputs(tensors_.args()); }
+    Outputs outputs(KernelFamily stage) const override {
+        return stage == KernelFamily::fwd_splitkv ? partial_outputs(tensors_.args())
+                                                  : combined_outputs(tensors_.args());
+    }
+    bool writes(KernelFamily stage, std::string_view name) const override {
+        return (name == "o" || name == "lse") == (stage == KernelFamily::fwd_splitkv_combine);
+    }
     std::unique_ptr<CaseExpectation> expectation(int threads) const override {
-        return std::make_unique<CombineExpectation>(tensors_.args(), threads);
+        return std::make_unique<SplitExpectation>(tensors_, threads);
     }
     std::size_t write_reference(const std::filesystem::path& folder) const override;
 
   private:
+    static Case with_splits(Case c) {
+        c.split.num_splits = std::max<std::int64_t>(1, c.split.num_splits);
+        return c;
+    }
+
+    bool chosen_;
+    Case case_; ///< what the tensors are laid out by, with a number of splits in any case
     SplitKvTensors tensors_;
 };
 
 std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) const {
     const SplitKvArgs args = tensors_.args();
+    if (attends(case_))
+        return write_attention_reference(tensors_.source(), tensors_.set(), reference::attention_of(args),
+                                         folder);
     const auto rows = reference::all_rows(args);
     const auto expected = reference::combine(args, rows, {.companions = false, .numerics = {}, .threads = 0});
     ReferenceFile o(tensors_.tensor("o").layout(), NpyType::float64);
@@ -87,24 +179,33 @@ std::int64_t rows_of(const Case& c, Fp8Flavour flavour) {
 
 class SplitKvFamily final : public Family {
   public:
-    std::vector<KernelFamily> stages(const Case&) const override {
-        return {KernelFamily::fwd_splitkv_combine};
+    std::vector<KernelFamily> stages(const Case& c) const override {
+        if (!attends(c)) return {KernelFamily::fwd_splitkv_combine};
+        return {KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
     }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<SplitKvData>(c, flavour);
     }
-    CaseBytes bytes(const Case& c, Fp8Flavour flavour, int) const override {
+    CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
         // Four copies as forward keeps them; seven tables of a value a channel and six numbers a row, of two oracles.
         const std::int64_t rows = rows_of(c, flavour);
         CaseBytes bytes;
         bytes.tensors = tensor_bytes<SplitKvArgs>(c, flavour);
         bytes.copies = 4 * rows * (element_bytes(element_types(c.data_type, flavour).o, c.hdim_v) + 28);
         bytes.reference = 2 * 8 * rows * (7 * c.hdim_v + 6);
+        if (!attends(c)) return bytes;
+        // Each split has a forward problem's rows and copies.
+        const CaseBytes attention = attention_bytes(c, flavour, threads, 0);
+        const std::int64_t splits = c.split.num_splits < 1 ? 128 : c.split.num_splits;
+        bytes.copies += 4 * splits * rows * (4 * c.hdim_v + 28);
+        bytes.reference += (splits + 1) * attention.reference;
         return bytes;
     }
-    /// A multiplication and an addition for every partial value.
     double flops(const Case& c) const override {
-        return 2.0 * static_cast<double>(rows_of(c, Fp8Flavour::ocp) * c.split.num_splits * c.hdim_v);
+        // Combining multiplies and adds once for every partial value.
+        const double combining =
+            2.0 * static_cast<double>(rows_of(c, Fp8Flavour::ocp) * c.split.num_splits * c.hdim_v);
+        return attends(c) ? attention_flops(c) + combining : combining;
     }
 };
 

@@ -1,6 +1,7 @@
 #include "harness/run/catalogue_kernels.hpp"
 
 #include "dispatcher/explain/explain.hpp"
+#include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/families/family.hpp"
 #include "kernels/arch/arch.hpp"
@@ -30,26 +31,32 @@ StageQuery CatalogueKernels::query_of(const Problem& resolved, const KernelConfi
     return query;
 }
 
+Problem CatalogueKernels::resolved(const Problem& problem) const {
+    Problem full = problem;
+    full.num_splits = splits_on_device(problem);
+    return dispatcher_.resolved(full);
+}
+
 StageKernel CatalogueKernels::planned(const Problem& problem, const KernelConfig* main) const {
     const auto snapshot = registry_.snapshot();
-    const Problem resolved = dispatcher_.resolved(problem);
-    const KernelEntry* entry = dispatcher_.policy().select(*snapshot, query_of(resolved, main));
+    const Problem full = resolved(problem);
+    const KernelEntry* entry = dispatcher_.policy().select(*snapshot, query_of(full, main));
     if (entry == nullptr) throw refusal(problem);
     return stage_kernel(*entry);
 }
 
 std::vector<StageKernel> CatalogueKernels::accepting(const Problem& problem, const KernelConfig* main) const {
     const auto snapshot = registry_.snapshot();
-    const Problem resolved = dispatcher_.resolved(problem);
+    const Problem full = resolved(problem);
     std::vector<StageKernel> kernels;
-    for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query_of(resolved, main)))
+    for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query_of(full, main)))
         if (!target_->cannot_execute(ranked.entry->config)) kernels.push_back(stage_kernel(*ranked.entry));
     if (kernels.empty()) throw refusal(problem);
     return kernels;
 }
 
 ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
-    const Explanation explanation = explain(dispatcher_, problem);
+    const Explanation explanation = explain(dispatcher_, resolved(problem));
     std::optional<Reason> reason;
     for (const StageExplanation& stage : explanation.stages)
         if (stage.family == problem.signature.family && !stage.kernel && !stage.nearest.empty())

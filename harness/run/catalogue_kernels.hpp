@@ -25,6 +25,7 @@ class CatalogueKernels final : public KernelSource {
 
   private:
     StageKernel stage_kernel(const KernelEntry& entry) const;
+    Problem resolved(const Problem& problem) const;
     StageQuery query_of(const Problem& resolved, const KernelConfig* main) const;
     /// Why no kernel takes the stage: the nearest ones and what each lacks.
     ProblemRefused refusal(const Problem& problem) const;

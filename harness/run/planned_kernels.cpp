@@ -1,6 +1,7 @@
 #include "harness/run/planned_kernels.hpp"
 
 #include "dispatcher/dispatcher.hpp"
+#include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/registry/registry.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
@@ -31,7 +32,9 @@ class Planner {
         registry_.add(kernels);
     }
     /// One a stage; none when a stage has none.
-    std::vector<KernelConfig> plan(const Problem& problem, std::span<const KernelFamily> stages) const {
+    std::vector<KernelConfig> plan(const Problem& asked, std::span<const KernelFamily> stages) const {
+        Problem problem = asked;
+        problem.num_splits = splits_on_device(asked);
         std::vector<KernelConfig> kernels;
         const bool whole = std::ranges::find(stages, main_stage(problem.api_family)) != stages.end();
         const ExecutionPlan plan = whole ? dispatcher_.plan(problem) : ExecutionPlan();

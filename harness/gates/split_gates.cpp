@@ -1,0 +1,239 @@
+#include "harness/gates/split_gates.hpp"
+
+#include "harness/gates/exact_gates.hpp"
+#include "reference/attention.hpp"
+#include "reference/bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+
+namespace fmha::harness {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// O and LSE of one split as those of a forward problem.
+Outputs outputs_of_split(const Outputs& all, const SplitKvArgs& args, std::int64_t split,
+                         const std::shared_ptr<const OutputRows>& rows) {
+    Outputs outputs;
+    for (const auto& [name, of_all] : {std::pair("o", "o_acc"), std::pair("lse", "lse_acc")}) {
+        const Outputs::Tensor& from = all.at(of_all);
+        Outputs::Tensor& into = outputs.add(name, from.type(), rows, from.column_axis());
+        for (const auto& id : rows->ids()) {
+            const std::int64_t row = from.rows().index({id.b, id.h * args.partials.num_splits + split, id.i});
+            into.append_row(from.columns(row), [&](std::int64_t c) { return from.code(row, c); });
+        }
+    }
+    return outputs;
+}
+
+/// "o" of one split is a part of "o_acc".
+std::string stored_name(const std::string& name) {
+    return name == "o" || name == "lse" ? name + "_acc" : name;
+}
+
+/// The worst verdict of every gate over all splits.
+class WorstGates {
+  public:
+    void add(GateVerdict gate, std::int64_t split) {
+        gate.tensor = stored_name(gate.tensor);
+        if (!gate.detail.empty()) gate.detail = fmt::format("split {}: {}", split, gate.detail);
+        const auto [at, is_new] = by_name_.emplace(std::pair(gate.gate, gate.tensor), gates_.size());
+        if (is_new)
+            gates_.push_back(std::move(gate));
+        else if (GateVerdict& worst = gates_[at->second];
+                 worst.passed && (!gate.passed || gate.ratio > worst.ratio))
+            worst = std::move(gate);
+    }
+    std::vector<GateVerdict> take() { return std::move(gates_); }
+
+  private:
+    std::map<std::pair<std::string, std::string>, std::size_t> by_name_;
+    std::vector<GateVerdict> gates_;
+};
+
+/// How far a deviation is beyond its limit.
+double excess(const Deviation& deviation) {
+    const double ratio = std::abs(deviation.got - deviation.expected) / deviation.limit;
+    return std::isnan(ratio) ? infinity : ratio;
+}
+
+/// The limit of B.7 on one row of the final O, and of its LSE.
+class WholeRow {
+  public:
+    WholeRow(const WholeJudgeContext& context, Eigen::Index row)
+        : context_(context), row_(row),
+          combined_row_(static_cast<std::int64_t>(
+              std::ranges::lower_bound(context.combined.rows,
+                                       context.expected.rows[static_cast<std::size_t>(row)]) -
+              context.combined.rows.begin())),
+          combined_(context.combined, combined_row_) {
+        for (const reference::ForwardRows& split : context.splits)
+            if (split.lse(row) > -infinity)
+                lse_error_ = std::max(lse_error_, reference::lse_limit(split, row));
+    }
+
+    /// Error of scale_o · O before it is rounded. A weight has the error of its own LSE and of the normaliser.
+    double stored(std::int64_t c) const {
+        const double o = context_.expected.o(row_, c);
+        double error = 0.0;
+        for (const reference::ForwardRows& split : context_.splits) {
+            if (!(split.lse(row_) > -infinity)) continue;
+            const double weight = std::exp(split.lse(row_) - context_.expected.lse(row_)),
+                         relative = std::expm1(reference::lse_limit(split, row_) + lse_error_);
+            error += weight * ((1.0 + relative) * reference::RowBound(split, row_).limit(c) +
+                               relative * (std::abs(split.o(row_, c)) + std::abs(o)));
+        }
+        return std::abs(context_.expected.scale_o) * error;
+    }
+    double limit(std::int64_t c) const {
+        return (1.0 + context_.combined.numerics.u_o) * stored(c) + combined_.limit(c);
+    }
+    double error(std::int64_t c) const {
+        return stored(c) + std::abs(context_.expected.scale_o) * combined_.error(c);
+    }
+    double lse_limit() const {
+        return lse_error_ + reference::combined_lse_limit(context_.combined, combined_row_);
+    }
+
+  private:
+    const WholeJudgeContext& context_;
+    Eigen::Index row_;
+    std::int64_t combined_row_;
+    reference::CombineBound combined_;
+    double lse_error_ = 0.0;
+};
+
+class WholeO final : public Bounded {
+  public:
+    WholeO(const WholeJudgeContext& context, ElementType o) : Bounded("o", o), context_(context) {}
+
+    std::int64_t rows() const override { return context_.expected.o.rows(); }
+    void read(std::int64_t row, BoundedRow& into) const override {
+        const WholeRow bound(context_, row);
+        into.id = context_.expected.rows[static_cast<std::size_t>(row)];
+        into.resize(static_cast<std::size_t>(context_.expected.o.cols()));
+        for (std::size_t n = 0; n < into.value.size(); ++n) {
+            const auto c = static_cast<std::int64_t>(n);
+            into.value[n] = context_.expected.scale_o * context_.expected.o(row, c);
+            into.limit[n] = bound.limit(c);
+            into.error[n] = bound.error(c);
+        }
+    }
+
+  private:
+    const WholeJudgeContext& context_;
+};
+
+class WholeLse final : public Bounded {
+  public:
+    explicit WholeLse(const WholeJudgeContext& context)
+        : Bounded("lse", ElementType::fp32), context_(context) {}
+
+    std::int64_t rows() const override { return context_.expected.lse.size(); }
+    void read(std::int64_t row, BoundedRow& into) const override {
+        into.id = context_.expected.rows[static_cast<std::size_t>(row)];
+        into.resize(1);
+        into.value.front() = context_.expected.lse(row);
+        into.limit.front() = WholeRow(context_, row).lse_limit();
+    }
+
+  private:
+    const WholeJudgeContext& context_;
+};
+
+/// Nothing but places: patterns are those of the stages.
+Findings no_findings(const WholeJudgeContext& context) {
+    return Findings({{.axis = Axis::query,
+                      .batch = context.args.shape.batch,
+                      .heads = context.args.shape.nhead_q,
+                      .checked_rows = static_cast<std::int64_t>(context.expected.rows.size()),
+                      .all_rows = static_cast<std::int64_t>(context.expected.rows.size()),
+                      .facts = [&context](const reference::RowId& id) {
+                          return RowSpace::Facts{.length =
+                                                     reference::entry_lengths(context.args, id.b).seqlen_q};
+                      }}});
+}
+
+} // namespace
+
+Outputs partial_outputs(const SplitKvArgs& args) {
+    const std::int64_t splits = args.partials.num_splits;
+    std::vector<reference::RowId> ids;
+    std::vector<std::int64_t> stored;
+    for (std::int64_t b = 0; b < args.shape.batch; ++b) {
+        const bool group = args.shape.mode == Mode::group;
+        const std::int64_t start = group ? args.lengths.seqstart_q[b] : 0;
+        const std::int64_t count = group ? args.lengths.seqstart_q[b + 1] - start : args.shape.seqlen_q;
+        for (std::int64_t head = 0; head < args.shape.nhead_q * splits; ++head)
+            for (std::int64_t i = 0; i < count; ++i) {
+                ids.push_back({b, head, i});
+                stored.push_back(start + i);
+            }
+    }
+    const auto rows = std::make_shared<const OutputRows>(Axis::query, std::move(ids));
+    Outputs outputs;
+    const auto copy = [&](const char* name, const TensorView& view, Axis axis, std::int64_t columns) {
+        Outputs::Tensor& tensor = outputs.add(name, view.type, rows, axis);
+        for (std::int64_t row = 0; row < rows->size(); ++row) {
+            const auto& id = rows->id(row);
+            tensor.append_row(columns, [&](std::int64_t c) {
+                return load_code(view.data, view.type,
+                                 view.offset(id.b, id.h, stored[static_cast<std::size_t>(row)], c));
+            });
+        }
+    };
+    copy("o_acc", args.partials.o_acc, Axis::v_channel, args.shape.hdim_v);
+    copy("lse_acc", args.partials.lse_acc, Axis::none, 1);
+    return outputs;
+}
+
+Judgement judge_partials(const PartialsJudgeContext& context) {
+    Judgement all;
+    WorstGates gates;
+    const auto rows = std::make_shared<const OutputRows>(Axis::query, reference::all_rows(context.args));
+    for (std::int64_t split = 0; split < context.args.partials.num_splits; ++split) {
+        const reference::AttentionArgs args = reference::attention_of(context.args, split);
+        const Outputs outputs = outputs_of_split(context.outputs, context.args, split, rows);
+        Judgement judgement = judge({args, outputs, context.expected[static_cast<std::size_t>(split)],
+                                     context.fill, context.edge, context.p_type, context.data_of_fill});
+        for (GateVerdict& gate : judgement.gates) gates.add(std::move(gate), split);
+        for (Deviation deviation : judgement.worst) {
+            deviation.tensor = stored_name(deviation.tensor);
+            deviation.h = deviation.h * context.args.partials.num_splits + split;
+            all.worst.push_back(std::move(deviation));
+        }
+        if (all.pattern.empty() && !judgement.pattern.empty())
+            all.pattern = fmt::format("split {}: {}", split, judgement.pattern);
+        all.elements += judgement.elements;
+    }
+    all.gates = gates.take();
+    std::ranges::stable_sort(all.worst, std::ranges::greater(), excess);
+    constexpr std::size_t most = 10;
+    if (all.worst.size() > most) all.worst.resize(most);
+    return all;
+}
+
+void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
+    Findings findings = no_findings(context);
+    Judgement whole;
+    if (context.fill != Fill::huge) {
+        judge_values(WholeO(context, context.outputs.at("o").type()), context.outputs, findings, whole);
+        if (context.outputs.find("lse") != nullptr)
+            judge_statistic(WholeLse(context), context.outputs, findings, whole);
+        for (GateVerdict& gate : whole.gates) gate.gate += ".whole";
+    }
+    Judgement exact;
+    const JudgeContext as_forward{context.args, context.outputs, context.expected,    context.fill,
+                                  context.edge, context.p_type,  context.data_of_fill};
+    detail::judge_exactly(as_forward, findings, exact);
+    for (GateVerdict& gate : exact.gates)
+        if (gate.gate == "exact") whole.gates.push_back(std::move(gate));
+    if (judgement.passed()) judgement.worst = findings.worst();
+    std::ranges::move(whole.gates, std::back_inserter(judgement.gates));
+}
+
+} // namespace fmha::harness

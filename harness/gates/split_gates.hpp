@@ -1,0 +1,49 @@
+#pragma once
+
+#include "harness/gates/attention_gates.hpp"
+#include "reference/combine.hpp"
+#include "reference/forward.hpp"
+
+#include <span>
+
+namespace fmha::harness {
+
+/// A copy of what the main stage of split-KV had to write: "o_acc" and "lse_acc", rows by entry, head h · num_splits + split and
+/// query; host memory.
+Outputs partial_outputs(const SplitKvArgs& args);
+
+/// What a judgement of partial results needs to know beside the numbers.
+struct PartialsJudgeContext {
+    const SplitKvArgs& args;
+    const Outputs& outputs; ///< of partial_outputs
+    /// Of each split, with companions and the numerics of the kernel; the rows that are checked.
+    std::span<const reference::ForwardRows> expected;
+    Fill fill = Fill::normal;
+    std::optional<EdgeCode> edge; ///< the edge fill's code, when the case has one
+    ElementType p_type = ElementType::fp32;
+    bool data_of_fill = true; ///< the inputs are those of `fill`
+};
+
+/// The gates of forward on what each split says about its own keys (S-1, S-2, B.7): each gate once, as its worst split has it.
+Judgement judge_partials(const PartialsJudgeContext& context);
+
+/// The reference of a split-KV case whose two stages ran.
+struct WholeJudgeContext {
+    const reference::AttentionArgs& args; ///< of all keys together
+    const Outputs& outputs;               ///< of combined_outputs
+    /// Of all keys, with the same rows and numerics as those of the splits.
+    const reference::ForwardRows& expected;
+    std::span<const reference::ForwardRows> splits;
+    const reference::CombinedRows& combined; ///< of the partial results as they are stored, all rows
+    Fill fill = Fill::normal;
+    std::optional<EdgeCode> edge;
+    ElementType p_type = ElementType::fp32;
+    bool data_of_fill = true;
+};
+
+/// G1.whole and G3.whole: the final O and LSE against attention over all keys, whatever was stored between. Their limits are
+/// those of combining and Σ_s weight_s · E_s of B.7, where E_s contains the rounding of what split s stored and what the error of
+/// its LSE does to its weight. For edge fills the exact-row gate besides.
+void judge_whole(const WholeJudgeContext& context, Judgement& judgement);
+
+} // namespace fmha::harness

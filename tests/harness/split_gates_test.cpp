@@ -1,0 +1,148 @@
+// The gates on both stages of split-KV: what the kernels write is accepted, and a change in any of it is seen in its stage.
+#include "harness/cases/case_problem.hpp"
+#include "harness/families/family.hpp"
+#include "harness/run/candidate.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+
+namespace fmha::harness {
+namespace {
+
+using testing::HasSubstr;
+
+Case split_case() {
+    Case c;
+    c.id = "t/split@1";
+    c.family = ApiFamily::fwd_splitkv;
+    c.data_type = DataType::bf16;
+    c.batch = 2;
+    c.hdim_q = c.hdim_v = 32;
+    c.seqlen_q = {3};
+    c.seqlen_k = {300};
+    c.split.num_splits = 3;
+    return c;
+}
+
+/// A case that both kernels have computed.
+class Computed {
+  public:
+    explicit Computed(const Case& c)
+        : case_(c), data_(family_of(case_.family).allocate(case_, Fp8Flavour::ocp)),
+          expectation_(data_->expectation(0)),
+          source_(house_kernels(make_target("host", {}), {}, kernel_families_of({&case_, 1}))),
+          candidate_(planned_candidate(*source_, to_problem(case_, "gfx950"),
+                                       family_of(case_.family).stages(case_))) {
+        std::vector<KernelConfig> kernels;
+        for (const StageKernel& stage : candidate_.stages) kernels.push_back(stage.instance->config());
+        data_->prepare(kernels);
+        data_->tensors().refill(Poison::nan);
+        run(0);
+        run(1);
+    }
+    void run(std::size_t stage) { candidate_.stages[stage].instance->launch(data_->invocation(), {}); }
+    GuardedTensor& tensor(const char* name) { return data_->tensors().tensor(name); }
+    void set(const char* name, std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t c, float to) {
+        tensor(name).set_code(b, h, row, c, std::bit_cast<std::uint32_t>(to));
+    }
+    float get(const char* name, std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t c) {
+        return std::bit_cast<float>(tensor(name).code(b, h, row, c));
+    }
+    SplitKvArgs args() { return std::get<SplitKvArgs>(data_->invocation()); }
+    /// The first gate that failed, of either stage in launch order; "" when all passed.
+    std::string verdict() {
+        std::string failed;
+        for (std::size_t n = 0; n < 2; ++n) {
+            const KernelFamily stage = candidate_.families[n];
+            const auto judged =
+                expectation_->judge(stage, data_->outputs(stage), candidate_.stages[n].numerics, true);
+            EXPECT_GT(judged.rows, 0);
+            EXPECT_EQ(judged.mistrust, "");
+            for (const GateVerdict& gate : judged.judgement.gates) {
+                seen_.push_back(gate.gate + ":" + gate.tensor);
+                if (gate.failed() && failed.empty())
+                    failed = gate.gate + ":" + gate.tensor + " " + gate.detail;
+            }
+        }
+        return failed;
+    }
+    double oracle_disagreement() { return expectation_->oracle_disagreement(); }
+    const std::vector<std::string>& seen() const { return seen_; }
+
+  private:
+    Case case_;
+    std::unique_ptr<CaseData> data_;
+    std::unique_ptr<CaseExpectation> expectation_;
+    std::unique_ptr<KernelSource> source_;
+    Candidate candidate_;
+    std::vector<std::string> seen_;
+};
+
+TEST(SplitGates, AcceptWhatBothKernelsWrite) {
+    Computed computed(split_case());
+    EXPECT_LE(computed.oracle_disagreement(), 1.0);
+    EXPECT_EQ(computed.verdict(), "");
+    EXPECT_THAT(computed.seen(), testing::IsSupersetOf({"G1:o_acc", "G2:o_acc", "G3:lse_acc", "G5.9:o_acc",
+                                                        "G1:o", "G3:lse", "G1.whole:o", "G3.whole:lse"}));
+}
+
+TEST(SplitGates, SeeAWrongPartialResultInTheMainStage) {
+    Computed o(split_case()), lse(split_case());
+    o.set("o_acc", 1, 4, 2, 7, o.get("o_acc", 1, 4, 2, 7) + 0.01F);
+    EXPECT_THAT(o.verdict(), HasSubstr("G1:o_acc split 1: first at b1 h1 row 2 column 7"));
+    lse.set("lse_acc", 0, 2, 1, 0, lse.get("lse_acc", 0, 2, 1, 0) + 0.001F);
+    EXPECT_THAT(lse.verdict(), HasSubstr("G3:lse_acc split 2: first at b0 h0 row 1"));
+}
+
+TEST(SplitGates, SeeASplitThatIsNotEmptyAsItShould) {
+    Case c = split_case();
+    c.seqlen_k = {2}; // the third split has no key
+    Computed computed(c);
+    EXPECT_EQ(computed.verdict(), "");
+    EXPECT_THAT(computed.seen(), testing::IsSupersetOf({"G5.2:o_acc", "G5.3:o_acc"}));
+    computed.set("o_acc", 0, 2, 0, 3, -0.0F);
+    EXPECT_THAT(computed.verdict(), HasSubstr("G5.2:o_acc split 2"));
+}
+
+// Partial results that agree with each other, but not with the keys: only the comparison with all keys sees the final output.
+TEST(SplitGates, SeeThatTheWholeIsWrongThoughItsPartsWereCombinedRightly) {
+    Computed computed(split_case());
+    for (std::int64_t channel = 0; channel < 32; ++channel)
+        computed.set("o_acc", 0, 0, 0, channel, computed.get("o_acc", 0, 0, 0, channel) + 1.0F);
+    computed.run(1);
+    EXPECT_THAT(computed.verdict(), HasSubstr("G1:o_acc"));
+    EXPECT_THAT(computed.seen(), testing::Contains("G1.whole:o"));
+}
+
+TEST(SplitGates, SeeAWrongFinalOutput) {
+    Computed computed(split_case());
+    GuardedTensor& o = computed.tensor("o");
+    o.set_code(1, 1, 2, 9, o.code(1, 1, 2, 9) ^ 4U);
+    EXPECT_THAT(computed.verdict(), HasSubstr("G1:o first at b1 h1 row 2 column 9"));
+}
+
+TEST(SplitGates, EdgeFillsDecideEverySplitAndTheWhole) {
+    Case c = split_case();
+    c.fill = Fill::edge_last;
+    Computed computed(c);
+    EXPECT_EQ(computed.verdict(), "");
+    EXPECT_THAT(computed.seen(), testing::IsSupersetOf({"exact:o_acc", "exact:o"}));
+    GuardedTensor& o = computed.tensor("o");
+    o.set_code(0, 0, 0, 0, o.code(0, 0, 0, 0) ^ 1U);
+    EXPECT_NE(computed.verdict(), "");
+}
+
+TEST(SplitGates, TheNumberOfSplitsIsTheDevicesWhereTheCaseHasNone) {
+    Case c = split_case();
+    c.split.num_splits = 0;
+    Computed computed(c);
+    // S-6 with 256 compute units of 64 lanes: B · H · mb = 4, U = 512.
+    EXPECT_EQ(computed.args().partials.num_splits, 109);
+    EXPECT_EQ(computed.verdict(), "");
+}
+
+} // namespace
+} // namespace fmha::harness
