@@ -14,7 +14,7 @@ enum class Outcome : std::uint8_t {
     mistrusted,           ///< the numbers cannot be believed either way: oracles disagree, or all zeros
     refused_as_predicted, ///< the case expects the refusal and it named the expected rule
     refused_unexpectedly, ///< refused without being expected to, or for another reason
-    type_absent,          ///< the architecture has no kernels of the case's data type (T-1)
+    type_absent,          ///< the architecture has no kernels of the case's data type (T-1), or of its family
     not_run,              ///< for a stated reason
     crashed,              ///< the process that ran it died
     timed_out,

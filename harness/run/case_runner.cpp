@@ -51,15 +51,19 @@ void judge_refusal(CaseResult& result, const Case& c, Expectation kind, bool nam
         result.message = fmt::format("refused, but not for {}: {}", c.expect_rule, sentence);
 }
 
-/// No kernel takes the problem. That the architecture lacks the type says nothing about a case that is about something
-/// else.
-void judge_no_kernel(CaseResult& result, const Case& c, const ProblemRefused& refusal, bool type_absent,
-                     const std::string& arch) {
+/// No kernel takes the problem. That the architecture lacks the type, or the family, says nothing about a case that is about
+/// something else.
+void judge_no_kernel(CaseResult& result, const Case& c, const ProblemRefused& refusal,
+                     const KernelSource& source, const std::string& arch) {
     const auto wanted = parse_reason(c.expect_rule);
     const bool named = c.expect_rule.empty() || (wanted && wanted == refusal.reason());
-    if (type_absent && !(c.expect == Expectation::no_kernel && named)) {
+    const bool family_absent = !source.has_family(family_of(c.family).stages(c).front());
+    if ((family_absent || !source.has_type(c.data_type)) && !(c.expect == Expectation::no_kernel && named)) {
         result.outcome = Outcome::type_absent;
-        result.message = fmt::format("T-1: {} has no kernels of type {}", arch, to_string(c.data_type));
+        result.message =
+            family_absent
+                ? fmt::format("the list of {} has no kernels of family {}", arch, to_string(c.family))
+                : fmt::format("T-1: {} has no kernels of type {}", arch, to_string(c.data_type));
         return;
     }
     judge_refusal(result, c, Expectation::no_kernel, named, refusal.what());
@@ -212,7 +216,7 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
         judge_refusal(result, c, Expectation::invalid_problem, named, error.what());
         return std::nullopt;
     } catch (const ProblemRefused& error) {
-        judge_no_kernel(result, c, error, !source.has_type(c.data_type), options.arch);
+        judge_no_kernel(result, c, error, source, options.arch);
         return std::nullopt;
     } catch (const UnsupportedInvocation& error) {
         result.not_run_reason = NotRunReason::target_cannot;

@@ -13,9 +13,10 @@
 namespace fmha::harness {
 
 CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                                   std::shared_ptr<const Target> target, std::uint32_t types)
+                                   std::shared_ptr<const Target> target, std::uint32_t types,
+                                   std::uint32_t families)
     : registry_("catalogue", std::move(namer)), dispatcher_(registry_), target_(std::move(target)),
-      types_(types) {
+      types_(types), families_(families) {
     registry_.add(std::span(configs));
 }
 
@@ -87,6 +88,8 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
     request.targets = {archs.at(arch).name()};
     request.families = families;
     const std::vector<KernelConfig> all = catalog::list(archs, request);
+    std::uint32_t listed = 0;
+    for (const KernelConfig& config : all) listed |= 1U << static_cast<unsigned>(config.signature.family);
     std::vector<KernelConfig> kept;
     if (where.empty()) {
         kept = all;
@@ -101,7 +104,7 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
         return catalog::name_of(catalog::RuleSet::house, config);
     };
     return std::make_unique<CatalogueKernels>(kept, namer, target,
-                                              archs.at(arch).hardware().limits.data_types);
+                                              archs.at(arch).hardware().limits.data_types, listed);
 }
 
 } // namespace fmha::harness

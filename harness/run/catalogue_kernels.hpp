@@ -14,13 +14,17 @@ namespace fmha::harness {
 class CatalogueKernels final : public KernelSource {
   public:
     /// `namer` gives kernels the names under which reports show them.
-    /// `types` has a bit for every DataType that the architecture's hardware has.
+    /// `types` has a bit for every DataType that the architecture's hardware has, `families` one for every KernelFamily that
+    /// its list has.
     CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                     std::shared_ptr<const Target> target, std::uint32_t types);
+                     std::shared_ptr<const Target> target, std::uint32_t types, std::uint32_t families);
 
     StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
     std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override;
     bool has_type(DataType type) const override { return (types_ >> static_cast<unsigned>(type) & 1U) != 0; }
+    bool has_family(KernelFamily family) const override {
+        return (families_ >> static_cast<unsigned>(family) & 1U) != 0;
+    }
     std::size_t size() const { return registry_.size(); }
 
   private:
@@ -33,7 +37,7 @@ class CatalogueKernels final : public KernelSource {
     Registry registry_;
     Dispatcher dispatcher_;
     std::shared_ptr<const Target> target_;
-    std::uint32_t types_;
+    std::uint32_t types_, families_;
 };
 
 /// The kernel families of all stages that `cases` may need; those of forward when there are no cases.

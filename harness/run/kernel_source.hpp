@@ -64,6 +64,8 @@ class KernelSource {
     virtual std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const = 0;
     /// False when the architecture has no kernels of this type at all, so that finding none is what was to happen (T-1).
     virtual bool has_type(DataType) const { return true; }
+    /// The same of a family: upstream lists batch prefill for gfx9 only.
+    virtual bool has_family(KernelFamily) const { return true; }
 };
 
 } // namespace fmha::harness

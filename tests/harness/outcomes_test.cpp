@@ -88,6 +88,26 @@ class WithoutType final : public KernelSource {
     bool has_type(DataType type) const override { return type != DataType::fp8; }
 };
 
+class WithoutFamily final : public KernelSource {
+    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+        return NoKernels(Reason::data_type_differs).planned(problem, main);
+    }
+    std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const override {
+        return {planned(problem, main)};
+    }
+    bool has_family(KernelFamily family) const override { return family != KernelFamily::fwd; }
+};
+
+TEST(Outcomes, AFamilyThatTheListLacksIsTheSame) {
+    Case c = small_case();
+    const CaseResult result = only(run_case(c, WithoutFamily(), {}));
+    EXPECT_EQ(result.outcome, Outcome::type_absent);
+    EXPECT_EQ(result.message, "the list of gfx950 has no kernels of family fwd");
+    // A problem that no kernel of any architecture may take is refused all the same.
+    c.hdim_q = c.hdim_v = 68;
+    EXPECT_EQ(only(run_case(c, WithoutFamily(), {})).outcome, Outcome::refused_unexpectedly);
+}
+
 TEST(Outcomes, ATypeThatTheHardwareLacksIsAnOutcomeOfItsOwn) {
     Case c = small_case();
     EXPECT_EQ(only(run_case(c, WithoutType(), {})).outcome, Outcome::refused_unexpectedly);
