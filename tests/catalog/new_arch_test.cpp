@@ -3,7 +3,10 @@
 #include "dispatcher/types/error.hpp"
 #include "tests/catalog/catalog_support.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,7 +20,8 @@ using testing::ElementsAre;
 /// A folder as a user would lay it out: the shipped files and three new ones.
 class NewArch : public testing::Test {
   protected:
-    NewArch() : folder_(fs::path(testing::TempDir()) / "fmha_new_arch") {
+    // CTest runs the tests of a program at the same time, each in a process of its own.
+    NewArch() : folder_(fs::path(testing::TempDir()) / fmt::format("fmha_new_arch_{}", ::getpid())) {
         fs::remove_all(folder_);
         for (const arch::ArchSet::File& file : arch::ArchSet::built_in_files()) {
             if (file.path.starts_with("schema/")) continue;

@@ -23,7 +23,7 @@ const json& schema() {
 
 std::string refusal(const json& document) {
     try {
-        arch::check_schema("export", document, schema());
+        arch::check_schema("export", document.dump(), schema().dump());
     } catch (const InputError& error) {
         return error.what();
     }
