@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace fmha::c {
 namespace {

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
