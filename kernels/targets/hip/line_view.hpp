@@ -40,16 +40,43 @@ struct TileView {
     bool gathered = false; ///< `places` counts
     LinePlaces places;
 
-    /// Of an element that exists: others may have no page.
     FMHA_DEVICE const char* at(int line, int element) const {
-        if (gathered) return in_places(line, element);
         return data + line * line_bytes + element * element_distance;
+    }
+    /// The same where `gathered`, of an element that exists: others may have no page. A name of its own, because a branch in `at`
+    /// costs kernels registers that have nothing to gather.
+    FMHA_DEVICE const char* in_places(int line, int element) const {
+        const char* from = data;
+        if (places.table != nullptr) {
+            const int row = places.first + (places.rows_are_lines ? line : element);
+            const int page = row >> places.page_bits, slot = row - (page << places.page_bits);
+            line = places.rows_are_lines ? slot : line;
+            element = places.rows_are_lines ? element : slot;
+            from += places.table[page] * places.page_bytes;
+        }
+        if (places.piece_bytes == 0) return from + line * line_bytes + element * element_distance;
+        const int piece = 16 / element_size;
+        return from + line * line_bytes + element / piece * places.piece_bytes +
+               element % piece * element_size;
     }
 
     /// `count` words of consecutive elements; the position of the first is a multiple of their number.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read(Machine& machine, int thread, int line, int element) const {
         return words_at<count>(machine, thread, line, element, granule >= 4 * count);
+    }
+
+    /// The same where `gathered`.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read_in_places(Machine& machine, int thread, int line, int element) const {
+        Words<count> out{};
+        const bool exists = line < lines && element < elements;
+        if (granule >= 4 * count)
+            machine.template global_read_at<count>(thread, exists ? in_places(line, element) : nullptr,
+                                                   exists, out.word);
+        else
+            gather_in_places(machine.local(line), machine.local(element), out);
+        return out;
     }
 
     /// Whether `count` elements, from a multiple of their number on, are read at once.
@@ -91,19 +118,11 @@ struct TileView {
     /// Element by element: the words are shifted along, so that the loop stays a loop.
     template <int count>
     FMHA_DEVICE void gather(int line, int element, Words<count>& out) const {
-        const int wanted = count * 4 / element_size;
-        FMHA_NO_UNROLL
-        for (int e = 0; e < wanted; ++e) {
-            const bool exists = line < lines && element + e < elements;
-            const std::uint32_t bits = exists ? load(at(line, element + e)) : 0U;
-            FMHA_UNROLL
-            for (int w = 0; w < count; ++w) {
-                const std::uint32_t next = w + 1 < count ? out.word[w + 1] : bits;
-                out.word[w] = element_size == 4   ? next
-                              : element_size == 2 ? out.word[w] >> 16U | next << 16U
-                                                  : out.word[w] >> 8U | next << 24U;
-            }
-        }
+        gather_from(line, element, out, [&](int e) { return at(line, e); });
+    }
+    template <int count>
+    FMHA_DEVICE void gather_in_places(int line, int element, Words<count>& out) const {
+        gather_from(line, element, out, [&](int e) { return in_places(line, e); });
     }
 
   private:
@@ -111,11 +130,7 @@ struct TileView {
     FMHA_DEVICE Words<count> words_at(Machine& machine, int thread, int line, int element,
                                       bool at_once) const {
         Words<count> out{};
-        if (at_once && gathered) {
-            const bool exists = line < lines && element < elements;
-            machine.template global_read_at<count>(thread, exists ? in_places(line, element) : nullptr,
-                                                   exists, out.word);
-        } else if (at_once)
+        if (at_once)
             machine.template global_read<count>(
                 thread, data, line * static_cast<std::int32_t>(line_bytes) + element * element_size,
                 line < lines && element < elements, out.word);
@@ -124,19 +139,21 @@ struct TileView {
         return out;
     }
 
-    FMHA_DEVICE const char* in_places(int line, int element) const {
-        const char* from = data;
-        if (places.table != nullptr) {
-            int& slot = places.rows_are_lines ? line : element;
-            slot += places.first;
-            const int page = slot >> places.page_bits;
-            slot -= page << places.page_bits;
-            from += places.table[page] * places.page_bytes;
+    template <int count, class Place>
+    FMHA_DEVICE void gather_from(int line, int element, Words<count>& out, Place place) const {
+        const int wanted = count * 4 / element_size;
+        FMHA_NO_UNROLL
+        for (int e = 0; e < wanted; ++e) {
+            const bool exists = line < lines && element + e < elements;
+            const std::uint32_t bits = exists ? load(place(element + e)) : 0U;
+            FMHA_UNROLL
+            for (int w = 0; w < count; ++w) {
+                const std::uint32_t next = w + 1 < count ? out.word[w + 1] : bits;
+                out.word[w] = element_size == 4   ? next
+                              : element_size == 2 ? out.word[w] >> 16U | next << 16U
+                                                  : out.word[w] >> 8U | next << 24U;
+            }
         }
-        if (places.piece_bytes == 0) return from + line * line_bytes + element * element_distance;
-        const int piece = 16 / element_size;
-        return from + line * line_bytes + element / piece * places.piece_bytes +
-               element % piece * element_size;
     }
 
     template <int count>

@@ -88,8 +88,8 @@ class RegisterCopies {
         copy_units<4>(
             tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(block_.machine, thread, part.line + index / per_line,
-                                    part.element + index % per_line * unit);
+                return read_unit(tile, thread, part.line + index / per_line,
+                                 part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
                 const int to = address + image.at(index / per_line, index % per_line * 16);
@@ -109,7 +109,10 @@ class RegisterCopies {
                  index += block_.plan().threads) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
-                tile.gather(part.line + line, part.element + element, bits);
+                if (plan().gathers)
+                    tile.gather_in_places(part.line + line, part.element + element, bits);
+                else
+                    tile.gather(part.line + line, part.element + element, bits);
                 int place = element;
                 if constexpr (sizeof...(Operand) > 0)
                     if (by_place) place = block_.template piece<Operand...>().order.place_of(element);
@@ -128,8 +131,8 @@ class RegisterCopies {
         copy_units<4>(
             tile, part.phase, part.lines * per_line,
             [&](int thread, int index) {
-                return tile.read<4>(block_.machine, thread, part.line + index / per_line,
-                                    part.element + index % per_line * unit);
+                return read_unit(tile, thread, part.line + index / per_line,
+                                 part.element + index % per_line * unit);
             },
             [&](int thread, int index, const Words<4>& words) {
                 const OperandPlan& operand = block_.template piece<Operand>();
@@ -175,8 +178,8 @@ class RegisterCopies {
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    patch.line[k] = tile.read<4>(
-                        block_.machine, thread,
+                    patch.line[k] = read_unit(
+                        tile, thread,
                         part.line + block_.template piece<Operand>().order.at_place(index % patches * 4 + k),
                         part.element + index / patches * unit);
                 return patch;
@@ -213,6 +216,12 @@ class RegisterCopies {
     typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
 
     FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
+
+    /// 16 bytes. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
+    FMHA_DEVICE Words<4> read_unit(const TileView& tile, int thread, int line, int element) const {
+        if (plan().gathers) return tile.read_in_places<4>(block_.machine, thread, line, element);
+        return tile.read<4>(block_.machine, thread, line, element);
+    }
 
     /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
     /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by

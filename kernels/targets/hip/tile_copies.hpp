@@ -149,7 +149,7 @@ class TileCopies {
             };
             const int first = thread / per_line, step = threads / per_line;
             if (threads % per_line == 0 && !tile.places.rows_are_lines) {
-                const char* source = is_there(first) ? tile.at(part.line + first, element) : tile.data;
+                const char* source = is_there(first) ? tile.in_places(part.line + first, element) : tile.data;
                 FMHA_UNROLL
                 for (int line = first; line < first + part.lines; line += step) {
                     if (part.lines % step != 0 && line >= part.lines) continue;
@@ -162,7 +162,8 @@ class TileCopies {
                 FMHA_PIPELINED
                 for (int line = first; line < part.lines; line += step) {
                     const bool exists = is_there(line);
-                    copy(thread, line, column, exists ? tile.at(part.line + line, element) : nullptr, exists);
+                    copy(thread, line, column, exists ? tile.in_places(part.line + line, element) : nullptr,
+                         exists);
                 }
                 return;
             }
@@ -171,7 +172,7 @@ class TileCopies {
                 const int line = index / per_line, at = index % per_line;
                 const int from_line = part.line + line, from_element = part.element + at * unit;
                 const bool exists = from_line < tile.lines && from_element < tile.elements;
-                copy(thread, line, at, exists ? tile.at(from_line, from_element) : nullptr, exists);
+                copy(thread, line, at, exists ? tile.in_places(from_line, from_element) : nullptr, exists);
             }
         });
     }
