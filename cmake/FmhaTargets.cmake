@@ -26,10 +26,13 @@ function(fmha_optimizes target)
   add_dependencies(${target} fmha_precompiled_optimized)
 endfunction()
 
-# fmha_computes(<target>): a room that goes over tensors is worth -O3, unless sanitizers make it slow anyway.
+# fmha_computes(<target>): a room that goes over tensors is worth -O3, and with sanitizers, which make it slow anyway, -O1.
 function(fmha_computes target)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     fmha_optimizes(${target})
+  else()
+    target_compile_options(${target} PRIVATE -O1)
+    set_target_properties(${target} PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
