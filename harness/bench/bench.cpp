@@ -85,7 +85,8 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
         blank.message = error.what();
         return std::vector{blank};
     };
-    if (c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv && c.family != ApiFamily::batch_prefill) {
+    if (c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv &&
+        c.family != ApiFamily::batch_prefill) {
         blank.message =
             fmt::format("cases of family {} are not timed, only those of fwd, fwd_pagedkv and batch_prefill",
                         to_string(c.family));

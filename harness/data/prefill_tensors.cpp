@@ -25,11 +25,10 @@ bool per_token(const Case& c) {
 TensorLayout layout_scales(const Case& c, const Geometry& g, Stream stream) {
     const CachePlaces places(c);
     if (stream == stream_q)
-        return per_token(c) ? StrideMaker(c).make_statistic(1, c.nhead_q, g.rows_q)
-                            : TensorLayout{.type = ElementType::fp32,
-                                           .col_stride = 0,
-                                           .segment_elements = 1,
-                                           .axes = 0};
+        return per_token(c)
+                   ? StrideMaker(c).make_statistic(1, c.nhead_q, g.rows_q)
+                   : TensorLayout{
+                         .type = ElementType::fp32, .col_stride = 0, .segment_elements = 1, .axes = 0};
     const StrideMaker strides = StrideMaker::of_cache(c);
     if (!per_token(c)) return strides.make_statistic(places.slots(), c.nhead_k, 1);
     return stream == stream_k ? strides.make_statistic(places.slots(), c.nhead_k, places.rows())
@@ -99,9 +98,8 @@ constexpr std::array<Role<Args>, 9> own{{
     {"kv_page_indices", Flow::in, has_page_list, layout_kv_page_indices, fill_kv_page_indices,
      rows_of_kv_page_indices,
      [](Args& args, const Tensor& tensor) { args.place.kv_page_indices = array_of(tensor); }},
-    {"kv_last_page_lens", Flow::in,
-     [](const Case& c) { return has_page_list(c) && c.cache.page_size > 1; }, layout_entries,
-     fill_kv_last_page_lens, rows_of_kv_last_page_lens,
+    {"kv_last_page_lens", Flow::in, [](const Case& c) { return has_page_list(c) && c.cache.page_size > 1; },
+     layout_entries, fill_kv_last_page_lens, rows_of_kv_last_page_lens,
      [](Args& args, const Tensor& tensor) { args.place.kv_last_page_lens = array_of(tensor); }},
 }};
 
