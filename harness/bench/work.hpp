@@ -9,8 +9,8 @@ struct Work {
     double visible_pairs =
         0.0;            ///< (row, key) pairs that the mask lets through, over all entries and query heads
     double flops = 0.0; ///< 2·pairs·hdim_q for QKᵀ and 2·pairs·hdim_v for PV; nothing for the softmax
-    double bytes =
-        0.0; ///< every input element that has a row or key of an entry read once for it, every output written once
+    /// Every input element that has a row or key of an entry read once for it, every output written once.
+    double bytes = 0.0;
 };
 
 /// `args` with lengths and lists of pages in host memory; tensors are not looked at.
