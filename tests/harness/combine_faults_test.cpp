@@ -1,91 +1,30 @@
 // Each known mistake, put into the combine program on the host, turns a case of splitkv/combine_faults red.
 
-#include "harness/cases/load.hpp"
-#include "harness/run/case_runner.hpp"
-#include "harness/run/catalogue_kernels.hpp"
-#include "kernels/targets/faulty_combine.hpp"
-#include "kernels/targets/host/combine_context.hpp"
-#include "kernels/targets/host/executor.hpp"
-#include "kernels/targets/host/host_target.hpp"
-#include "kernels/targets/host/numerics.hpp"
+#include "tests/harness/faulty_kernels.hpp"
 
 #include <gtest/gtest.h>
 
-namespace fmha::harness {
+namespace fmha::harness::test {
 namespace {
 
 using targets::CombineFault;
-constexpr auto no_fault = static_cast<CombineFault>(255);
-
-class FaultyInstance final : public KernelInstance {
-  public:
-    FaultyInstance(const KernelConfig& config, CombineFault fault) : config_(config), fault_(fault) {}
-    const KernelConfig& config() const override { return config_; }
-    std::string name() const override { return "faulty"; }
-    void launch(const Invocation& invocation, Stream) const override {
-        host_target::run_blocks(
-            kernels::Program<KernelFamily::fwd_splitkv_combine>{}, config_, std::get<SplitKvArgs>(invocation),
-            {.threads = 1},
-            [&](auto*) { return targets::FaultyCombine<host_target::CombineContext>(fault_, config_); });
-    }
-
-  private:
-    KernelConfig config_;
-    CombineFault fault_;
-};
-
-/// The host target with the mistake in every kernel.
-class FaultyTarget final : public Target {
-  public:
-    explicit FaultyTarget(CombineFault fault) : fault_(fault) {}
-    std::string_view name() const override { return "faulty"; }
-    const std::string& arch() const override { return arch_; }
-    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
-        return host_target::cannot_execute(config);
-    }
-    StageKernel make(const KernelConfig& config) const override {
-        return {{}, std::make_shared<FaultyInstance>(config, fault_), host_target::numerics_of(config)};
-    }
-
-  private:
-    CombineFault fault_;
-    std::string arch_ = "gfx950";
-};
-
-const std::vector<Case>& subset() {
-    static const auto cases = load_cases({"splitkv/combine_faults"}, {.root = FMHA_CASES_DIR});
-    return cases;
-}
-
-/// The first result of the subset that is not green; "" when all are.
-std::string noticed_by(CombineFault fault) {
-    const auto source =
-        house_kernels(std::make_shared<FaultyTarget>(fault), {}, kernel_families_of(subset()));
-    for (const Case& c : subset())
-        for (const auto& result : run_case(c, *source, {}))
-            if (!is_green(result.outcome)) return result.name + ": " + result.message;
-    return {};
-}
 
 TEST(CombineFaultSubset, IsSmallAndGreenForACorrectKernel) {
-    EXPECT_GE(subset().size(), 5U);
-    EXPECT_LE(subset().size(), 40U);
-    EXPECT_EQ(noticed_by(no_fault), "");
+    const auto cases = cases_of("splitkv/combine_faults");
+    EXPECT_GE(cases.size(), 5U);
+    EXPECT_LE(cases.size(), 40U);
+    EXPECT_EQ(first_red(cases, launch_with(no_fault<CombineFault>)), "");
 }
 
 class EveryCombineFault : public testing::TestWithParam<CombineFault> {};
 
 TEST_P(EveryCombineFault, IsCaughtByTheSubset) {
-    EXPECT_NE(noticed_by(GetParam()), "") << "no case of splitkv/combine_faults notices it";
+    EXPECT_NE(first_red(cases_of("splitkv/combine_faults"), launch_with(GetParam())), "")
+        << "no case of splitkv/combine_faults notices it";
 }
 
-INSTANTIATE_TEST_SUITE_P(HostKernel, EveryCombineFault, testing::ValuesIn([] {
-                             std::vector<CombineFault> faults;
-                             for (const auto& entry : EnumTable<CombineFault>::names)
-                                 faults.push_back(entry.value);
-                             return faults;
-                         }()),
+INSTANTIATE_TEST_SUITE_P(HostKernel, EveryCombineFault, testing::ValuesIn(every<CombineFault>()),
                          [](const auto& fault) { return std::string(to_string(fault.param)); });
 
 } // namespace
-} // namespace fmha::harness
+} // namespace fmha::harness::test
