@@ -13,10 +13,10 @@
 namespace fmha::harness {
 
 CatalogueKernels::CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
-                                   std::shared_ptr<const Target> target, std::uint32_t types,
-                                   std::uint32_t families)
-    : registry_("catalogue", std::move(namer)), dispatcher_(registry_), target_(std::move(target)),
-      types_(types), families_(families) {
+                                   std::vector<Device> devices, std::shared_ptr<const Target> target,
+                                   std::uint32_t types, std::uint32_t families)
+    : registry_("catalogue", std::move(namer)), dispatcher_(registry_, std::move(devices)),
+      target_(std::move(target)), types_(types), families_(families) {
     registry_.add(std::span(configs));
 }
 
@@ -32,15 +32,9 @@ StageQuery CatalogueKernels::query_of(const Problem& resolved, const KernelConfi
     return query;
 }
 
-Problem CatalogueKernels::resolved(const Problem& problem) const {
-    Problem full = problem;
-    full.num_splits = splits_on_device(problem);
-    return dispatcher_.resolved(full);
-}
-
 StageKernel CatalogueKernels::planned(const Problem& problem, const KernelConfig* main) const {
     const auto snapshot = registry_.snapshot();
-    const Problem full = resolved(problem);
+    const Problem full = dispatcher_.resolved(problem);
     const KernelEntry* entry = dispatcher_.policy().select(*snapshot, query_of(full, main));
     if (entry == nullptr) throw refusal(problem);
     return stage_kernel(*entry);
@@ -48,7 +42,7 @@ StageKernel CatalogueKernels::planned(const Problem& problem, const KernelConfig
 
 std::vector<StageKernel> CatalogueKernels::accepting(const Problem& problem, const KernelConfig* main) const {
     const auto snapshot = registry_.snapshot();
-    const Problem full = resolved(problem);
+    const Problem full = dispatcher_.resolved(problem);
     std::vector<StageKernel> kernels;
     for (const RankedKernel& ranked : dispatcher_.policy().rank(*snapshot, query_of(full, main)))
         if (!target_->cannot_execute(ranked.entry->config)) kernels.push_back(stage_kernel(*ranked.entry));
@@ -57,7 +51,7 @@ std::vector<StageKernel> CatalogueKernels::accepting(const Problem& problem, con
 }
 
 ProblemRefused CatalogueKernels::refusal(const Problem& problem) const {
-    const Explanation explanation = explain(dispatcher_, resolved(problem));
+    const Explanation explanation = explain(dispatcher_, dispatcher_.resolved(problem));
     std::optional<Reason> reason;
     for (const StageExplanation& stage : explanation.stages)
         if (stage.family == problem.signature.family && !stage.kernel && !stage.nearest.empty())
@@ -103,7 +97,7 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
     const auto namer = [](const KernelConfig& config) {
         return catalog::name_of(catalog::RuleSet::house, config);
     };
-    return std::make_unique<CatalogueKernels>(kept, namer, target,
+    return std::make_unique<CatalogueKernels>(kept, namer, devices_of(archs), target,
                                               archs.at(arch).hardware().limits.data_types, listed);
 }
 

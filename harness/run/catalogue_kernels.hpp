@@ -13,10 +13,10 @@ namespace fmha::harness {
 /// The kernels of a catalogue through the dispatcher: the plan for a problem, or all that accept it.
 class CatalogueKernels final : public KernelSource {
   public:
-    /// `namer` gives kernels the names under which reports show them.
+    /// `namer` gives kernels the names under which reports show them, `devices` decide the number of splits (S-6).
     /// `types` has a bit for every DataType that the architecture's hardware has, `families` one for every KernelFamily that
     /// its list has.
-    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer,
+    CatalogueKernels(const std::vector<KernelConfig>& configs, KernelNamer namer, std::vector<Device> devices,
                      std::shared_ptr<const Target> target, std::uint32_t types, std::uint32_t families);
 
     StageKernel planned(const Problem& problem, const KernelConfig* main) const override;
@@ -29,7 +29,6 @@ class CatalogueKernels final : public KernelSource {
 
   private:
     StageKernel stage_kernel(const KernelEntry& entry) const;
-    Problem resolved(const Problem& problem) const;
     StageQuery query_of(const Problem& resolved, const KernelConfig* main) const;
     /// Why no kernel takes the stage: the nearest ones and what each lacks.
     ProblemRefused refusal(const Problem& problem) const;

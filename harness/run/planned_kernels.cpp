@@ -24,17 +24,16 @@ namespace {
 class Planner {
   public:
     // Named as everywhere, so that ties are decided as everywhere.
-    explicit Planner(std::span<const KernelConfig> kernels)
+    explicit Planner(std::span<const KernelConfig> kernels, const arch::ArchSet& archs)
         : registry_(
               "generated",
               [](const KernelConfig& config) { return catalog::name_of(catalog::RuleSet::house, config); }),
-          dispatcher_(registry_) {
+          dispatcher_(registry_, devices_of(archs)) {
         registry_.add(kernels);
     }
     /// One a stage; none when a stage has none.
     std::vector<KernelConfig> plan(const Problem& asked, std::span<const KernelFamily> stages) const {
-        Problem problem = asked;
-        problem.num_splits = splits_on_device(asked);
+        const Problem problem = dispatcher_.resolved(asked);
         std::vector<KernelConfig> kernels;
         const bool whole = std::ranges::find(stages, main_stage(problem.api_family)) != stages.end();
         const ExecutionPlan plan = whole ? dispatcher_.plan(problem) : ExecutionPlan();
@@ -64,8 +63,9 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
     std::vector<KernelConfig> accepted;
     for (const KernelConfig& kernel : kernels)
         if (!declined(kernel)) accepted.push_back(kernel);
-    const Planner all(kernels);
-    const Planner rest(accepted);
+    const auto archs = arch::ArchSet::built_in();
+    const Planner all(kernels, archs);
+    const Planner rest(accepted, archs);
     std::unordered_set<KernelConfig, FieldHash> planned;
     for (const Case& c : cases) {
         try {
@@ -103,7 +103,7 @@ TilePlanner house_tiles(std::string arch) {
             request.rules = catalog::RuleSet::house;
             request.targets = {archs.at(arch).name()};
             request.families = catalog::families_of(c.family);
-            planner = std::make_shared<const Planner>(catalog::list(archs, request));
+            planner = std::make_shared<const Planner>(catalog::list(archs, request), archs);
         }
         try {
             for (const KernelConfig& kernel : planner->plan(to_problem(c, arch), stages_of(c.family)))
