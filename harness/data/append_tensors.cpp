@@ -16,9 +16,6 @@ using Line = Role<AppendKvArgs>;
 
 enum Stream : std::uint64_t { stream_bits = 9, stream_angles = 10 };
 
-bool always(const Case&) {
-    return true;
-}
 bool rotates(const Case& c) {
     return c.append.rope != Rope::none;
 }

@@ -16,17 +16,8 @@ using Line = Role<BwdArgs>;
 
 constexpr std::uint64_t stream_d_o = 11;
 
-bool always(const Case&) {
-    return true;
-}
-bool is_group(const Case& c) {
-    return c.mode == Mode::group;
-}
 bool is_given(const Case& c) {
     return !runs_forward(c);
-}
-bool gives(LengthForm form, LengthForm wanted) {
-    return form == wanted || form == LengthForm::both;
 }
 
 template <TensorView BwdArgs::*member>
@@ -34,30 +25,27 @@ void bind(BwdArgs& args, const Tensor& tensor) {
     args.*member = tensor.view();
 }
 
+/// A tensor of every query head, in the order `order` of the case: gradients of K and V too, whatever their heads are (W-11).
+template <Layout Case::*order>
+TensorLayout layout_of_heads(const Case& c, const Geometry& g, ElementType type, std::int64_t rows,
+                             std::int64_t columns) {
+    return StrideMaker(c).make(type, g.stored_batch, c.nhead_q, rows, columns, c.*order == Layout::bshd);
+}
 TensorLayout layout_d_o(const Case& c, const Geometry& g) {
-    return StrideMaker(c).make(g.types.o, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_v,
-                               c.iperm == Layout::bshd);
+    return layout_of_heads<&Case::iperm>(c, g, g.types.o, g.rows_q, c.hdim_v);
 }
 TensorLayout layout_dq(const Case& c, const Geometry& g) {
-    return StrideMaker(c).make(g.types.q, g.stored_batch, c.nhead_q, g.rows_q, c.hdim_q,
-                               c.operm == Layout::bshd);
+    return layout_of_heads<&Case::operm>(c, g, g.types.q, g.rows_q, c.hdim_q);
 }
-/// Of a query head, whatever the heads of K and V are (W-11).
 TensorLayout layout_dk(const Case& c, const Geometry& g) {
-    return StrideMaker(c).make(g.types.k, g.stored_batch, c.nhead_q, g.rows_k, c.hdim_q,
-                               c.operm == Layout::bshd);
+    return layout_of_heads<&Case::operm>(c, g, g.types.k, g.rows_k, c.hdim_q);
 }
 TensorLayout layout_dv(const Case& c, const Geometry& g) {
-    return StrideMaker(c).make(g.types.v, g.stored_batch, c.nhead_q, g.rows_k, c.hdim_v,
-                               c.operm == Layout::bshd);
+    return layout_of_heads<&Case::operm>(c, g, g.types.v, g.rows_k, c.hdim_v);
 }
 /// Never reduced, whatever the rank of the bias is (W-12).
 TensorLayout layout_dbias(const Case& c, const Geometry& g) {
-    return StrideMaker(c).make(g.types.bias, g.stored_batch, c.nhead_q, g.rows_q, g.row_keys,
-                               c.operm == Layout::bshd);
-}
-TensorLayout layout_heads(const Case& c, const Geometry&) {
-    return array_layout(ElementType::fp32, c.nhead_q);
+    return layout_of_heads<&Case::operm>(c, g, g.types.bias, g.rows_q, g.row_keys);
 }
 
 /// One number of dO, as B.10 has them.
@@ -118,66 +106,16 @@ void rows_of_key_gradient(const DataSource& source, const RowVisit& visit) {
                 visit({b, h, entry.start_k + j, source.c.*columns});
     }
 }
-void one_a_head(const DataSource& source, const RowVisit& visit) {
-    visit({0, 0, 0, source.c.nhead_q});
-}
-
-/// Lengths and offsets of entries, as forward has them.
-template <const std::int32_t* LengthArrays::*argument, bool cumulative, std::int64_t Entry::*member>
-constexpr Line lengths_role(std::string_view name, bool (*present)(const Case&)) {
-    constexpr std::int64_t extra = cumulative ? 1 : 0;
-    return {.name = name,
-            .flow = Flow::in,
-            .present = present,
-            .layout = [](const Case& c,
-                         const Geometry&) { return array_layout(ElementType::int32, c.batch + extra); },
-            .fill =
-                [](const DataSource& source, Tensor& tensor) {
-                    fill_entries(source, tensor, cumulative,
-                                 [](const Entry& entry) { return entry.*member; });
-                },
-            .logical =
-                [](const DataSource& source, const RowVisit& visit) {
-                    visit({0, 0, 0, source.c.batch + extra});
-                },
-            .bind =
-                [](BwdArgs& args, const Tensor& tensor) {
-                    args.lengths.*argument = static_cast<const std::int32_t*>(tensor.view().data);
-                },
-            .exchanged = false};
-}
-
-/// O and LSE come behind everything that forward reads, because they are computed from it.
-constexpr std::array<Line, 26> table{{
+constexpr std::array<Line, 4> inputs{{
     {"q", Flow::in, always, layout_q, fill_q, rows_of_q, bind<&BwdArgs::q>},
     {"k", Flow::in, always, layout_k, fill_k, rows_of_k, bind<&BwdArgs::k>},
     {"v", Flow::in, always, layout_v, fill_v, rows_of_v, bind<&BwdArgs::v>},
     {"bias", Flow::in, [](const Case& c) { return c.bias == BiasType::elementwise; }, layout_bias, fill_bias,
      rows_of_bias, bind<&BwdArgs::bias>},
-    lengths_role<&LengthArrays::seqstart_q, true, &Entry::physical_q>("seqstart_q", is_group),
-    lengths_role<&LengthArrays::seqstart_k, true, &Entry::physical_k>("seqstart_k", is_group),
-    lengths_role<&LengthArrays::seqlen_q, false, &Entry::seqlen_q>(
-        "seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::seqlen); }),
-    lengths_role<&LengthArrays::seqlen_k, false, &Entry::seqlen_k>(
-        "seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::seqlen); }),
-    lengths_role<&LengthArrays::cu_seqlen_q, true, &Entry::seqlen_q>(
-        "cu_seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::cu_seqlen); }),
-    lengths_role<&LengthArrays::cu_seqlen_k, true, &Entry::seqlen_k>(
-        "cu_seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::cu_seqlen); }),
-    {"alibi_slopes", Flow::in, [](const Case& c) { return c.bias == BiasType::alibi; }, layout_alibi_slopes,
-     fill_alibi_slopes,
-     [](const DataSource& source, const RowVisit& visit) {
-         for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
-             visit({0, 0, b, source.c.nhead_q});
-     },
-     [](BwdArgs& args, const Tensor& tensor) {
-         args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
-     }},
-    {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; }, layout_heads,
-     fill_sink_logits, one_a_head,
-     [](BwdArgs& args, const Tensor& tensor) {
-         args.score.sink_logit = static_cast<const float*>(tensor.view().data);
-     }},
+}};
+
+/// O and LSE come behind everything that forward reads, because they are computed from it.
+constexpr std::array<Line, 14> own{{
     {"randval", Flow::in, [](const Case& c) { return c.store_randval && !runs_forward(c); }, layout_randval,
      fill_randval, rows_of_randval, bind<&BwdArgs::randval>},
     {"randval", Flow::out, [](const Case& c) { return c.store_randval && runs_forward(c); }, layout_randval,
@@ -193,13 +131,15 @@ constexpr std::array<Line, 26> table{{
     {"dv", Flow::out, always, layout_dv, nullptr, rows_of_key_gradient<&Case::hdim_v>, bind<&BwdArgs::dv>},
     {"dbias", Flow::out, [](const Case& c) { return c.backward.dbias; }, layout_dbias, nullptr,
      rows_of_randval, bind<&BwdArgs::dbias>},
-    {"d_sink", Flow::out, [](const Case& c) { return c.sink_logits != SinkLogits::none; }, layout_heads,
-     nullptr, one_a_head,
+    {"d_sink", Flow::out, [](const Case& c) { return c.sink_logits != SinkLogits::none; }, layout_sink_logits,
+     nullptr, rows_of_sink_logits,
      [](BwdArgs& args, const Tensor& tensor) { args.d_sink = static_cast<float*>(tensor.view().data); }},
     {"workspace", Flow::scratch, always,
      [](const Case&, const Geometry&) { return array_layout(ElementType::fp32, 0); }, nullptr, nullptr,
      [](BwdArgs& args, const Tensor& tensor) { args.workspace = tensor.view().data; }, false},
 }};
+
+constexpr auto table = joined(inputs, length_roles<BwdArgs>, slope_and_sink_roles<BwdArgs>, own);
 
 } // namespace
 

@@ -64,11 +64,19 @@ void bind_attention(const DataSource& source, Args& args) {
     bind_place(source.c, args.place);
 }
 
-/// block_table and cache_batch_idx.
+template <class Args>
+constexpr Role<Args> block_table_role{
+    "block_table",
+    Flow::in,
+    has_block_table,
+    layout_block_table,
+    fill_block_table,
+    rows_of_block_table,
+    [](Args& args, const GuardedTensor& tensor) { args.place.block_table = array_of(tensor); }};
+
 template <class Args>
 constexpr std::array<Role<Args>, 2> table_roles{{
-    {"block_table", Flow::in, has_block_table, layout_block_table, fill_block_table, rows_of_block_table,
-     [](Args& args, const GuardedTensor& tensor) { args.place.block_table = array_of(tensor); }},
+    block_table_role<Args>,
     {"cache_batch_idx", Flow::in, [](const Case& c) { return c.cache.cache_batch_idx; }, layout_entries,
      fill_cache_batch_idx, rows_of_entries,
      [](Args& args, const GuardedTensor& tensor) { args.place.cache_batch_idx = array_of(tensor); }},
@@ -101,8 +109,7 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
      [](Args& args, const GuardedTensor& tensor) {
          args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
      }},
-    {"seqstart_q", Flow::in, [](const Case& c) { return c.mode == Mode::group; }, layout_starts,
-     fill_seqstart_q, rows_of_starts,
+    {"seqstart_q", Flow::in, is_group, layout_starts, fill_seqstart_q, rows_of_starts,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_q = array_of(tensor); }, false},
     {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
      layout_sink_logits, fill_sink_logits, rows_of_sink_logits,
@@ -113,7 +120,7 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
     {"seqstart_k", Flow::in,
      [](const Case& c) {
          const bool pages_say = is_paged(c) && (has_seqlen_k(c) || c.family == ApiFamily::batch_prefill);
-         return attends(c) && (c.cache.gappy || (c.mode == Mode::group && !pages_say));
+         return attends(c) && (c.cache.gappy || (is_group(c) && !pages_say));
      },
      layout_starts, fill_seqstart_k, rows_of_starts,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_k = array_of(tensor); }, false},
@@ -121,14 +128,5 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
      fill_seqlen_k, rows_of_entries,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
 }};
-
-/// One table of several.
-template <class Args, std::size_t... counts>
-constexpr auto joined(const std::array<Role<Args>, counts>&... tables) {
-    std::array<Role<Args>, (counts + ...)> all{};
-    auto next = all.begin();
-    (..., (next = std::copy(tables.begin(), tables.end(), next)));
-    return all;
-}
 
 } // namespace fmha::harness::roles

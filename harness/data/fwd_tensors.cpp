@@ -11,15 +11,6 @@ using namespace roles;
 using Tensor = GuardedTensor;
 using Line = Role<FwdArgs>;
 
-bool always(const Case&) {
-    return true;
-}
-bool is_group(const Case& c) {
-    return c.mode == Mode::group;
-}
-bool gives(LengthForm form, LengthForm wanted) {
-    return form == wanted || form == LengthForm::both;
-}
 bool has_descales(const Case& c) {
     return c.qscale == QScale::pertensor || c.qscale == QScale::blockscale || c.qscale == QScale::mx;
 }
@@ -32,46 +23,17 @@ template <TensorView QuantArgs::*member>
 void bind_descale(FwdArgs& args, const Tensor& tensor) {
     args.quant.*member = tensor.view();
 }
-template <const std::int32_t* LengthArrays::*member>
-void bind_lengths(FwdArgs& args, const Tensor& tensor) {
-    args.lengths.*member = static_cast<const std::int32_t*>(tensor.view().data);
-}
-
-template <std::int64_t extra>
-TensorLayout entries_layout(const Case& c, const Geometry&) {
-    return array_layout(ElementType::int32, c.batch + extra);
-}
-template <std::int64_t extra>
-void all_entries(const DataSource& source, const RowVisit& visit) {
-    visit({0, 0, 0, source.c.batch + extra});
-}
-template <bool cumulative, std::int64_t Entry::*member>
-void entries(const DataSource& source, Tensor& tensor) {
-    fill_entries(source, tensor, cumulative, [](const Entry& entry) { return entry.*member; });
-}
-
-/// Lengths and offsets of entries: `batch + 1` values of which each adds `member`, or `batch` values.
-template <const std::int32_t* LengthArrays::*argument, bool cumulative, std::int64_t Entry::*member>
-constexpr Line lengths_role(std::string_view name, bool (*present)(const Case&)) {
-    constexpr std::int64_t extra = cumulative ? 1 : 0;
-    return {.name = name,
-            .flow = Flow::in,
-            .present = present,
-            .layout = entries_layout<extra>,
-            .fill = entries<cumulative, member>,
-            .logical = all_entries<extra>,
-            .bind = bind_lengths<argument>,
-            .exchanged = false};
-}
-
 template <const std::int32_t* QuantArgs::*argument, std::int64_t Entry::*member>
 constexpr Line block_starts_role(std::string_view name) {
     return {.name = name,
             .flow = Flow::in,
             .present = is_group,
-            .layout = entries_layout<0>,
-            .fill = entries<false, member>,
-            .logical = all_entries<0>,
+            .layout = layout_numbers<0>,
+            .fill =
+                [](const DataSource& source, Tensor& tensor) {
+                    fill_entries(source, tensor, false, [](const Entry& entry) { return entry.*member; });
+                },
+            .logical = all_numbers<0>,
             .bind =
                 [](FwdArgs& args, const Tensor& tensor) {
                     args.quant.*argument = static_cast<const std::int32_t*>(tensor.view().data);
@@ -79,7 +41,7 @@ constexpr Line block_starts_role(std::string_view name) {
             .exchanged = false};
 }
 
-constexpr std::array<Line, 20> table{{
+constexpr std::array<Line, 10> tensors{{
     {"q", Flow::in, always, layout_q, fill_q, rows_of_q, bind<&FwdArgs::q>},
     {"k", Flow::in, always, layout_k, fill_k, rows_of_k, bind<&FwdArgs::k>},
     {"v", Flow::in, always, layout_v, fill_v, rows_of_v, bind<&FwdArgs::v>},
@@ -96,29 +58,12 @@ constexpr std::array<Line, 20> table{{
      bind_descale<&QuantArgs::k_descale>},
     {"v_descale", Flow::in, has_descales, layout_v_descale, fill_v_descale, rows_of_v_descale,
      bind_descale<&QuantArgs::v_descale>},
-    lengths_role<&LengthArrays::seqstart_q, true, &Entry::physical_q>("seqstart_q", is_group),
-    lengths_role<&LengthArrays::seqstart_k, true, &Entry::physical_k>("seqstart_k", is_group),
-    lengths_role<&LengthArrays::seqlen_q, false, &Entry::seqlen_q>(
-        "seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::seqlen); }),
-    lengths_role<&LengthArrays::seqlen_k, false, &Entry::seqlen_k>(
-        "seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::seqlen); }),
-    lengths_role<&LengthArrays::cu_seqlen_q, true, &Entry::seqlen_q>(
-        "cu_seqlen_q", [](const Case& c) { return gives(c.length_form_q, LengthForm::cu_seqlen); }),
-    lengths_role<&LengthArrays::cu_seqlen_k, true, &Entry::seqlen_k>(
-        "cu_seqlen_k", [](const Case& c) { return gives(c.length_form_k, LengthForm::cu_seqlen); }),
-    block_starts_role<&QuantArgs::block_scale_seqstart_q, &Entry::block_start_q>("block_scale_seqstart_q"),
-    block_starts_role<&QuantArgs::block_scale_seqstart_k, &Entry::block_start_k>("block_scale_seqstart_k"),
-    {"alibi_slopes", Flow::in, [](const Case& c) { return c.bias == BiasType::alibi; }, layout_alibi_slopes,
-     fill_alibi_slopes, rows_of_alibi_slopes,
-     [](FwdArgs& args, const Tensor& tensor) {
-         args.score.alibi_slopes = static_cast<const float*>(tensor.view().data);
-     }},
-    {"sink_logits", Flow::in, [](const Case& c) { return c.sink_logits != SinkLogits::none; },
-     layout_sink_logits, fill_sink_logits, rows_of_sink_logits,
-     [](FwdArgs& args, const Tensor& tensor) {
-         args.score.sink_logit = static_cast<const float*>(tensor.view().data);
-     }},
 }};
+constexpr std::array<Line, 2> block_starts{
+    block_starts_role<&QuantArgs::block_scale_seqstart_q, &Entry::block_start_q>("block_scale_seqstart_q"),
+    block_starts_role<&QuantArgs::block_scale_seqstart_k, &Entry::block_start_k>("block_scale_seqstart_k")};
+
+constexpr auto table = joined(tensors, length_roles<FwdArgs>, block_starts, slope_and_sink_roles<FwdArgs>);
 
 } // namespace
 

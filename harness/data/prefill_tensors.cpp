@@ -10,9 +10,6 @@ using namespace roles;
 using Args = BatchPrefillArgs;
 using Tensor = GuardedTensor;
 
-bool always(const Case&) {
-    return true;
-}
 /// Descales of pages and of tokens (15.4, 15.5).
 bool has_page_scales(const Case& c) {
     return c.qscale == QScale::kv_blockscale || c.qscale == QScale::per_token_head;
@@ -83,16 +80,11 @@ constexpr Role<Args> scales_role(std::string_view name) {
             .bind = [](Args& args, const Tensor& tensor) { args.quant.*member = tensor.view(); }};
 }
 
-constexpr std::array<Role<Args>, 9> own{{
-    {"o", Flow::out, always, layout_o, nullptr, rows_of_o,
-     [](Args& args, const Tensor& tensor) { args.o = tensor.view(); }},
-    {"lse", Flow::out, [](const Case& c) { return c.lse; }, layout_lse, nullptr, rows_of_lse,
-     [](Args& args, const Tensor& tensor) { args.lse = tensor.view(); }},
+constexpr std::array<Role<Args>, 7> own{{
     scales_role<stream_q, &QuantArgs::q_descale>("q_descale"),
     scales_role<stream_k, &QuantArgs::k_descale>("k_descale"),
     scales_role<stream_v, &QuantArgs::v_descale>("v_descale"),
-    {"block_table", Flow::in, has_block_table, layout_block_table, fill_block_table, rows_of_block_table,
-     [](Args& args, const Tensor& tensor) { args.place.block_table = array_of(tensor); }},
+    block_table_role<Args>,
     {"kv_indptr", Flow::in, has_page_list, layout_starts, fill_kv_indptr, rows_of_starts,
      [](Args& args, const Tensor& tensor) { args.place.kv_indptr = array_of(tensor); }},
     {"kv_page_indices", Flow::in, has_page_list, layout_kv_page_indices, fill_kv_page_indices,
@@ -103,7 +95,7 @@ constexpr std::array<Role<Args>, 9> own{{
      [](Args& args, const Tensor& tensor) { args.place.kv_last_page_lens = array_of(tensor); }},
 }};
 
-constexpr auto table = joined(own, attention_roles<Args, always>);
+constexpr auto table = joined(output_roles<Args>, own, attention_roles<Args, always>);
 
 } // namespace
 

@@ -13,9 +13,6 @@ using namespace roles;
 using Tensor = GuardedTensor;
 using Line = Role<SplitKvArgs>;
 
-bool always(const Case&) {
-    return true;
-}
 bool combines_only(const Case& c) {
     return c.split.stage == SplitStage::combine;
 }

@@ -75,11 +75,9 @@ std::uint64_t TensorSet::content_digest() const {
     for (std::size_t n = 0; n < specs_.size(); ++n) {
         if (specs_[n].flow != Flow::in && specs_[n].flow != Flow::in_out) continue;
         for (const char letter : specs_[n].name) add(static_cast<unsigned char>(letter));
-        specs_[n].logical([&](const RowRun& run) {
-            for (std::int64_t c = run.first; c < run.columns; ++c) {
-                const std::uint32_t code = tensors_[n].code(run.b, run.h, run.row, c);
-                for (unsigned shift = 0; shift < 32; shift += 8) add(code >> shift & 0xFFU);
-            }
+        each_cell(specs_[n], [&](auto b, auto h, auto row, auto c) {
+            const std::uint32_t code = tensors_[n].code(b, h, row, c);
+            for (unsigned shift = 0; shift < 32; shift += 8) add(code >> shift & 0xFFU);
         });
     }
     return hash;
@@ -99,23 +97,18 @@ std::uint64_t TensorSet::checksum(const std::function<bool(const TensorSpec&)>& 
 std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
     const TensorSpec& spec = specs_[index];
     GuardedTensor& tensor = tensors_[index];
-    const auto each_cell = [&](const auto& visit) {
-        spec.logical([&](const RowRun& run) {
-            for (std::int64_t c = run.first; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
-        });
-    };
     // Elements that a kernel had to write are put aside, so that the rest can be compared with its former content.
     std::int64_t cells = 0;
     spec.logical([&](const RowRun& run) { cells += run.columns - run.first; });
     const ElementType type = spec.layout.type;
     std::vector<unsigned char> written(static_cast<std::size_t>(element_bytes(type, cells)));
     std::int64_t next = 0;
-    each_cell([&](auto b, auto h, auto row, auto c) {
+    each_cell(spec, [&](auto b, auto h, auto row, auto c) {
         store_code(written.data(), type, next++, tensor.code(b, h, row, c));
     });
     const auto put_back = [&] {
         next = 0;
-        each_cell([&](auto b, auto h, auto row, auto c) {
+        each_cell(spec, [&](auto b, auto h, auto row, auto c) {
             tensor.set_code(b, h, row, c, load_code(written.data(), type, next++));
         });
     };
@@ -128,7 +121,8 @@ std::optional<StrayByte> TensorSet::stray_in(std::size_t index) {
         tensor.restore(now);
         return stray;
     }
-    each_cell([&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, tensor.poison_code()); });
+    each_cell(spec,
+              [&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, tensor.poison_code()); });
     stray = tensor.first_stray();
     put_back();
     return stray;

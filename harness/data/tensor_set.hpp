@@ -36,6 +36,14 @@ struct TensorSpec {
     bool exchanged = true;
 };
 
+/// Calls visit(b, h, row, column) for each cell that belongs to the problem.
+template <class Visit>
+void each_cell(const TensorSpec& spec, Visit&& visit) {
+    spec.logical([&](const RowRun& run) {
+        for (std::int64_t c = run.first; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
+    });
+}
+
 /// Memory that a kernel may reach through one pointer: stretches in ascending order, with nothing in between.
 struct MemoryBlock {
     std::string_view name;
