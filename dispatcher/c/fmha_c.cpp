@@ -2,11 +2,11 @@
 #include "dispatcher/c/context.hpp"
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "kernels/targets/host/host_target.hpp"
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -152,15 +152,13 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
         check_pointers(call.arguments, Memory::host);
         const auto plan = planned(*context, call.problem, info);
         const fmha::c::HostWorkspace workspace(call.arguments, plan);
-        const auto start = std::chrono::steady_clock::now();
+        const fmha::system::Stopwatch watch;
         for (const fmha::PlanStage& stage : plan.stages()) {
             auto& instance = context->instances[identifier(stage.kernel->config)];
             if (instance == nullptr) instance = fmha::host_target::make_instance(stage.kernel->config);
             instance->launch(call.arguments, {});
         }
-        if (info != nullptr)
-            info->milliseconds =
-                std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+        if (info != nullptr) info->milliseconds = watch.seconds() * 1e3;
     });
 }
 

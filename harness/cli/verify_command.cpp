@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/processor.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
@@ -149,7 +150,7 @@ class VerifyCommand final : public Command {
         const int jobs = chosen_jobs(cases.size());
         const auto target = target_for(jobs);
         const auto source = kernel_factory_(target, where_, harness::kernel_families_of(cases));
-        const auto start = std::chrono::steady_clock::now();
+        const system::Stopwatch watch;
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
         std::optional<harness::Journal> journal;
@@ -165,7 +166,7 @@ class VerifyCommand final : public Command {
         progress.clear();
         report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
-        report.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        report.info.seconds = watch.seconds();
         publish(report, streams);
         // The findings of the run are out by now.
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());

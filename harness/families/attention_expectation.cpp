@@ -1,10 +1,10 @@
 #include "harness/families/attention_expectation.hpp"
 
+#include "dispatcher/system/stopwatch.hpp"
 #include "harness/gates/attention_gates.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -39,9 +39,7 @@ double attention_disagreement(const reference::AttentionArgs& args, const std::v
     const auto channels = static_cast<double>(args.shape.hdim_q + args.shape.hdim_v);
     for (const auto& row : rows)
         work += static_cast<double>(reference::entry_lengths(args, row.b).seqlen_k) * channels;
-    const auto stride = static_cast<std::size_t>(1.0 + work / work_of_full_agreement);
-    std::vector<reference::RowId> sample;
-    for (std::size_t r = 0; r < rows.size(); r += stride) sample.push_back(rows[r]);
+    const auto sample = lines_of_agreement(rows, work, work_of_full_agreement);
     const reference::ForwardOptions with{.numerics = {}, .threads = threads};
     const reference::ForwardOptions without{.companions = false, .numerics = {}, .threads = threads};
     return reference::oracle_disagreement(
@@ -69,11 +67,10 @@ const reference::ForwardRows& AttentionExpectation::for_numerics(const Numerics&
 
 StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics& numerics,
                                          bool data_of_fill) {
-    const auto start = std::chrono::steady_clock::now();
+    const system::Stopwatch watch;
     const reference::ForwardRows& expected = for_numerics(numerics);
     StageVerdict verdict;
-    verdict.reference_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    verdict.reference_seconds = watch.seconds();
     verdict.rows = static_cast<std::int64_t>(expected.rows.size());
     const Fill fill = source_.c.fill;
     const ElementTypes& types = source_.geometry.types;

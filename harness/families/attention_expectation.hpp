@@ -12,6 +12,16 @@ namespace fmha::harness {
 /// The rows that the reference computes for a case: a sample when the case asks for one.
 std::vector<reference::RowId> expected_rows(const Case& c, const reference::AttentionArgs& args);
 
+/// The lines on which the slow oracle checks the fast one: all where `work` is at most `most_work`, evenly spread ones where it is
+/// more.
+template <class Id>
+std::vector<Id> lines_of_agreement(const std::vector<Id>& lines, double work, double most_work) {
+    const auto stride = static_cast<std::size_t>(1.0 + work / most_work);
+    std::vector<Id> some;
+    for (std::size_t n = 0; n < lines.size(); n += stride) some.push_back(lines[n]);
+    return some;
+}
+
 /// Distance of the two oracles on `rows`: on all of them where the problem is small, on evenly spread ones where it is large.
 double attention_disagreement(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
                               int threads);

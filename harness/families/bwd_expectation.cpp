@@ -1,12 +1,12 @@
 #include "harness/families/bwd_expectation.hpp"
 
+#include "dispatcher/system/stopwatch.hpp"
 #include "harness/families/attention_expectation.hpp"
 #include "harness/gates/bwd_gates.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 namespace fmha::harness {
@@ -26,13 +26,6 @@ bool has_nan(const reference::GradientTable& table) {
 bool has_nan(const Gradients& g) {
     return has_nan(g.dq) || has_nan(g.d) || has_nan(g.dbias) || has_nan(g.dk) || has_nan(g.dv) ||
            has_nan(g.d_sink);
-}
-
-template <class Id>
-std::vector<Id> every(const std::vector<Id>& ids, std::size_t stride) {
-    std::vector<Id> some;
-    for (std::size_t n = 0; n < ids.size(); n += stride) some.push_back(ids[n]);
-    return some;
 }
 
 } // namespace
@@ -62,6 +55,15 @@ void store_forward_results(const BwdTensors& tensors) {
     }
 }
 
+GradientRequest gradient_request(const BwdTensors& tensors) {
+    const BwdArgs args = tensors.args();
+    const Case& c = tensors.of_case();
+    return {.rows = c.sampled_rows ? reference::sampled_rows(args, c.seed) : reference::all_rows(args),
+            .keys = c.sampled_rows ? reference::sampled_keys(args, c.seed) : reference::all_keys(args),
+            .dbias = args.dbias.present(),
+            .d_sink = args.d_sink != nullptr};
+}
+
 FwdArgs forward_before(const BwdArgs& args) {
     FwdArgs forward = reference::forward_part(args);
     forward.o = args.o;
@@ -71,13 +73,8 @@ FwdArgs forward_before(const BwdArgs& args) {
 }
 
 BwdExpectation::BwdExpectation(const BwdTensors& tensors, const BackwardKernels& kernels, int threads)
-    : tensors_(tensors), kernels_(kernels), args_(tensors.args()), threads_(threads) {
-    const Case& c = tensors.of_case();
-    request_.rows = c.sampled_rows ? reference::sampled_rows(args_, c.seed) : reference::all_rows(args_);
-    request_.keys = c.sampled_rows ? reference::sampled_keys(args_, c.seed) : reference::all_keys(args_);
-    request_.dbias = args_.dbias.present();
-    request_.d_sink = args_.d_sink != nullptr;
-}
+    : tensors_(tensors), kernels_(kernels), args_(tensors.args()), threads_(threads),
+      request_(gradient_request(tensors)) {}
 
 double BwdExpectation::oracle_disagreement() {
     if (runs_forward(tensors_.of_case())) store_forward_results(tensors_);
@@ -86,10 +83,9 @@ double BwdExpectation::oracle_disagreement() {
     const double work =
         channels * (static_cast<double>(request_.rows.size()) * static_cast<double>(geometry.max_seqlen_k) +
                     static_cast<double>(request_.keys.size()) * static_cast<double>(geometry.max_seqlen_q));
-    const auto stride = static_cast<std::size_t>(1.0 + work / work_of_full_agreement);
     GradientRequest sample = request_;
-    sample.rows = every(request_.rows, stride);
-    sample.keys = every(request_.keys, stride);
+    sample.rows = lines_of_agreement(request_.rows, work, work_of_full_agreement);
+    sample.keys = lines_of_agreement(request_.keys, work, work_of_full_agreement);
     const reference::GradientOptions options{.numerics = {}, .threads = threads_};
     return reference::oracle_disagreement(
         reference::backward(args_, sample, options, reference::Oracle::matrix),
@@ -112,7 +108,7 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
         return AttentionExpectation(tensors_.source(), reference::attention_of(forward_before(args_)),
                                     threads_)
             .judge(stage, outputs, numerics, data_of_fill);
-    const auto start = std::chrono::steady_clock::now();
+    const system::Stopwatch watch;
     StageVerdict verdict;
     std::optional<Gradients> first;
     const Gradients* expected = nullptr;
@@ -128,8 +124,7 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
         // The last stage adds and rounds; what dQ can have lost is the main kernel's.
         expected = expected_ ? &*expected_ : &gradients(numerics);
     }
-    verdict.reference_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    verdict.reference_seconds = watch.seconds();
     verdict.rows = static_cast<std::int64_t>(stage == KernelFamily::bwd_dq_dk_dv ? request_.keys.size()
                                                                                  : request_.rows.size());
     verdict.judgement = judge_backward(args_, outputs, *expected);

@@ -17,6 +17,9 @@ struct BackwardKernels {
 /// Puts what forward computes for the case into the memory of "o" and "lse", rounded to their types.
 void store_forward_results(const BwdTensors& tensors);
 
+/// What is computed of the gradients of the case: of all rows and keys, or of a sample.
+reference::GradientRequest gradient_request(const BwdTensors& tensors);
+
 /// The forward problem whose outputs the backward one takes.
 FwdArgs forward_before(const BwdArgs& args);
 

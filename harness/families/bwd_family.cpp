@@ -38,20 +38,16 @@ class KeptCodes {
     bool empty() const { return codes_.empty(); }
     void take(const TensorSpec& spec, const GuardedTensor& tensor) {
         codes_.clear();
-        each(spec, [&](auto b, auto h, auto row, auto c) { codes_.push_back(tensor.code(b, h, row, c)); });
+        each_cell(spec,
+                  [&](auto b, auto h, auto row, auto c) { codes_.push_back(tensor.code(b, h, row, c)); });
     }
     void put(const TensorSpec& spec, GuardedTensor& tensor) const {
         std::size_t next = 0;
-        each(spec, [&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, codes_[next++]); });
+        each_cell(spec,
+                  [&](auto b, auto h, auto row, auto c) { tensor.set_code(b, h, row, c, codes_[next++]); });
     }
 
   private:
-    template <class Visit>
-    static void each(const TensorSpec& spec, Visit&& visit) {
-        spec.logical([&](const RowRun& run) {
-            for (std::int64_t c = 0; c < run.columns; ++c) visit(run.b, run.h, run.row, c);
-        });
-    }
     std::vector<std::uint32_t> codes_;
 };
 
@@ -149,12 +145,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
         store_forward_results(tensors_);
         write_forward(folder);
     }
-    const bool sampled = tensors_.of_case().sampled_rows;
-    reference::GradientRequest request{
-        .rows = sampled ? reference::sampled_rows(args, tensors_.of_case().seed) : reference::all_rows(args),
-        .keys = sampled ? reference::sampled_keys(args, tensors_.of_case().seed) : reference::all_keys(args),
-        .dbias = args.dbias.present(),
-        .d_sink = args.d_sink != nullptr};
+    const reference::GradientRequest request = gradient_request(tensors_);
     const reference::Gradients expected = reference::backward(args, request);
     const bool group = args.shape.mode == Mode::group;
     const auto write = [&](const char* name, const reference::GradientTable& table, const auto& ids,
@@ -200,10 +191,9 @@ void BwdData::write_forward(const std::filesystem::path& folder) const {
     for (const char* const name : {"o", "lse"}) {
         const GuardedTensor& tensor = tensors_.tensor(name);
         ReferenceFile file(tensor.layout(), NpyType::float64);
-        spec_of(name).logical([&](const RowRun& run) {
-            for (std::int64_t c = 0; c < run.columns; ++c)
-                file.put(tensor.layout().batches == 1 ? 0 : run.b, run.h, run.row, c,
-                         reference::decode(tensor.layout().type, tensor.code(run.b, run.h, run.row, c)));
+        each_cell(spec_of(name), [&](auto b, auto h, auto row, auto c) {
+            file.put(tensor.layout().batches == 1 ? 0 : b, h, row, c,
+                     reference::decode(tensor.layout().type, tensor.code(b, h, row, c)));
         });
         file.write(folder, name);
     }

@@ -1,4 +1,5 @@
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/splitkv_tensors.hpp"
 #include "harness/families/all_families.hpp"
@@ -7,7 +8,6 @@
 #include "harness/gates/split_gates.hpp"
 #include "harness/npy/exchange.hpp"
 
-#include <chrono>
 #include <cmath>
 
 namespace fmha::harness {
@@ -16,16 +16,6 @@ namespace {
 bool attends(const Case& c) {
     return c.split.stage == SplitStage::both;
 }
-
-class Stopwatch {
-  public:
-    double seconds() const {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    }
-
-  private:
-    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 /// The reference of both stages: S-1 and S-2 on the keys of every split, S-4 on the partial results as they are stored, and
 /// attention over all keys.
@@ -65,7 +55,7 @@ class SplitExpectation final : public CaseExpectation {
     }
 
     StageVerdict judge_main(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
-        const Stopwatch watch;
+        const system::Stopwatch watch;
         const SplitKvArgs args = tensors_.args();
         const reference::ForwardOptions options{.numerics = numerics, .threads = threads_};
         splits_.clear();
@@ -83,7 +73,7 @@ class SplitExpectation final : public CaseExpectation {
     }
 
     StageVerdict judge_combine(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
-        const Stopwatch watch;
+        const system::Stopwatch watch;
         const auto expected = combined(numerics, true, reference::Oracle::matrix);
         StageVerdict verdict;
         verdict.reference_seconds = watch.seconds();

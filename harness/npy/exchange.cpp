@@ -123,12 +123,12 @@ bool can_be_nan(ElementType type) {
 /// L-5: logical inputs are not NaN. The bias is checked by the same rule (E-2), and a scale that is NaN is none.
 void refuse_nan(const fs::path& folder, const TensorSpec& spec, const GuardedTensor& tensor) {
     if (!can_be_nan(spec.layout.type)) return;
-    spec.logical([&](const RowRun& run) {
-        for (std::int64_t d = run.first; d < run.columns; ++d)
-            if (std::isnan(reference::decode(spec.layout.type, tensor.code(run.b, run.h, run.row, d))))
-                throw InputError(fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs "
-                                             "must not be (L-5)",
-                                             file_of(folder, spec.name).string(), run.b, run.h, run.row, d));
+    each_cell(spec, [&](auto b, auto h, auto row, auto column) {
+        if (std::isnan(reference::decode(spec.layout.type, tensor.code(b, h, row, column))))
+            throw InputError(
+                fmt::format("{}: entry {} head {} row {} column {} is NaN; logical inputs must not "
+                            "be (L-5)",
+                            file_of(folder, spec.name).string(), b, h, row, column));
     });
 }
 

@@ -1,9 +1,10 @@
 #include "harness/run/execution.hpp"
 
+#include "dispatcher/system/stopwatch.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace fmha::harness {
 namespace {
@@ -102,9 +103,9 @@ double Execution::launch(std::size_t stage, CaseData& data, const Invocation& in
     const StageKernel& kernel = candidate_.stages[stage];
     if (kernel.launcher != nullptr)
         return kernel.launcher->launch(*kernel.instance, invocation, data.tensors());
-    const auto start = std::chrono::steady_clock::now();
+    const system::Stopwatch watch;
     kernel.instance->launch(invocation, Stream{});
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return watch.seconds();
 }
 
 /// "fwd_splitkv: " where there are several stages.

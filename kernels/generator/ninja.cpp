@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
         std::istringstream outputs{std::string(line.substr(failed.size()))};
         for (std::string output; outputs >> output;) run.failed.insert(output);
     };
-    const auto start = std::chrono::steady_clock::now();
+    const system::Stopwatch watch;
     system::ProcessResult ran;
     try {
         ran = system::run_process({"ninja", "-k", "0", "-j", std::to_string(jobs), "-f", file, target},
@@ -71,7 +72,7 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
     } catch (const InputError& error) {
         throw InputError(fmt::format("{}; install ninja (Debian package ninja-build)", error.what()));
     }
-    run.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    run.seconds = watch.seconds();
     run.exit_code = ran.exit_code;
     // Ninja ends with 2 after an interrupt, whoever sent it.
     run.interrupted = ran.stopped || ran.exit_code == 128 + SIGINT || ran.exit_code == 2;
