@@ -140,6 +140,10 @@ Check audit_subject(const arch::ArchSet& archs, const std::filesystem::path& dir
     const Facts now = collect_facts(archs, rules, arch);
     check.compared = static_cast<std::int64_t>(golden->facts.lists.size() + golden->facts.violations.size() +
                                                golden->facts.values.size());
+    const auto widest = keeps_names(rules) ? catalog::ProfileId::all : catalog::ProfileId::ck_default;
+    for (const auto& [key, fact] : now.lists)
+        if (key.masks == catalog::MaskVocabulary::simplified && key.profile == widest)
+            check.counts[std::string(to_string(key.family))] = fact.kernels;
     check.failures = changed_lists(golden->facts, now);
     const auto add = [&](std::vector<std::string> sentences) {
         std::move(sentences.begin(), sentences.end(), std::back_inserter(check.failures));

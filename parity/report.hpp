@@ -4,6 +4,7 @@
 #include "parity/set_difference.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,8 @@ struct Check {
     std::vector<std::string> failures; ///< one sentence each; empty = as expected
     std::vector<std::string> notes;    ///< worth knowing, no failure
     std::optional<SetDifference> difference;
+    std::map<std::string, std::int64_t>
+        counts{}; ///< kernels of each family's widest list, where one is counted
 
     bool ok() const { return failures.empty() && (!difference || difference->empty()); }
 };

@@ -151,12 +151,14 @@ std::string to_text(const BenchRow& row) {
 Json to_json(const BenchRow& row) {
     Json json{{"case", row.name},
               {"kernel", row.kernel},
+              {"round", row.round},
               {"outcome", to_string(row.outcome)},
               {"message", row.message}};
     if (row.outcome != BenchOutcome::measured) return json;
     json["seconds"] = row.time.median;
     json["seconds_low"] = row.time.low;
     json["seconds_high"] = row.time.high;
+    json["seconds_best"] = row.time.best;
     json["launches"] = row.time.samples;
     json["places"] = row.places;
     json["visible_pairs"] = row.work.visible_pairs;

@@ -24,8 +24,9 @@ enum class BenchOutcome : std::uint8_t {
 };
 
 struct BenchRow {
-    std::string name;   ///< of the case
-    std::string kernel; ///< empty when none was reached
+    std::string name;       ///< of the case
+    std::string kernel;     ///< empty when none was reached
+    std::int64_t round = 1; ///< of those of a benchmark
     BenchOutcome outcome = BenchOutcome::not_run;
     std::string message; ///< why, for every outcome but measured
     Spread time;

@@ -16,7 +16,7 @@ Spread spread_of(std::vector<double> seconds) {
         const std::size_t above = std::min(below + 1, seconds.size() - 1);
         return seconds[below] + (place - static_cast<double>(below)) * (seconds[above] - seconds[below]);
     };
-    return {at(0.5), at(0.25), at(0.75), static_cast<std::int64_t>(seconds.size())};
+    return {at(0.5), at(0.25), at(0.75), static_cast<std::int64_t>(seconds.size()), seconds.front()};
 }
 
 std::int64_t places_beyond(std::int64_t cache_bytes, std::int64_t bytes) {

@@ -11,10 +11,11 @@
 
 namespace fmha::harness {
 
-/// Median and quartiles of some times, in seconds.
+/// Median, quartiles and the shortest of some times, in seconds.
 struct Spread {
     double median = 0.0, low = 0.0, high = 0.0;
     std::int64_t samples = 0;
+    double best = 0.0;
 };
 
 /// Zeros for no times.

@@ -14,6 +14,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(make_generate_command());
     commands.push_back(make_build_command());
     commands.push_back(make_bench_command());
+    commands.push_back(make_history_command());
     return commands;
 }
 

@@ -7,12 +7,15 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/store_option.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
+#include <chrono>
 #include <set>
 
 namespace fmha::cli {
@@ -54,7 +57,12 @@ class BenchCommand final : public Command {
                        "With --kernels all: only kernels whose name matches this glob");
         options.option("--where", where_,
                        "Python expression over a kernel c: only kernels for which it is true");
-        options.option("--seconds", seconds_, "Time spent on the timed launches of each kernel");
+        options.option("--seconds", seconds_, "Time spent on the timed launches of each kernel in a round");
+        options.option(
+            "--rounds", rounds_,
+            "Rounds over all cases and kernels, one after the other, so that a disturbance of the machine "
+            "meets all of them (default: 1, with --store 3, which `fmha gate` compares pair by pair)");
+        store_.declare(options);
         options.option("--json", json_, "Write the numbers as JSON");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
@@ -69,26 +77,71 @@ class BenchCommand final : public Command {
         const auto source =
             harness::house_kernels(timing->target(), where_, harness::kernel_families_of(cases));
         if (format_ == "text") print_head(*timing, streams);
+        const auto recording = store_.begin(run_record(*timing, cases.size(), streams.invocation));
+        const auto start = std::chrono::steady_clock::now();
         std::vector<BenchRow> rows;
         const harness::BenchOptions options{seconds_, kernels_ == "all", kernel_filter_};
-        for (const Case& c : cases)
-            for (BenchRow& row : harness::bench_case(c, *source, *timing, options)) {
-                if (format_ == "text") fmt::print(streams.out, "{}", to_text(row));
-                streams.out.flush();
-                rows.push_back(std::move(row));
-            }
-        return conclude(rows, *timing, streams);
+        for (std::int64_t round = 1; round <= rounds(); ++round) {
+            if (format_ == "text" && rounds() > 1)
+                fmt::print(streams.out, "round {} of {}\n", round, rounds());
+            for (const Case& c : cases)
+                for (BenchRow& row : harness::bench_case(c, *source, *timing, options)) {
+                    if (format_ == "text") fmt::print(streams.out, "{}", to_text(row));
+                    streams.out.flush();
+                    row.round = round;
+                    if (recording) recording->add(time_record(row));
+                    rows.push_back(std::move(row));
+                }
+        }
+        const int code = conclude(rows, *timing, streams);
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+        finish(recording.get(), spent.count(), code == all_well);
+        return code;
     }
 
   private:
     void check_options() const {
         if (!(seconds_ > 0.0) || seconds_ > 3600.0)
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));
+        if (rounds_ && (*rounds_ < 1 || *rounds_ > 1000))
+            throw InputError(fmt::format("--rounds is {}; allowed: 1 to 1000", *rounds_));
         if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
         if (device_ && (*device_ < 0 || *device_ > 1'000'000))
             throw InputError(fmt::format("--device is {}; allowed: 0 to 1000000", *device_));
         if (cases_.empty() && shapes_.empty())
             throw InputError("nothing to time: name cases, or give a --shape");
+    }
+
+    std::int64_t rounds() const { return rounds_.value_or(store_.file().empty() ? 1 : 3); }
+
+    store::RunRecord run_record(const harness::TimingTarget& timing, std::size_t cases,
+                                const std::string& invocation) const {
+        store::RunRecord record = new_run("bench", invocation);
+        record.selection =
+            fmt::format("{} {} tier={} kernels={} kernel={} where={} seconds={}", fmt::join(cases_, " "),
+                        fmt::join(shapes_, " "), tier_, kernels_, kernel_filter_, where_, seconds_);
+        record.machine = timing.machine();
+        record.target = target_;
+        record.arch = timing.target()->arch();
+        record.driver = timing.target()->driver();
+        record.asked = static_cast<std::int64_t>(cases);
+        return record;
+    }
+
+    static store::TimeRecord time_record(const BenchRow& row) {
+        return {.name = row.name,
+                .kernel = row.kernel,
+                .round = row.round,
+                .outcome = std::string(to_string(row.outcome)),
+                .message = row.message,
+                .median = row.time.median,
+                .low = row.time.low,
+                .high = row.time.high,
+                .best = row.time.best,
+                .samples = row.time.samples,
+                .places = row.places,
+                .flops = row.work.flops,
+                .bytes = row.work.bytes};
     }
 
     /// Cases that are there to be refused are left out: there is nothing to time.
@@ -159,7 +212,8 @@ class BenchCommand final : public Command {
     std::vector<std::string> cases_, shapes_;
     std::string root_, tier_ = "smoke", target_ = harness::target_names().front(), arch_, kernels_dir_,
                        kernels_ = "planned", kernel_filter_, where_, json_, format_ = "text";
-    std::optional<std::int64_t> device_;
+    StoreOption store_;
+    std::optional<std::int64_t> device_, rounds_;
     double seconds_ = 0.5;
 };
 

@@ -3,11 +3,13 @@
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
+#include "harness/cli/store_option.hpp"
 #include "harness/run/interrupt.hpp"
 #include "kernels/generator/audit.hpp"
 #include "kernels/generator/cache.hpp"
 
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 namespace fmha::cli {
 namespace {
@@ -35,6 +37,7 @@ class BuildCommand final : public Command {
                      "Record the resources of every kernel; fail on scratch, on LDS or registers that the "
                      "architecture does "
                      "not have, and on kernels without matrix instructions");
+        store_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 
@@ -42,6 +45,9 @@ class BuildCommand final : public Command {
         const auto archs = arch::ArchSet::built_in();
         const generator::Selection selection = request_.select(archs);
         const auto tools = compile_.tools(archs, selection, request_.arguments());
+        if (!store_.file().empty() && !audit_)
+            throw InputError("--store needs --audit, whose findings it keeps");
+        const auto recording = store_.begin(run_record(selection, tools, streams.invocation));
         const harness::InterruptWatch interrupt;
         auto result = generator::build(selection, tools, options(streams, interrupt));
         std::vector<generator::AuditFinding> findings;
@@ -53,9 +59,14 @@ class BuildCommand final : public Command {
             fmt::print(streams.out, "{}\n", to_json(selection, result, findings).dump(1));
         else
             print(selection, result, findings, streams);
-        return result.failed.empty() && findings.empty() && !result.interrupted && built(result) > 0
-                   ? all_well
-                   : check_failed;
+        const bool green =
+            result.failed.empty() && findings.empty() && !result.interrupted && built(result) > 0;
+        if (recording) {
+            recording->add(resource_records(result.manifest));
+            // An interrupted build has not looked at every kernel, so it stays unfinished.
+            if (!result.interrupted) finish(recording.get(), result.compile_seconds, green);
+        }
+        return green ? all_well : check_failed;
     }
 
   private:
@@ -75,6 +86,30 @@ class BuildCommand final : public Command {
                 streams.err.flush();
             };
         return options;
+    }
+
+    store::RunRecord run_record(const generator::Selection& selection, const generator::BuildTools& tools,
+                                const std::string& invocation) const {
+        store::RunRecord record = new_run("build", invocation);
+        record.selection = fmt::format("{}", fmt::join(request_.arguments(), " "));
+        record.asked = static_cast<std::int64_t>(selection.kernels.size());
+        record.compiler.clear();
+        for (const auto& [arch, compiler] : tools.compilers)
+            if (record.compiler.find(compiler.version) == std::string::npos)
+                record.compiler += (record.compiler.empty() ? "" : "; ") + compiler.version;
+        return record;
+    }
+
+    static std::vector<store::ResourceRecord> resource_records(const built::Manifest& manifest) {
+        std::vector<store::ResourceRecord> records;
+        for (const auto& object : manifest.objects)
+            for (const auto& kernel : object.kernels)
+                if (const auto& used = kernel.resources)
+                    records.push_back({kernel.name, object.arch.str(), object.compiler, used->vgprs,
+                                       used->agprs, used->sgprs, used->lds_bytes, used->scratch_bytes,
+                                       used->vgpr_spills, used->sgpr_spills, used->occupancy,
+                                       used->code_bytes, used->compile_ms});
+        return records;
     }
 
     static std::size_t built(const generator::BuildResult& result) {
@@ -149,6 +184,7 @@ class BuildCommand final : public Command {
 
     KernelRequest request_;
     CompileOptions compile_;
+    StoreOption store_;
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
     bool no_cache_ = false, audit_ = false;

@@ -15,5 +15,6 @@ std::unique_ptr<Command> make_check_command();
 std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_build_command();
 std::unique_ptr<Command> make_bench_command();
+std::unique_ptr<Command> make_history_command();
 
 } // namespace fmha::cli

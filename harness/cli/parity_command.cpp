@@ -87,6 +87,7 @@ void ParityCommand::declare(OptionSet& options) {
     options.option("--examples", examples_, "names shown for each difference");
     options.option("--report", report_dir_,
                    "write parity.json, parity.txt and parity.html into this folder too");
+    store_.declare(options);
     options.choice("--format", format_, {"text", "json"},
                    "text for people, json with every name for programs");
 }
@@ -149,6 +150,8 @@ void ParityCommand::check_options() const {
     needs(!golden_dir_.empty(), "--golden-dir", !checkout && !between && !consistency_,
           "the golden audit or --smoke");
     needs(!reason_.empty(), "--reason", accept_, "--accept, which keeps it");
+    if (!store_.file().empty() && (accept_ || smoke_))
+        throw InputError("--store keeps the counts of an audit: it excludes --accept and --smoke");
     if (between && profiles_.size() > 1) throw InputError("--between compares one --profile at a time");
     if (!golden_dir_.empty() && !accept_ && !std::filesystem::is_directory(golden_dir_))
         throw InputError(fmt::format("--golden-dir {}: is not a folder", golden_dir_));
@@ -163,7 +166,9 @@ int ParityCommand::run(const Streams& streams) {
                              static_cast<std::size_t>(examples_), streams);
     const auto archs = load_archs(arch_dir_);
     if (accept_) return accept(archs, streams);
+    const auto start = std::chrono::steady_clock::now();
     const auto report = audit(archs);
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     const auto text = parity::to_text(report, examples_);
     fmt::print(streams.out, "{}", format_ == "json" ? parity::to_json(report).dump(2) + "\n" : text);
     const bool golden = between_.empty() && ck_root_.empty() && !consistency_;
@@ -180,7 +185,25 @@ int ParityCommand::run(const Streams& streams) {
         system::write_file(folder / "parity.txt", text);
         system::write_file(folder / "parity.html", parity::to_html_section(report));
     }
+    remember(report, spent.count(), streams.invocation);
     return report.ok() ? all_well : check_failed;
+}
+
+void ParityCommand::remember(const parity::AuditReport& report, double seconds,
+                             const std::string& invocation) const {
+    if (store_.file().empty()) return;
+    store::RunRecord record = new_run("parity", invocation);
+    record.selection = report.title;
+    record.asked = static_cast<std::int64_t>(report.checks.size());
+    const auto recording = store_.begin(record);
+    std::vector<store::CountRecord> counts;
+    for (const parity::Check& check : report.checks) {
+        counts.push_back({check.subject, check.unit, check.compared});
+        for (const auto& [family, kernels] : check.counts)
+            counts.push_back({fmt::format("{} {}", check.subject, family), "kernels", kernels});
+    }
+    recording->add(counts);
+    finish(recording.get(), seconds, report.ok());
 }
 
 std::unique_ptr<Command> make_parity_command() {

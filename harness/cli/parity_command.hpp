@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cli/command.hpp"
+#include "harness/cli/store_option.hpp"
 #include "kernels/arch/arch.hpp"
 #include "parity/report.hpp"
 
@@ -24,8 +25,10 @@ class ParityCommand : public Command {
     /// Throws InputError for options that contradict or do nothing.
     void check_options() const;
     parity::AuditReport audit(const arch::ArchSet& archs) const;
+    void remember(const parity::AuditReport& report, double seconds, const std::string& invocation) const;
     int accept(const arch::ArchSet& archs, const Streams& streams) const;
 
+    StoreOption store_;
     std::string arch_dir_, golden_dir_, reason_, ck_root_, cases_, python_ = "python3", format_ = "text",
                                                                    report_dir_;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;

@@ -12,8 +12,8 @@ namespace fmha::cli {
 
 /// Everything on which the outcomes of a run depend, as one flat object: the cases with all their fields and seeds, the
 /// target and the machine that it names, the architecture, which kernels, the limits, this program and the kernels
-/// that it loads. Two runs with equal identities may share a journal. Throws InputError when the program's file cannot
-/// be read.
+/// that it loads. `cases` are those of all shards. Two runs with equal identities may share a journal, and shards of one run have
+/// equal ones. Throws InputError when the program's file cannot be read.
 Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                   const harness::RunOptions& options);
 

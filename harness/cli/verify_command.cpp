@@ -11,6 +11,7 @@
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/run_identity.hpp"
+#include "harness/cli/store_option.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -19,10 +20,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
-#include <fmt/chrono.h>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -31,10 +31,6 @@ namespace fmha::cli {
 namespace {
 
 using harness::Case;
-
-std::string now_utc() {
-    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
 
 /// "[ 12/400] fwd/tails[…]" on one line of a terminal.
 class Progress {
@@ -122,6 +118,7 @@ class VerifyCommand final : public Command {
             "--journal", journal_,
             "Append every outcome to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");
+        store_.declare(options);
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
         options.option("--html", html_, "Write the report page");
@@ -137,7 +134,8 @@ class VerifyCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (pairs_) return print_pairs(streams);
-        const std::vector<Case> cases = chosen_cases();
+        const std::vector<Case> all = harness::load_cases(cases_, load_options());
+        const std::vector<Case> cases = harness::take_shard(all, shard());
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
                 fmt::print(streams.err, "{}\n", sentence);
@@ -154,13 +152,20 @@ class VerifyCommand final : public Command {
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
         std::optional<harness::Journal> journal;
-        if (!journal_.empty()) journal.emplace(journal_, run_identity(cases, *target, options));
+        store::RunRecord record = run_record(streams.invocation, *target, cases.size());
+        if (!journal_.empty() || !store_.file().empty()) record.identity = identity(all, *target, options);
+        if (!journal_.empty()) record.id = journal.emplace(journal_, record.identity, record.id).run_id();
+        const auto recording = store_.begin(record);
         report.info = run_info(streams.invocation, *target, options.jobs);
         report.info.left_out = harness::left_out(cases_, load_options());
         report.info.resumed = journal ? static_cast<std::int64_t>(journal->finished().size()) : 0;
         Progress progress(streams.err, streams.progress, cases.size(),
                           static_cast<std::size_t>(report.info.resumed));
         options.on_case = [&](const std::string& name) { progress.step(name); };
+        if (recording)
+            options.on_results = [&](const std::string& name, std::span<const harness::CaseResult> results) {
+                recording->add(name, results);
+            };
         report.results =
             harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
         progress.clear();
@@ -169,6 +174,7 @@ class VerifyCommand final : public Command {
         report.info.seconds = watch.seconds();
         publish(report, streams);
         // The findings of the run are out by now.
+        if (!report.ledger.interrupted()) finish(recording.get(), report.info.seconds, report.ledger.green());
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());
         return report.ledger.green() ? all_well : check_failed;
     }
@@ -197,6 +203,7 @@ class VerifyCommand final : public Command {
         namespace fs = std::filesystem;
         std::map<fs::path, std::string_view> writers;
         for (const auto& [option, file] : {std::pair<std::string_view, fs::path>{"--journal", journal_},
+                                           {"--store", store_.file()},
                                            {"--json", json_},
                                            {"--junit", junit_},
                                            {"--html", page_file()}}) {
@@ -277,10 +284,30 @@ class VerifyCommand final : public Command {
         return complete ? all_well : check_failed;
     }
 
-    std::vector<Case> chosen_cases() {
-        auto cases = harness::load_cases(cases_, load_options());
-        if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
-        return cases;
+    harness::Shard shard() const { return shard_.empty() ? harness::Shard{} : harness::parse_shard(shard_); }
+
+    Json identity(const std::vector<Case>& all, const harness::Target& target,
+                  const harness::RunOptions& options) const {
+        Json identity = run_identity(all, target, options);
+        identity["shards"] = shard().count;
+        identity["shard"] = shard().index;
+        return identity;
+    }
+
+    store::RunRecord run_record(const std::string& invocation, const harness::Target& target,
+                                std::size_t cases) const {
+        store::RunRecord record = new_run("verify", invocation);
+        record.selection = fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
+                                       cases_.empty() ? "all" : fmt::format("{}", fmt::join(cases_, " ")),
+                                       tier_, family_, kernels_, kernel_filter_, where_);
+        record.target = target_;
+        record.arch = target.arch();
+        record.driver = target.driver();
+        if (!target.description().empty()) record.machine = target.description();
+        record.shard = static_cast<std::int64_t>(shard().index);
+        record.shards = static_cast<std::int64_t>(shard().count);
+        record.asked = static_cast<std::int64_t>(cases);
+        return record;
     }
 
     harness::RunInfo run_info(const std::string& invocation, const harness::Target& target, int jobs) const {
@@ -378,6 +405,7 @@ class VerifyCommand final : public Command {
     }
 
     KernelSourceFactory kernel_factory_;
+    StoreOption store_;
     std::vector<std::string> cases_;
     std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,
                        kernels_dir_, kernels_ = "planned";

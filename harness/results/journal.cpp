@@ -23,11 +23,20 @@ using Clock = std::chrono::steady_clock;
 /// The member by which a journal is recognised; its value is the version of the format.
 constexpr const char* schema_key = "journal";
 constexpr const char* schema = "fmha-verify-journal-1";
+/// The last member: the id of the run that began the file. It is no part of the identity.
+constexpr const char* run_key = "run";
 
 Json header_of(const Json& identity) {
     Json header{{schema_key, schema}};
     header.update(identity);
     return header;
+}
+
+Json without_run(const Json& header) {
+    Json rest = Json::object();
+    for (const auto& [key, value] : header.items())
+        if (key != run_key) rest[key] = value;
+    return rest;
 }
 
 /// "arch is "gfx942" there and "gfx950" here" for each member that differs.
@@ -67,7 +76,8 @@ std::optional<FinishedCase> parse_line(std::string_view line) {
 
 } // namespace
 
-Journal::Journal(std::filesystem::path file, const Json& identity) : file_(std::move(file)) {
+Journal::Journal(std::filesystem::path file, const Json& identity, std::string run_id)
+    : file_(std::move(file)), run_id_(std::move(run_id)) {
     descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (descriptor_ < 0)
         throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), std::strerror(errno)));
@@ -93,7 +103,9 @@ Journal::~Journal() {
 }
 
 void Journal::begin(const Json& identity) {
-    std::string problem = write_line(header_of(identity).dump() + '\n');
+    Json header = header_of(identity);
+    header[run_key] = run_id_;
+    std::string problem = write_line(header.dump() + '\n');
     if (problem.empty()) problem = flush();
     if (!problem.empty()) throw InputError(fmt::format("{}: cannot be written: {}", file_.string(), problem));
     synchronised_ = Clock::now();
@@ -140,16 +152,19 @@ std::size_t Journal::read(const std::string& text, const Json& identity) {
     const auto end_of_header = text.find('\n');
     if (end_of_header == std::string::npos) {
         // A run that was killed while it began the file left a part of the line, or nothing.
-        if (header.dump().starts_with(text)) return 0;
+        std::string line = header.dump();
+        line.back() = ',';
+        if (line.starts_with(text) || text.starts_with(line)) return 0;
         throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
     }
     const Json there = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
     if (!there.is_object() || !there.contains(schema_key))
         throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
-    if (there != header)
+    if (without_run(there) != header)
         throw InputError(
             fmt::format("{}: belongs to another run: {}; name another file, or remove it to begin anew",
-                        file_.string(), differences(there, header)));
+                        file_.string(), differences(without_run(there), header)));
+    run_id_ = there.value(run_key, run_id_);
     std::size_t at = end_of_header + 1;
     for (std::size_t number = 2; at < text.size(); ++number) {
         const auto end = text.find('\n', at);

@@ -20,10 +20,14 @@ class Journal {
     /// Begins `file`, or continues it if it was begun with the same `identity`; a last line that is incomplete is
     /// dropped. Throws InputError, and leaves the file as it is, when it cannot be written, is in use, is no journal,
     /// is of another run (which names the members of `identity` that differ) or is damaged elsewhere than at its end.
-    Journal(std::filesystem::path file, const Json& identity);
+    /// A new one gets `run_id`.
+    Journal(std::filesystem::path file, const Json& identity, std::string run_id);
     ~Journal();
     Journal(const Journal&) = delete;
     Journal& operator=(const Journal&) = delete;
+
+    /// Random, of the run that began the file: whoever continues it is the same run.
+    const std::string& run_id() const { return run_id_; }
 
     /// Results of the cases that had finished when it was opened, by case name; a case may have none.
     const std::map<std::string, std::vector<CaseResult>>& finished() const { return finished_; }
@@ -56,7 +60,7 @@ class Journal {
     bool dirty_ = false;
     std::chrono::steady_clock::time_point synchronised_{};
     std::map<std::string, std::vector<CaseResult>> finished_;
-    std::string failure_;
+    std::string run_id_, failure_;
 };
 
 } // namespace fmha::harness

@@ -31,7 +31,9 @@ Json gate_json(const GateVerdict& gate) {
     return object;
 }
 
-Json deviation_json(const Deviation& d) {
+} // namespace
+
+Json to_json(const Deviation& d) {
     return {{"tensor", d.tensor},
             {"b", d.b},
             {"h", d.h},
@@ -42,12 +44,10 @@ Json deviation_json(const Deviation& d) {
             {"limit", number(d.limit)}};
 }
 
-} // namespace
-
 Json to_json(const CaseResult& r) {
     Json gates = Json::array(), worst = Json::array();
     for (const auto& gate : r.gates) gates.push_back(gate_json(gate));
-    for (const auto& deviation : r.worst) worst.push_back(deviation_json(deviation));
+    for (const auto& deviation : r.worst) worst.push_back(to_json(deviation));
     return {{"name", r.name},
             {"outcome", to_string(r.outcome)},
             {"not_run_reason", to_string(r.not_run_reason)},
@@ -87,6 +87,16 @@ Json to_json(const RunInfo& info) {
             {"seconds", number(info.seconds)}};
 }
 
+std::vector<Deviation> deviations_from_json(const Json& array) {
+    std::vector<Deviation> deviations;
+    for (const Json& d : array)
+        deviations.push_back({d.at("tensor").get<std::string>(), d.at("b").get<std::int64_t>(),
+                              d.at("h").get<std::int64_t>(), d.at("row").get<std::int64_t>(),
+                              d.at("column").get<std::int64_t>(), number_from(d.at("got")),
+                              number_from(d.at("expected")), number_from(d.at("limit"))});
+    return deviations;
+}
+
 CaseResult result_from_json(const Json& object) {
     try {
         CaseResult r;
@@ -108,11 +118,7 @@ CaseResult result_from_json(const Json& object) {
             r.gates.push_back({gate.at("gate").get<std::string>(), gate.at("tensor").get<std::string>(),
                                gate.at("passed").get<bool>(), gate.value("required", true),
                                number_from(gate.at("ratio")), gate.value("detail", std::string())});
-        for (const Json& d : object.at("worst"))
-            r.worst.push_back({d.at("tensor").get<std::string>(), d.at("b").get<std::int64_t>(),
-                               d.at("h").get<std::int64_t>(), d.at("row").get<std::int64_t>(),
-                               d.at("column").get<std::int64_t>(), number_from(d.at("got")),
-                               number_from(d.at("expected")), number_from(d.at("limit"))});
+        r.worst = deviations_from_json(object.at("worst"));
         r.pattern = object.at("pattern").get<std::string>();
         r.numerics = object.at("numerics").get<std::string>();
         r.reproduce = object.at("reproduce").get<std::string>();

@@ -12,9 +12,11 @@ namespace fmha::harness {
 /// Numbers that JSON lacks are the strings "inf", "-inf" and "nan".
 Json to_json(const CaseResult& result);
 Json to_json(const RunInfo& info);
+Json to_json(const Deviation& deviation);
 
 /// Inverse of `to_json`; throws InputError for anything that it did not write.
 CaseResult result_from_json(const Json& object);
+std::vector<Deviation> deviations_from_json(const Json& array);
 
 /// Several results as one line of text, and back.
 std::string pack(const std::vector<CaseResult>& results);

@@ -35,13 +35,14 @@ struct Session {
 class HipTarget final : public Target {
   public:
     HipTarget(std::shared_ptr<const loader::KernelFolder> folder, std::string arch, std::string description,
-              std::string flags, int index)
+              std::string driver, std::string flags, int index)
         : folder_(std::move(folder)), arch_(std::move(arch)), description_(std::move(description)),
-          flags_(std::move(flags)), index_(index) {}
+          driver_(std::move(driver)), flags_(std::move(flags)), index_(index) {}
 
     std::string_view name() const override { return "hip"; }
     const std::string& arch() const override { return arch_; }
     std::string description() const override { return description_; }
+    std::string driver() const override { return driver_; }
     std::string flags() const override { return flags_; }
     std::string kernel_build() const override {
         return folder_->build() + loader::plugins_build(loader::plugin_folders());
@@ -73,15 +74,15 @@ class HipTarget final : public Target {
     }
 
     std::shared_ptr<const loader::KernelFolder> folder_;
-    std::string arch_, description_, flags_;
+    std::string arch_, description_, driver_, flags_;
     int index_;
     mutable std::mutex mutex_;
     mutable std::unique_ptr<Session> session_;
 };
 
-/// What another process sees when it opens a device: "sm_90" and a line for reports.
+/// What another process sees when it opens a device: "sm_90", the version of the driver, and a line for reports.
 struct Sighting {
-    std::string arch, description;
+    std::string arch, driver, description;
 };
 
 /// A runtime that is in use does not survive a fork, and workers are forked from this process.
@@ -94,9 +95,9 @@ Sighting look_at_device(int index, std::chrono::milliseconds patience) {
             loader::require(runtime, runtime.versions(versions), "asking for versions");
             const auto& found = device.properties();
             return fmt::format(
-                "+{}\n{} ({}{}{}, {} compute units, {:.0f} GiB), HIP on {}, runtime {}, driver {}",
-                found.arch, found.name, found.arch, found.features.empty() ? "" : ":", found.features,
-                found.compute_units, static_cast<double>(found.memory_bytes) / (1LL << 30),
+                "+{}\n{}\n{} ({}{}{}, {} compute units, {:.0f} GiB), HIP on {}, runtime {}, driver {}",
+                found.arch, versions.driver, found.name, found.arch, found.features.empty() ? "" : ":",
+                found.features, found.compute_units, static_cast<double>(found.memory_bytes) / (1LL << 30),
                 runtime.platform(), versions.runtime, versions.driver);
         } catch (const Error& error) {
             return fmt::format("-{}", error.what());
@@ -114,8 +115,9 @@ Sighting look_at_device(int index, std::chrono::milliseconds patience) {
         return true;
     });
     if (seen.front() == '-') throw InputError(fmt::format("--target hip: {}", seen.substr(1)));
-    const auto line = seen.find('\n');
-    return {seen.substr(1, line - 1), seen.substr(line + 1)};
+    const auto driver = seen.find('\n');
+    const auto line = seen.find('\n', driver + 1);
+    return {seen.substr(1, driver - 1), seen.substr(driver + 1, line - driver - 1), seen.substr(line + 1)};
 }
 
 } // namespace
@@ -140,8 +142,8 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
             seen.arch));
     std::string flags = " --target hip --kernels-dir " + shell_word(kernels);
     if (options.device) flags += fmt::format(" --device {}", index);
-    return std::make_shared<HipTarget>(std::move(folder), seen.arch, seen.description, std::move(flags),
-                                       index);
+    return std::make_shared<HipTarget>(std::move(folder), seen.arch, seen.description, seen.driver,
+                                       std::move(flags), index);
 }
 
 } // namespace fmha::harness

@@ -115,6 +115,7 @@ class CaseRun {
 
     void keep(std::size_t i, std::vector<CaseResult> results) {
         for (const CaseResult& result : results) ledger_.add(result);
+        if (options_.on_results) options_.on_results(cases_[i].id, results);
         results_[i] = std::move(results);
     }
 

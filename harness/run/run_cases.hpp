@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct RunOptions {
     LedgerRules rules{};             ///< by which the run is judged
     bool fail_fast = false;          ///< the run ends with the first case that makes it red
     std::function<void(const std::string& name)> on_case{}; ///< told as each case starts (jobs 0) or ends
+    /// Gets the results of each case as soon as they are there, those of the journal first.
+    std::function<void(const std::string& name, std::span<const CaseResult> results)> on_results{};
 };
 
 /// The results of all `cases`, in their order, however the cases are shared among processes. A case that was not

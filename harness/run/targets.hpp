@@ -33,6 +33,8 @@ class Target {
     virtual const std::string& arch() const = 0;
     /// Where kernels run, in words, for the head of a report: "" when it is the machine itself.
     virtual std::string description() const { return {}; }
+    /// The version of the driver below it; "" without one.
+    virtual std::string driver() const { return {}; }
     /// Options, each after a blank, that choose the same target again; "" when it is the default.
     virtual std::string flags() const { return {}; }
     /// Identifies the code of kernels, and of what launches them, that comes from elsewhere than this program; "" when none does.

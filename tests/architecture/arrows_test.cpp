@@ -48,6 +48,7 @@ const std::vector<Room>& rooms() {
          {"dispatcher/types", "dispatcher/system", "kernels/built", "kernels/programs", "kernels/targets"}},
         {"reference", {"dispatcher/types", "dispatcher/system"}},
         {"harness/results", {"dispatcher/types"}},
+        {"harness/store", {"dispatcher/types", "harness/results"}},
         {"harness/cases", {"dispatcher/types", "dispatcher/system"}},
         {"harness",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
@@ -63,7 +64,8 @@ const std::vector<Room>& rooms() {
         {"harness/cli",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/built", "kernels/generator", "kernels/loader", "kernels/targets", "reference",
-          "harness/results", "harness/cases", "harness", "harness/bench", "parity", "reports"}},
+          "harness/results", "harness/cases", "harness", "harness/bench", "harness/store", "parity",
+          "reports"}},
     };
     return table;
 }

@@ -232,7 +232,7 @@ TEST(Journal, OfAnotherRunIsRefusedAndLeftAlone) {
         EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
         EXPECT_EQ(ran.out, "");
     };
-    refused({"--shard", "1/2"}, "cases is 5 there and 3 here");
+    refused({"--shard", "1/2"}, "shards is 1 there and 2 here");
     refused({case_with(16)}, "cases is 5 there and 6 here");
     refused({"--seed", "7"}, "cases_sha256 is ");
     refused({"--arch", "gfx942"}, "arch is \"gfx950\" there and \"gfx942\" here");

@@ -1,0 +1,58 @@
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/store/history.hpp"
+
+#include <fmt/ostream.h>
+
+namespace fmha::cli {
+namespace {
+
+class HistoryCommand final : public Command {
+  public:
+    std::string_view name() const override { return "history"; }
+    std::string_view summary() const override {
+        return "Show the course of a case or kernel over the runs of a store";
+    }
+    std::string_view example() const override {
+        return "fmha history 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7' --store runs.db";
+    }
+    void declare(OptionSet& options) override {
+        options.positionals("NAME", names_, "Cases and kernels, whole names or parts of them");
+        options.option("--store", store_, "The file that `--store` of other commands wrote", true);
+        options.option("--last", last_, "How many runs to show of each");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+    int run(const Streams& streams) override {
+        if (names_.empty()) throw InputError("name a case or a kernel");
+        if (last_ < 1 || last_ > 1'000'000)
+            throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
+        const store::Store store(store_, store::Access::read);
+        auto json = Json::array();
+        std::string shown;
+        for (const std::string& name : names_)
+            for (const auto& course : store::courses(store, name, static_cast<std::size_t>(last_))) {
+                if (format_ == "json") {
+                    json.push_back(to_json(course));
+                    continue;
+                }
+                if (course.subject != shown) fmt::print(streams.out, "{}\n", course.subject);
+                shown = course.subject;
+                fmt::print(streams.out, "{}", to_text(course));
+            }
+        if (format_ == "json") fmt::print(streams.out, "{}\n", json.dump(1));
+        return all_well;
+    }
+
+  private:
+    std::vector<std::string> names_;
+    std::string store_, format_ = "text";
+    std::int64_t last_ = 20;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_history_command() {
+    return std::make_unique<HistoryCommand>();
+}
+
+} // namespace fmha::cli

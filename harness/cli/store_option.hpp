@@ -1,0 +1,39 @@
+#pragma once
+
+#include "harness/cli/options.hpp"
+#include "harness/store/store.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace fmha::cli {
+
+/// `--store FILE` of the commands that measure.
+class StoreOption {
+  public:
+    void declare(OptionSet& options);
+
+    /// Empty when it was not given.
+    const std::string& file() const { return file_; }
+
+    /// Begins `run` in the file; nullptr when no file was given. Throws InputError when it cannot be written.
+    std::unique_ptr<store::Recording> begin(const store::RunRecord& run) const;
+
+  private:
+    std::string file_;
+};
+
+/// A run of this program that begins now, without what only its command knows.
+store::RunRecord new_run(std::string_view kind, const std::string& invocation);
+
+/// Ends a run: `green` is its verdict. Throws InputError when the store lacks a part of it. nullptr is no run.
+void finish(store::Recording* recording, double seconds, bool green);
+
+/// The commit that this program was built from, 40 hexadecimal digits; "unknown" outside of a checkout.
+std::string_view built_commit();
+
+/// "2026-01-02T03:04:05Z"
+std::string now_utc();
+
+} // namespace fmha::cli

@@ -1,0 +1,146 @@
+#include "harness/store/store.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/results/result_json.hpp"
+#include "harness/store/schema.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::store {
+namespace {
+
+using harness::CaseResult;
+
+RunRecord run_of(const Statement& row) {
+    RunRecord run;
+    int column = 0;
+    for (std::string* text :
+         {&run.id, &run.kind, &run.selection, &run.command, &run.version, &run.commit, &run.machine,
+          &run.compiler, &run.driver, &run.target, &run.arch, &run.started, &run.verdict})
+        *text = row.text(column++);
+    run.seconds = row.real(column++);
+    run.shard = row.integer(column++);
+    run.shards = row.integer(column++);
+    run.asked = row.integer(column++);
+    run.identity = Json::parse(row.text(column));
+    return run;
+}
+
+template <class Enum>
+Enum enum_of(const std::string& text, const Database& database) {
+    if (const auto value = parse_enum<Enum>(text)) return *value;
+    throw InputError(fmt::format("{}: is damaged: \"{}\" stands where {} was expected",
+                                 database.file().string(), text, allowed_names<Enum>()));
+}
+
+void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
+    margins.with(result);
+    while (margins.step())
+        into.gates.push_back({margins.text(0), margins.text(1), margins.integer(2) != 0,
+                              margins.integer(3) != 0, margins.real(4), margins.text(5)});
+}
+
+} // namespace
+
+Store::Store(const std::filesystem::path& file, Access access, std::chrono::milliseconds patience)
+    : database_(std::make_unique<Database>(file, access, patience)) {
+    if (access == Access::read && schema_of(*database_) < newest_schema())
+        // Only whoever writes can bring it up to date.
+        database_ = std::make_unique<Database>(file, Access::write, patience);
+    migrate(*database_);
+}
+
+std::vector<RunRecord> Store::runs() const {
+    std::vector<RunRecord> runs;
+    auto rows = database_->prepare(
+        "SELECT id, kind, selection, command, version, commit_id, machine, compiler, driver, "
+        "target, arch, started, verdict, seconds, shard, shards, asked, identity "
+        "FROM run ORDER BY run");
+    while (rows.step()) runs.push_back(run_of(rows));
+    return runs;
+}
+
+std::vector<CaseResult> Store::results(const std::string& id) const {
+    std::vector<CaseResult> results;
+    auto margins = database_->prepare(
+        "SELECT g.text, t.text, passed, required, ratio, d.text FROM margin JOIN word g ON g.id = gate "
+        "JOIN word t ON t.id = tensor JOIN word d ON d.id = detail WHERE result = ? ORDER BY nth");
+    auto rows = database_->prepare(
+        "SELECT n.text, k.text, f.text, t.text, l.text, a.text, outcome, reason, m.text, p.text, u.text, "
+        "r.text, "
+        "worst, rows, elements, sampled, seed, kernel_seconds, reference_seconds, result.seconds, result "
+        "FROM result JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel "
+        "JOIN word f ON f.id = family JOIN word t ON t.id = tier JOIN word l ON l.id = labels "
+        "JOIN word a ON a.id = about JOIN word m ON m.id = message JOIN word p ON p.id = pattern "
+        "JOIN word u ON u.id = numerics JOIN word r ON r.id = reproduce WHERE run.id = ? ORDER BY n.text, "
+        "nth");
+    rows.with(id);
+    while (rows.step()) {
+        CaseResult result;
+        int column = 0;
+        for (std::string* text : {&result.name, &result.kernel, &result.family, &result.tier})
+            *text = rows.text(column++);
+        result.labels = Json::parse(rows.text(column++)).get<std::vector<std::string>>();
+        result.about = rows.text(column++);
+        result.outcome = enum_of<harness::Outcome>(rows.text(column++), *database_);
+        result.not_run_reason = enum_of<harness::NotRunReason>(rows.text(column++), *database_);
+        for (std::string* text : {&result.message, &result.pattern, &result.numerics, &result.reproduce})
+            *text = rows.text(column++);
+        result.worst = harness::deviations_from_json(Json::parse(rows.text(column++)));
+        result.rows = rows.integer(column++);
+        result.elements = rows.integer(column++);
+        result.sampled = rows.integer(column++) != 0;
+        result.seed = static_cast<std::uint64_t>(rows.integer(column++));
+        for (double* seconds : {&result.kernel_seconds, &result.reference_seconds, &result.seconds})
+            *seconds = rows.real(column++);
+        read_margins(rows.integer(column), result, margins);
+        results.push_back(std::move(result));
+    }
+    return results;
+}
+
+std::vector<TimeRecord> Store::times(const std::string& id) const {
+    std::vector<TimeRecord> times;
+    auto rows = database_->prepare(
+        "SELECT n.text, k.text, round, outcome, m.text, median, low, high, best, samples, places, flops, "
+        "bytes "
+        "FROM time JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel "
+        "JOIN word m ON m.id = message WHERE run.id = ? ORDER BY n.text, k.text, round");
+    rows.with(id);
+    while (rows.step())
+        times.push_back({rows.text(0), rows.text(1), rows.integer(2), rows.text(3), rows.text(4),
+                         rows.real(5), rows.real(6), rows.real(7), rows.real(8), rows.integer(9),
+                         rows.integer(10), rows.real(11), rows.real(12)});
+    return times;
+}
+
+std::vector<ResourceRecord> Store::resources(const std::string& id) const {
+    std::vector<ResourceRecord> resources;
+    auto rows = database_->prepare(
+        "SELECT k.text, resource.arch, c.text, vgprs, agprs, sgprs, lds_bytes, scratch_bytes, vgpr_spills, "
+        "sgpr_spills, occupancy, code_bytes, compile_ms FROM resource JOIN run USING (run) "
+        "JOIN word k ON k.id = kernel JOIN word c ON c.id = resource.compiler WHERE run.id = ? ORDER BY "
+        "k.text");
+    rows.with(id);
+    while (rows.step()) {
+        ResourceRecord one{rows.text(0), rows.text(1), rows.text(2)};
+        int column = 3;
+        for (std::int64_t* value :
+             {&one.vgprs, &one.agprs, &one.sgprs, &one.lds_bytes, &one.scratch_bytes, &one.vgpr_spills,
+              &one.sgpr_spills, &one.occupancy, &one.code_bytes, &one.compile_ms})
+            *value = rows.integer(column++);
+        resources.push_back(std::move(one));
+    }
+    return resources;
+}
+
+std::vector<CountRecord> Store::counts(const std::string& id) const {
+    std::vector<CountRecord> counts;
+    auto rows = database_->prepare("SELECT s.text, unit, value FROM count JOIN run USING (run) "
+                                   "JOIN word s ON s.id = subject WHERE run.id = ? ORDER BY s.text");
+    rows.with(id);
+    while (rows.step()) counts.push_back({rows.text(0), rows.text(1), rows.integer(2)});
+    return counts;
+}
+
+} // namespace fmha::store

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "harness/results/result.hpp"
+#include "harness/store/database.hpp"
+#include "harness/store/record.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace fmha::store {
+
+/// One SQLite file that remembers runs (README.md has its tables). Every row that a call has written stays, if the process is
+/// killed the moment after; processes of one machine may write at the same time.
+class Store {
+  public:
+    static constexpr std::chrono::milliseconds usual_patience = std::chrono::seconds(30);
+
+    /// Opens `file`, creates it when it is not there and `access` is to write, and brings it to the newest schema. Throws
+    /// InputError: unreadable, of something else, of a newer program.
+    Store(const std::filesystem::path& file, Access access,
+          std::chrono::milliseconds patience = usual_patience);
+
+    /// All runs in the order in which they were begun.
+    std::vector<RunRecord> runs() const;
+
+    /// What run `id` has left; names in alphabetical order.
+    std::vector<harness::CaseResult> results(const std::string& id) const;
+    std::vector<TimeRecord> times(const std::string& id) const;
+    std::vector<ResourceRecord> resources(const std::string& id) const;
+    std::vector<CountRecord> counts(const std::string& id) const;
+
+    const Database& database() const { return *database_; }
+
+  private:
+    std::unique_ptr<Database> database_;
+};
+
+/// One run while it is written. What the store holds already of a run with this id is kept, and a case, time, kernel or count that
+/// comes again replaces itself: a continued run is told once.
+class Recording {
+  public:
+    /// Throws InputError when it cannot be begun.
+    Recording(const std::filesystem::path& file, RunRecord run,
+              std::chrono::milliseconds patience = Store::usual_patience);
+    ~Recording();
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+    /// The results of one case. After a failure nothing more is written, so that the run goes on without the store.
+    void add(const std::string& name, std::span<const harness::CaseResult> results);
+    void add(const TimeRecord& time);
+    void add(std::span<const ResourceRecord> resources);
+    void add(std::span<const CountRecord> counts);
+
+    /// The run has come to its end.
+    void finish(double seconds, const std::string& verdict);
+
+    /// Why rows are missing, one sentence; empty when none is.
+    const std::string& failure() const { return failure_; }
+
+  private:
+    struct Statements;
+    template <class Work>
+    void attempt(const Work& work);
+    std::int64_t word(const std::string& text);
+    void write(const std::string& name, std::span<const harness::CaseResult> results);
+
+    Store store_;
+    RunRecord run_;
+    std::int64_t row_ = 0;
+    std::unique_ptr<Statements> statements_;
+    std::unordered_map<std::string, std::int64_t> words_; ///< of committed rows
+    std::string failure_;
+};
+
+/// A new id of a run: 32 random hexadecimal digits.
+std::string new_run_id();
+
+} // namespace fmha::store

@@ -1,0 +1,142 @@
+// `--store` of the commands: every run is there with what it found, a killed and continued one once.
+
+#include "dispatcher/system/files.hpp"
+#include "harness/store/store.hpp"
+#include "tests/harness/command_support.hpp"
+#include "tests/harness/kernels_for_tests.hpp"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <functional>
+#include <sys/wait.h>
+#include <thread>
+
+namespace fmha::cli {
+namespace {
+
+using harness::Outcome;
+using store::Access;
+using store::Store;
+using test::Ran;
+using test::Scratch;
+using testing::HasSubstr;
+
+using Spoil = std::function<void(const FwdArgs&)>;
+
+std::string case_with(int seqlen_k) {
+    return fmt::format("fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k={},mask=0,fill=indexed]@1", seqlen_k);
+}
+
+void spoil_33(const FwdArgs& args) {
+    if (args.shape.seqlen_k == 33)
+        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
+}
+
+Ran verify(const std::vector<std::string>& more, const Spoil& spoil = spoil_33) {
+    std::vector<std::string> arguments{case_with(15), case_with(31), case_with(33), case_with(63)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::verify_on<harness::test::SpoiledKernel>(arguments, spoil);
+}
+
+TEST(StoreOption, KeepsARunWithItsResults) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    EXPECT_EQ(verify({"--store", file, "--jobs", "2"}).code, 1);
+    EXPECT_EQ(verify({"--store", file, "--jobs", "0", "--shard", "2/2"}).code, 0);
+    const Store store(file, Access::read);
+    const auto runs = store.runs();
+    ASSERT_EQ(runs.size(), 2U);
+    EXPECT_EQ(runs[0].kind, "verify");
+    EXPECT_EQ(runs[0].verdict, "red");
+    EXPECT_EQ(runs[0].asked, 4);
+    EXPECT_THAT(runs[0].commit, testing::AnyOf("unknown", testing::SizeIs(40)));
+    EXPECT_THAT(runs[0].identity.dump(), HasSubstr("program_sha256"));
+    EXPECT_EQ(runs[1].verdict, "green");
+    EXPECT_EQ(runs[1].shard, 2);
+    EXPECT_EQ(runs[1].identity["cases_sha256"], runs[0].identity["cases_sha256"])
+        << "a shard knows the whole run";
+    const auto results = store.results(runs[0].id);
+    ASSERT_EQ(results.size(), 4U);
+    EXPECT_EQ(results[2].name, case_with(33));
+    EXPECT_EQ(results[2].outcome, Outcome::failed);
+    EXPECT_FALSE(results[2].worst.empty());
+    EXPECT_FALSE(results[0].gates.empty());
+}
+
+TEST(StoreOption, KeepsAKilledRunAndTellsItsContinuationOnce) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db", journal = folder / "run.jsonl";
+    const std::vector<std::string> options{"--store", file, "--journal", journal, "--jobs", "1"};
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(verify(options, [](const FwdArgs& args) {
+                  spoil_33(args);
+                  while (args.shape.seqlen_k == 63) pause();
+              }).code);
+    const auto kept = [&] {
+        if (!std::filesystem::exists(file)) return std::size_t{0};
+        const Store store(file, Access::read);
+        return store.runs().empty() ? 0 : store.results(store.runs()[0].id).size();
+    };
+    for (int i = 0; i < 6000 && kept() < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    ASSERT_EQ(kept(), 3U);
+    EXPECT_EQ(Store(file, Access::read).runs()[0].verdict, "") << "it has not finished";
+    for (int again = 0; again < 2; ++again) EXPECT_EQ(verify(options).code, 1);
+    const Store store(file, Access::read);
+    ASSERT_EQ(store.runs().size(), 1U);
+    EXPECT_EQ(store.runs()[0].verdict, "red");
+    EXPECT_EQ(store.results(store.runs()[0].id).size(), 4U);
+    // Without the journal it is another run.
+    std::filesystem::remove(journal);
+    EXPECT_EQ(verify(options).code, 1);
+    EXPECT_EQ(store.runs().size(), 2U);
+}
+
+TEST(StoreOption, RefusesAFileThatAnotherOptionWrites) {
+    const Scratch folder;
+    const Ran ran = verify({"--store", folder / "x", "--json", folder / "x"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("--store writes to this file"));
+    system::write_file(folder / "text", "no database at all, but a text of some length that is not one");
+    const Ran text = verify({"--store", folder / "text"});
+    EXPECT_EQ(text.code, 2);
+    EXPECT_THAT(text.err, HasSubstr("is no store of fmha: it is no SQLite file"));
+}
+
+TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    const Ran bench = test::run(
+        {"bench", "--shape", "dtype=fp32,seqlen=16,hdim=32", "--seconds", "0.001", "--store", file});
+    EXPECT_EQ(bench.code, 0) << bench.err << bench.out;
+    EXPECT_THAT(bench.out, HasSubstr("round 3 of 3"));
+    EXPECT_EQ(test::run({"parity", "--rules", "house", "--arch", "gfx90a", "--store", file}).code, 0);
+    const Ran refused = test::run({"parity", "--accept", "--reason", "x", "--store", file});
+    EXPECT_EQ(refused.code, 2);
+    const Store store(file, Access::read);
+    const auto runs = store.runs();
+    ASSERT_EQ(runs.size(), 2U);
+    const auto times = store.times(runs[0].id);
+    ASSERT_EQ(times.size(), 3U);
+    for (const auto& time : times) {
+        EXPECT_EQ(time.outcome, "measured");
+        EXPECT_GT(time.best, 0.0);
+        EXPECT_LE(time.best, time.low);
+        EXPECT_LE(time.low, time.median);
+    }
+    std::int64_t fwd = 0;
+    for (const auto& count : store.counts(runs[1].id))
+        if (count.subject == "house gfx90a fwd") fwd = count.value;
+    EXPECT_GT(fwd, 100);
+    const Ran history = test::run({"history", times.front().kernel, "--store", file});
+    EXPECT_EQ(history.code, 0) << history.err;
+    EXPECT_THAT(history.out, HasSubstr("milliseconds, bench host gfx950"));
+    const Ran nothing = test::run({"history", "no such thing", "--store", file});
+    EXPECT_EQ(nothing.code, 2);
+}
+
+} // namespace
+} // namespace fmha::cli
