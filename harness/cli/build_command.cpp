@@ -7,6 +7,7 @@
 #include "harness/run/interrupt.hpp"
 #include "kernels/generator/audit.hpp"
 #include "kernels/generator/cache.hpp"
+#include "kernels/generator/loop_report.hpp"
 
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
@@ -33,10 +34,12 @@ class BuildCommand final : public Command {
             "--cache", cache_,
             "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
         options.flag("--no-cache", no_cache_, "Neither read nor write that folder");
-        options.flag("--audit", audit_,
-                     "Record the resources of every kernel; fail on scratch, on LDS or registers that the "
-                     "architecture does "
-                     "not have, and on kernels without matrix instructions");
+        options.flag(
+            "--audit", audit_,
+            "Record the resources of every kernel; fail on scratch, on LDS or registers that the "
+            "architecture does "
+            "not have, on kernels without matrix instructions, and on loops over keys that cannot be "
+            "read; model those loops (loops.md)");
         store_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
@@ -149,7 +152,14 @@ class BuildCommand final : public Command {
                               {"audited", row.audited},
                               {"spilling", row.spilling},
                               {"most_scratch_bytes", row.most_scratch}});
-        document["audit"] = {{"findings", std::move(wrong)}, {"spills", std::move(spills)}};
+        auto loops = Json::array();
+        for (const auto& row : generator::loop_rows(result.manifest))
+            loops.push_back({{"kernels", row.what},
+                             {"audited", row.kernels},
+                             {"vector_a_score", Json::array({row.fewest_a_score, row.most_a_score})},
+                             {"matrix_busy_at_most", Json::array({row.least_busy, row.most_busy})}});
+        document["audit"] = {
+            {"findings", std::move(wrong)}, {"spills", std::move(spills)}, {"loops", std::move(loops)}};
         return document;
     }
 
@@ -162,6 +172,7 @@ class BuildCommand final : public Command {
                        kernel.command, kernel.errors);
         for (const auto& finding : findings)
             fmt::print(streams.out, "AUDIT {}: {}\n", finding.name, finding.sentence);
+        if (audit_) print_loops(result, streams);
         if (audit_) print_spills(result, streams);
         fmt::print(streams.out, "{} of {} kernels built: {} compiled", built(result),
                    selection.kernels.size(), result.compiled);
@@ -171,6 +182,16 @@ class BuildCommand final : public Command {
         fmt::print(streams.out, ", {} from the cache, {} up to date; {} failed, {} declined\n", result.cached,
                    result.present, result.failed.size(), selection.declined.size());
         if (result.interrupted) fmt::print(streams.out, "interrupted; the same command continues\n");
+    }
+
+    static void print_loops(const generator::BuildResult& result, const Streams& streams) {
+        for (const auto& row : generator::loop_rows(result.manifest))
+            fmt::print(streams.out,
+                       "loop {}: {} audited, {:.1f} to {:.1f} vector instructions a score, matrix unit busy "
+                       "at most {:.2f} to "
+                       "{:.2f}\n",
+                       row.what, row.kernels, row.fewest_a_score, row.most_a_score, row.least_busy,
+                       row.most_busy);
     }
 
     static void print_spills(const generator::BuildResult& result, const Streams& streams) {

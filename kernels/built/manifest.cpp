@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <set>
 
@@ -16,20 +17,54 @@ namespace {
 
 constexpr std::int64_t schema_version = 2;
 
+/// Numbers of an iteration, with their names.
+using IterationKey = std::pair<std::string_view, std::int64_t LoopIteration::*>;
+constexpr std::array iteration_keys{
+    IterationKey{"issue_slots", &LoopIteration::issue_slots},
+    IterationKey{"lds_bytes", &LoopIteration::lds_bytes},
+    IterationKey{"memory_bytes", &LoopIteration::memory_bytes},
+    IterationKey{"moves", &LoopIteration::moves},
+    IterationKey{"wide_integers", &LoopIteration::wide_integers},
+    IterationKey{"selects", &LoopIteration::selects},
+    IterationKey{"products", &LoopIteration::products},
+    IterationKey{"waits", &LoopIteration::waits},
+    IterationKey{"early_waits", &LoopIteration::early_waits},
+    IterationKey{"missing_cycles", &LoopIteration::missing_cycles},
+};
+
+Json iteration_json(const LoopIteration& iteration) {
+    Json object = Json::object();
+    for (const auto& [unit, name] : loop_units)
+        object[std::string(name)] = {{"instructions", iteration[unit].instructions},
+                                     {"cycles", iteration[unit].cycles}};
+    for (const auto& [name, member] : iteration_keys) object[std::string(name)] = iteration.*member;
+    return object;
+}
+
+Json loop_json(const LoopModel& loop) {
+    return {{"scores", loop.scores},
+            {"waves", loop.waves},
+            {"plain", iteration_json(loop.plain)},
+            {"masked", iteration_json(loop.masked)},
+            {"second_opinion", loop.second_opinion}};
+}
+
 Json resources_json(const Resources& r) {
-    return {{"vgprs", r.vgprs},
-            {"agprs", r.agprs},
-            {"sgprs", r.sgprs},
-            {"lds_bytes", r.lds_bytes},
-            {"scratch_bytes", r.scratch_bytes},
-            {"vgpr_spills", r.vgpr_spills},
-            {"sgpr_spills", r.sgpr_spills},
-            {"occupancy", r.occupancy},
-            {"code_bytes", r.code_bytes},
-            {"compile_ms", r.compile_ms},
-            {"direct_copies", r.direct_copies},
-            {"transposing_reads", r.transposing_reads},
-            {"matrix_instructions", r.matrix_instructions}};
+    Json object{{"vgprs", r.vgprs},
+                {"agprs", r.agprs},
+                {"sgprs", r.sgprs},
+                {"lds_bytes", r.lds_bytes},
+                {"scratch_bytes", r.scratch_bytes},
+                {"vgpr_spills", r.vgpr_spills},
+                {"sgpr_spills", r.sgpr_spills},
+                {"occupancy", r.occupancy},
+                {"code_bytes", r.code_bytes},
+                {"compile_ms", r.compile_ms},
+                {"direct_copies", r.direct_copies},
+                {"transposing_reads", r.transposing_reads},
+                {"matrix_instructions", r.matrix_instructions}};
+    if (r.loop) object["loop"] = loop_json(*r.loop);
+    return object;
 }
 
 /// Typed access to the keys of one object. Every key must be asked for, and `done` refuses those that were not.
@@ -87,6 +122,31 @@ class Reader {
     std::set<std::string> known_;
 };
 
+LoopIteration iteration_from(const Json& object, const std::string& where) {
+    Reader in(object, where);
+    LoopIteration iteration;
+    for (const auto& [unit, name] : loop_units) {
+        Reader load(in.at(name), in.place(name));
+        iteration[unit] = {load.count("instructions"), load.count("cycles")};
+        load.done();
+    }
+    for (const auto& [name, member] : iteration_keys) iteration.*member = in.count(name);
+    in.done();
+    return iteration;
+}
+
+LoopModel loop_from(const Json& object, const std::string& where) {
+    Reader in(object, where);
+    LoopModel loop;
+    loop.scores = in.count("scores");
+    loop.waves = in.count("waves");
+    loop.plain = iteration_from(in.at("plain"), in.place("plain"));
+    loop.masked = iteration_from(in.at("masked"), in.place("masked"));
+    loop.second_opinion = in.count("second_opinion");
+    in.done();
+    return loop;
+}
+
 Resources resources_from(const Json& object, const std::string& where) {
     Reader in(object, where);
     Resources r;
@@ -110,6 +170,7 @@ Resources resources_from(const Json& object, const std::string& where) {
         throw InputError(fmt::format("{}: expected an object, got {}", place, instructions.dump()));
     for (const auto& [name, count] : instructions.items())
         r.matrix_instructions[name] = Reader::as_count(count, place + "." + name);
+    if (const Json* loop = in.find("loop")) r.loop = loop_from(*loop, in.place("loop"));
     in.done();
     return r;
 }

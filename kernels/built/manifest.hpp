@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/kernel_config.hpp"
+#include "kernels/built/loop_model.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -27,6 +28,7 @@ struct Resources {
     std::int64_t direct_copies = 0;     ///< loads from global memory straight to LDS, on AMD
     std::int64_t transposing_reads = 0; ///< of LDS, on AMD
     std::map<std::string, std::int64_t> matrix_instructions; ///< mnemonic → how often it stands in the code
+    std::optional<LoopModel> loop; ///< over keys, where the audit has the machine code in words
     friend bool operator==(const Resources&, const Resources&) = default;
 };
 

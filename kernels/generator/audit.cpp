@@ -4,7 +4,10 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/loop_model.hpp"
+#include "kernels/generator/loop_report.hpp"
 #include "kernels/generator/resources.hpp"
+#include "kernels/generator/second_opinion.hpp"
 #include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
@@ -18,13 +21,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Disassemblers by architecture; NVIDIA needs none.
-std::map<std::string, fs::path> disassemblers(const BuildTools& tools) {
-    std::map<std::string, fs::path> found;
+/// What reads machine code; NVIDIA needs none.
+struct Tools {
+    fs::path disassembler, analyzer;
+};
+std::map<std::string, Tools> tools_by_architecture(const BuildTools& tools) {
+    std::map<std::string, Tools> found;
     for (const auto& [arch, compiler] : tools.compilers) {
         if (compiler.kind != CompilerKind::clang) continue;
-        found[arch] = disassembler_of(compiler);
-        if (found[arch].empty())
+        found[arch] = {disassembler_of(compiler), analyzer_of(compiler)};
+        if (found[arch].disassembler.empty())
             throw InputError(
                 fmt::format("--audit: {} ({}) has no llvm-objdump beside it (Debian package llvm-{})",
                             compiler.path.string(), compiler.version, compiler.major));
@@ -32,22 +38,32 @@ std::map<std::string, fs::path> disassemblers(const BuildTools& tools) {
     return found;
 }
 
-ResourcesBySymbol resources_of(const PlannedUnit& unit, const fs::path& disassembler,
-                               const fs::path& folder) {
-    const std::string object = (folder / unit.object).string();
-    const std::string log = system::read_file(folder / unit.log());
-    if (disassembler.empty()) return nvidia_resources(log, system::read_file(object), object);
+std::string disassembled(const std::string& object, const fs::path& disassembler) {
     const auto listing =
         system::run_process({disassembler.string(), "-t", "-d", "--no-show-raw-insn", object});
     if (listing.exit_code != 0)
         throw InputError(fmt::format("{} {}: exit code {}: {}", disassembler.string(), object,
                                      listing.exit_code, listing.err));
-    return amd_resources(log, listing.out, object);
+    return listing.out;
 }
 
-void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, built::CodeObject& object,
-                const fs::path& disassembler, const fs::path& folder) {
-    const ResourcesBySymbol found = resources_of(unit, disassembler, folder);
+/// Whether blocks of the family loop over keys and multiply in that loop alone.
+bool loops_over_keys(KernelFamily family) {
+    return family == KernelFamily::fwd || family == KernelFamily::fwd_splitkv ||
+           family == KernelFamily::fwd_pagedkv || family == KernelFamily::batch_prefill;
+}
+
+/// Reads the resources of a unit's kernels; returns what is wrong with their loops.
+std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compile_ms,
+                                     built::CodeObject& object, const Tools& tools, const fs::path& folder) {
+    const std::string file = (folder / unit.object).string();
+    const std::string log = system::read_file(folder / unit.log());
+    const bool words = !tools.disassembler.empty();
+    const std::string text = words ? disassembled(file, tools.disassembler) : system::read_file(file);
+    const ResourcesBySymbol found =
+        words ? amd_resources(log, text, file) : nvidia_resources(log, text, file);
+    const Listing listing = words ? amd_listing(text, file) : Listing();
+    std::vector<AuditFinding> wrong;
     for (built::BuiltKernel& kernel : object.kernels) {
         const auto used = found.find(kernel.symbol);
         if (used == found.end())
@@ -55,8 +71,19 @@ void audit_unit(const PlannedUnit& unit, std::int64_t compile_ms, built::CodeObj
                 fmt::format("{}: the compiler said nothing about {}", object.file, kernel.symbol));
         kernel.resources = used->second;
         kernel.resources->compile_ms = compile_ms / static_cast<std::int64_t>(object.kernels.size());
-        if (disassembler.empty()) add_launch(*kernel.resources, kernel.config);
+        if (!words) add_launch(*kernel.resources, kernel.config);
+        const auto code = listing.find(kernel.symbol);
+        if (code == listing.end() || !loops_over_keys(kernel.config.signature.family)) continue;
+        try {
+            const LoopPaths paths = loop_paths(code->second, kernel.config.arch, kernel.symbol);
+            kernel.resources->loop = loop_model(paths, kernel.config, kernel.resources->occupancy);
+            kernel.resources->loop->second_opinion =
+                second_opinion(paths.plain, kernel.config.arch, tools.analyzer);
+        } catch (const InputError& error) {
+            wrong.push_back({kernel.name, error.what()});
+        }
     }
+    return wrong;
 }
 
 bool spilling(const built::Resources& used) {
@@ -83,21 +110,25 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
 
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
                                 const fs::path& folder) {
-    const auto tool_of = disassemblers(tools);
+    const auto tools_of = tools_by_architecture(tools);
     auto& objects = result.manifest.objects;
+    std::vector<std::vector<AuditFinding>> loops(objects.size());
     system::parallel_for(objects.size(), [&](std::size_t i) {
-        const auto tool = tool_of.find(objects[i].arch.str());
-        audit_unit(result.units[i], result.compile_ms[i], objects[i],
-                   tool == tool_of.end() ? fs::path() : tool->second, folder);
+        const auto tool = tools_of.find(objects[i].arch.str());
+        loops[i] = audit_unit(result.units[i], result.compile_ms[i], objects[i],
+                              tool == tools_of.end() ? Tools() : tool->second, folder);
     });
 
     std::vector<AuditFinding> findings;
+    for (auto& wrong : loops) findings.insert(findings.end(), wrong.begin(), wrong.end());
     for (const built::CodeObject& object : objects)
         for (const built::BuiltKernel& kernel : object.kernels)
             for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware(),
                                                     kernel.config.signature.family))
                 findings.push_back({kernel.name, std::move(sentence)});
     built::write_manifest(result.manifest, folder);
+    if (const std::string page = loop_page(result.manifest); !page.empty())
+        system::write_file(folder / loop_page_file, page);
     return findings;
 }
 

@@ -31,6 +31,12 @@ Manifest sample() {
     used.direct_copies = 20;
     used.transposing_reads = 32;
     used.matrix_instructions = {{"v_mfma_f32_32x32x16_bf16", 64}};
+    LoopModel loop{.scores = 64, .waves = 2, .second_opinion = 9384};
+    loop.plain[LoopUnit::matrix] = {64, 2048};
+    loop.plain.moves = 3;
+    loop.masked[LoopUnit::wait] = {5, 20};
+    loop.masked.missing_cycles = 7;
+    used.loop = loop;
     Manifest manifest;
     manifest.objects.push_back({"obj/u0.hsaco",
                                 "gfx950",
@@ -94,6 +100,12 @@ INSTANTIATE_TEST_SUITE_P(
                ".resources.vgprs: expected a count"},
         Damage{"Negative", [](Json& m) { m["objects"][0]["kernels"][0]["resources"]["vgprs"] = -1; },
                "expected a count of 0 or more, got -1"},
+        Damage{"UnknownUnit",
+               [](Json& m) { m["objects"][0]["kernels"][0]["resources"]["loop"]["plain"]["magic"] = 1; },
+               ".loop.plain: unknown key \"magic\""},
+        Damage{"NoMaskedIteration",
+               [](Json& m) { m["objects"][0]["kernels"][0]["resources"]["loop"].erase("masked"); },
+               ".loop: key \"masked\" is missing"},
         Damage{"OtherConfig",
                [](Json& m) { m["objects"][0]["kernels"][0]["config"]["signature"]["hdim_v"] = 32; },
                "is not the identifier of its config"},

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Disassembled kernels, from the words of disassemblers.
+namespace fmha::generator {
+
+/// Where control goes after an instruction.
+enum class Flow : std::uint8_t {
+    next,
+    jump,   ///< to the target
+    branch, ///< to the target or on
+    end,
+};
+
+struct Instruction {
+    std::uint64_t address = 0;
+    std::string mnemonic, operands;
+    Flow flow = Flow::next;
+    std::uint64_t target = 0; ///< of a jump or a branch
+};
+
+using Listing = std::map<std::string, std::vector<Instruction>, std::less<>>;
+
+/// Functions of the output of `llvm-objdump -d` for AMD. Throws InputError for a branch without a target; `where` names the text.
+Listing amd_listing(std::string_view text, const std::string& where);
+
+/// The same of `cuobjdump -sass`.
+Listing nvidia_listing(std::string_view text, const std::string& where);
+
+} // namespace fmha::generator

@@ -1,0 +1,218 @@
+#include "kernels/generator/loop_model.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "kernels/generator/flow_graph.hpp"
+#include "kernels/generator/scan.hpp"
+#include "kernels/generator/unit_rates.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <optional>
+
+namespace fmha::generator {
+namespace {
+
+using built::LoopIteration;
+using built::LoopUnit;
+
+/// What a block asks for, as far as paths are chosen by it.
+struct BlockCost {
+    std::int64_t matrix = 0, bytes = 0, vector_cycles = 0, selects = 0;
+};
+
+BlockCost block_cost(std::span<const Instruction> code, const ArchName& arch, const UnitRates& rates) {
+    BlockCost sum;
+    for (const Instruction& instruction : code) {
+        const InstructionCost cost = cost_of(instruction.mnemonic, instruction.operands, arch, rates);
+        sum.matrix += cost.unit == LoopUnit::matrix ? 1 : 0;
+        sum.bytes += cost.memory_bytes + cost.lds_bytes;
+        sum.selects += cost.select ? 1 : 0;
+        sum.vector_cycles += (cost.unit == LoopUnit::matrix ? 0 : cost.slots) +
+                             (cost.unit == LoopUnit::vector ? cost.cycles : 0) +
+                             (cost.unit == LoopUnit::branch || cost.unit == LoopUnit::scalar ? 1 : 0);
+    }
+    return sum;
+}
+
+/// The innermost loops that hold matrix instructions.
+void matrix_loops(const Loop& loop, std::span<const BlockCost> costs, std::vector<const Loop*>& found) {
+    const auto before = found.size();
+    for (const Loop& inner : loop.inner) matrix_loops(inner, costs, found);
+    if (found.size() > before) return;
+    if (std::any_of(loop.body.begin(), loop.body.end(), [&](std::size_t b) { return costs[b].matrix > 0; }))
+        found.push_back(&loop);
+}
+
+struct Path {
+    std::vector<std::size_t> blocks;
+    BlockCost cost;
+};
+
+/// A wait says how many accesses of a kind may be left under way: "vmcnt(2) lgkmcnt(0)", and s_wait_dscnt 0x1 of RDNA 4.
+struct Wait {
+    std::optional<std::int64_t> memory, lds;
+};
+Wait wait_of(const Instruction& instruction) {
+    const std::string_view name = instruction.mnemonic, operands = instruction.operands;
+    Wait wait;
+    if (name == "s_waitcnt") {
+        wait.memory = number_behind(operands, "vmcnt(");
+        wait.lds = number_behind(operands, "lgkmcnt(");
+    } else if (name == "s_wait_loadcnt" || name == "s_wait_dscnt") {
+        const auto hexadecimal = operands.starts_with("0x");
+        const std::int64_t left = std::stoll(instruction.operands, nullptr, hexadecimal ? 16 : 10);
+        (name == "s_wait_dscnt" ? wait.lds : wait.memory) = left;
+    } else if (name == "s_wait_loadcnt_dscnt") {
+        const std::int64_t both = std::stoll(instruction.operands, nullptr, 16);
+        wait.memory = both >> 8;
+        wait.lds = both & 0x3F;
+    }
+    return wait;
+}
+
+/// Accesses under way, oldest first, by the cycle in which each was issued.
+class UnderWay {
+  public:
+    void add(std::int64_t now) { issued_.push_back(now); }
+    /// Waits until `left` are under way; returns the cycles since the newest of the others, nullopt when there is none.
+    std::optional<std::int64_t> wait(std::int64_t left, std::int64_t now) {
+        std::optional<std::int64_t> since;
+        while (static_cast<std::int64_t>(issued_.size()) > left) {
+            since = now - issued_.front();
+            issued_.pop_front();
+        }
+        return since;
+    }
+
+  private:
+    std::deque<std::int64_t> issued_;
+};
+
+/// Adds the waits of a path to `sum`. The path is gone through twice, because an iteration waits for what the one before it
+/// began.
+void add_waits(std::span<const Instruction> path, const ArchName& arch, const UnitRates& rates,
+               LoopIteration& sum) {
+    UnderWay memory, lds;
+    std::int64_t now = 0;
+    for (const bool counts : {false, true})
+        for (const Instruction& instruction : path) {
+            const InstructionCost cost = cost_of(instruction.mnemonic, instruction.operands, arch, rates);
+            if (cost.unit == LoopUnit::memory) memory.add(now);
+            if (cost.unit == LoopUnit::lds) lds.add(now);
+            const Wait wait = wait_of(instruction);
+            const auto check = [&](UnderWay& queue, std::optional<std::int64_t> left, int latency) {
+                if (!left) return;
+                const auto since = queue.wait(*left, now);
+                if (!since || !counts) return;
+                ++sum.waits;
+                if (*since >= latency) return;
+                ++sum.early_waits;
+                sum.missing_cycles += latency - *since;
+            };
+            check(memory, wait.memory, rates.memory_latency);
+            check(lds, wait.lds, rates.lds_latency);
+            // What memory and LDS take is not the wave's own time.
+            const bool shared = cost.unit == LoopUnit::memory || cost.unit == LoopUnit::lds;
+            now += shared ? rates.scalar : cost.cycles;
+        }
+}
+
+} // namespace
+
+LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, const std::string& where) {
+    const UnitRates rates = rates_of(arch);
+    const std::vector<Block> blocks = blocks_of(code, where);
+    std::vector<BlockCost> costs;
+    costs.reserve(blocks.size());
+    for (const Block& block : blocks)
+        costs.push_back(block_cost(code.subspan(block.begin, block.end - block.begin), arch, rates));
+
+    const std::vector<Loop> loops = loops_of(blocks);
+    std::vector<const Loop*> candidates;
+    for (const Loop& loop : loops) matrix_loops(loop, costs, candidates);
+    if (candidates.empty()) throw InputError(fmt::format("{}: no loop holds a matrix instruction", where));
+
+    const auto path_of = [&](const Loop& loop, bool masked) {
+        Path path;
+        path.blocks = heaviest_path(blocks, loop, [&](std::size_t b, bool in_inner_loop) {
+            const BlockCost& cost = costs[b];
+            return Weight{cost.matrix, in_inner_loop ? -1 : 0, masked ? cost.selects : 0, cost.bytes,
+                          -cost.vector_cycles};
+        });
+        for (const std::size_t b : path.blocks) {
+            path.cost.matrix += costs[b].matrix;
+            path.cost.selects += costs[b].selects;
+            path.cost.vector_cycles += costs[b].vector_cycles;
+        }
+        return path;
+    };
+    std::vector<Path> plain, masked;
+    std::int64_t most = 0;
+    for (const Loop* loop : candidates) {
+        plain.push_back(path_of(*loop, false));
+        masked.push_back(path_of(*loop, true));
+        most = std::max(most, plain.back().cost.matrix);
+    }
+    const auto instructions_of = [&](const Path& path) {
+        std::vector<Instruction> all;
+        for (const std::size_t b : path.blocks)
+            all.insert(all.end(), code.begin() + static_cast<std::ptrdiff_t>(blocks[b].begin),
+                       code.begin() + static_cast<std::ptrdiff_t>(blocks[b].end));
+        return all;
+    };
+    const Path *best_plain = nullptr, *best_masked = nullptr;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (plain[i].cost.matrix < most) continue;
+        const auto lighter = [](const Path& a, const Path& b) {
+            return a.cost.vector_cycles < b.cost.vector_cycles;
+        };
+        if (best_plain == nullptr || lighter(plain[i], *best_plain)) best_plain = &plain[i];
+        if (best_masked == nullptr || masked[i].cost.selects > best_masked->cost.selects)
+            best_masked = &masked[i];
+    }
+    return {instructions_of(*best_plain), instructions_of(*best_masked)};
+}
+
+LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& arch) {
+    const UnitRates rates = rates_of(arch);
+    LoopIteration sum;
+    for (const Instruction& instruction : path) {
+        const InstructionCost cost = cost_of(instruction.mnemonic, instruction.operands, arch, rates);
+        ++sum[cost.unit].instructions;
+        sum[cost.unit].cycles += cost.cycles;
+        sum[LoopUnit::vector].cycles += cost.slots;
+        sum.issue_slots += cost.slots;
+        sum.products += cost.products;
+        sum.lds_bytes += cost.lds_bytes;
+        sum.memory_bytes += cost.memory_bytes;
+        sum.moves += cost.move ? 1 : 0;
+        sum.wide_integers += cost.wide ? 1 : 0;
+        sum.selects += cost.select ? 1 : 0;
+    }
+    add_waits(path, arch, rates, sum);
+    return sum;
+}
+
+built::LoopModel loop_model(const LoopPaths& paths, const KernelConfig& config, std::int64_t waves) {
+    const Tile& tile = config.algorithm.tile;
+    const hip_target::BlockShape shape = hip_target::block_shape(config);
+    built::LoopModel model;
+    model.scores = std::int64_t{tile.m0} * tile.n0 / shape.threads;
+    model.waves = waves;
+    model.plain = iteration_of(paths.plain, config.arch);
+    model.masked = iteration_of(paths.masked, config.arch);
+    const std::int64_t expected =
+        std::int64_t{2} * (tile.m0 / shape.waves) * tile.n0 * (tile.k0max + tile.n1);
+    for (const LoopIteration* iteration : {&model.plain, &model.masked})
+        if (iteration->products != expected)
+            throw InputError(
+                fmt::format("a path through the loop over keys multiplies {} times, a tile needs {}",
+                            iteration->products / 2, expected / 2));
+    return model;
+}
+
+} // namespace fmha::generator

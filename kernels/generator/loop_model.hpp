@@ -1,0 +1,31 @@
+#pragma once
+
+#include "dispatcher/types/kernel_config.hpp"
+#include "kernels/built/loop_model.hpp"
+#include "kernels/generator/listing.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fmha::generator {
+
+/// The instructions of the plain and of the masked path through a kernel's loop over keys.
+struct LoopPaths {
+    std::vector<Instruction> plain, masked;
+};
+
+/// Finds the loop over keys of `code` by its structure: of the loops that hold matrix instructions and no other such loop, those
+/// with most of them, and their paths with the most matrix instructions. The plain path stays out of loops that go over
+/// single elements where it can, moves the most bytes, as iterations do that copy a next tile, and needs the fewest vector instructions; the masked one
+/// selects for every score. Throws InputError when no loop holds a matrix instruction; `where` names the code.
+LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, const std::string& where);
+
+/// What one iteration on such a path asks for.
+built::LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& arch);
+
+/// The model of a kernel of configuration `config`, of which a SIMD holds `waves` waves. Throws InputError when a path does not
+/// have the matrix instructions of a tile.
+built::LoopModel loop_model(const LoopPaths& paths, const KernelConfig& config, std::int64_t waves);
+
+} // namespace fmha::generator

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "kernels/generator/compiler.hpp"
+#include "kernels/generator/listing.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace fmha::generator {
+
+/// llvm-mca of the same LLVM as the compiler; empty when it is not installed.
+std::filesystem::path analyzer_of(const Compiler& compiler);
+
+/// The clock cycles that `analyzer` (llvm-mca) gives an iteration of `path` in one wave: in order, with LLVM's latencies, branches
+/// and barriers left out. 0 when it says nothing within ten seconds, or for another architecture than gfx90a and gfx942.
+std::int64_t second_opinion(std::span<const Instruction> path, const ArchName& arch,
+                            const std::filesystem::path& analyzer);
+
+} // namespace fmha::generator
