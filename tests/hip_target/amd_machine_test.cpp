@@ -190,6 +190,10 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(converts("pack_fp8_ocp", "v_cvt_pk_fp8_f32"), ocp);
     EXPECT_EQ(converts("pack_bf8_ocp", "v_cvt_pk_bf8_f32"), ocp);
     EXPECT_EQ(count(assembly.kernel("pack_fp4"), "v_cvt_scalef32_pk_fp4_f32"), arch == "gfx950" ? 4 : 0);
+    const std::string results = assembly.kernel("pack_results_bf16");
+    EXPECT_EQ(count(results, "v_cvt_pk_bf16_f32"), arch == "gfx950" ? 1 : 0);
+    EXPECT_EQ(count(results, "v_perm_b32"), arch == "gfx950" ? 0 : 1);
+    EXPECT_EQ(count(results, "v_cndmask"), 0) << results;
     // Rounding to nearest: the packed conversion of two halves rounds towards zero.
     EXPECT_EQ(count(assembly.kernel("pack_fp16"), "cvt_pkrtz"), 0);
     EXPECT_GE(count(assembly.kernel("pack_fp16"), "v_cvt_(pk_)?f16_f32"), 1);

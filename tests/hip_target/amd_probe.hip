@@ -55,6 +55,13 @@ __attribute__((device)) inline void pack(float* p) {
     });
 }
 
+template <ElementType type>
+__attribute__((device)) inline void pack_results(float* p) {
+    Machine().each([&](int t) {
+        reinterpret_cast<std::uint32_t*>(p)[t] = Machine::pack_results(p + 1024 + t * 8, type);
+    });
+}
+
 } // namespace
 
 #define PROBE(name)                                                                                          \
@@ -67,6 +74,7 @@ FMHA_KERNEL exchange_3(float* p) { exchange<3>(p); }
 
 FMHA_KERNEL pack_fp16(float* p) { pack<ElementType::fp16>(p); }
 FMHA_KERNEL pack_bf16(float* p) { pack<ElementType::bf16>(p); }
+FMHA_KERNEL pack_results_bf16(float* p) { pack_results<ElementType::bf16>(p); }
 FMHA_KERNEL pack_fp8_ocp(float* p) { pack<ElementType::fp8_ocp>(p); }
 FMHA_KERNEL pack_fp8_fnuz(float* p) { pack<ElementType::fp8_fnuz>(p); }
 FMHA_KERNEL pack_bf8_ocp(float* p) { pack<ElementType::bf8_ocp>(p); }

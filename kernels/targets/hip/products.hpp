@@ -30,11 +30,10 @@ class Products {
     FMHA_DEVICE void product(Accumulator<Product, Registers>& acc, Left& left, int first,
                              const OperandStep<Right>& right, float factor = 1.0F) {
         auto words = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
-        const auto reader = readers(block_.template piece<Right>().image);
         if (block_.template piece<Product>().own_factor)
-            product_with_factor(acc, left, first, right, factor, reader, words);
+            product_with_factor(acc, left, first, right, factor, words);
         else
-            plain_product(acc, left, first, right, reader, words);
+            plain_product(acc, left, first, right, words);
     }
 
   private:
@@ -45,9 +44,9 @@ class Products {
         return (row * p.depth_fragments + fragment) * p.left_fragment;
     }
 
-    template <auto Product, class Registers, class Left, class Step, class Reader, class Words>
+    template <auto Product, class Registers, class Left, class Step, class Words>
     FMHA_DEVICE void plain_product(Accumulator<Product, Registers>& acc, Left& left, int first,
-                                   const Step& from, const Reader& reader, Words& right) {
+                                   const Step& from, Words& right) {
         const ProductPlan& p = block_.template piece<Product>();
         const int pair = p.load_matrix ? 32 / p.depth : 1; // column tiles that one read delivers
         const bool in_registers = left.in_registers(block_);
@@ -63,7 +62,7 @@ class Products {
                 }
             FMHA_UNROLL
             for (int col = 0; col < p.acc.column_tiles; col += pair) {
-                read_right<Product>(from, col, step, reader, right);
+                read_right<Product>(from, col, step, right);
                 FMHA_UNROLL
                 for (int half = 0; half < pair; ++half) {
                     FMHA_UNROLL
@@ -82,9 +81,9 @@ class Products {
     }
 
     /// The products of a step are added up first, then multiplied by `factor`, fragment by fragment.
-    template <auto Product, class Registers, class Left, class Step, class Reader, class Words>
+    template <auto Product, class Registers, class Left, class Step, class Words>
     FMHA_DEVICE void product_with_factor(Accumulator<Product, Registers>& acc, Left& left, int first,
-                                         const Step& from, float factor, const Reader& reader, Words& right) {
+                                         const Step& from, float factor, Words& right) {
         const ProductPlan& p = block_.template piece<Product>();
         auto part =
             block_.template registers<float, Product, &ProductPlan::acc, &AccumulatorPlan::fragment>();
@@ -99,7 +98,7 @@ class Products {
                 });
                 FMHA_UNROLL
                 for (int step = 0; step < p.step_fragments; ++step) {
-                    read_right<Product>(from, col, step, reader, right);
+                    read_right<Product>(from, col, step, right);
                     multiply(p, part, 0, left.x, fragment_at(p, row, first / p.depth + step), right, 0);
                 }
                 block_.machine.each([&](int thread) {
@@ -125,20 +124,9 @@ class Products {
         }
     }
 
-    /// A thread's number, for the addresses of its reads of a product. Where lines are swizzled there are several, too
-    /// many to keep over all products.
-    FMHA_DEVICE auto readers(const Image& image) const {
-        auto reader = block_.template registers<int, 1>();
-        block_.machine.each([&](int thread) {
-            reader.at(thread, 0) = image.swizzle_mask != 0 ? block_.machine.local(thread) : thread;
-        });
-        return reader;
-    }
-
     /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step.
-    template <auto Product, auto Right, class Reader, class Registers>
-    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, const Reader& reader,
-                                Registers& out) {
+    template <auto Product, auto Right, class Registers>
+    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out) {
         const ProductPlan& p = block_.template piece<Product>();
         const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
         const Image& image = operand().image;
@@ -155,7 +143,7 @@ class Products {
                 FMHA_UNROLL
                 for (int e = 0; e < p.right_elements; e += rows)
                     block_.machine.read_transposed(out, e * bits / 32, operand().type, [&](int thread) {
-                        const int l = block_.lane(reader.at(thread, 0));
+                        const int l = block_.lane(thread);
                         return from.address +
                                image.at(k0 + operand().order.element[e] + operand().read_depth.of_lane(l),
                                         (col * p.acc.cols + operand().read_column.of_lane(l)) * bits / 8);
@@ -163,7 +151,7 @@ class Products {
                 return;
             }
         block_.machine.each([&](int thread) {
-            const int l = block_.lane(reader.at(thread, 0));
+            const int l = block_.lane(thread);
             const int column = col * p.acc.cols + p.right_outer.of_lane(l);
             const DepthOrder& order = operand().order;
             if (operand().by_column && order.natural) {

@@ -170,7 +170,6 @@ class RegisterCopies {
             Words<4> line[4];
         };
         const int size = from.element_size, unit = 16 / size, patches = part.lines / 4;
-        const unsigned bits = 8U * static_cast<unsigned>(size), mask = (1U << (bits % 32U)) - 1U;
         const TileView tile = part.window(from);
         copy_units<1>(
             tile, part.phase, patches * (part.elements / unit),
@@ -187,16 +186,18 @@ class RegisterCopies {
             [&](int thread, int index, const Patch& patch) {
                 FMHA_UNROLL
                 for (int c = 0; c < unit; ++c) {
-                    const unsigned shift = static_cast<unsigned>(c) * bits % 32U;
                     const int word = c * size / 4;
-                    const auto element = [&](int k) { return patch.line[k].word[word] >> shift & mask; };
-                    std::uint32_t words[2] = {};
-                    if (size == 1) {
-                        words[0] = element(0) | element(1) << 8U | element(2) << 16U | element(3) << 24U;
-                    } else {
-                        words[0] = element(0) | element(1) << 16U;
-                        words[1] = element(2) | element(3) << 16U;
-                    }
+                    const auto place = static_cast<unsigned>(c * size % 4);
+                    // Bytes of two lines' words: those of the lower one first.
+                    const auto pair = [&](int k) {
+                        const std::uint32_t low = patch.line[k].word[word],
+                                            high = patch.line[k + 1].word[word];
+                        const unsigned first = size == 1 ? 0x0400U : 0x05040100U,
+                                       each = size == 1 ? 0x0101U : 0x01010101U;
+                        return block_.machine.select_bytes(high, low, first + place * each);
+                    };
+                    std::uint32_t words[2] = {pair(0), pair(2)};
+                    if (size == 1) words[0] = block_.machine.select_bytes(words[1], words[0], 0x05040100U);
                     write_patch<Operand>(thread, address, index / patches * unit + c, index % patches * 4,
                                          words);
                 }

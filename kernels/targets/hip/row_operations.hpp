@@ -94,9 +94,12 @@ class RowOperations {
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         block_.machine.each([&](int thread) {
-            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+            each_pair<Tile>([&](int at, int slot) {
                 const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
-                scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - reference);
+                float x[2] = {scores.x.at(thread, at), scores.x.at(thread, at + 1)};
+                block_.machine.add_pair(x, -reference, -reference);
+                scores.x.at(thread, at) = block_.machine.exp2(x[0]);
+                scores.x.at(thread, at + 1) = block_.machine.exp2(x[1]);
             });
         });
     }
@@ -126,11 +129,25 @@ class RowOperations {
     FMHA_DEVICE void add_row_sums(Rows& total, Tile& scores) {
         Rows sum = rows();
         fill(sum, 0.0F);
-        block_.machine.each([&](int thread) {
-            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                sum.x.at(thread, slot) += scores.x.at(thread, at);
+        if constexpr (Block::Machine::adds_pairs) {
+            Rows odd = rows();
+            fill(odd, 0.0F);
+            block_.machine.each([&](int thread) {
+                each_pair<Tile>([&](int at, int slot) {
+                    float x[2] = {sum.x.at(thread, slot), odd.x.at(thread, slot)};
+                    block_.machine.add_pair(x, scores.x.at(thread, at), scores.x.at(thread, at + 1));
+                    sum.x.at(thread, slot) = x[0];
+                    odd.x.at(thread, slot) = x[1];
+                });
             });
-        });
+            map_rows(sum, sum, odd, [](float a, float b) { return a + b; });
+        } else {
+            block_.machine.each([&](int thread) {
+                each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                    sum.x.at(thread, slot) += scores.x.at(thread, at);
+                });
+            });
+        }
         combine(sum, [](float a, float b) { return a + b; });
         map_rows(total, total, sum, [](float a, float b) { return a + b; });
     }
@@ -151,6 +168,13 @@ class RowOperations {
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+
+    /// f(register, row slot) for every second accumulator of a thread; the one behind it belongs to the same row.
+    template <class Tile, class F>
+    FMHA_DEVICE void each_pair(F f) {
+        each_place<Tile::piece>(
+            block_, [&](int at, int slot, int, int) { f(at, slot); }, 2);
+    }
 
     /// Combines the values that the lanes of a row have of it.
     template <class F>

@@ -88,11 +88,13 @@ class TileCopies {
         const int words = block_.template piece<Operand>().copy_words;
         const TileView tile = part.window(from);
         if constexpr (Machine::has_step_copies) {
-            if (words == 4 && tile.granule >= 16) {
+            // Lines that overlap have no end of their own.
+            const bool apart = tile.line_bytes >= tile.elements * tile.element_size;
+            if (words == 4 && tile.granule >= 16 && apart) {
                 copy_consecutive<4, Operand>(image, address, tile, part, by_place);
                 return;
             }
-            if (words == 1 && tile.granule >= 4) {
+            if (words == 1 && tile.granule >= 4 && apart) {
                 copy_consecutive<1, Operand>(image, address, tile, part, by_place);
                 return;
             }
@@ -106,29 +108,30 @@ class TileCopies {
             through_registers_.template gather_lines<1, Operand>(image, address, tile, part, by_place);
     }
 
-    /// Consecutive units of the image are the threads': each of them finds out what belongs into its own.
+    /// Consecutive units of the image are the threads': each of them finds out which element of its first line belongs into its
+    /// own. Further down the lines only scalars change, the address and how many bytes exist behind it, unless the swizzle does.
     template <int words, auto Operand>
     FMHA_DEVICE void copy_consecutive(const Image& image, int address, const TileView& tile, const Part& part,
                                       bool by_place) {
         constexpr int unit = 4 * words;
         const int down = block_.plan().threads * unit / image.line_bytes, size = tile.element_size;
         const int line_bytes = static_cast<int>(tile.line_bytes);
+        const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
+        const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
         block_.machine.each([&](int thread) {
             const int here = block_.machine.local(thread);
             const int line = here * unit / image.line_bytes;
             const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
-            const int first = (part.line + line) * line_bytes;
             FMHA_UNROLL
             for (int lines = 0; lines < part.lines; lines += down) {
                 if (part.lines % down != 0 && line + lines >= part.lines) continue;
                 const int place = (byte ^ image.swizzle(lines)) / size;
-                const int element =
-                    part.element +
-                    (by_place ? block_.template piece<Operand>().order.at_place(place) : place);
-                const bool exists = part.line + line + lines < tile.lines && element < tile.elements;
+                const int at =
+                    size * (by_place ? block_.template piece<Operand>().order.at_place(place) : place);
+                const int existing = below <= lines ? 0 : (below - lines - 1) * line_bytes + width;
                 block_.machine.template copy_async<words>(
-                    thread, address + lines * image.line_bytes + thread * unit, tile.data,
-                    first + lines * line_bytes + element * size, exists ? unit : 0);
+                    thread, address + lines * image.line_bytes + thread * unit,
+                    from + lines * tile.line_bytes, line * line_bytes + at, at < width ? unit : 0, existing);
             }
         });
     }

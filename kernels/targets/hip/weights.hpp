@@ -39,7 +39,7 @@ class Weights {
                         weights.at(thread, to + e / per_word) =
                             element_bits(plan().type) == 32
                                 ? block_.machine.round_operand(std::bit_cast<std::uint32_t>(x[0]))
-                                : block_.machine.pack(x, plan().type);
+                                : block_.machine.pack_results(x, plan().type);
                     }
                 }
             }

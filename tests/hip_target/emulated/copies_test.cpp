@@ -49,6 +49,20 @@ TEST(StepCopies, FillConsecutiveUnitsFromAnywhere) {
     });
 }
 
+TEST(StepCopies, EndWhereTheBlockSaysThatMemoryEnds) {
+    const Memory memory;
+    EmulatedMachine machine = cdna();
+    machine.each([&](int t) { machine.copy_async<1>(t, 4 * t, memory.bytes(), 4 * t, 4, 4 * 100); });
+    machine.commit_copies();
+    machine.wait_copies(0);
+    machine.barrier();
+    machine.each([&](int t) {
+        std::uint32_t word = 0;
+        machine.lds_read<1>(t, 4 * t, &word);
+        EXPECT_EQ(word, t < 100 ? static_cast<std::uint32_t>(t + 1) : 0U) << t;
+    });
+}
+
 TEST(StepCopies, MayLandAtAnyTimeBeforeTheyAreAwaited) {
     const Memory memory;
     EmulatedMachine machine = cdna();

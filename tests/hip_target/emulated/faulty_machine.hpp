@@ -4,6 +4,7 @@
 #include "kernels/targets/hip/emulated/executor.hpp"
 
 #include <atomic>
+#include <limits>
 #include <memory>
 
 namespace fmha::hip_target::test {
@@ -51,10 +52,12 @@ class FaultyMachine : public EmulatedMachine {
         EmulatedMachine::wait_copies(n + (strikes_once(MachineFault::copies_not_awaited) ? 1 : 0));
     }
     template <int N>
-    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
+    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes,
+                    int existing = std::numeric_limits<int>::max()) {
         constexpr int unit = 16;
         const bool misplaced = bytes > 0 && strikes(MachineFault::copies_misplaced);
-        EmulatedMachine::copy_async<N>(thread, address, from, misplaced ? offset ^ unit : offset, bytes);
+        EmulatedMachine::copy_async<N>(thread, address, from, misplaced ? offset ^ unit : offset, bytes,
+                                       existing);
     }
     template <class Address>
     void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {

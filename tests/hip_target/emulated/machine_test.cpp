@@ -1,5 +1,7 @@
 // The collective operations of the emulated machine that are not matrix products.
 
+#include "kernels/programs/formats.hpp"
+#include "kernels/targets/hip/bf16_rounding.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
 
 #include <gtest/gtest.h>
@@ -131,6 +133,18 @@ TEST(ThreadOrder, MayBeTurnedRound) {
 TEST(MachineShape, IsWholeWaves) {
     EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 48, 32, 16}), EmulationError);
     EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 0, 32, 16}), EmulationError);
+}
+
+/// All bf16 numbers with fractions of a last place around its ends and its middle.
+TEST(Bf16Rounding, WithoutATestIsThatOfTheFormat) {
+    for (std::uint32_t upper = 0; upper < 0x10000U; ++upper)
+        for (const std::uint32_t lower : {0x0000U, 0x0001U, 0x7FFFU, 0x8000U, 0x8001U, 0xFFFFU}) {
+            const auto x = std::bit_cast<float>(upper << 16U | lower);
+            if (std::isnan(x)) continue;
+            ASSERT_EQ(round_upper_half(x) >> 16U, kernels::encode(x, ElementType::bf16))
+                << std::hex << upper << lower;
+        }
+    EXPECT_TRUE(std::isnan(std::bit_cast<float>(round_upper_half(std::numeric_limits<float>::quiet_NaN()))));
 }
 
 TEST(Scalars, FollowTheContracts) {

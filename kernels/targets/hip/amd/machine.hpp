@@ -24,6 +24,7 @@ class Machine {
     static constexpr bool has_transposing_read = false;
 #endif
     static constexpr bool has_tile_copies = false, has_load_matrix = false;
+    static constexpr bool adds_pairs = true;
 
     __attribute__((device, always_inline)) Machine()
         : wave_(__builtin_amdgcn_readfirstlane(static_cast<int>(__builtin_amdgcn_workitem_id_x()) / lanes)) {}
@@ -151,13 +152,15 @@ class Machine {
 
     /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
     /// where they see fit: at barriers, some of them before every read of LDS.
+    /// What lies `existing` bytes or more behind `from` is 0, by the size in the descriptor: scalars say so for all lanes.
     template <int n>
     __attribute__((device, always_inline)) void copy_async(int thread, int address, const char* from,
-                                                           int offset, int bytes) const {
+                                                           int offset, int bytes,
+                                                           int existing = buffer_bytes) const {
         const auto begin = reinterpret_cast<std::uint64_t>(from);
         const Vector<std::uint32_t, 4> memory = {static_cast<std::uint32_t>(begin),
                                                  static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
-                                                 buffer_bytes, buffer_words};
+                                                 static_cast<std::uint32_t>(existing), buffer_words};
         const int block = (int)(std::uintptr_t)image() + address - 4 * n * thread;
         const int first = __builtin_amdgcn_readfirstlane(block) + wave_ * (4 * n * lanes);
         const int at = bytes > 0 ? offset : nowhere;
@@ -220,6 +223,12 @@ class Machine {
         __builtin_amdgcn_sched_barrier(0);
     }
 
+    /// One instruction on CDNA.
+    __attribute__((device, always_inline)) static void add_pair(float* x, float y0, float y1) {
+        const Vector<float, 2> sum = Vector<float, 2>{x[0], x[1]} + Vector<float, 2>{y0, y1};
+        x[0] = sum[0];
+        x[1] = sum[1];
+    }
     __attribute__((device, always_inline)) static float exp2(float x) {
         return __builtin_amdgcn_exp2f(x);
     }
@@ -233,6 +242,10 @@ class Machine {
     }
     __attribute__((device, always_inline)) static std::uint32_t pack(const float* x, ElementType type) {
         return amd::pack(x, type);
+    }
+    __attribute__((device, always_inline)) static std::uint32_t pack_results(const float* x,
+                                                                             ElementType type) {
+        return amd::pack_results(x, type);
     }
     __attribute__((device, always_inline)) static std::uint32_t round_operand(std::uint32_t word) {
         return word;

@@ -3,6 +3,7 @@
 #include "dispatcher/types/element.hpp"
 #include "kernels/programs/formats.hpp"
 #include "kernels/targets/hip/amd/matrix.hpp"
+#include "kernels/targets/hip/bf16_rounding.hpp"
 
 #include <cstdint>
 
@@ -82,6 +83,16 @@ __attribute__((device, always_inline)) inline std::uint32_t pack(const float* x,
     for (int i = 0; i < 32 / bits; ++i)
         word |= kernels::encode(x[i], type) << static_cast<unsigned>(i * bits);
     return word;
+}
+
+/// The same of results of arithmetic, without a look at NaN.
+__attribute__((device, always_inline)) inline std::uint32_t pack_results(const float* x, ElementType type) {
+#if !defined(__gfx950__)
+    constexpr std::uint32_t upper_halves = 0x07060302U;
+    if (type == ElementType::bf16)
+        return __builtin_amdgcn_perm(round_upper_half(x[1]), round_upper_half(x[0]), upper_halves);
+#endif
+    return pack(x, type);
 }
 
 } // namespace fmha::hip_target::amd

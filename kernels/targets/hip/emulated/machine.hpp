@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,7 @@ class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
+    static constexpr bool adds_pairs = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -144,7 +146,9 @@ class EmulatedMachine {
     static void in_order() {}
 
     template <int N>
-    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
+    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes,
+                    int existing = std::numeric_limits<int>::max()) {
+        if (offset >= existing) bytes = 0;
         check_copy({address, from, N}, thread, offset, bytes);
         lds_.copy_async(thread, address, bytes > 0 ? from + offset : from, bytes, 4 * N);
     }
@@ -159,6 +163,11 @@ class EmulatedMachine {
     static float log(float x);
     static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
+    static std::uint32_t pack_results(const float* x, ElementType type) { return pack(x, type); }
+    static void add_pair(float* x, float y0, float y1) {
+        x[0] += y0;
+        x[1] += y1;
+    }
     /// To TF32, nearest with ties away from zero, on NVIDIA; unchanged elsewhere.
     std::uint32_t round_operand(std::uint32_t word) const;
 

@@ -25,6 +25,7 @@ class Machine {
     using Registers = RegisterArray<T, count>;
     static constexpr bool has_tile_copies = true, has_step_copies = false;
     static constexpr bool has_load_matrix = true, has_transposing_read = false;
+    static constexpr bool adds_pairs = false; ///< two running sums a row are registers that it has not
 
     FMHA_DEVICE static constexpr int threads() { return block_threads; }
     FMHA_DEVICE static constexpr int wave_size() { return 32; }
@@ -203,6 +204,10 @@ class Machine {
             asm volatile("cp.async.wait_group 1;" ::: "memory");
     }
 
+    FMHA_DEVICE static void add_pair(float* x, float y0, float y1) {
+        x[0] += y0;
+        x[1] += y1;
+    }
     FMHA_DEVICE float exp2(float x) const {
         float y;
         asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -230,6 +235,7 @@ class Machine {
             word = eight_bits(x[0], x[1], type) | eight_bits(x[2], x[3], type) << 16U;
         return word;
     }
+    FMHA_DEVICE std::uint32_t pack_results(const float* x, ElementType type) const { return pack(x, type); }
     FMHA_DEVICE std::uint32_t round_operand(std::uint32_t word) const {
         std::uint32_t out;
         asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(out) : "f"(std::bit_cast<float>(word)));
