@@ -32,6 +32,13 @@ struct CacheMatrices : FwdMatrices {
         return m;
     }
 
+    /// Rows become those of `heads` query heads.
+    template <class Ctx>
+    FMHA_DEVICE void pack(Ctx& ctx, std::int64_t heads) {
+        q = ctx.across_heads(q, heads, 1);
+        if (ctx.cfg().signature.bias == BiasType::elementwise) bias = ctx.across_heads(bias, heads, 1);
+    }
+
     /// The tiles that rows [first, first + count) see under `mask`; none without a key.
     FMHA_DEVICE KeyTiles tiles(Mask mask, const QueryRows& rows, std::int64_t n0) const {
         const std::int64_t from = shift - begin;

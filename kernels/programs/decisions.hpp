@@ -76,6 +76,13 @@ struct Decisions {
     /// The place whose descale a key at `place` has (Q-3, 15.5).
     FMHA_DEVICE KeyPlace scale_place(const KeyPlace& place) const { return place; }
 
+    /// The row of one head of a matrix, and below it those of the next `heads` − 1, whose tensor's heads are `distance` apart.
+    FMHA_DEVICE Matrix across_heads(Matrix matrix, std::int64_t heads, std::int64_t distance) const {
+        matrix.tensor.row_stride = distance * matrix.tensor.head_stride;
+        matrix.rows = {heads, heads, heads};
+        return matrix;
+    }
+
     /// How many splits are combined.
     FMHA_DEVICE std::int64_t splits(const Partials& partials) const { return partials.num_splits; }
     /// The sink logit of one split: none, because combining adds it once (S-2).

@@ -1,37 +1,55 @@
 #pragma once
 
 #include "kernels/programs/cache.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/packed_heads.hpp"
 
 namespace fmha::kernels {
 
-/// Forward attention over a page pool (section 17). Blocks are those of forward.
+/// Forward attention over a page pool (section 17). Blocks are those of forward, or of packed heads.
 template <class Ctx>
 FMHA_DEVICE void fmha_fwd_pagedkv(Ctx& ctx, const PagedKvArgs& args, const FwdItem& item) {
     const auto& cfg = ctx.cfg();
     const Tile& tile = cfg.algorithm.tile;
+    const PackedHeads packed = PackedHeads::of(cfg, args, true);
     const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
-    const QueryRows rows = QueryRows::of(tile, entry.seqlen_q, item.q_tile);
+    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile);
     if (rows.count <= 0) return;
 
-    const std::int64_t hk = ctx.kv_head(args.shape, item.h);
-    const CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, {0, entry.seqlen_k});
-    const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
+    const FwdItem of_head{item.b, packed.first(item.h), item.q_tile, item.v_tile};
+    const std::int64_t hk = ctx.kv_head(args.shape, of_head.h);
+    Scoring scoring = Scoring::of(ctx, args, entry, of_head, hk);
+    const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
+    scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
+    CacheMatrices in = CacheMatrices::of(cfg, args, entry, of_head, hk, {0, seen});
+    if (packed.any()) in.pack(ctx, packed.heads);
     attend(
-        ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
-        [&] { return FwdResults::of(cfg, args, entry, item.b, item.h); }, args.score.scale_o);
+        ctx, args, of_head, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
+        [&] {
+            FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
+            if (!packed.any()) return to;
+            return FwdResults{ctx.across_heads(to.o, packed.heads, 1),
+                              ctx.across_heads(to.lse, packed.heads, 1)};
+        },
+        args.score.scale_o);
 }
+
+/// The blocks of one launch.
+struct PagedGrid : PackedGrid {
+    FMHA_DEVICE constexpr PagedGrid(const KernelConfig& config, const PagedKvArgs& args)
+        : PackedGrid(config, args, PackedHeads::of(config, args, true)) {}
+};
 
 template <>
 struct Program<KernelFamily::fwd_pagedkv> {
     using Args = PagedKvArgs;
     using Item = FwdItem;
-    using Grid = FwdGrid;
+    using Grid = PagedGrid;
     static constexpr bool has_products = true;
 
     static std::int64_t rows(const KernelConfig& config, const PagedKvArgs& args, const FwdItem& item) {
         const Entry entry = Entry::of_queries(args.shape, args.lengths, item.b);
-        return QueryRows::of(config.algorithm.tile, entry.seqlen_q, item.q_tile).count;
+        const std::int64_t rows = PackedHeads::of(config, args, true).rows(entry.seqlen_q);
+        return QueryRows::of(config.algorithm.tile, rows, item.q_tile).count;
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const PagedKvArgs& args, const FwdItem& item) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/programs/cache.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/packed_heads.hpp"
 
 namespace fmha::kernels {
 
@@ -33,32 +33,44 @@ template <class Ctx>
 FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const SplitItem& split) {
     const auto& cfg = ctx.cfg();
     const Tile& tile = cfg.algorithm.tile;
-    const FwdItem item{split.b, split.h, split.q_tile, split.v_tile};
+    const PackedHeads packed = PackedHeads::of(cfg, args, false);
+    const FwdItem item{split.b, packed.first(split.h), split.q_tile, split.v_tile};
     const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
-    const QueryRows rows = QueryRows::of(tile, entry.seqlen_q, item.q_tile);
+    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile);
     if (rows.count <= 0) return;
 
     const std::int64_t hk = ctx.kv_head(args.shape, item.h);
-    const KeyRange keys = ctx.split_keys(args.partials, split.split, entry.seqlen_k);
-    const CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
     Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
     scoring.sink = ctx.partial_sink(scoring.sink);
     scoring.sink_top = ctx.to_base2(scoring.sink);
+    KeyRange keys = ctx.split_keys(args.partials, split.split, entry.seqlen_k);
+    const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
+    if (packed.any()) keys = {keys.begin < seen ? keys.begin : seen, keys.end < seen ? keys.end : seen};
+    scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
+    CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
+    if (packed.any()) in.pack(ctx, packed.heads);
     attend(
         ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
-            return SplitResults::of(cfg, args, entry, item.b, ctx.partial_head(args, item.h, split.split));
+            const std::int64_t head = ctx.partial_head(args, item.h, split.split);
+            const SplitResults to = SplitResults::of(cfg, args, entry, item.b, head);
+            if (!packed.any()) return to;
+            const auto between = static_cast<std::int32_t>(
+                ctx.partial_head(args, item.h + packed.heads - 1, split.split) - head);
+            const std::int64_t distance = between / (static_cast<std::int32_t>(packed.heads) - 1);
+            return SplitResults{ctx.across_heads(to.o, packed.heads, distance),
+                                ctx.across_heads(to.lse, packed.heads, distance)};
         },
         1.0F);
 }
 
-/// The blocks of one launch, numbered from 0: those of forward for every split of a head.
+/// The blocks of one launch, numbered from 0: those of forward, or of packed heads, for every split of a head.
 struct SplitGrid {
-    FwdGrid heads;
+    PackedGrid heads;
     std::int64_t splits;
 
     FMHA_DEVICE constexpr SplitGrid(const KernelConfig& config, const SplitKvArgs& args)
-        : heads(config, args), splits(args.partials.num_splits) {}
+        : heads(config, args, PackedHeads::of(config, args, false)), splits(args.partials.num_splits) {}
 
     FMHA_DEVICE constexpr std::int64_t size() const { return heads.size() * splits; }
     FMHA_DEVICE constexpr SplitItem operator[](std::int64_t n) const {
@@ -77,7 +89,8 @@ struct Program<KernelFamily::fwd_splitkv> {
 
     static std::int64_t rows(const KernelConfig& config, const SplitKvArgs& args, const SplitItem& item) {
         const Entry entry = Entry::of_queries(args.shape, args.lengths, item.b);
-        return QueryRows::of(config.algorithm.tile, entry.seqlen_q, item.q_tile).count;
+        const std::int64_t rows = PackedHeads::of(config, args, false).rows(entry.seqlen_q);
+        return QueryRows::of(config.algorithm.tile, rows, item.q_tile).count;
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const SplitKvArgs& args, const SplitItem& item) {

@@ -216,13 +216,18 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         ctx.prefetch(value, in.values(at), at.row, channel0);
         ctx.commit();
 
+        const auto prefetch_next_keys = [&] {
+            if (tiles.next(t) < tiles.end) {
+                const KeyTile next = tile_at(tiles.next(t));
+                ctx.prefetch(key, in.keys(next), next.row, 0);
+            }
+            ctx.commit();
+        };
         ctx.wait(1); // the keys are there, the values may still be on their way
+        // A cache is read by few rows, which wait for memory: the sooner the better. Many rows need the registers first.
+        if constexpr (In::looks_up) prefetch_next_keys();
         multiply_keys(ctx, scores, query, key, in.keys(at), at.row);
-        if (tiles.next(t) < tiles.end) {
-            const KeyTile next = tile_at(tiles.next(t));
-            ctx.prefetch(key, in.keys(next), next.row, 0);
-        }
-        ctx.commit();
+        if constexpr (!In::looks_up) prefetch_next_keys();
 
         if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
             in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);

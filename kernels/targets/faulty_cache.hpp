@@ -24,7 +24,9 @@ enum class CacheFault : std::uint8_t {
     cache_slot_ignored,      ///< entry b is looked for in slot b
     length_one_less,         ///< the last key does not exist
     length_of_the_neighbour, ///< the smaller of the lengths of this entry and the next one
-    kv_head_of_the_neighbour,  ///< keys and values of the next KV head
+    kv_head_of_the_neighbour, ///< keys and values of the next KV head
+    packed_heads_are_one, ///< heads that share a tile have the query of the first one, and its place in the output
+    last_packed_head_missing,  ///< the last one of heads that share a tile has no row
     queries_one_row_early,     ///< later entries of a group start one row early
     split_edge_late,           ///< a split begins and ends one key late
     split_edge_twice,          ///< the first key of a split belongs to the one before too
@@ -66,6 +68,13 @@ class FaultyCache : public Context {
     std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(CacheFault::kv_head_of_the_neighbour) ? (hk + 1) % shape.nhead_k : hk;
+    }
+
+    kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
+                                 std::int64_t distance) const {
+        if (is(CacheFault::last_packed_head_missing))
+            return Context::across_heads(matrix, heads - 1, distance);
+        return Context::across_heads(matrix, heads, is(CacheFault::packed_heads_are_one) ? 0 : distance);
     }
 
     kernels::KeyPlace key_place(const kernels::Pages& pages, std::int64_t j) const {
@@ -165,7 +174,7 @@ class FaultyCache : public Context {
 template <>
 struct fmha::EnumTable<fmha::targets::CacheFault> {
     using enum targets::CacheFault;
-    static constexpr std::array<EnumName<targets::CacheFault>, 24> names{
+    static constexpr std::array<EnumName<targets::CacheFault>, 26> names{
         {{next_page, "next_page"},
          {previous_slot, "previous_slot"},
          {page_edge_late, "page_edge_late"},
@@ -180,6 +189,8 @@ struct fmha::EnumTable<fmha::targets::CacheFault> {
          {length_one_less, "length_one_less"},
          {length_of_the_neighbour, "length_of_the_neighbour"},
          {kv_head_of_the_neighbour, "kv_head_of_the_neighbour"},
+         {packed_heads_are_one, "packed_heads_are_one"},
+         {last_packed_head_missing, "last_packed_head_missing"},
          {queries_one_row_early, "queries_one_row_early"},
          {split_edge_late, "split_edge_late"},
          {split_edge_twice, "split_edge_twice"},

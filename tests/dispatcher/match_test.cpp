@@ -290,6 +290,8 @@ TEST(Constraint, PredicatesAtTheirLimits) {
     EXPECT_FALSE(holds(Constraint::max_seqlen_q_lt_4096, with(4096, 0)));
     EXPECT_TRUE(holds(Constraint::max_seqlen_q_le_8192, with(8192, 0)));
     EXPECT_FALSE(holds(Constraint::max_seqlen_q_le_8192, with(8193, 0)));
+    EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_16, with(17, 0)));
+    EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_16, with(16, 0)));
     // 8 heads in all; 65 rows are 2 blocks of 64.
     EXPECT_TRUE(holds(Constraint::blocks64_le_cus, with(65, 16)));
     EXPECT_FALSE(holds(Constraint::blocks64_le_cus, with(65, 15)));

@@ -160,9 +160,13 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     key.copy_words = value.copy_words = 0;
     value.reads_transposed = false;
     value.by_column = column || !(element_bits(value.type) == 32 || plan.second.load_matrix);
-    if (!transposing && pipeline != Pipeline::qr_async) return;
+    // On NVIDIA a cache is copied asynchronously; 8-bit values are not, because they are transposed on their way.
+    const KernelFamily family = cfg.signature.family;
+    const bool cached = plan.unit == MatrixUnit::nvidia && element_bits(key.type) == 16 &&
+                        (family == KernelFamily::fwd_splitkv || family == KernelFamily::fwd_pagedkv);
+    if (!transposing && pipeline != Pipeline::qr_async && !cached) return;
     if (plan.unit == MatrixUnit::nvidia) {
-        if (pipeline != Pipeline::qr_async) return;
+        if (transposing) return;
         plan.staging.async = AsyncCopies::tiles;
         key.copy_words = value.copy_words = 4;
         return;

@@ -54,8 +54,12 @@ std::vector<CachedSpec> problems(KernelFamily family) {
     Shape group = batch;
     group.group = true;
     group.seqlen_q = {2, 5, 3};
+    Shape decode = batch; // heads share a tile
+    decode.seqlen_q = {1};
+    decode.sink_logit = family == KernelFamily::fwd_splitkv;
     const std::int64_t splits = family == KernelFamily::fwd_splitkv ? 3 : 1;
-    std::vector<CachedSpec> all{{batch, {.cache = Cache::pages, .splits = splits, .order = 3}},
+    std::vector<CachedSpec> all{{decode, {.cache = Cache::pages, .splits = splits, .order = 2}},
+                                {batch, {.cache = Cache::pages, .splits = splits, .order = 3}},
                                 {group, {.cache = Cache::pages, .splits = splits, .order = 5}},
                                 {group, {.cache = Cache::gappy_pages, .splits = splits, .order = 7}}};
     if (family == KernelFamily::fwd_splitkv)

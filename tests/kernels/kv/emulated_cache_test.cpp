@@ -48,7 +48,7 @@ std::vector<KernelConfig> covering(std::string_view arch, KernelFamily family) {
 
 class EmulatedCache : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCache,
-                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"),
+                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
                          [](const auto& test) { return std::string(test.param); });
 
 /// Every kernel that the list has is one that the target executes; a few of them run.

@@ -1,0 +1,240 @@
+"""Decode of this project beside PyTorch's cuDNN back end, on the same numbers, in one run.
+
+    python3 tests/bench/torch_decode.py --library build/host/lib/libfmha.so --kernels FOLDER_OF_FMHA_BUILD
+
+One query row of 32 query heads over 8 KV heads of 128 channels in bf16, without a mask. Ours is split-KV with the number of
+splits that the plan chooses (S-6), once over K and V that lie one after another and once over pages in mixed order; PyTorch
+reads the keys one after another. Rounds alternate between all sides on one stream, each round is a CUDA graph of many launches
+(--eager launches them one by one, with the costs of the processor), is timed with events, and medians count. Before it is
+timed, each of our outputs is compared with attention in fp32 on every element. Bytes are those of K and V; the ceiling is a
+copy of 2 GiB in the same run, whose bytes count twice.
+
+Exit code 0: every ratio reaches --minimum and every output is right; 1: not; 2: no library, no kernels, no GPU.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from torch_sdpa import fmha, spread, timed_rounds, view  # noqa: E402
+
+QUERY_HEADS, KV_HEADS, CHANNELS = 32, 8, 128
+SHAPES = ((1, 32768), (8, 8192), (64, 8192), (128, 2048))  # batch, keys
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help="libfmha.so")
+    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--minimum", type=float, default=0.9, help="smallest ratio of our speed to PyTorch's")
+    parser.add_argument("--rounds", type=int, default=40, help="timed rounds of each side")
+    parser.add_argument("--shape", action="append", metavar="B,KEYS", help="instead of the four standard shapes")
+    parser.add_argument("--page-size", type=int, default=128, help="keys a page, a multiple of 128 that divides the keys")
+    parser.add_argument("--splits", type=int, default=0, help="number of splits; 0: the plan chooses")
+    parser.add_argument("--eager", action="store_true", help="launch one by one, not as a graph")
+    parser.add_argument("--json", help="file for the numbers")
+    chosen = parser.parse_args()
+    if chosen.rounds < 1:
+        parser.error(f"--rounds {chosen.rounds}: at least 1")
+    if not 0 <= chosen.splits <= 128:
+        parser.error(f"--splits {chosen.splits}: 0 to 128")
+    try:
+        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(SHAPES)
+    except ValueError:
+        parser.error(f"--shape {chosen.shape}: two integers B,KEYS")
+    if any(len(shape) != 2 or min(shape) < 1 for shape in chosen.shapes):
+        parser.error(f"--shape {chosen.shape}: two positive integers B,KEYS")
+    page = chosen.page_size
+    if page < 128 or page % 128 or any(keys % page for _, keys in chosen.shapes):
+        parser.error(f"--page-size {page}: a multiple of 128 that divides the number of keys")
+    return chosen
+
+
+class Split:
+    """A call of split-KV that owns what it points to."""
+
+    def __init__(self, torch, context, q, k, v, splits, page_size=0):
+        lib, batch, keys = context.lib, q.shape[0], k.shape[2]
+        self.context, self.o = context, torch.full_like(q, math.nan)
+        args = self.args = lib.arguments(fmha.FWD_SPLITKV)
+        args.shape.data_type = fmha.BF16
+        args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
+        args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], keys, v.shape[3]
+        args.shape.max_seqlen_q, args.shape.max_seqlen_k = 1, keys
+        args.mask.type, args.mask.window_left, args.mask.window_right = fmha.NO_MASK, -1, -1
+        args.num_splits = splits
+        if page_size:
+            pages = keys // page_size
+            order = torch.randperm(batch * pages, device=q.device)
+            self.table = order.to(torch.int32).reshape(batch, pages)
+            self.lengths = torch.full((batch,), keys, dtype=torch.int32, device=q.device)
+            k, v = (self.pool(torch, tensor, order, page_size) for tensor in (k, v))
+            args.place.block_table, args.place.block_table_stride = self.table.data_ptr(), pages
+            args.place.page_size, args.place.page_count = page_size, batch * pages
+            args.lengths.seqlen_k = self.lengths.data_ptr()
+        self.k, self.v = k, v
+        args.q, args.k, args.v, args.o = (view(lib, tensor) for tensor in (q, k, v, self.o))
+        size = context.workspace_size(args)
+        size = size[0] if isinstance(size, tuple) else size
+        self.workspace = torch.empty(max(size, 16), dtype=torch.uint8, device=q.device)
+        args.workspace = self.workspace.data_ptr()
+        info = context.run_on_device(args, torch.cuda.current_stream().cuda_stream, lib.fresh("fmha_run_info"))
+        self.kernel = info.kernel.decode()
+
+    @staticmethod
+    def pool(torch, tensor, order, page_size):
+        """(batch, head, key, channel) as pages (page, head, slot, channel), page n of the entries at order[n]."""
+        batch, heads, keys, channels = tensor.shape
+        pages = tensor.reshape(batch, heads, keys // page_size, page_size, channels).transpose(1, 2)
+        pool = torch.empty((len(order), heads, page_size, channels), dtype=tensor.dtype, device=tensor.device)
+        pool[order] = pages.reshape(-1, heads, page_size, channels)
+        return pool
+
+    def __call__(self, torch):
+        self.context.run_on_device(self.args, torch.cuda.current_stream().cuda_stream)
+
+
+def exact(torch, q, k, v):
+    """Attention in fp32, entry by entry."""
+    out = torch.empty(q.shape, device=q.device)
+    group = q.shape[1] // k.shape[1]
+    for b in range(q.shape[0]):
+        rows = q[b].reshape(k.shape[1], group, q.shape[3]).float()
+        scores = rows @ k[b].float().transpose(1, 2) / math.sqrt(q.shape[3])
+        out[b] = (torch.softmax(scores, -1) @ v[b].float()).reshape(q.shape[1:])
+    return out
+
+
+def wrong(torch, ours, theirs, expected):
+    """What is wrong with an output, "" when nothing is: it may be twice as far from fp32 as PyTorch's, and half a unit in the
+    last place of bf16."""
+    if not torch.isfinite(ours).all():
+        return "it has elements that are not finite"
+    limit = 2 * (theirs.float() - expected).abs().max() + 2.0**-8 * expected.abs() + 1e-6
+    distance = (ours.float() - expected).abs()
+    if (distance > limit).any():
+        at = (distance - limit).flatten().argmax().item()
+        return (f"element {at}: {ours.flatten()[at].item():.6g}, fp32 has {expected.flatten()[at].item():.6g}, PyTorch "
+                f"{theirs.flatten()[at].item():.6g}")
+    return ""
+
+
+def graph_of(torch, side, launches):
+    """`side` so often in one graph, as a function that launches it."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            side()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(launches):
+            side()
+    return graph.replay
+
+
+def copy_rate(torch):
+    """Bytes read and written a second by the fastest of some copies of 2 GiB."""
+    source = torch.empty(1 << 31, dtype=torch.uint8, device="cuda").fill_(1)
+    target = torch.empty_like(source)
+    best = math.inf
+    for _ in range(8):
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        target.copy_(source)
+        stop.record()
+        stop.synchronize()
+        best = min(best, start.elapsed_time(stop))
+    return 2 * source.numel() / best * 1e3
+
+
+def measure(torch, context, shape, chosen, ceiling):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    batch, keys = shape
+    torch.manual_seed(20261)
+    q = torch.randn((batch, QUERY_HEADS, 1, CHANNELS), device="cuda").to(torch.bfloat16)
+    k, v = (torch.randn((batch, KV_HEADS, keys, CHANNELS), device="cuda").to(torch.bfloat16) for _ in range(2))
+    sides = {"contiguous": Split(torch, context, q, k, v, chosen.splits),
+             f"pages of {chosen.page_size}": Split(torch, context, q, k, v, chosen.splits, chosen.page_size)}
+
+    def theirs():
+        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    expected, answer = exact(torch, q, k, v), theirs()
+    torch.cuda.synchronize()
+    rows = [{"batch": batch, "keys": keys, "cache": name, "kernel": side.kernel,
+             "wrong": wrong(torch, side.o, answer, expected)} for name, side in sides.items()]
+    if any(row["wrong"] for row in rows):
+        return rows
+    calls = [lambda side=side: side(torch) for side in sides.values()] + [theirs]
+    launches = 1
+    if not chosen.eager:
+        launches = max(1, min(64, 8 * 32768 // (batch * keys)))
+        calls = [graph_of(torch, call, launches) for call in calls]
+    times = [[t / launches for t in side] for side in timed_rounds(torch, calls, chosen.rounds)]
+    moved = 2.0 * 2 * batch * KV_HEADS * keys * CHANNELS
+    rate = [moved / statistics.median(side) / 1e6 for side in times]
+    for n, row in enumerate(rows):
+        row |= {"microseconds": statistics.median(times[n]) * 1e3, "gbytes": rate[n], "torch_gbytes": rate[-1],
+                "torch_microseconds": statistics.median(times[-1]) * 1e3, "ratio": rate[n] / rate[-1],
+                "share_of_copy": rate[n] * 1e9 / ceiling, "spread_percent": spread(times[n]),
+                "torch_spread_percent": spread(times[-1])}
+    return rows
+
+
+def line(row):
+    head = "b{batch:<4} keys {keys:<6} {cache:13}".format(**row)
+    if row["wrong"]:
+        return f"{head} WRONG: {row['wrong']}\n    {row['kernel']}"
+    return (f"{head} ours {row['microseconds']:7.1f} us {row['gbytes']:6.0f} GB/s ±{row['spread_percent']:3.1f} %   cuDNN "
+            f"{row['torch_microseconds']:7.1f} us {row['torch_gbytes']:6.0f} GB/s ±{row['torch_spread_percent']:3.1f} %   ratio "
+            f"{row['ratio']:5.2f}   {row['share_of_copy']:5.2f} of a copy\n    {row['kernel']}")
+
+
+def main():
+    chosen = arguments()
+    try:
+        import torch
+    except ImportError as error:
+        print(f"PyTorch is not installed: {error}", file=sys.stderr)
+        return 2
+    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
+        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
+        return 2
+    torch.cuda.set_device(chosen.device)
+    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
+    rows = []
+    try:
+        lib = fmha.load(chosen.library)
+        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
+            ceiling = copy_rate(torch)
+            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours, a copy "
+                  f"moves {ceiling / 1e9:.0f} GB/s", flush=True)
+            for shape in chosen.shapes:
+                for row in measure(torch, context, shape, chosen, ceiling):
+                    rows.append(row)
+                    print(line(row), flush=True)
+                torch.cuda.empty_cache()
+    except (OSError, fmha.Error) as error:
+        print(f"{chosen.library}: {error}", file=sys.stderr)
+        return 2
+    if chosen.json:
+        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_gbytes": ceiling / 1e9,
+                  "graph": not chosen.eager, "rows": rows}
+        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
+    bad = [row for row in rows if row["wrong"]]
+    slow = [row for row in rows if not row["wrong"] and row["ratio"] < chosen.minimum]
+    print(f"{len(rows)} measured, {len(bad)} wrong, {len(slow)} below {chosen.minimum} of PyTorch's cuDNN back end")
+    return 1 if bad or slow or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
