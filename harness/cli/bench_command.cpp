@@ -1,4 +1,5 @@
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/bench/bench.hpp"
@@ -124,6 +125,8 @@ class BenchCommand final : public Command {
         record.target = target_;
         record.arch = timing.target()->arch();
         record.driver = timing.target()->driver();
+        if (const std::string kernels = timing.target()->kernel_build(); !kernels.empty())
+            record.identity["kernels_sha256"] = system::sha256(kernels);
         record.asked = static_cast<std::int64_t>(cases);
         return record;
     }

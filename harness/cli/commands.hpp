@@ -16,5 +16,6 @@ std::unique_ptr<Command> make_generate_command();
 std::unique_ptr<Command> make_build_command();
 std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_history_command();
+std::unique_ptr<Command> make_gate_command();
 
 } // namespace fmha::cli

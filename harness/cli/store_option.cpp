@@ -1,6 +1,8 @@
 #include "harness/cli/store_option.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <ctime>
@@ -27,6 +29,7 @@ store::RunRecord new_run(std::string_view kind, const std::string& invocation) {
     run.machine = system::processor_description();
     run.compiler = __VERSION__;
     run.started = now_utc();
+    run.identity = Json{{"program_sha256", system::sha256(system::read_file("/proc/self/exe"))}};
     return run;
 }
 

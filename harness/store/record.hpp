@@ -48,4 +48,11 @@ struct CountRecord {
     std::int64_t value = 0;
 };
 
+/// A change for the worse that somebody has accepted (`fmha gate --accept`).
+struct AcceptedRecord {
+    std::string at, kind, series, subject, before, after;
+    double value = 0.0; ///< `after` as a number, where it is one
+    std::string reason;
+};
+
 } // namespace fmha::store

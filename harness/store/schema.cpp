@@ -70,7 +70,11 @@ CREATE VIEW resources AS
   FROM resource JOIN run USING (run) JOIN word k ON k.id = resource.kernel;
 CREATE VIEW counts AS
   SELECT run.run, run.started, run.commit_id, s.text AS subject, value, unit
-  FROM count JOIN run USING (run) JOIN word s ON s.id = count.subject;)"};
+  FROM count JOIN run USING (run) JOIN word s ON s.id = count.subject;)",
+    // What `fmha gate --accept` was told.
+    R"(CREATE TABLE accepted(
+  id INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, series TEXT NOT NULL, subject TEXT NOT NULL,
+  before TEXT NOT NULL, after TEXT NOT NULL, value REAL, reason TEXT NOT NULL);)"};
 
 } // namespace
 

@@ -143,4 +143,24 @@ std::vector<CountRecord> Store::counts(const std::string& id) const {
     return counts;
 }
 
+std::vector<AcceptedRecord> Store::accepted() const {
+    std::vector<AcceptedRecord> records;
+    auto rows = database_->prepare(
+        "SELECT at, kind, series, subject, before, after, value, reason FROM accepted ORDER BY id");
+    while (rows.step())
+        records.push_back({rows.text(0), rows.text(1), rows.text(2), rows.text(3), rows.text(4), rows.text(5),
+                           rows.real(6), rows.text(7)});
+    return records;
+}
+
+void Store::accept(std::span<const AcceptedRecord> records) const {
+    Transaction transaction(*database_);
+    auto row =
+        database_->prepare("INSERT INTO accepted(at, kind, series, subject, before, after, value, reason) "
+                           "VALUES (?,?,?,?,?,?,?,?)");
+    for (const AcceptedRecord& r : records)
+        row.with(r.at, r.kind, r.series, r.subject, r.before, r.after, r.value, r.reason).run();
+    transaction.commit();
+}
+
 } // namespace fmha::store

@@ -33,6 +33,10 @@ class Store {
     std::vector<ResourceRecord> resources(const std::string& id) const;
     std::vector<CountRecord> counts(const std::string& id) const;
 
+    std::vector<AcceptedRecord> accepted() const;
+    /// All of `records` or none.
+    void accept(std::span<const AcceptedRecord> records) const;
+
     const Database& database() const { return *database_; }
 
   private:

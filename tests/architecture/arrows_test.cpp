@@ -49,6 +49,7 @@ const std::vector<Room>& rooms() {
         {"reference", {"dispatcher/types", "dispatcher/system"}},
         {"harness/results", {"dispatcher/types"}},
         {"harness/store", {"dispatcher/types", "harness/results"}},
+        {"harness/regression", {"dispatcher/types", "harness/results", "harness/store"}},
         {"harness/cases", {"dispatcher/types", "dispatcher/system"}},
         {"harness",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
@@ -60,12 +61,12 @@ const std::vector<Room>& rooms() {
         {"parity",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "harness/results", "harness/cases"}},
-        {"reports", {"dispatcher/types", "harness/results"}},
+        {"reports", {"dispatcher/types", "harness/results", "harness/regression"}},
         {"harness/cli",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/built", "kernels/generator", "kernels/loader", "kernels/targets", "reference",
-          "harness/results", "harness/cases", "harness", "harness/bench", "harness/store", "parity",
-          "reports"}},
+          "harness/results", "harness/cases", "harness", "harness/bench", "harness/regression",
+          "harness/store", "parity", "reports"}},
     };
     return table;
 }

@@ -188,7 +188,7 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
         const std::string file = folder / "runs.db";
         run_sql(file, first_schema);
         const Store store(file, access);
-        EXPECT_EQ(store.database().number("PRAGMA user_version"), 2);
+        EXPECT_EQ(store.database().number("PRAGMA user_version"), 3);
         const auto results = store.results("old");
         ASSERT_EQ(results.size(), 1U);
         EXPECT_EQ(results.front().name, "old@1");
@@ -218,7 +218,7 @@ TEST(Store, RefusesWhatIsNoneInASentence) {
     std::filesystem::remove_all(file);
     { const Store store(file, Access::write); }
     run_sql(file, "PRAGMA user_version = 99");
-    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 2");
+    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 3");
     std::filesystem::remove_all(file);
     std::filesystem::create_directory(file);
     EXPECT_EQ(opened(), file + ": a store must be a regular file");

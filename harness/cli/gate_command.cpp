@@ -1,0 +1,124 @@
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/store_option.hpp"
+#include "harness/regression/compare.hpp"
+#include "reports/gate.hpp"
+
+#include <charconv>
+#include <filesystem>
+#include <fmt/ostream.h>
+
+namespace fmha::cli {
+namespace {
+
+using regression::Side;
+using regression::Verdict;
+
+/// "slower=5" or "margin=20", percent.
+void apply_budget(const std::string& text, regression::Budget& budget) {
+    const auto equals = text.find('=');
+    const std::string kind = text.substr(0, equals);
+    double percent = -1.0;
+    if (equals != std::string::npos)
+        std::from_chars(text.data() + equals + 1, text.data() + text.size(), percent);
+    constexpr double hundred = 100.0, most = 1000.0;
+    if ((kind != "slower" && kind != "margin") || !(percent >= 0.0) || percent > most)
+        throw InputError(
+            fmt::format("--budget {}: allowed: slower=PERCENT and margin=PERCENT, 0 to 1000", text));
+    (kind == "slower" ? budget.slower : budget.margin) = percent / hundred;
+}
+
+class GateCommand final : public Command {
+  public:
+    std::string_view name() const override { return "gate"; }
+    std::string_view summary() const override {
+        return "Compare the newest runs of a store with earlier ones";
+    }
+    std::string_view example() const override {
+        return "fmha gate --store new.db --against main.db --junit gate\n"
+               "  fmha gate --store runs.db --against previous --family fwd --budget slower=8\n"
+               "  fmha gate --store runs.db --against 89b8a8be --accept --reason \"the 64x128 tile is gone\"";
+    }
+    void declare(OptionSet& options) override {
+        options.option("--store", store_, "The file with the new runs", true);
+        options.option(
+            "--against", against_,
+            "The runs before: another store, the beginning of a commit in this store, or \"previous\"", true);
+        options.option("--family", family_, "Only findings of this API family");
+        options.each(
+            "--budget", budgets_,
+            "What is accepted beyond noise, in percent: slower=5 (times), margin=10 (nearer to a limit)");
+        options.flag("--accept", accept_,
+                     "Remember today's findings in the store as right, apart from cases that are not green");
+        options.option("--reason", reason_, "Why they are right; kept beside them");
+        options.option("--junit", junit_, "Write JUnit XML, one file a family, into this folder");
+        options.option("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
+        options.option("--json", json_, "Write the verdict as JSON");
+        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    }
+    int run(const Streams& streams) override {
+        check_options();
+        regression::Budget budget;
+        for (const std::string& text : budgets_) apply_budget(text, budget);
+        const store::Store store(store_, accept_ ? store::Access::write : store::Access::read);
+        const Side before = side_before(store);
+        const Side after = regression::newest(store);
+        const auto judged = [&] {
+            return regression::compare(before, after, budget, store.accepted(),
+                                       parse_enum<ApiFamily>(family_));
+        };
+        Verdict verdict = judged();
+        if (accept_) {
+            store.accept(regression::acceptable(verdict, reason_, now_utc()));
+            verdict = judged();
+        }
+        publish(verdict, streams);
+        return verdict.green() ? all_well : check_failed;
+    }
+
+  private:
+    void check_options() const {
+        if (accept_ == reason_.empty())
+            throw InputError(accept_ ? "--accept needs --reason, which is kept"
+                                     : "--reason needs --accept, which keeps it");
+        if (!family_.empty() && !parse_enum<ApiFamily>(family_))
+            throw InputError(
+                fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
+        for (const std::string& file : {html_, json_})
+            if (!file.empty()) system::check_writable(file);
+    }
+
+    Side side_before(const store::Store& store) const {
+        if (against_ == "previous") return regression::previous(store);
+        if (std::filesystem::exists(against_))
+            return regression::newest(store::Store(against_, store::Access::read));
+        return regression::of_commit(store, against_);
+    }
+
+    void publish(const Verdict& verdict, const Streams& streams) const {
+        if (format_ == "json")
+            fmt::print(streams.out, "{}\n", to_json(verdict).dump(1));
+        else
+            fmt::print(streams.out, "{}", to_text(verdict));
+        streams.out.flush();
+        if (!junit_.empty())
+            for (const auto& family : verdict.families)
+                system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
+                                   reports::junit(verdict, family));
+        if (!html_.empty()) system::write_file(html_, reports::section(verdict));
+        if (!json_.empty()) system::write_file(json_, to_json(verdict).dump(1) + "\n");
+    }
+
+    std::string store_, against_, family_, reason_, junit_, html_, json_, format_ = "text";
+    std::vector<std::string> budgets_;
+    bool accept_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_gate_command() {
+    return std::make_unique<GateCommand>();
+}
+
+} // namespace fmha::cli

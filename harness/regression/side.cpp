@@ -1,0 +1,115 @@
+#include "harness/regression/side.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+namespace fmha::regression {
+namespace {
+
+using store::RunRecord;
+
+/// Runs with equal ones were made by the same program with the same kernels.
+std::string program_of(const RunRecord& run) {
+    return fmt::format("{} {} {}", run.commit, run.identity.value("program_sha256", std::string()),
+                       run.identity.value("kernels_sha256", std::string()));
+}
+
+std::string series_of(const RunRecord& run) {
+    std::string name = run.kind;
+    for (const std::string& part : {run.target, run.arch, run.selection})
+        if (!part.empty()) name += " " + part;
+    return name;
+}
+
+Series gathered(const store::Store& store, const std::string& name,
+                const std::vector<const RunRecord*>& runs) {
+    Series series;
+    series.name = name;
+    series.run = *runs.back();
+    if (series.run.kind == "verify")
+        for (const RunRecord* run : runs) series.results.push_back(store.results(run->id));
+    const std::size_t benches = std::min(runs.size(), bench_runs);
+    if (series.run.kind == "bench")
+        for (std::size_t n = runs.size() - benches; n < runs.size(); ++n) {
+            series.of_bench.push_back(*runs[n]);
+            series.times.push_back(store.times(runs[n]->id));
+        }
+    series.resources = store.resources(series.run.id);
+    series.counts = store.counts(series.run.id);
+    return series;
+}
+
+/// `chosen` gets the finished whole runs of a series, oldest first, and leaves those of one side.
+using Choice = std::function<std::vector<const RunRecord*>(const std::vector<const RunRecord*>&)>;
+
+Side side_of(const store::Store& store, const Choice& chosen) {
+    const std::vector<RunRecord> all = store.runs();
+    std::map<std::string, std::vector<const RunRecord*>> by_series;
+    Side side;
+    for (const RunRecord& run : all) {
+        if (run.verdict.empty())
+            side.notes.push_back(
+                fmt::format("{}: a run of {} has not finished and is left out", run.started, series_of(run)));
+        else if (run.shards > 1)
+            side.notes.push_back(
+                fmt::format("{}: shard {} of {} of {} is left out; `fmha merge` joins shards", run.started,
+                            run.shard, run.shards, series_of(run)));
+        else
+            by_series[series_of(run)].push_back(&run);
+    }
+    std::set<std::string> labels;
+    for (const auto& [name, runs] : by_series) {
+        const auto mine = chosen(runs);
+        if (mine.empty()) continue;
+        side.series.push_back(gathered(store, name, mine));
+        constexpr std::size_t digits = 8;
+        labels.insert(mine.back()->commit.substr(0, digits));
+    }
+    for (const std::string& label : labels) side.label += (side.label.empty() ? "" : ", ") + label;
+    return side;
+}
+
+/// Those of `runs` that the program of the last of them made.
+std::vector<const RunRecord*> of_last_program(const std::vector<const RunRecord*>& runs) {
+    std::vector<const RunRecord*> mine;
+    for (const RunRecord* run : runs)
+        if (program_of(*run) == program_of(*runs.back())) mine.push_back(run);
+    return mine;
+}
+
+} // namespace
+
+Side newest(const store::Store& store) {
+    return side_of(store, of_last_program);
+}
+
+Side previous(const store::Store& store) {
+    return side_of(store, [](const std::vector<const RunRecord*>& runs) {
+        std::vector<const RunRecord*> others;
+        for (const RunRecord* run : runs)
+            if (program_of(*run) != program_of(*runs.back())) others.push_back(run);
+        if (!others.empty()) return of_last_program(others);
+        return std::vector<const RunRecord*>(runs.begin(), runs.end() - 1);
+    });
+}
+
+Side of_commit(const store::Store& store, const std::string& commit) {
+    Side side = side_of(store, [&](const std::vector<const RunRecord*>& runs) {
+        std::vector<const RunRecord*> mine;
+        for (const RunRecord* run : runs)
+            if (run->commit.starts_with(commit)) mine.push_back(run);
+        return mine.empty() ? mine : of_last_program(mine);
+    });
+    if (side.series.empty())
+        throw InputError(fmt::format("{}: has no finished run of a commit that begins with \"{}\"",
+                                     store.database().file().string(), commit));
+    return side;
+}
+
+} // namespace fmha::regression

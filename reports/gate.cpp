@@ -1,0 +1,87 @@
+#include "reports/gate.hpp"
+
+#include "reports/markup.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fmha::reports {
+
+using regression::FamilyVerdict;
+using regression::Finding;
+using regression::Verdict;
+
+std::string junit(const Verdict& verdict, const FamilyVerdict& family) {
+    std::string cases;
+    std::int64_t tests = 0;
+    for (const auto& [sort, compared] : {std::pair{"cases", family.cases},
+                                         {"kernels", family.kernels},
+                                         {"margins", family.margins},
+                                         {"times", family.times},
+                                         {"compiled kernels", family.resources},
+                                         {"counts", family.counts}}) {
+        if (compared == 0) continue;
+        ++tests;
+        cases += fmt::format("  <testcase classname=\"gate.{}\" name=\"{} {} compared\" time=\"0\"/>\n",
+                             escaped(family.family), compared, sort);
+    }
+    for (const Finding& finding : family.findings) {
+        ++tests;
+        const std::string change = fmt::format("{} -> {}{}{}", finding.before, finding.after,
+                                               finding.by.empty() ? "" : ", ", finding.by);
+        const std::string inside = finding.red() ? fmt::format("<failure type=\"{}\" message=\"{}\"/>",
+                                                               to_string(finding.kind), escaped(change))
+                                                 : fmt::format("<system-out>{}; accepted: {}</system-out>",
+                                                               escaped(change), escaped(finding.accepted));
+        cases +=
+            fmt::format("  <testcase classname=\"gate.{}.{}\" name=\"{}\" time=\"0\">{}</testcase>\n",
+                        escaped(family.family), to_string(finding.kind), escaped(finding.subject), inside);
+    }
+    return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fmha gate\">\n"
+                       " <testsuite name=\"{} against {}: {}\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
+                       "skipped=\"0\">\n{} </testsuite>\n</testsuites>\n",
+                       escaped(verdict.after), escaped(verdict.before), escaped(family.family), tests,
+                       family.red_findings(), cases);
+}
+
+std::string section(const Verdict& verdict) {
+    std::string rows, notes;
+    for (const FamilyVerdict& family : verdict.families)
+        for (const Finding& finding : family.findings)
+            rows += fmt::format(
+                "<tr><td>{}</td><td class=\"{}\">{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td>"
+                "<td>{}{}</td></tr>\n",
+                escaped(family.family), finding.red() ? "failed" : "passed", to_string(finding.kind),
+                escaped(finding.series), escaped(finding.subject), escaped(finding.before),
+                escaped(finding.after), escaped(finding.by),
+                finding.red() ? "" : " accepted: " + escaped(finding.accepted));
+    std::string compared;
+    for (const FamilyVerdict& family : verdict.families)
+        compared += fmt::format(
+            "<tr><th>{}</th><td class=\"{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+            "<td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+            "</tr>\n",
+            escaped(family.family), family.red_findings() == 0 ? "passed" : "failed",
+            family.red_findings() == 0 ? "green" : "red", family.cases, family.kernels, family.margins,
+            family.times, family.resources, family.counts);
+    for (const std::string& note : verdict.notes) notes += fmt::format("<li>{}</li>\n", escaped(note));
+    return fmt::format(
+        "<section class=\"gate\">\n<h2>{} against {}: <span class=\"{}\">{}</span></h2>\n"
+        "<div class=\"scroll\"><table><thead><tr><th>family</th><th></th><th>cases</th><th>kernels</th>"
+        "<th>margins</th><th>times</th><th>compiled</th><th>counts</th></tr></thead><tbody>\n{}</tbody></"
+        "table></div>\n"
+        "{}{}</section>\n",
+        escaped(verdict.after), escaped(verdict.before), verdict.green() ? "passed" : "failed",
+        verdict.green() ? "green" : "red", compared,
+        rows.empty()
+            ? std::string("<p>Nothing got worse.</p>\n")
+            : fmt::format(
+                  "<div class=\"scroll\"><table><thead><tr><th>family</th><th>what</th><th>case or "
+                  "kernel</th>"
+                  "<th>before</th><th>after</th><th>by</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
+                  rows),
+        notes.empty() ? std::string() : fmt::format("<ul>\n{}</ul>\n", notes));
+}
+
+} // namespace fmha::reports

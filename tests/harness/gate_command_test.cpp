@@ -1,0 +1,440 @@
+// `fmha gate`: everything that can get worse between two runs is red by name, and a hundred reruns of the same thing on a
+// loaded machine are not.
+
+#include "dispatcher/system/files.hpp"
+#include "harness/regression/compare.hpp"
+#include "harness/regression/noise.hpp"
+#include "harness/store/store.hpp"
+#include "tests/harness/command_support.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <random>
+
+namespace fmha::cli {
+namespace {
+
+using harness::CaseResult;
+using harness::Outcome;
+using store::Recording;
+using store::RunRecord;
+using test::Ran;
+using test::Scratch;
+using testing::HasSubstr;
+using testing::Not;
+
+/// What one program found: a change of a member is a change of the program.
+struct Findings {
+    std::vector<CaseResult> results;
+    std::vector<std::vector<store::TimeRecord>> benches;
+    std::vector<store::ResourceRecord> resources;
+    std::vector<store::CountRecord> counts;
+};
+
+constexpr int seeds = 4;
+
+double noise(std::mt19937& random, double spread) {
+    return std::exp(spread * std::normal_distribution()(random));
+}
+
+CaseResult case_of(const std::string& family, int n, std::mt19937& random) {
+    CaseResult r;
+    r.name = fmt::format("{}/case{}@1", family, n);
+    r.family = family;
+    r.kernel = fmt::format("{}_gfx950_kernel{}", family, n % 5);
+    r.outcome = Outcome::passed;
+    r.gates = {{"G1", "o", true, true, 0.4 * noise(random, 0.1)},
+               {"G2", "o", true, true, 0.7 * noise(random, 0.02)},
+               {"G5.9", "o", true, true, 0.0}};
+    return r;
+}
+
+std::vector<CaseResult> some_cases(std::mt19937& random, double worse = 1.0) {
+    std::vector<CaseResult> results;
+    for (const char* family : {"fwd", "bwd"})
+        for (int n = 0; n < 30; ++n) {
+            results.push_back(case_of(family, n, random));
+            results.back().gates[1].ratio *= worse;
+        }
+    return results;
+}
+
+store::TimeRecord time_of(const std::string& kernel, int round, double median, double low, double best) {
+    store::TimeRecord time;
+    time.name = "fwd/models@1";
+    time.kernel = kernel;
+    time.round = round;
+    time.outcome = "measured";
+    time.median = median;
+    time.low = low;
+    time.high = 1.1 * median;
+    time.best = best;
+    time.samples = 100;
+    return time;
+}
+
+/// Three rounds of two kernels on a machine with little to do.
+std::vector<store::TimeRecord> quiet_bench(std::mt19937& random, double slower) {
+    std::vector<store::TimeRecord> times;
+    for (int kernel = 0; kernel < 2; ++kernel)
+        for (int round = 1; round <= 3; ++round) {
+            const double time = 1e-3 * (kernel == 0 ? slower : 1.0) * noise(random, 0.005);
+            times.push_back(
+                time_of(fmt::format("fwd_gfx950_timed{}", kernel), round, time * 1.02, time * 1.01, time));
+        }
+    return times;
+}
+
+Findings usual(unsigned seed = 1) {
+    std::mt19937 random(seed);
+    Findings all;
+    all.results = some_cases(random);
+    for (int run = 0; run < 3; ++run) all.benches.push_back(quiet_bench(random, 1.0));
+    all.resources = {{"fwd_gfx942_a", "gfx942", "clang", 128}, {"bwd_gfx942_b", "gfx942", "clang", 256}};
+    all.counts = {{"house gfx950 fwd", "kernels", 5600}, {"house gfx950", "facts", 393}};
+    return all;
+}
+
+RunRecord run_of(const std::string& kind, const std::string& commit) {
+    static int number = 0;
+    RunRecord run;
+    run.id = fmt::format("{:032}", ++number);
+    run.kind = kind;
+    run.commit = commit;
+    run.target = "host";
+    run.arch = "gfx950";
+    run.machine = "a machine";
+    run.started = fmt::format("2026-01-01T00:{:02}:{:02}Z", number / 60 % 60, number % 60);
+    return run;
+}
+
+/// Verify runs with other seeds first, so that the last one is that of `findings`.
+void keep(const std::string& file, const std::string& commit, const Findings& findings,
+          bool with_seeds = true) {
+    std::mt19937 random(99);
+    for (int seed = with_seeds ? 1 : seeds; seed <= seeds; ++seed) {
+        Recording verify(file, run_of("verify", commit));
+        const auto results = seed < seeds ? some_cases(random) : findings.results;
+        for (const CaseResult& result : results) verify.add(result.name, {&result, 1});
+        verify.finish(1.0, "green");
+    }
+    for (const auto& times : findings.benches) {
+        Recording bench(file, run_of("bench", commit));
+        for (const auto& time : times) bench.add(time);
+        bench.finish(1.0, "green");
+    }
+    Recording build(file, run_of("build", commit));
+    build.add(findings.resources);
+    build.finish(1.0, "green");
+    Recording parity(file, run_of("parity", commit));
+    parity.add(findings.counts);
+    parity.finish(1.0, "green");
+}
+
+Ran gate(const Scratch& folder, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"gate", "--store", folder / "new.db", "--against", folder / "old.db"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return test::run(arguments);
+}
+
+/// The gate's answer to `change`.
+Ran gate_after(const std::function<void(Findings&)>& change) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    Findings after = usual();
+    change(after);
+    keep(folder / "new.db", "bbbb", after);
+    return gate(folder);
+}
+
+TEST(Gate, TheSameIsGreen) {
+    const Ran ran = gate_after([](Findings&) {});
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("fwd             GREEN   30 cases"));
+    EXPECT_THAT(ran.out, HasSubstr("bwd             GREEN   30 cases"));
+    EXPECT_THAT(ran.out, HasSubstr("bbbb against aaaa: GREEN"));
+    EXPECT_THAT(ran.out, HasSubstr("2 times"));
+    EXPECT_THAT(ran.out, Not(HasSubstr("note:")));
+}
+
+TEST(Gate, ARedCaseIsRedByName) {
+    const Ran ran = gate_after([](Findings& f) {
+        f.results[7].outcome = Outcome::failed;
+        f.results[7].message = "G1 o: first at b0";
+    });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out,
+                HasSubstr("not_green   fwd/case7\n              passed -> failed: G1 o: first at b0"));
+    EXPECT_THAT(ran.out, HasSubstr("RED, 1 finding\n"));
+}
+
+TEST(Gate, ANewlyRedFamilyIsRedAndTheOtherIsNot) {
+    const Ran ran = gate_after([](Findings& f) {
+        for (auto& result : f.results)
+            if (result.family == "bwd") result.outcome = Outcome::crashed;
+    });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("bwd             RED"));
+    EXPECT_THAT(ran.out, HasSubstr("fwd             GREEN"));
+}
+
+TEST(Gate, ACaseThatIsNoLongerExecutedIsRed) {
+    const Ran ran = gate_after([](Findings& f) {
+        f.results[3].outcome = Outcome::not_run;
+        f.results[3].not_run_reason = harness::NotRunReason::target_cannot;
+    });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("not_green   fwd/case3\n              passed -> not_run"));
+}
+
+TEST(Gate, ANewCaseMustBeGreen) {
+    const auto add_case = [](Outcome outcome) {
+        return gate_after([outcome](Findings& f) {
+            f.results.push_back(f.results[0]);
+            f.results.back().name = "fwd/new@1";
+            f.results.back().outcome = outcome;
+        });
+    };
+    EXPECT_EQ(add_case(Outcome::passed).code, 0);
+    EXPECT_THAT(add_case(Outcome::failed).out, HasSubstr("not_green   fwd/new\n"));
+}
+
+TEST(Gate, ALostCaseIsRed) {
+    const Ran ran = gate_after([](Findings& f) { f.results.erase(f.results.begin() + 12); });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("case_lost   fwd/case12\n"));
+}
+
+TEST(Gate, ALostKernelIsRedWhereverItWas) {
+    EXPECT_THAT(gate_after([](Findings& f) {
+                    for (auto& result : f.results)
+                        if (result.kernel == "fwd_gfx950_kernel2") result.kernel = "fwd_gfx950_kernel3";
+                }).out,
+                HasSubstr("kernel_lost fwd_gfx950_kernel2\n              run -> not run"));
+    EXPECT_THAT(gate_after([](Findings& f) {
+                    for (auto& times : f.benches) times.erase(times.begin() + 3, times.end());
+                }).out,
+                HasSubstr("kernel_lost fwd_gfx950_timed1 on fwd/models@1\n              timed -> not timed"));
+    EXPECT_THAT(gate_after([](Findings& f) { f.resources.pop_back(); }).out,
+                HasSubstr("kernel_lost bwd_gfx942_b\n              compiled -> not compiled"));
+}
+
+TEST(Gate, AKernelThatIsTimedNoMoreIsRed) {
+    const Ran ran = gate_after([](Findings& f) {
+        for (auto& time : f.benches.back())
+            if (time.kernel == "fwd_gfx950_timed1") {
+                time.outcome = "wrong";
+                time.message = "G1";
+            }
+    });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("timed -> wrong: G1"));
+}
+
+TEST(Gate, ASpillIsRed) {
+    const Ran ran = gate_after([](Findings& f) { f.resources[0].scratch_bytes = 16; });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out,
+                HasSubstr("spill       fwd_gfx942_a\n              no spill -> 16 bytes of scratch a lane"));
+}
+
+TEST(Gate, ATenPercentSlowdownIsRedByName) {
+    for (unsigned seed = 0; seed < 10; ++seed) {
+        const Ran ran = gate_after([seed](Findings& f) {
+            std::mt19937 random(seed);
+            for (auto& times : f.benches) times = quiet_bench(random, 1.10);
+        });
+        EXPECT_EQ(ran.code, 1) << seed << ran.out;
+        EXPECT_THAT(ran.out, HasSubstr("slower      fwd_gfx950_timed0 on fwd/models@1\n"));
+        EXPECT_THAT(ran.out, Not(HasSubstr("slower      fwd_gfx950_timed1")));
+    }
+}
+
+TEST(Gate, ASlowdownInOneRunOfThreeIsNone) {
+    const Ran ran = gate_after([](Findings& f) {
+        std::mt19937 random(3);
+        f.benches[1] = quiet_bench(random, 1.5);
+    });
+    EXPECT_EQ(ran.code, 0) << ran.out;
+}
+
+TEST(Gate, TooFewTimesAreSaid) {
+    const Ran ran = gate_after([](Findings& f) { f.benches.resize(2); });
+    EXPECT_EQ(ran.code, 0) << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("times were not compared: that takes 3 runs a side"));
+}
+
+TEST(Gate, AMarginOfOneCaseAndOfAllAreRed) {
+    const Ran one = gate_after([](Findings& f) { f.results[4].gates[1].ratio = 0.95; });
+    EXPECT_EQ(one.code, 1);
+    EXPECT_THAT(one.out, HasSubstr("margin      fwd/case4 G2:o\n"));
+    const Ran all = gate_after([](Findings& f) {
+        std::mt19937 random(7);
+        f.results = some_cases(random, 1.25);
+    });
+    EXPECT_EQ(all.code, 1);
+    EXPECT_THAT(all.out, HasSubstr("30 margins G2:o"));
+    EXPECT_THAT(all.out, Not(HasSubstr("G1:o")));
+}
+
+TEST(Gate, MarginsOfOneSeedAreNotJudgedAndThatIsSaid) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual(), false);
+    Findings after = usual();
+    after.results[4].gates[1].ratio = 0.95;
+    keep(folder / "new.db", "bbbb", after, false);
+    const Ran ran = gate(folder);
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_THAT(ran.out,
+                HasSubstr("180 margins were not judged: the program before was run with fewer than 3 seeds"));
+}
+
+TEST(Gate, AChangedCountIsRedUntilItIsAccepted) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    Findings after = usual();
+    after.counts[0].value = 5590;
+    after.results[0].outcome = Outcome::failed;
+    keep(folder / "new.db", "bbbb", after);
+    EXPECT_THAT(gate(folder).out,
+                HasSubstr("count       house gfx950 fwd\n              5600 kernels -> 5590 kernels   -10"));
+    EXPECT_EQ(gate(folder, {"--accept"}).code, 2);
+    EXPECT_EQ(gate(folder, {"--reason", "x"}).code, 2);
+    const Ran accepted = gate(folder, {"--accept", "--reason", "one tile is gone"});
+    EXPECT_EQ(accepted.code, 1) << "a red case cannot be accepted";
+    EXPECT_THAT(accepted.out, HasSubstr("accepted: one tile is gone"));
+    EXPECT_THAT(accepted.out, HasSubstr("RED, 1 finding\n"));
+    EXPECT_THAT(gate(folder).out, HasSubstr("RED, 1 finding\n")) << "it is remembered";
+    Findings more = after;
+    more.counts[0].value = 5580;
+    keep(folder / "new.db", "cccc", more);
+    EXPECT_THAT(gate(folder).out, HasSubstr("RED, 2 findings\n")) << "another number is another change";
+}
+
+TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    { const store::Store empty(folder / "new.db", store::Access::write); }
+    const Ran ran = gate(folder);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("series_lost verify host gfx950"));
+    const Ran nothing = test::run({"gate", "--store", folder / "new.db", "--against", folder / "new.db"});
+    EXPECT_EQ(nothing.code, 1);
+    EXPECT_THAT(nothing.out, HasSubstr("RED, nothing was compared"));
+}
+
+TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
+    const Scratch folder;
+    const std::string file = folder / "new.db";
+    keep(file, "aaaa", usual());
+    Findings after = usual();
+    after.results[7].outcome = Outcome::failed;
+    after.results[7].message = "<script>alert(1)</script>";
+    keep(file, "bbbb", after);
+    for (const char* against : {"previous", "aa"}) {
+        const Ran ran =
+            test::run({"gate", "--store", file, "--against", against, "--junit", folder / "junit", "--html",
+                       folder / "gate.html", "--json", folder / "gate.json", "--family", "fwd"});
+        EXPECT_EQ(ran.code, 1) << ran.err;
+        EXPECT_THAT(ran.out, HasSubstr("not_green   fwd/case7"));
+        EXPECT_THAT(ran.out, Not(HasSubstr("bwd")));
+    }
+    const std::string xml = system::read_file(folder / "junit/fwd.xml");
+    EXPECT_THAT(xml, HasSubstr("failures=\"1\""));
+    EXPECT_FALSE(std::filesystem::exists(folder / "junit/bwd.xml"));
+    const std::string html = system::read_file(folder / "gate.html");
+    EXPECT_THAT(html, HasSubstr("fwd/case7</td><td>passed</td><td>failed: &lt;script&gt;"));
+    EXPECT_THAT(html, Not(HasSubstr("<script")));
+    EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": false"));
+    EXPECT_THAT(test::run({"gate", "--store", file, "--against", "zzzz"}).err,
+                HasSubstr("has no finished run of a commit that begins with \"zzzz\""));
+    EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--budget", "slow=3"}).code, 2);
+    EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--family", "x"}).code, 2);
+}
+
+/// Rounds that were measured on a machine with a load of nine on two threads, one series a kernel.
+std::vector<std::vector<store::TimeRecord>> loaded_machine() {
+    std::ifstream file(FMHA_TEST_DATA "/loaded_machine.txt");
+    std::string head;
+    std::getline(file, head);
+    std::vector<std::vector<store::TimeRecord>> series;
+    double median = 0.0, low = 0.0, best = 0.0;
+    for (std::size_t kernel = 0; file >> kernel >> median >> low >> best;) {
+        series.resize(std::max(series.size(), kernel + 1));
+        series[kernel].push_back(time_of(fmt::format("fwd_gfx950_timed{}", kernel), 1, median, low, best));
+    }
+    return series;
+}
+
+// The runs of both sides took turns, as harness/scale/README.md shows; they begin anywhere in the record of the machine.
+TEST(Gate, AHundredRerunsOnALoadedMachineRaiseNoAlarm) {
+    const auto machine = loaded_machine();
+    ASSERT_EQ(machine.size(), 4U);
+    std::mt19937 random(5);
+    int noisy = 0;
+    for (int rerun = 0; rerun < 100; ++rerun) {
+        const Scratch folder;
+        Findings before = usual(1000U + static_cast<unsigned>(rerun)),
+                 after = usual(2000U + static_cast<unsigned>(rerun));
+        before.benches.assign(3, {});
+        after.benches.assign(3, {});
+        for (const auto& series : machine) {
+            std::size_t at = std::uniform_int_distribution<std::size_t>(0, series.size() - 18)(random);
+            for (std::size_t run = 0; run < 3; ++run)
+                for (Findings* side : {&before, &after})
+                    for (int round = 1; round <= 3; ++round) {
+                        side->benches[run].push_back(series[at++]);
+                        side->benches[run].back().round = round;
+                    }
+        }
+        regression::Side old_side, new_side;
+        for (auto& [side, findings] : {std::pair{&old_side, &before}, {&new_side, &after}}) {
+            regression::Series verify, bench;
+            verify.name = "verify";
+            std::mt19937 other(random());
+            for (int seed = 0; seed < seeds; ++seed) verify.results.push_back(some_cases(other));
+            bench.name = "bench";
+            bench.times = findings->benches;
+            for (int run = 0; run < 3; ++run) {
+                bench.of_bench.push_back(run_of("bench", "aaaa"));
+                bench.of_bench.back().started = fmt::format("{}", 2 * run + (side == &new_side ? 1 : 0));
+            }
+            side->series = {verify, bench};
+        }
+        const auto verdict = regression::compare(old_side, new_side, {}, {});
+        EXPECT_TRUE(verdict.green()) << to_text(verdict);
+        EXPECT_EQ(verdict.families.back().times, 4);
+        noisy += verdict.notes.empty() ? 0 : 1;
+    }
+    EXPECT_GT(noisy, 90) << "on such a machine a slowdown of 10 % cannot be seen, and that is said";
+}
+
+TEST(TimeChange, IsSeenOnThatMachineWhenItIsLarge) {
+    const auto machine = loaded_machine();
+    int seen = 0, all = 0;
+    for (const auto& series : machine)
+        for (std::size_t at = 0; at + 18 <= series.size(); at += 6) {
+            std::vector<regression::Rounds> before, after;
+            for (std::size_t run = 0; run < 6; ++run) {
+                regression::Rounds rounds(series.begin() + static_cast<std::ptrdiff_t>(at + 3 * run),
+                                          series.begin() + static_cast<std::ptrdiff_t>(at + 3 * run + 3));
+                if (run % 2 == 1)
+                    for (auto& round : rounds) {
+                        round.median *= 8.0;
+                        round.low *= 8.0;
+                        round.best *= 8.0;
+                    }
+                (run % 2 == 0 ? before : after).push_back(std::move(rounds));
+            }
+            ++all;
+            seen += regression::compare_times(before, after, 0.05, true).slower ? 1 : 0;
+        }
+    EXPECT_GT(seen, all / 2);
+}
+
+} // namespace
+} // namespace fmha::cli
