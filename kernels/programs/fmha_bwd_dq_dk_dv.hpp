@@ -123,9 +123,12 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead
     const Dropout& dropout = head.scoring.dropout;
     const bool writes_dbias = has.has_dbias && in.dbias.tensor.present();
 
-    auto query = ctx.query(), d_o = ctx.output_gradient();
-    auto weights = ctx.scores(), ds = ctx.score_gradients();
-    auto dk = ctx.key_gradients(), dv = ctx.value_gradients();
+    auto query = ctx.query();
+    auto d_o = ctx.output_gradient();
+    auto weights = ctx.scores();
+    auto ds = ctx.score_gradients();
+    auto dk = ctx.key_gradients();
+    auto dv = ctx.value_gradients();
 
     ctx.load(key, in.k, key0, 0);
     ctx.load(value, in.v, key0, 0);
@@ -147,6 +150,10 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead
         load_normaliser(ctx, top, spare, head, row0);
         recompute_weights(ctx, weights, query, key, top, args, head, row0, key0);
 
+        if (t + 1 < visits.end) { // comes while this tile is worked on
+            ctx.prefetch(query, in.q, row0 + tile.m0, 0);
+            ctx.prefetch(d_o, in.d_o, row0 + tile.m0, 0);
+        }
         ctx.fill(ds, 0.0F);
         ctx.product_abt(ds, d_o, value); // W-5
         auto random = ctx.random_bytes();
@@ -185,9 +192,10 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
     const std::int64_t share = jobs.share(args);
     const std::int64_t first = item.block * share;
     const std::int64_t end = first + share < jobs.size() ? first + share : jobs.size();
-    const float scale = ctx.gradient_scale(args.score);
+    const auto scaled = [scale = ctx.gradient_scale(args.score)](float x, int, int) { return x * scale; };
 
-    auto key = ctx.key(), value = ctx.value();
+    auto key = ctx.key();
+    auto value = ctx.value();
     auto dq = ctx.query_gradients();
     auto top = ctx.rows(), d = ctx.rows(), spare = ctx.rows();
     FMHA_NO_UNROLL
@@ -204,8 +212,9 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
                 ctx, args, head, t * n0, key, value, top, d, spare,
                 [&](auto& gradients, auto& keys, std::int64_t row0) {
                     if (!direct) ctx.fill(dq, 0.0F);
-                    ctx.product_ab(dq, gradients, keys, scale); // W-7
+                    ctx.product_ab(dq, gradients, keys); // W-7
                     if (direct) return;
+                    ctx.map(dq, scaled);
                     const std::int64_t split = ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
                     const Matrix to =
                         DqPartials::of(cfg, args, job.b).matrix(job.h, split, head.in.q.rows, head.in.q.cols);
@@ -215,7 +224,9 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
                         ctx.accumulate(to, dq, row0, 0, jobs.sum == DqSum::atomic);
                 });
         }
-        if (direct && head.entry.seqlen_q > 0) ctx.store(head.in.dq, dq, 0, 0);
+        if (!direct || head.entry.seqlen_q == 0) continue;
+        ctx.map(dq, scaled);
+        ctx.store(head.in.dq, dq, 0, 0);
     }
 }
 

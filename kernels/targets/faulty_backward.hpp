@@ -231,14 +231,14 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::product_atb(acc, a, b);
     }
     template <class Acc, class Left, class Right>
-    void product_ab(Acc& acc, Left& a, Right& b, float factor) {
+    void product_ab(Acc& acc, Left& a, Right& b) {
         if (is(key_tile_of_dq_first)) {
             kernels::Matrix below = key_;
             below.origin += below.tensor.row_stride;
             --below.rows.size, --below.rows.read;
             Context::load(b, below, 0, 0);
         }
-        Context::product_ab(acc, a, b, factor);
+        Context::product_ab(acc, a, b);
     }
     template <class Tile>
     void accumulate(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0,

@@ -154,7 +154,7 @@ class MatrixForm {
             dv.value += pairs.kept_p.matrix().transpose() * queries.d_o;
             dv.magnitude += pairs.kept_p_magnitude.matrix().transpose() * d_o_abs;
             dv.error += (pairs.e_kept_p + growth.rows * pairs.kept_p).matrix().transpose() * d_o_abs;
-            dv.variance += pairs.kept_p.square().matrix().transpose() * d_o_abs.cwiseAbs2() * cast_variance();
+            dv.variance += pairs.kept_p_variance.matrix().transpose() * d_o_abs.cwiseAbs2();
         }
         dk.store(out_.dk, share.lines);
         dv.store(out_.dv, share.lines);
@@ -195,7 +195,6 @@ class MatrixForm {
 
   private:
     const Numerics& kernel() const { return options_.numerics; }
-    double cast_variance() const { return kernel().u_p * kernel().u_p / 3.0; }
     static Eigen::ArrayXd delta_error(const GradientGrowth& growth, const QueryLines& queries) {
         return growth.delta * queries.delta_abs + 2.0 * u32 * queries.delta.abs();
     }

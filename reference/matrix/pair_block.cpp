@@ -110,7 +110,14 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
     kept_p_magnitude = kept_p * loss;
     e_ds = seen * (p * (growth.inner * terms + 2.0 * kernel.u_m * kept * dp_abs + 4.0 * u32 * parts) +
                    (e_p + 8.0 * u32) * ds.abs() + growth.flush * parts + growth.subnormal);
-    ds_variance = ds.square() * (kernel.u_p * kernel.u_p / 3.0) + (p * terms * (growth.inner / 8.0)).square();
+    // What is smaller than the floor of a cast may be lost whole.
+    const auto cast_variance = [&](const Array& x) -> Array {
+        return x.square() *
+               (x.abs() < growth.cast_floor)
+                   .select(1.0, Array::Constant(x.rows(), x.cols(), kernel.u_p * kernel.u_p / 3.0));
+    };
+    ds_variance = cast_variance(ds) + (p * terms * (growth.inner / 8.0)).square();
+    kept_p_variance = cast_variance(kept_p);
     e_c = seen * (e_ds + kernel.u_p * (ds.abs() + e_ds) + growth.cast_floor);
     e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
 }

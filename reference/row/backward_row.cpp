@@ -171,14 +171,19 @@ class Head {
     std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_, alibi_origin_;
 };
 
+/// Variance of a cast by a type with roundoff u: what is smaller than `floor` may be lost whole.
+double cast_variance(double value, double u, double floor) {
+    return value * value * (std::abs(value) < floor ? 1.0 : u * u / 3.0);
+}
+
 /// Adds one pair's term to a gradient that sums dS times an operand: dQ or dK.
 void add_term(GradientTable& table, std::size_t at, const Pair& x, double operand, double scale,
-              double growth, double u) {
+              double growth, double u, double floor) {
     const double size = std::abs(scale * operand);
     table.value[at] += scale * x.ds * operand;
     table.magnitude[at] += x.term * size;
     table.error[at] += (x.e_c + growth * (std::abs(x.ds) + x.e_c)) * size;
-    table.variance[at] += (u * u / 3.0 * x.ds * x.ds + x.noise * x.noise) * size * size;
+    table.variance[at] += (cast_variance(x.ds, u, floor) + x.noise * x.noise) * size * size;
 }
 
 class RowForm {
@@ -201,7 +206,8 @@ class RowForm {
             if (!x) continue;
             ++pairs_;
             for (std::int64_t c = 0; out_.request.dq && c < args_.shape.hdim_q; ++c)
-                add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, growth, out_.numerics.u_p);
+                add_term(out_.dq, out_.dq.at(line, c), *x, head.k(j, c), scale, growth, out_.numerics.u_p,
+                         head.growth().cast_floor);
             if (!out_.request.dbias) continue;
             const std::size_t at = out_.dbias.at(line, j);
             out_.dbias.value[at] = parts_.bias_gradient(x->ds, head.dropout());
@@ -220,7 +226,8 @@ class RowForm {
             if (!x) continue;
             ++pairs_;
             for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c)
-                add_term(out_.dk, out_.dk.at(line, c), *x, head.q(i, c), scale, growth, kernel.u_p);
+                add_term(out_.dk, out_.dk.at(line, c), *x, head.q(i, c), scale, growth, kernel.u_p,
+                         head.growth().cast_floor);
             const double w = parts_.value_weight(x->p, x->kept), exact = x->kept * x->p;
             const double relative = x->e_p + kernel.u_p + kernel.u_m + 8.0 * u32 + head.growth().rows;
             for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
@@ -229,7 +236,8 @@ class RowForm {
                 out_.dv.value[at] += w * d_o;
                 out_.dv.magnitude[at] += exact * size * x->loss;
                 out_.dv.error[at] += (exact * relative + head.growth().cast_floor) * size;
-                out_.dv.variance[at] += kernel.u_p * kernel.u_p / 3.0 * exact * exact * size * size;
+                out_.dv.variance[at] +=
+                    cast_variance(exact, kernel.u_p, head.growth().cast_floor) * size * size;
             }
         }
     }

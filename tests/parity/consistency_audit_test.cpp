@@ -47,9 +47,8 @@ class Consistency : public testing::Test {
     }
 
     WitnessLattice lattice_ = read_lattice(FMHA_PARITY_DIR "/witnesses.json");
-    /// Hopper has no backward kernels, and combine kernels of a head dimension without a split kernel.
-    ExpectedFindings expected_{{{true, {ArchName("sm_90")}, "fwd_splitkv_combine_*_h96x96_*", ""},
-                                {false, {ArchName("sm_90")}, "b*", ""}}};
+    /// Hopper has combine kernels of a head dimension without a split kernel.
+    ExpectedFindings expected_{{{true, {ArchName("sm_90")}, "fwd_splitkv_combine_*_h96x96_*", ""}}};
 };
 
 TEST_F(Consistency, OfTheWorkingListIsFine) {

@@ -71,6 +71,7 @@ constexpr std::array extensions{
         "HX-13", "fwd_splitkv, fwd_pagedkv",
         "tables for NVIDIA Hopper, with the features of the other architectures' kernels; tiles of 16 rows "
         "for decode"},
+    Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
 };
 
 } // namespace

@@ -59,6 +59,18 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
     case PlanProblem::append_rows:
         return fmt::format("an append kernel has 64 queries and 64 keys in a tile, found m0={} and n0={}",
                            tile.m0, tile.n0);
+    case PlanProblem::gradient_rows:
+        return fmt::format(
+            "the first and the last stage of backward have 64 rows in a tile and multiples of {} "
+            "channels, found m0={} and head dimensions ({}, {})",
+            line_channels, tile.m0, config.signature.hdim_q, config.signature.hdim_v);
+    case PlanProblem::backward_waves: {
+        const GemmTriples& wave = config.algorithm.wave;
+        return fmt::format(
+            "the waves of backward lie along keys in all products but that of dQ, found {}x{}, {}x{} "
+            "and {}x{}",
+            wave.m0, wave.n0, wave.m1, wave.n1, wave.m2, wave.n2);
+    }
     }
     return {};
 }
@@ -93,6 +105,21 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_comb
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig&) {
+    return std::nullopt;
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig&) {
+    return std::nullopt;
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const KernelConfig& config) {
+    const std::int64_t most = config.algorithm.max_seq_len_q;
+    if (most <= config.algorithm.tile.m0) return std::nullopt;
+    return fmt::format("a kernel that stores dQ itself has all of its {} query rows in one tile, found m0={}",
+                       most, config.algorithm.tile.m0);
+}
+
+std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig&) {
     return std::nullopt;
 }
 

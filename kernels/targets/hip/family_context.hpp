@@ -1,8 +1,10 @@
 #pragma once
 
 #include "kernels/targets/hip/append_context.hpp"
+#include "kernels/targets/hip/backward_context.hpp"
 #include "kernels/targets/hip/block_context.hpp"
 #include "kernels/targets/hip/combine_context.hpp"
+#include "kernels/targets/hip/gradient_rows_context.hpp"
 
 namespace fmha::hip_target {
 
@@ -35,6 +37,24 @@ template <>
 struct FamilyContext<KernelFamily::fwd_appendkv> {
     template <class Machine, class Setup>
     using Type = AppendContext<Machine, Setup>;
+};
+
+template <>
+struct FamilyContext<KernelFamily::bwd_dot_do_o> {
+    template <class Machine, class Setup>
+    using Type = DotDoOContext<Machine, Setup>;
+};
+
+template <>
+struct FamilyContext<KernelFamily::bwd_dq_dk_dv> {
+    template <class Machine, class Setup>
+    using Type = BackwardContext<Machine, Setup>;
+};
+
+template <>
+struct FamilyContext<KernelFamily::bwd_convert_dq> {
+    template <class Machine, class Setup>
+    using Type = ConvertDqContext<Machine, Setup>;
 };
 
 } // namespace fmha::hip_target

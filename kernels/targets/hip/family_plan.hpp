@@ -1,8 +1,10 @@
 #pragma once
 
 #include "kernels/targets/hip/append_plan.hpp"
+#include "kernels/targets/hip/backward_plan.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/combine_plan.hpp"
+#include "kernels/targets/hip/gradient_rows_plan.hpp"
 
 namespace fmha::hip_target {
 
@@ -38,6 +40,21 @@ struct FamilyPlan<KernelFamily::fwd_splitkv_combine> {
 template <>
 struct FamilyPlan<KernelFamily::fwd_appendkv> {
     static constexpr AppendPlan of(const KernelConfig& config) { return append_plan_of(config); }
+};
+
+template <>
+struct FamilyPlan<KernelFamily::bwd_dot_do_o> {
+    static constexpr LinePlan of(const KernelConfig& config) { return dot_do_o_plan_of(config); }
+};
+
+template <>
+struct FamilyPlan<KernelFamily::bwd_dq_dk_dv> {
+    static constexpr BackwardPlan of(const KernelConfig& config) { return backward_plan_of(config); }
+};
+
+template <>
+struct FamilyPlan<KernelFamily::bwd_convert_dq> {
+    static constexpr LinePlan of(const KernelConfig& config) { return convert_dq_plan_of(config); }
 };
 
 } // namespace fmha::hip_target

@@ -34,7 +34,7 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     const ProductPlan& p = block.template piece<Product>();
     const ElementType type = block.template piece<Piece>().type;
     const int line =
-        block.wave(thread) * p.acc.wave_rows + row * p.acc.rows + p.left_outer.of_lane(block.lane(thread));
+        p.acc.row_of_wave(block.wave(thread)) + row * p.acc.rows + p.left_outer.of_lane(block.lane(thread));
     const auto read = [&]<int count>(Words<count>, int w) {
         const int element = fragment * p.depth + p.left_k.at(block.lane(thread), w * 32 / element_bits(type));
         const auto words =
@@ -62,7 +62,7 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
     const LeftOperandPlan& plan = block.template piece<Piece>();
     const Image& image = plan.image;
     const auto first_line = [&](int thread) {
-        return block.wave(thread) * block.template piece<Product>().acc.wave_rows + row * p.acc.rows;
+        return block.template piece<Product>().acc.row_of_wave(block.wave(thread)) + row * p.acc.rows;
     };
     const int r0 = row * p.left_fragment;
     if (plan.place == OperandPlace::memory) {

@@ -28,6 +28,8 @@ enum class PlanProblem : std::uint8_t {
     lds,
     combine_channels,
     append_rows,
+    gradient_rows,
+    backward_waves,
 };
 
 /// The threads of a block and what it asks of a machine: the part that the plans of all families have.
@@ -39,11 +41,11 @@ struct BlockShape {
 };
 
 /// How the rows of a block lie in its threads. A wave owns whole rows, in tiles of `tile_rows`; lanes whose numbers differ
-/// in bits of `sharing_lanes` alone hold values of the same rows.
+/// in bits of `sharing_lanes` alone hold values of the same rows. With 0 rows a wave, all waves have the same ones.
 struct RowPlan {
     std::int16_t block_rows = 0, wave_rows = 0, tile_rows = 0;
     std::int16_t slots = 0; ///< rows of one row tile that a lane holds
-    std::int8_t row_of_slot[4] = {};
+    std::int8_t row_of_slot[16] = {};
     Axis row; ///< of a lane
     std::int16_t sharing_lanes = 0;
     std::int16_t registers = 0; ///< a thread: one value for every row that it holds
@@ -57,6 +59,8 @@ struct AccumulatorPlan {
     std::int16_t row_tiles = 0, column_tiles = 0;
     std::int16_t registers = 0; ///< of all
     std::int16_t block_rows = 0, wave_rows = 0;
+    std::int16_t column_waves = 1;  ///< waves that share rows
+    std::int16_t column_step = 0;   ///< columns from one of them to the next; 0: all have the same ones
     std::int16_t sharing_lanes = 0; ///< lane bits that make no difference to the row
     Axis row, col;
     /// Their register parts, looked up because a compiler folds that at once.
@@ -68,6 +72,18 @@ struct AccumulatorPlan {
     bool skips_ones = false;
     /// Types in memory of what is loaded into, or added to, such a tile and of what it is stored as.
     ElementType loaded = ElementType::fp32, stored = ElementType::fp32;
+
+    /// Where the rows, and the columns, of a wave begin.
+    FMHA_DEVICE constexpr int row_of_wave(int wave) const {
+        return (column_waves == 1 ? wave : wave / column_waves) * wave_rows;
+    }
+    FMHA_DEVICE constexpr int col_of_wave(int wave) const {
+        return column_waves == 1 ? 0 : wave % column_waves * column_step;
+    }
+    /// Which of the waves that have the same elements it is.
+    FMHA_DEVICE constexpr int copy_of_wave(int wave) const {
+        return column_waves == 1 || column_step != 0 ? 0 : wave % column_waves;
+    }
 };
 
 /// One matrix product in terms of its tiles: acc[rows × cols] += left[rows × depth] · right[depth × cols], whichever

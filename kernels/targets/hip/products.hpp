@@ -36,6 +36,76 @@ class Products {
             plain_product(acc, left, first, right, words);
     }
 
+    /// One fragment of either operand, from registers l0 and r0 on, to the accumulators from c0 on.
+    template <class Acc, class Left, class Right>
+    FMHA_DEVICE void multiply(const ProductPlan& p, Acc& acc, int c0, Left& left, int l0, Right& right,
+                              int r0) {
+        FMHA_UNROLL
+        for (int part = 0; part < p.parts; ++part) {
+            const int l = l0 + part * (p.left_words / p.parts), r = r0 + part * (p.right_words / p.parts);
+            if (p.transposed)
+                block_.machine.mma(p.instruction, acc, c0, right, r, left, l);
+            else
+                block_.machine.mma(p.instruction, acc, c0, left, l, right, r);
+        }
+    }
+
+    /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step.
+    template <auto Product, auto Right, class Registers>
+    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out) {
+        const ProductPlan& p = block_.template piece<Product>();
+        const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
+        const Image& image = operand().image;
+        const int k0 = from.depth0 + step * p.depth;
+        if constexpr (Block::Machine::has_load_matrix)
+            if (p.load_matrix) {
+                load_matrices<Product>(from.address, image, col, k0, !operand().by_column, out);
+                return;
+            }
+        const int bits = element_bits(operand().type), run = p.right_run * bits / 32;
+        if constexpr (Block::Machine::has_transposing_read)
+            if (operand().reads_transposed) {
+                const int rows = transposing_read(operand().type).rows;
+                FMHA_UNROLL
+                for (int e = 0; e < p.right_elements; e += rows)
+                    block_.machine.read_transposed(out, e * bits / 32, operand().type, [&](int thread) {
+                        const int l = block_.lane(thread);
+                        return from.address +
+                               image.at(k0 + operand().order.element[e] + operand().read_depth.of_lane(l),
+                                        (p.acc.col_of_wave(block_.wave(thread)) + col * p.acc.cols +
+                                         operand().read_column.of_lane(l)) *
+                                            bits / 8);
+                    });
+                return;
+            }
+        block_.machine.each([&](int thread) {
+            const int l = block_.lane(thread);
+            const int column =
+                p.acc.col_of_wave(block_.wave(thread)) + col * p.acc.cols + p.right_outer.of_lane(l);
+            const DepthOrder& order = operand().order;
+            if (operand().by_column && order.natural) {
+                FMHA_UNROLL
+                for (int w = 0; w < p.right_words; w += run)
+                    read_words(block_.machine, thread, from.address, image, column,
+                               (k0 + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, operand().type, out, w);
+                return;
+            }
+            if (operand().by_column) { // with places such that a lane's elements follow one another
+                const int place = order.place_of(k0 + order.lane.of_lane(l));
+                read_words(block_.machine, thread, from.address, image, column, place * bits / 8,
+                           p.right_words, operand().type, out, 0);
+                return;
+            }
+            FMHA_UNROLL
+            for (int e = 0; e < p.right_elements; ++e) // fp32: an element is a word
+                read_some<1>(block_.machine, thread,
+                             from.address +
+                                 image.at(k0 + order.element[e] + order.lane.of_lane(l), column * bits / 8),
+                             operand().type, out, e);
+        });
+        read_scales<Right>(p, from.address, col, k0, out);
+    }
+
   private:
     Block block_;
 
@@ -111,72 +181,6 @@ class Products {
         }
     }
 
-    template <class Acc, class Left, class Right>
-    FMHA_DEVICE void multiply(const ProductPlan& p, Acc& acc, int c0, Left& left, int l0, Right& right,
-                              int r0) {
-        FMHA_UNROLL
-        for (int part = 0; part < p.parts; ++part) {
-            const int l = l0 + part * (p.left_words / p.parts), r = r0 + part * (p.right_words / p.parts);
-            if (p.transposed)
-                block_.machine.mma(p.instruction, acc, c0, right, r, left, l);
-            else
-                block_.machine.mma(p.instruction, acc, c0, left, l, right, r);
-        }
-    }
-
-    /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step.
-    template <auto Product, auto Right, class Registers>
-    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out) {
-        const ProductPlan& p = block_.template piece<Product>();
-        const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
-        const Image& image = operand().image;
-        const int k0 = from.depth0 + step * p.depth;
-        if constexpr (Block::Machine::has_load_matrix)
-            if (p.load_matrix) {
-                load_matrices(from.address, image, col, k0, p.depth, !operand().by_column, out);
-                return;
-            }
-        const int bits = element_bits(operand().type), run = p.right_run * bits / 32;
-        if constexpr (Block::Machine::has_transposing_read)
-            if (operand().reads_transposed) {
-                const int rows = transposing_read(operand().type).rows;
-                FMHA_UNROLL
-                for (int e = 0; e < p.right_elements; e += rows)
-                    block_.machine.read_transposed(out, e * bits / 32, operand().type, [&](int thread) {
-                        const int l = block_.lane(thread);
-                        return from.address +
-                               image.at(k0 + operand().order.element[e] + operand().read_depth.of_lane(l),
-                                        (col * p.acc.cols + operand().read_column.of_lane(l)) * bits / 8);
-                    });
-                return;
-            }
-        block_.machine.each([&](int thread) {
-            const int l = block_.lane(thread);
-            const int column = col * p.acc.cols + p.right_outer.of_lane(l);
-            const DepthOrder& order = operand().order;
-            if (operand().by_column && order.natural) {
-                FMHA_UNROLL
-                for (int w = 0; w < p.right_words; w += run)
-                    read_words(block_.machine, thread, from.address, image, column,
-                               (k0 + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, operand().type, out, w);
-                return;
-            }
-            if (operand().by_column) { // with places such that a lane's elements follow one another
-                const int place = order.place_of(k0 + order.lane.of_lane(l));
-                read_words(block_.machine, thread, from.address, image, column, place * bits / 8,
-                           p.right_words, operand().type, out, 0);
-                return;
-            }
-            FMHA_UNROLL
-            for (int e = 0; e < p.right_elements; ++e) // fp32: an element is a word
-                read_some<1>(block_.machine, thread,
-                             from.address +
-                                 image.at(k0 + order.element[e] + order.lane.of_lane(l), column * bits / 8),
-                             operand().type, out, e);
-        });
-        read_scales<Right>(p, from.address, col, k0, out);
-    }
-
     /// The scales of a right fragment, from behind the elements of its lines to behind the fragment's words.
     template <auto Right, class Registers>
     FMHA_DEVICE void read_scales(const ProductPlan& p, int address, int col, int k0, Registers& out) {
@@ -190,19 +194,21 @@ class Products {
         });
     }
 
-    /// Four 8 × 8 matrices of 16-bit elements: as many column tiles as they hold of depth `depth`. A line of the
+    /// Four 8 × 8 matrices of 16-bit elements: as many column tiles as they hold of the product's depth. A line of the
     /// image is a column of the product, or, `across`, an element of its depth.
-    template <class Registers>
-    FMHA_DEVICE void load_matrices(int base, const Image& image, int col, int k0, int depth, bool across,
+    template <auto Product, class Registers>
+    FMHA_DEVICE void load_matrices(int base, const Image& image, int col, int k0, bool across,
                                    Registers& out) {
         // The lane's share of an address is the same in every read, so that one register holds it for all of them.
-        const int halves = depth / 8;
+        const ProductPlan& p = block_.template piece<Product>();
+        const int halves = p.depth / 8;
         const int step = across ? k0 * image.line_bytes + col * 16 : col * 8 * image.line_bytes + k0 * 2;
         block_.machine.load_matrix(
             out, 0,
             [&](int thread) {
                 const int l = block_.lane(thread), matrix = l / 8;
-                const int column = matrix / halves * 8, k = matrix % halves * 8;
+                const int column = p.acc.col_of_wave(block_.wave(thread)) + matrix / halves * 8,
+                          k = matrix % halves * 8;
                 const int of_lane = across ? (k + l % 8) * image.line_bytes + column * 2
                                            : (column + l % 8) * image.line_bytes + k * 2;
                 return base + of_lane + step;

@@ -10,6 +10,43 @@ namespace fmha::hip_target {
 /// The random bytes of a score tile, in LDS: a line is a key with its rows.
 struct RandomTile {};
 
+/// Where the part of a wave begins in a score tile.
+struct BytesOrigin {
+    int row = 0, key = 0;
+    int line = 0; ///< of the image: that of key 0
+};
+
+/// The bytes of `rows` rows and `keys` keys of a wave, from origin(thread) on, so that no other wave has to be waited for.
+/// A lane's 16 bytes are two runs of eight rows of one key (D-5).
+template <class Block, class Origin>
+FMHA_DEVICE void generate_bytes(const Block& block, const Image& image, const kernels::RandomSquares& squares,
+                                std::int64_t row0, std::int64_t key0, int rows, int keys, Origin origin) {
+    constexpr int half = 16; // rows between the two runs of a lane
+    const int wave = block.plan().wave_size;
+    const bool whole = rows % kernels::RandomSquares::side == 0;
+    const int group_rows = whole ? kernels::RandomSquares::side : half;
+    const int tasks = rows / group_rows * 2 * keys;
+    block.machine.wave_barrier(); // the last tile's bytes have been used
+    block.machine.each([&](int thread) {
+        const BytesOrigin first = origin(thread);
+        FMHA_NO_UNROLL
+        for (int task = block.lane(thread); task < tasks; task += wave) {
+            const int key = first.key + task % keys, upper = task / keys % 2, group = task / keys / 2;
+            const int row = first.row + group * group_rows;
+            const std::int64_t global = row0 + row;
+            const kernels::PhiloxWords words = squares.lane_bytes(
+                global / 32, (key0 + key) / 32, 32 * upper + static_cast<int>((key0 + key) % 32));
+            const int to = image.offset + (first.line + key) * image.line_bytes + row + 8 * upper;
+            const bool second = !whole && global % 32 == half;
+            const std::uint32_t low[2] = {second ? words.word[2] : words.word[0],
+                                          second ? words.word[3] : words.word[1]};
+            block.machine.template lds_write<2>(thread, to, low);
+            if (whole) block.machine.template lds_write<2>(thread, to + half, words.word + 2);
+        }
+    });
+    block.machine.wave_barrier();
+}
+
 /// Dropout. `Scores` of the plan is the tile that the bytes belong to, `Bytes` their image.
 template <class Block, auto Scores, auto Bytes>
 class RandomBytes {
@@ -18,33 +55,12 @@ class RandomBytes {
 
     FMHA_DEVICE RandomTile random_bytes() const { return {}; }
 
-    /// The bytes of a wave's own rows, so that no other wave has to be waited for. A lane's 16 bytes are two runs
-    /// of eight rows of one key (D-5).
+    /// The bytes of a wave's own rows.
     FMHA_DEVICE void generate(const RandomTile&, const kernels::RandomSquares& squares, std::int64_t row0,
                               std::int64_t key0) {
-        constexpr int half = 16; // rows between the two runs of a lane
-        const int keys = image().lines, wave = block_.plan().wave_size;
-        const bool whole = wave_rows() % kernels::RandomSquares::side == 0;
-        const int rows = whole ? kernels::RandomSquares::side : half;
-        const int tasks = wave_rows() / rows * 2 * keys;
-        block_.machine.wave_barrier(); // the last tile's bytes have been used
-        block_.machine.each([&](int thread) {
-            FMHA_NO_UNROLL
-            for (int task = block_.lane(thread); task < tasks; task += wave) {
-                const int key = task % keys, upper = task / keys % 2, group = task / keys / 2;
-                const int row = block_.wave(thread) * wave_rows() + group * rows;
-                const std::int64_t global = row0 + row;
-                const kernels::PhiloxWords words = squares.lane_bytes(
-                    global / 32, (key0 + key) / 32, 32 * upper + static_cast<int>((key0 + key) % 32));
-                const int to = image().offset + key * image().line_bytes + row + 8 * upper;
-                const bool second = !whole && global % 32 == half;
-                const std::uint32_t low[2] = {second ? words.word[2] : words.word[0],
-                                              second ? words.word[3] : words.word[1]};
-                block_.machine.template lds_write<2>(thread, to, low);
-                if (whole) block_.machine.template lds_write<2>(thread, to + half, words.word + 2);
-            }
+        generate_bytes(block_, image(), squares, row0, key0, wave_rows(), image().lines, [&](int thread) {
+            return BytesOrigin{block_.wave(thread) * wave_rows(), 0, 0};
         });
-        block_.machine.wave_barrier();
     }
     template <class Tile>
     FMHA_DEVICE void drop(Tile& scores, const RandomTile&, std::uint8_t threshold) {

@@ -35,8 +35,8 @@ class RowOperations {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
         block_.machine.each([&](int thread) {
             const int here = block_.machine.local(thread);
-            const int row0 = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
-            const int col0 = acc.col.of_lane(block_.lane(here));
+            const int row0 = acc.row_of_wave(block_.wave(here)) + acc.row.of_lane(block_.lane(here));
+            const int col0 = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             each_place<Tile::piece>(block_, [&](int at, int, int row, int col) {
                 tile.x.at(thread, at) = f(tile.x.at(thread, at), row0 + row, col0 + col);
             });
@@ -150,6 +150,18 @@ class RowOperations {
         }
         combine(sum, [](float a, float b) { return a + b; });
         map_rows(total, total, sum, [](float a, float b) { return a + b; });
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_row_products(Rows& total, const Tile& a, const Tile& b) {
+        Rows sum = rows();
+        fill(sum, 0.0F);
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                sum.x.at(thread, slot) += a.x.at(thread, at) * b.x.at(thread, at);
+            });
+        });
+        combine(sum, [](float x, float y) { return x + y; });
+        map_rows(total, total, sum, [](float x, float y) { return x + y; });
     }
     template <class Tile>
     FMHA_DEVICE void add_scaled(Tile& acc, const Tile& tile, const Rows& factor) {

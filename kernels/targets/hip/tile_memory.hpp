@@ -11,6 +11,21 @@ namespace fmha::hip_target {
 /// Reads of one tile that are under way together, each of which takes registers.
 inline constexpr int reads_under_way = 16;
 
+/// The bits of one element.
+FMHA_DEVICE std::uint32_t element_bits_at(const char* from, ElementType type) {
+    if (element_bits(type) == 32) return *reinterpret_cast<const std::uint32_t*>(from);
+    if (element_bits(type) == 16) return *reinterpret_cast<const std::uint16_t*>(from);
+    return *reinterpret_cast<const std::uint8_t*>(from);
+}
+FMHA_DEVICE void store_element(char* to, std::uint32_t bits, ElementType type) {
+    if (element_bits(type) == 32)
+        *reinterpret_cast<std::uint32_t*>(to) = bits;
+    else if (element_bits(type) == 16)
+        *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits);
+    else
+        *reinterpret_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(bits);
+}
+
 /// Between registers and global memory: tiles and row vectors, element by element of a lane.
 template <class Block, auto Piece>
 class TileMemory {
@@ -96,12 +111,12 @@ class TileMemory {
                            std::int64_t col0) {
         const AccumulatorPlan& acc = layout_of<Of>(block_);
         const ElementType type = acc.stored;
-        const TileView to = LineView::written(matrix, type).window(row0, col0, plan().block_rows);
+        const TileView to = LineView::written(matrix, type).window(row0, col0, acc.block_rows);
         const int size = element_bits(type) / 8, per_word = 4 / size, run = acc.run, words = run / per_word;
         const bool whole = words > 0 && to.granule >= run * size;
         block_.machine.each([&](int thread) {
-            const int row1 = block_.wave(thread) * plan().wave_rows + acc.row.of_lane(block_.lane(thread));
-            const int col1 = acc.col.of_lane(block_.lane(thread));
+            const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
             const int rows = to.lines - row1, cols = to.elements - col1;
             char* const base =
                 const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
@@ -158,14 +173,6 @@ class TileMemory {
                s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots];
     }
 
-    FMHA_DEVICE static void store_element(char* to, std::uint32_t bits, ElementType type) {
-        if (element_bits(type) == 32)
-            *reinterpret_cast<std::uint32_t*>(to) = bits;
-        else if (element_bits(type) == 16)
-            *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits);
-        else
-            *reinterpret_cast<std::uint8_t*>(to) = static_cast<std::uint8_t>(bits);
-    }
     FMHA_DEVICE static void write_words(char* to, const std::uint32_t* words, int count) {
         if (count >= 4) {
             FMHA_UNROLL

@@ -83,9 +83,8 @@ void BackwardContext::product_atb(const FloatTile& acc, const FloatTile& a, cons
     multiply_add(acc, turned_, 0, b.right, 1.0F);
 }
 
-void BackwardContext::product_ab(const FloatTile& acc, const FloatTile& a, const Operand& b,
-                                 float factor) const {
-    multiply_add(acc, a, 0, b.right, factor);
+void BackwardContext::product_ab(const FloatTile& acc, const FloatTile& a, const Operand& b) const {
+    multiply_add(acc, a, 0, b.right, 1.0F);
 }
 
 void BackwardContext::to_score_gradients(const FloatTile& ds, const FloatTile& weights, const Rows& d) const {

@@ -41,12 +41,13 @@ class BackwardContext : public ScoreContext, public kernels::BwdDecisions {
     FloatTile key_gradients() const { return dk_; }
     FloatTile value_gradients() const { return dv_; }
 
+    void prefetch(const Operand&, const kernels::Matrix&, std::int64_t, std::int64_t) const {}
     using ScoreContext::load;
     void load(Operand& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) const;
 
     void product_abt(const FloatTile& acc, const Operand& a, const Operand& b) const;
     void product_atb(const FloatTile& acc, const FloatTile& a, const Operand& b) const;
-    void product_ab(const FloatTile& acc, const FloatTile& a, const Operand& b, float factor) const;
+    void product_ab(const FloatTile& acc, const FloatTile& a, const Operand& b) const;
 
     void to_score_gradients(const FloatTile& ds, const FloatTile& weights, const Rows& d) const;
     FloatTile narrow_weights(const FloatTile& tile) const { return narrow(tile); }

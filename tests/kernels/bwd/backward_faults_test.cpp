@@ -1,7 +1,9 @@
-// The programs of backward with one known mistake on the host: the judgement notices each.
+// The programs of backward with one known mistake, on the host and on the emulated machine: the judgement notices each.
 #include "backward_problem.hpp"
 #include "backward_specs.hpp"
 #include "kernels/targets/faulty_backward.hpp"
+#include "kernels/targets/hip/emulated/executor.hpp"
+#include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/host/backward_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/numerics.hpp"
@@ -9,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <string>
 
 namespace fmha::test {
@@ -16,32 +20,58 @@ namespace {
 
 using targets::BackwardFault;
 
-void launch(const KernelConfig& kernel, const BwdArgs& args, BackwardFault fault) {
-    using namespace host_target;
-    const auto run = [&]<KernelFamily family, class Context>(kernels::Program<family> program,
-                                                             const Context*) {
-        run_blocks(program, kernel, args, {.threads = 1},
-                   [&](auto*) { return Context(fault, args, kernel); });
-    };
+/// run(program, faulty) with the program of a kernel and a value that names its faulty context over another.
+template <template <class> class Wrong>
+struct Faulty {
+    template <class Context>
+    using Of = Wrong<Context>;
+};
+template <class Run>
+void with_stage(const KernelConfig& kernel, Run run) {
     switch (kernel.signature.family) {
     case KernelFamily::bwd_dot_do_o:
-        return run(kernels::Program<KernelFamily::bwd_dot_do_o>{},
-                   static_cast<targets::FaultyDotDoO<DotDoOContext>*>(nullptr));
+        return run(kernels::Program<KernelFamily::bwd_dot_do_o>{}, Faulty<targets::FaultyDotDoO>{});
     case KernelFamily::bwd_dq_dk_dv:
-        return run(kernels::Program<KernelFamily::bwd_dq_dk_dv>{},
-                   static_cast<targets::FaultyDqDkDv<BackwardContext>*>(nullptr));
+        return run(kernels::Program<KernelFamily::bwd_dq_dk_dv>{}, Faulty<targets::FaultyDqDkDv>{});
     default:
-        return run(kernels::Program<KernelFamily::bwd_convert_dq>{},
-                   static_cast<targets::FaultyConvertDq<ConvertDqContext>*>(nullptr));
+        return run(kernels::Program<KernelFamily::bwd_convert_dq>{}, Faulty<targets::FaultyConvertDq>{});
     }
 }
 
+host_target::DotDoOContext host_context(kernels::Program<KernelFamily::bwd_dot_do_o>);
+host_target::BackwardContext host_context(kernels::Program<KernelFamily::bwd_dq_dk_dv>);
+host_target::ConvertDqContext host_context(kernels::Program<KernelFamily::bwd_convert_dq>);
+
+void run_on_host(const KernelConfig& kernel, const BwdArgs& args, BackwardFault fault) {
+    with_stage(kernel, [&]<class Program, class Wrong>(Program program, Wrong) {
+        using Context = typename Wrong::template Of<decltype(host_context(program))>;
+        host_target::run_blocks(program, kernel, args, {.threads = 1},
+                                [&](auto*) { return Context(fault, args, kernel); });
+    });
+}
+
+void run_emulated(const KernelConfig& kernel, const BwdArgs& args, BackwardFault fault) {
+    using namespace hip_target;
+    with_stage(kernel, [&]<KernelFamily family, class Wrong>(kernels::Program<family> program, Wrong) {
+        using Setup = RunTimeOf<family>;
+        using Right = typename FamilyContext<family>::template Type<EmulatedMachine, Setup>;
+        using Context = typename Wrong::template Of<Right>;
+        emulate_blocks(
+            program, kernel, args, {.threads = 1},
+            [](const MachineShape& shape) { return EmulatedMachine(shape); },
+            [&](EmulatedMachine& machine, const Setup& setup) {
+                return Context(fault, args, machine, setup);
+            });
+    });
+}
+
 /// Kernels that between them have every feature.
-const std::vector<BackwardChain>& chains() {
-    static const std::vector<BackwardChain> all = [] {
-        const auto dots = house_kernels("gfx942", KernelFamily::bwd_dot_do_o),
-                   mains = house_kernels("gfx942", KernelFamily::bwd_dq_dk_dv),
-                   converts = house_kernels("gfx942", KernelFamily::bwd_convert_dq);
+const std::vector<BackwardChain>& chains(const std::string& arch) {
+    static std::map<std::string, std::vector<BackwardChain>> known;
+    const auto choose = [&arch] {
+        const auto dots = house_kernels(arch, KernelFamily::bwd_dot_do_o),
+                   mains = house_kernels(arch, KernelFamily::bwd_dq_dk_dv),
+                   converts = house_kernels(arch, KernelFamily::bwd_convert_dq);
         std::vector<BackwardChain> chosen;
         const auto add = [&](Mode mode, bool deterministic, MaskClass mask, BiasType bias,
                              DropoutVariant dropout) {
@@ -61,27 +91,32 @@ const std::vector<BackwardChain>& chains() {
         add(Mode::group, true, MaskClass::generic, BiasType::elementwise, none);
         add(Mode::batch, true, MaskClass::generic, BiasType::alibi, dropout_wg16_storerandval);
         return chosen;
-    }();
-    return all;
+    };
+    const auto found = known.find(arch);
+    return found != known.end() ? found->second : known.emplace(arch, choose()).first->second;
 }
 
 /// How many problems show that a run with `fault` is wrong, and what they say; stops at `enough`.
-int noticed(BackwardFault fault, int enough, std::string& seen) {
+template <class Run>
+int noticed(const std::string& arch, const Run& run, auto numerics_of, BackwardFault fault, int enough,
+            std::string& seen) {
     int count = 0;
-    for (const BackwardChain& chain : chains())
+    for (const BackwardChain& chain : chains(arch))
         for (BackwardSpec spec : specs_for(chain.main)) {
             if (count >= enough) return count;
             spec.sinks = BackwardSinks::normal;
             const BackwardProblem problem(chain, spec);
-            problem.run(
-                [&](const KernelConfig& kernel, const BwdArgs& args) { launch(kernel, args, fault); });
-            const BackwardVerdict verdict = problem.judge(host_target::numerics_of(chain.main));
+            problem.run([&](const KernelConfig& kernel, const BwdArgs& args) { run(kernel, args, fault); });
+            const BackwardVerdict verdict = problem.judge(numerics_of(chain.main));
             if (!verdict.acceptable())
                 seen += identifier(chain.main) + "\n" + spec.text() + "\n" + verdict.text() + "\n";
             count += verdict.acceptable() ? 0 : 1;
         }
     return count;
 }
+
+/// Each mistake is emulated on one of them, in turn.
+constexpr std::array emulated{"gfx942", "sm_90", "gfx1100", "gfx950", "gfx1201"};
 
 class BackwardKernelFaults : public testing::TestWithParam<BackwardFault> {};
 INSTANTIATE_TEST_SUITE_P(All, BackwardKernelFaults, testing::ValuesIn([] {
@@ -93,14 +128,30 @@ INSTANTIATE_TEST_SUITE_P(All, BackwardKernelFaults, testing::ValuesIn([] {
                          [](const auto& test) { return std::string(to_string(test.param)); });
 
 TEST_P(BackwardKernelFaults, AreNoticedOnTheHost) {
-    ASSERT_EQ(chains().size(), 5U);
+    ASSERT_EQ(chains("gfx942").size(), 5U);
     std::string seen;
-    EXPECT_GE(noticed(GetParam(), 2, seen), 2);
+    EXPECT_GE(noticed("gfx942", run_on_host, host_target::numerics_of, GetParam(), 2, seen), 2);
 }
 
-TEST(BackwardKernelFaultsNone, TheSameProblemsAreAcceptedWithoutAFault) {
+TEST_P(BackwardKernelFaults, AreNoticedOnTheEmulatedMachine) {
+    const std::string arch = emulated[static_cast<std::size_t>(GetParam()) % emulated.size()];
+    ASSERT_EQ(chains(arch).size(), 5U);
     std::string seen;
-    EXPECT_EQ(noticed(static_cast<BackwardFault>(255), 1, seen), 0) << seen;
+    EXPECT_GE(noticed(arch, run_emulated, hip_target::numerics_of, GetParam(), 1, seen), 1) << arch;
+}
+
+constexpr auto no_fault = static_cast<BackwardFault>(255);
+
+TEST(BackwardKernelFaultsNone, TheSameProblemsAreAcceptedOnTheHostWithoutAFault) {
+    std::string seen;
+    EXPECT_EQ(noticed("gfx942", run_on_host, host_target::numerics_of, no_fault, 1, seen), 0) << seen;
+}
+
+TEST(BackwardKernelFaultsNone, TheSameProblemsAreAcceptedOnTheEmulatedMachineWithoutAFault) {
+    for (const char* arch : emulated) {
+        std::string seen;
+        EXPECT_EQ(noticed(arch, run_emulated, hip_target::numerics_of, no_fault, 1, seen), 0) << seen;
+    }
 }
 
 } // namespace

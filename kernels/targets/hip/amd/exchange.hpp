@@ -49,8 +49,16 @@ __attribute__((device, always_inline)) inline std::uint32_t other_half(std::uint
 }
 #endif
 
-/// The word of lane ^ mask. Row sums and maxima of the fragments here need masks 16 and 32.
+/// The word of the other lane of a pair: lanes 1, 0, 3, 2 of every four.
+__attribute__((device, always_inline)) inline std::uint32_t neighbour(std::uint32_t word) {
+    constexpr int swapped = 0xB1, all = 0xF;
+    return static_cast<std::uint32_t>(
+        __builtin_amdgcn_mov_dpp(static_cast<int>(word), swapped, all, all, true));
+}
+
+/// The word of lane ^ mask. Row sums and maxima of the fragments here need masks 16 and 32, transposing pairs 1.
 __attribute__((device, always_inline)) inline std::uint32_t exchanged(std::uint32_t word, int mask) {
+    if (mask == 1) return neighbour(word);
     if (mask == 16) return other_row(word);
     if (mask == 32) return other_half(word);
     return permuted(word, mask);

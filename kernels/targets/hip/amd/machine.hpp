@@ -202,6 +202,12 @@ class Machine {
     }
 #endif
 
+    /// By the device's own instruction, which rounds as ordinary addition does; memory is a device's.
+    __attribute__((device, always_inline)) static void atomic_add(float* to, float value) {
+        using Global = __attribute__((address_space(1))) float*;
+        (void)__builtin_amdgcn_global_atomic_fadd_f32((Global)to, value);
+    }
+
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
         // In a block of one wave nothing else is left of a barrier, but copies after it may overwrite what was read before.

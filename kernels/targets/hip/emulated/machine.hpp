@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -139,6 +140,10 @@ class EmulatedMachine {
     template <class Address>
     void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {
         read_by(checked_transposing_read(type), out, r0, type, address);
+    }
+
+    static void atomic_add(float* to, float value) {
+        std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed);
     }
 
     void barrier() { lds_.barrier(); }

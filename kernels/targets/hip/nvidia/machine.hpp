@@ -184,6 +184,8 @@ class Machine {
                          : "memory");
     }
 
+    FMHA_DEVICE static void atomic_add(float* to, float value) { atomicAdd(to, value); }
+
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.

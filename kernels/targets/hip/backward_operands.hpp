@@ -1,0 +1,338 @@
+#pragma once
+
+#include "kernels/targets/hip/backward_plan.hpp"
+#include "kernels/targets/hip/products.hpp"
+#include "kernels/targets/hip/weights.hpp"
+
+#include <bit>
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// Q and dO of a query tile: places in LDS, of which the plan knows.
+struct QueryTile {};
+struct OutputGradientTile {};
+
+/// K of a key tile: the left operand of scores, and the right one of dQ.
+template <class Left, class Words>
+struct KeyOperand {
+    Left left;
+    Words depth; ///< BackwardPlan::key_depth_in_registers
+};
+
+/// The operands of backward's five products, and what comes to LDS for them. Everything that waves share is loaded between
+/// two barriers: the first when all have left what was there, the second before the next product.
+template <class Block>
+class BackwardOperands {
+    using Machine = typename Block::Machine;
+    using Plan = BackwardPlan;
+
+  public:
+    FMHA_DEVICE explicit BackwardOperands(const Block& block)
+        : block_(block), products_(block), copies_(block), keys_(block), values_(block), weights_(block) {}
+
+    FMHA_DEVICE auto key() const {
+        auto left = left_operand<&Plan::key>(block_);
+        auto depth = block_.template registers<std::uint32_t, &Plan::key_depth_words>();
+        return KeyOperand<decltype(left), decltype(depth)>{left, depth};
+    }
+    FMHA_DEVICE auto value() const { return left_operand<&Plan::value>(block_); }
+    FMHA_DEVICE QueryTile query() const { return {}; }
+    FMHA_DEVICE OutputGradientTile output_gradient() const { return {}; }
+    FMHA_DEVICE auto scores() const { return accumulator<&Plan::scores>(block_); }
+    FMHA_DEVICE auto score_gradients() const { return accumulator<&Plan::score_gradients>(block_); }
+    FMHA_DEVICE auto query_gradients() const { return accumulator<&Plan::query_gradients>(block_); }
+    FMHA_DEVICE auto key_gradients() const { return accumulator<&Plan::key_gradients>(block_); }
+    FMHA_DEVICE auto value_gradients() const { return accumulator<&Plan::value_gradients>(block_); }
+
+    /// Asynchronously, into the stage that the last tile has left. dO follows Q.
+    FMHA_DEVICE void prefetch(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0,
+                              std::int64_t col0) {
+        if (two_stages()) copy_queries<&Plan::query, &Plan::query_depth>(stage_ ^ 1, matrix, row0, col0);
+    }
+    FMHA_DEVICE void prefetch(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
+                              std::int64_t col0) {
+        if (!two_stages()) return;
+        copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_ ^ 1, matrix, row0, col0);
+        if constexpr (Machine::has_tile_copies) block_.machine.commit_copies();
+        fetched_ = true;
+    }
+    FMHA_DEVICE void load(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
+        if (fetched_) {
+            stage_ ^= 1;
+            loading_ = true;
+            return;
+        }
+        begin_loading();
+        copy_queries<&Plan::query, &Plan::query_depth>(stage_, matrix, row0, col0);
+    }
+    FMHA_DEVICE void load(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t col0) {
+        if (fetched_) {
+            fetched_ = false;
+            return;
+        }
+        begin_loading();
+        copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_, matrix, row0, col0);
+    }
+    template <auto Piece, class Held>
+    FMHA_DEVICE void load(LeftOperand<Piece, Held>& value, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t col0) {
+        begin_loading();
+        values_.load(value, matrix, row0, col0);
+    }
+    template <class Left, class Words>
+    FMHA_DEVICE void load(KeyOperand<Left, Words>& key, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t col0) {
+        finish_loading(); // keys that no query sees have not been waited for
+        begin_loading();
+        keys_.load(key.left, matrix, row0, col0);
+        const bool shared =
+            plan().key.place == OperandPlace::lds && plan().key_depth.image.offset == plan().key.image.offset;
+        if (plan().key_depth_in_registers)
+            load_depth(key.depth, matrix, row0, col0);
+        else if (!shared)
+            copies_.template copy_step<&Plan::key_depth>(plan().key_depth.image.offset, matrix, col0, row0, 0,
+                                                         plan().key_depth.depth, Phase::whole);
+    }
+
+    template <class Acc, class Left, class Words>
+    FMHA_DEVICE void product_abt(Acc& acc, QueryTile&, KeyOperand<Left, Words>& key) {
+        finish_loading();
+        products_.product(acc, key.left, 0, query_tile<&Plan::query>());
+    }
+    template <class Acc, auto Piece, class Held>
+    FMHA_DEVICE void product_abt(Acc& acc, OutputGradientTile&, LeftOperand<Piece, Held>& value) {
+        finish_loading();
+        products_.product(acc, value, 0, query_tile<&Plan::d_o>());
+    }
+    template <class Acc, class Weight>
+    FMHA_DEVICE void product_atb(Acc& acc, Weight& weights, QueryTile&) {
+        finish_loading();
+        products_.product(acc, weights, 0, query_tile<&Plan::query_depth>());
+    }
+    template <class Acc, class Weight>
+    FMHA_DEVICE void product_atb(Acc& acc, Weight& weights, OutputGradientTile&) {
+        finish_loading();
+        products_.product(acc, weights, 0, query_tile<&Plan::d_o_depth>());
+    }
+    /// The left operand is what `narrow_gradients` has brought to LDS.
+    template <auto Product, class Registers, class Weight, class Left, class Words>
+    FMHA_DEVICE void product_ab(Accumulator<Product, Registers>& acc, Weight&, KeyOperand<Left, Words>& key) {
+        finish_loading();
+        block_.machine.barrier(); // dS of all waves is in LDS
+        const ProductPlan& p = block_.template piece<Product>();
+        auto left = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
+        auto right = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
+        const int pair = p.load_matrix ? 32 / p.depth : 1;
+        FMHA_UNROLL
+        for (int fragment = 0; fragment < p.depth_fragments; ++fragment) {
+            FMHA_UNROLL
+            for (int row = 0; row < p.acc.row_tiles; ++row) read_gradients<Product>(row, fragment, left);
+            FMHA_UNROLL
+            for (int col = 0; col < p.acc.column_tiles; col += pair) {
+                const int kept = (fragment * p.acc.column_tiles + col) * p.right_fragment;
+                const bool in_registers = plan().key_depth_in_registers;
+                if (!in_registers)
+                    products_.template read_right<Product>(whole_tile<&Plan::key_depth>(), col, fragment,
+                                                           right);
+                FMHA_UNROLL
+                for (int half = 0; half < pair; ++half) {
+                    FMHA_UNROLL
+                    for (int row = 0; row < p.acc.row_tiles; ++row) {
+                        const int to = (row * p.acc.column_tiles + col + half) * p.acc.fragment;
+                        if (in_registers)
+                            products_.multiply(p, acc.x, to, left, row * p.left_fragment, key.depth, kept);
+                        else
+                            products_.multiply(p, acc.x, to, left, row * p.left_fragment, right,
+                                               half * p.right_fragment);
+                    }
+                }
+            }
+        }
+    }
+
+    template <class Tile>
+    FMHA_DEVICE auto narrow_weights(Tile& weights) {
+        return weights_.narrow(weights);
+    }
+    /// Into LDS too, where nobody reads dS any more: all waves have come to the present tile of queries.
+    template <class Tile>
+    FMHA_DEVICE auto narrow_gradients(Tile& ds) {
+        if (plan().gradient_lines == GradientLines::queries_paired)
+            share_paired(ds);
+        else
+            share(ds);
+        return weights_.narrow(ds);
+    }
+
+  private:
+    Block block_;
+    Products<Block> products_;
+    TileCopies<Block, &Plan::staging> copies_;
+    KeptOperand<Block, &Plan::key, &Plan::scores, &Plan::staging> keys_;
+    KeptOperand<Block, &Plan::value, &Plan::score_gradients, &Plan::staging> values_;
+    Weights<Block, &Plan::weights, &Plan::value_gradients> weights_;
+    int stage_ = 0;        ///< where Q and dO of the present tile are
+    bool fetched_ = false; ///< those of the next one are on their way to the other stage
+    bool loading_ = false;
+
+    FMHA_DEVICE decltype(auto) plan() const { return block_.plan(); }
+
+    FMHA_DEVICE void begin_loading() {
+        if (loading_) return;
+        block_.machine.barrier();
+        loading_ = true;
+    }
+    FMHA_DEVICE void finish_loading() {
+        if (!loading_) return;
+        if constexpr (Machine::has_tile_copies)
+            if (plan().staging.async == AsyncCopies::tiles) {
+                block_.machine.commit_copies();
+                block_.machine.wait_copies(0);
+            }
+        block_.machine.barrier();
+        loading_ = false;
+    }
+
+    template <auto Operand>
+    FMHA_DEVICE OperandStep<Operand> whole_tile() const {
+        return {block_.template piece<Operand>().image.offset, 0};
+    }
+    template <auto Operand>
+    FMHA_DEVICE OperandStep<Operand> query_tile() const {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        return {operand.image.offset + stage_ * operand.stage, 0};
+    }
+    FMHA_DEVICE bool two_stages() const { return plan().query.stage != 0; }
+
+    /// Rows of Q or dO, in one image or in one for either side of a product.
+    template <auto Columns, auto Depth>
+    FMHA_DEVICE void copy_queries(int stage, const kernels::Matrix& matrix, std::int64_t row0,
+                                  std::int64_t col0) {
+        const OperandPlan& columns = block_.template piece<Columns>();
+        const OperandPlan& depth = block_.template piece<Depth>();
+        copies_.template copy_step<Columns>(columns.image.offset + stage * columns.stage, matrix, row0, col0,
+                                            0, columns.depth, Phase::whole);
+        if (depth.image.offset != columns.image.offset)
+            copies_.template copy_step<Depth>(depth.image.offset + stage * depth.stage, matrix, col0, row0, 0,
+                                              depth.depth, Phase::whole);
+    }
+
+    /// The keys of dQ to registers, a fragment of depth at a time, by way of LDS that queries need later.
+    template <class Words>
+    FMHA_DEVICE void load_depth(Words& words, const kernels::Matrix& matrix, std::int64_t row0,
+                                std::int64_t col0) {
+        constexpr auto product = &Plan::query_gradients;
+        const ProductPlan& p = plan().query_gradients;
+        auto right = block_.template registers<std::uint32_t, product, &ProductPlan::right_registers>();
+        FMHA_UNROLL
+        for (int fragment = 0; fragment < p.depth_fragments; ++fragment) {
+            copies_.template copy_step<&Plan::key_depth>(plan().key_depth.image.offset, matrix, col0, row0,
+                                                         fragment * p.depth, p.depth, Phase::whole);
+            block_.machine.barrier();
+            FMHA_UNROLL
+            for (int col = 0; col < p.acc.column_tiles; ++col) {
+                products_.template read_right<product>(whole_tile<&Plan::key_depth>(), col, 0, right);
+                block_.machine.each([&](int thread) {
+                    FMHA_UNROLL
+                    for (int w = 0; w < p.right_fragment; ++w)
+                        words.at(thread, (fragment * p.acc.column_tiles + col) * p.right_fragment + w) =
+                            right.at(thread, w);
+                });
+            }
+            block_.machine.barrier();
+        }
+    }
+
+    /// dS, rounded, from the accumulators `ds` to its image; what a thread has of one line at a time.
+    template <class Tile>
+    FMHA_DEVICE void share(Tile& ds) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        const Image& image = plan().gradients.image;
+        const ElementType type = plan().gradients.type;
+        const int per_word = 32 / element_bits(type);
+        const bool by_key = plan().gradient_lines == GradientLines::keys;
+        block_.machine.each([&](int thread) {
+            if (acc.copy_of_wave(block_.wave(thread)) != 0) return;
+            const int key0 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            const int query0 = acc.col.of_lane(block_.lane(thread));
+            each_place<Tile::piece>(
+                block_,
+                [&](int at, int, int row, int col) {
+                    float x[2] = {};
+                    FMHA_UNROLL
+                    for (int i = 0; i < per_word; ++i) x[i] = ds.x.at(thread, at + i);
+                    const std::uint32_t word = block_.machine.pack(x, type);
+                    const int key = key0 + row, query = query0 + col;
+                    const int to = by_key ? image.at(key, query * 4 / per_word) : image.at(query, key * 4);
+                    block_.machine.template lds_write<1>(thread, image.offset + to, &word);
+                },
+                per_word);
+        });
+    }
+
+    /// The same of 16-bit elements to lines of queries, where neighbouring lanes have neighbouring keys: one of the two
+    /// writes the words of a pair of queries that belong to the first, the other those that belong to the second.
+    template <class Tile>
+    FMHA_DEVICE void share_paired(Tile& ds) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        const Image& image = plan().gradients.image;
+        auto own = block_.template registers<std::uint32_t, &Plan::score_words>();
+        auto other = block_.template registers<std::uint32_t, &Plan::score_words>();
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int at = 0; at < acc.registers; at += 2) {
+                const float x[2] = {ds.x.at(thread, at), ds.x.at(thread, at + 1)};
+                own.at(thread, at / 2) = block_.machine.pack(x, plan().gradients.type);
+            }
+        });
+        block_.machine.exchange(other, own, 1);
+        block_.machine.each([&](int thread) {
+            if (acc.copy_of_wave(block_.wave(thread)) != 0) return;
+            const int lane = block_.lane(thread);
+            const bool second = (lane & 1) != 0;
+            // Lower halves of both words, the lower lane's first; or upper ones.
+            const std::uint32_t selector = second ? 0x03020706U : 0x05040100U;
+            const int key0 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(lane & ~1);
+            const int query0 = acc.col.of_lane(lane);
+            each_place<Tile::piece>(
+                block_,
+                [&](int at, int, int row, int col) {
+                    const int next =
+                        acc.col_of_register[(at + 1) % acc.fragment] - acc.col_of_register[at % acc.fragment];
+                    const std::uint32_t word = block_.machine.select_bytes(other.at(thread, at / 2),
+                                                                           own.at(thread, at / 2), selector);
+                    const int query = query0 + col + (second ? next : 0);
+                    block_.machine.template lds_write<1>(
+                        thread, image.offset + image.at(query, (key0 + row) * 2), &word);
+                },
+                2);
+        });
+    }
+
+    /// Left fragment `fragment` of row tile `row` of dS.
+    template <auto Product, class Registers>
+    FMHA_DEVICE void read_gradients(int row, int fragment, Registers& out) {
+        if constexpr (Machine::has_load_matrix)
+            if (plan().gradient_lines == GradientLines::keys) {
+                const ProductPlan& p = block_.template piece<Product>();
+                const Image& image = plan().gradients.image;
+                block_.machine.load_matrix(
+                    out, row * p.left_fragment,
+                    [&](int thread) {
+                        const int l = block_.lane(thread);
+                        const int key = fragment * 16 + l / 16 * 8 + l % 8;
+                        const int query =
+                            p.acc.row_of_wave(block_.wave(thread)) + row * p.acc.rows + l / 8 % 2 * 8;
+                        return image.offset + image.at(key, query * 2);
+                    },
+                    true);
+                return;
+            }
+        const auto from = left_operand<&Plan::gradients>(block_);
+        stream_left<Product>(block_, from, row, fragment, out);
+    }
+};
+
+} // namespace fmha::hip_target

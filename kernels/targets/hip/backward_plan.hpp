@@ -1,0 +1,317 @@
+#pragma once
+
+#include "dispatcher/types/element.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+#include "kernels/targets/hip/plan_memory.hpp"
+#include "kernels/targets/hip/plan_products.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// How dS comes to LDS, where all waves read it as the left operand of dQ.
+enum class GradientLines : std::uint8_t {
+    queries,        ///< a line is a query with its keys
+    queries_paired, ///< the same; neighbouring lanes put the keys of a word together
+    keys,           ///< a line is a key with its queries, which is read transposed
+};
+
+/// The plan of backward's main stage. Scores are computed transposed, a row of them being a key: a wave owns keys, whose
+/// dK and dV it sums up in registers, with Pᵀ and dSᵀ as left operands that stay in registers too. dQ needs all keys of a
+/// query, and gets dS through LDS. Where a wave has no room for all channels, several waves have the same keys and scores, and
+/// channels of their own.
+struct BackwardPlan : BlockShape {
+    RowPlan rows;                 ///< of queries, which are columns of scores
+    std::int8_t column_slots = 0; ///< queries of a fragment that a lane has
+    std::int8_t slot_of_column[16] = {};
+    ProductPlan scores;          ///< Sᵀ = K·Qᵀ
+    ProductPlan score_gradients; ///< dPᵀ = V·dOᵀ
+    ProductPlan value_gradients; ///< dV += Pᵀ·dO
+    ProductPlan key_gradients;   ///< dK += dSᵀ·Q
+    ProductPlan query_gradients; ///< dQ += dS·K
+    LeftOperandPlan key, value, gradients;
+    OperandPlan query, d_o;             ///< right operands whose columns are queries
+    OperandPlan query_depth, d_o_depth; ///< right operands whose depth is queries
+    OperandPlan key_depth;              ///< right operand whose depth is keys
+    /// Registers of `key_depth` a thread; 1 where it is read from LDS.
+    std::int16_t key_depth_words = 1;
+    bool key_depth_in_registers = false;
+    GradientLines gradient_lines = GradientLines::queries;
+    std::int16_t score_words = 1; ///< of 16 bits
+    WeightPlan weights;
+    StagingPlan staging;
+    Image random; ///< the random bytes of a score tile: a line is a key with its queries
+};
+
+namespace planning {
+
+/// The rows that columns of `acc` are, for one value each.
+constexpr void plan_columns(BackwardPlan& plan, const AccumulatorPlan& acc) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    RowPlan& rows = plan.rows;
+    rows.block_rows = narrow(acc.column_tiles * acc.cols);
+    rows.wave_rows = 0; // every wave has all of them
+    rows.tile_rows = acc.cols;
+    rows.row = acc.col;
+    for (std::int8_t& part : rows.row.reg) part = 0;
+    for (int bit = 0; (1 << bit) < plan.wave_size; ++bit)
+        if (acc.col.lane[bit] == 0) rows.sharing_lanes = narrow(rows.sharing_lanes | 1 << bit);
+    plan.column_slots = 1;
+    for (int bit = 0; (1 << bit) < acc.fragment; ++bit) {
+        if (acc.col.reg[bit] == 0) continue;
+        for (int r = 0; r < acc.fragment; ++r)
+            if ((r >> bit & 1) != 0)
+                plan.slot_of_column[r] = static_cast<std::int8_t>(plan.slot_of_column[r] + plan.column_slots);
+        plan.column_slots = static_cast<std::int8_t>(2 * plan.column_slots);
+    }
+    rows.slots = plan.column_slots;
+    for (int r = 0; r < acc.fragment; ++r) rows.row_of_slot[plan.slot_of_column[r]] = acc.col_of_register[r];
+    rows.registers = narrow(acc.column_tiles * rows.slots);
+}
+
+/// The order of depth of an operand that both sides read from memory.
+constexpr DepthOrder natural_order(const ProductPlan& product) {
+    DepthOrder order;
+    order.natural = true;
+    order.depth = product.depth;
+    for (int e = 0; e < product.right_elements && e < 32; ++e)
+        order.element[e] = static_cast<std::int16_t>(product.right_k.of_reg(e));
+    order.lane = product.right_k;
+    for (std::int8_t& part : order.lane.reg) part = 0;
+    for (int bit = 0; (1 << bit) < product.depth && bit < 8; ++bit)
+        order.place[bit] = static_cast<std::int16_t>(1 << bit);
+    return order;
+}
+
+/// Whether the depth of a right operand lies along the lines of the matrix in LDS as it does in memory.
+constexpr void plan_depth_operand(const BackwardPlan& plan, const KernelConfig& cfg,
+                                  const ProductPlan& product, OperandPlan& operand) {
+    operand.reads_transposed = cfg.algorithm.use_trload && has_transposing_read(plan.unit, operand.type) &&
+                               plan_transposed_reads(product, operand);
+    operand.by_column =
+        !(element_bits(operand.type) == 32 || product.load_matrix || operand.reads_transposed);
+}
+
+/// Where K, V and the keys of dQ live while queries stream past.
+struct BackwardPlaces {
+    OperandPlace key, value;
+    bool key_depth_in_registers;
+};
+
+constexpr Image image_of(const OperandPlan& operand) {
+    return operand.by_column ? Image::padded(operand.columns, operand.step, operand.type)
+                             : Image::padded(operand.step, operand.columns, operand.type);
+}
+
+/// Places and sizes of everything in LDS.
+constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, const BackwardPlaces& places) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const Tile& tile = cfg.algorithm.tile;
+    int next = 0;
+    const auto put = [&next](Image image) {
+        image.offset = next;
+        next += image.bytes();
+        return image;
+    };
+    const auto keep = [&](LeftOperandPlan& kept, const ProductPlan& product, OperandPlace place) {
+        kept.place = place;
+        kept.words = narrow(place == OperandPlace::registers
+                                ? product.acc.row_tiles * product.depth_fragments * product.left_fragment
+                                : 1);
+        kept.image = {};
+        if (place == OperandPlace::lds)
+            kept.image = put(Image::padded(tile.n0, product.depth_fragments * product.depth, kept.type));
+    };
+    const auto both = [&](OperandPlan& columns, OperandPlan& depth) {
+        columns.image = put(image_of(columns));
+        // A line is a query with its channels either way.
+        depth.image = depth.by_column ? put(image_of(depth)) : columns.image;
+        if (plan.staging.async != AsyncCopies::tiles) return;
+        columns.stage = depth.stage = next - columns.image.offset;
+        next += columns.stage;
+    };
+    keep(plan.key, plan.scores, places.key);
+    keep(plan.value, plan.score_gradients, places.value);
+    const ProductPlan& last = plan.query_gradients;
+    plan.key_depth_in_registers = places.key_depth_in_registers;
+    plan.key_depth_words = narrow(places.key_depth_in_registers
+                                      ? last.acc.column_tiles * last.depth_fragments * last.right_fragment
+                                      : 1);
+    plan.key_depth.step = narrow(places.key_depth_in_registers ? last.depth : tile.n0);
+    const bool as_key = !plan.key_depth.by_column && places.key == OperandPlace::lds;
+    if (!places.key_depth_in_registers)
+        plan.key_depth.image = as_key ? plan.key.image : put(image_of(plan.key_depth));
+    const int before = next;
+    both(plan.query, plan.query_depth);
+    both(plan.d_o, plan.d_o_depth);
+    plan.gradients.place = OperandPlace::lds;
+    plan.gradients.image = put(plan.gradient_lines == GradientLines::keys
+                                   ? Image::padded(tile.n0, tile.m0, plan.gradients.type)
+                                   : Image::padded(tile.m0, tile.n0, plan.gradients.type));
+    plan.random = {};
+    if (cfg.signature.has_dropout && !cfg.signature.is_store_randval)
+        plan.random = put(Image::padded(tile.n0 * plan.scores.acc.column_waves, tile.m0, ElementType::uint8));
+    if (places.key_depth_in_registers) { // on its way, before queries come
+        plan.key_depth.image = image_of(plan.key_depth);
+        plan.key_depth.image.offset = before;
+        const int end = before + plan.key_depth.image.bytes();
+        next = next > end ? next : end;
+    }
+    plan.lds_bytes = next;
+}
+
+/// Registers of accumulators and kept operands that leave room for the rest.
+constexpr int backward_register_limit(MatrixUnit unit) {
+    return unit == MatrixUnit::nvidia                               ? 1024
+           : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 190
+                                                                    : 400;
+}
+
+/// Chooses places. Returns false when nothing fits LDS.
+constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg) {
+    using enum OperandPlace;
+    constexpr BackwardPlaces on_nvidia[] = {{lds, lds, false}};
+    constexpr BackwardPlaces on_cdna[] = {{registers, registers, false}, {registers, registers, true}};
+    constexpr BackwardPlaces on_rdna[] = {
+        {registers, registers, false}, {lds, lds, false},     {lds, registers, false},
+        {registers, lds, false},       {lds, lds, true},      {lds, memory, false},
+        {memory, memory, false},       {memory, memory, true}};
+    const auto fits = [&](const BackwardPlaces& places) {
+        plan_backward_lds(plan, cfg, places);
+        return plan.lds_bytes <= lds_limit(plan.unit);
+    };
+    const auto first_of = [&](const auto& list) {
+        for (const BackwardPlaces& places : list) {
+            const int sums = plan.value_gradients.acc.registers + plan.key_gradients.acc.registers +
+                             2 * plan.scores.acc.registers + plan.query_gradients.acc.registers;
+            if (fits(places) && sums + plan.key.words + plan.value.words + plan.key_depth_words <=
+                                    backward_register_limit(plan.unit))
+                return true;
+        }
+        return fits(list[sizeof(list) / sizeof(list[0]) - 1]);
+    };
+    if (plan.unit == MatrixUnit::nvidia) return first_of(on_nvidia);
+    if (plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4) return first_of(on_rdna);
+    return first_of(on_cdna);
+}
+
+} // namespace planning
+
+/// The plan of a configuration, or the problem with it.
+constexpr BackwardPlan backward_plan_of(const KernelConfig& cfg) {
+    const Tile& tile = cfg.algorithm.tile;
+    const GemmTriples &warp = cfg.algorithm.warp, &wave = cfg.algorithm.wave;
+    const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
+    const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
+              hdim_v = static_cast<int>(cfg.signature.hdim_v);
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const auto refused = [](PlanProblem problem) {
+        BackwardPlan none;
+        none.problem = problem;
+        return none;
+    };
+
+    BackwardPlan plan;
+    plan.unit = matrix_unit(cfg.arch);
+    if (plan.unit == MatrixUnit::none) return refused(PlanProblem::unknown_unit);
+    const bool amd = plan.unit != MatrixUnit::nvidia;
+    const InstructionInfo first =
+        instruction_info(instruction_for(plan.unit, types.k, warp.m0, warp.n0, warp.k0));
+    const InstructionInfo second =
+        instruction_info(instruction_for(plan.unit, types.k, warp.m1, warp.n1, warp.k1));
+    const InstructionInfo third =
+        instruction_info(instruction_for(plan.unit, types.k, warp.m2, warp.n2, warp.k2));
+    if (first.k == 0 || second.k == 0 || third.k == 0) return refused(PlanProblem::no_instruction);
+    if (first.m != second.m || first.n != second.n) return refused(PlanProblem::different_shapes);
+    if (types.q != types.k || types.p != types.k || types.o != types.k)
+        return refused(PlanProblem::mixed_operands);
+    // dQ is left as it is on AMD too: its columns lie in lanes, whose atomic sums fall on neighbouring addresses.
+    plan.scores = plan.score_gradients = planning::product_plan(first, warp.k0, amd);
+    plan.value_gradients = plan.key_gradients = planning::product_plan(second, warp.k1, amd);
+    plan.query_gradients = planning::product_plan(third, warp.k2, false);
+    for (ProductPlan* product : {&plan.scores, &plan.score_gradients, &plan.value_gradients,
+                                 &plan.key_gradients, &plan.query_gradients}) {
+        if (product->left_elements > 32) return refused(PlanProblem::no_instruction);
+        product->load_matrix = !amd && element_bits(types.k) == 16;
+    }
+
+    plan.wave_size = first.wave_size;
+    plan.waves = narrow(wave.m1 * wave.n1);
+    plan.threads = narrow(plan.waves * plan.wave_size);
+    const int keys = amd ? first.n : first.m, queries = amd ? first.m : first.n;
+    const auto whole = [](int extent, int part) { return part > 0 && extent > 0 && extent % part == 0; };
+    const int pair = plan.scores.load_matrix ? 2 : 1; // column tiles that one read delivers
+    if (wave.m0 != 1 || wave.n0 <= 0 || wave.n0 != wave.m1 || wave.n1 <= 0 || wave.m2 * wave.n2 != plan.waves)
+        return refused(PlanProblem::backward_waves);
+    if (!whole(tile.n0, wave.n0 * keys) || !whole(tile.n0, plan.query_gradients.depth))
+        return refused(PlanProblem::key_tiles);
+    if (!whole(tile.m0, queries * pair) || !whole(tile.m0, plan.value_gradients.depth) ||
+        !whole(tile.m0, wave.m2 * third.m))
+        return refused(PlanProblem::row_tiles);
+    if (!whole(hdim_q, plan.scores.depth) || !whole(hdim_v, plan.scores.depth))
+        return refused(PlanProblem::first_depth);
+    if (!whole(hdim_q, wave.n1 * queries * pair) || !whole(hdim_v, wave.n1 * queries * pair) ||
+        !whole(hdim_q, wave.n2 * third.n * pair))
+        return refused(PlanProblem::channel_tiles);
+
+    const int key_tiles = tile.n0 / wave.n0 / keys;
+    AccumulatorPlan scores = planning::accumulator_plan(first, amd, wave.n0, key_tiles, tile.m0 / queries);
+    scores.column_waves = wave.n1; // each of them has all of its keys' scores
+    scores.loaded = scores.stored = types.bias;
+    AccumulatorPlan dv =
+        planning::accumulator_plan(second, amd, wave.m1, key_tiles, hdim_v / wave.n1 / queries);
+    dv.stored = types.v;
+    AccumulatorPlan dk =
+        planning::accumulator_plan(second, amd, wave.m1, key_tiles, hdim_q / wave.n1 / queries);
+    dk.stored = types.k;
+    for (AccumulatorPlan* acc : {&dv, &dk}) {
+        acc->column_waves = wave.n1;
+        acc->column_step = narrow(acc->column_tiles * acc->cols);
+    }
+    AccumulatorPlan dq = planning::accumulator_plan(third, false, wave.m2, tile.m0 / wave.m2 / third.m,
+                                                    hdim_q / wave.n2 / third.n);
+    dq.column_waves = wave.n2;
+    dq.column_step = narrow(dq.column_tiles * dq.cols);
+    dq.stored = cfg.algorithm.max_seq_len_q > 0 ? types.q : ElementType::fp32;
+    planning::give_tile(plan.scores, scores, hdim_q, hdim_q);
+    planning::give_tile(plan.score_gradients, scores, hdim_v, hdim_v);
+    planning::give_tile(plan.value_gradients, dv, tile.m0, tile.m0);
+    planning::give_tile(plan.key_gradients, dk, tile.m0, tile.m0);
+    planning::give_tile(plan.query_gradients, dq, tile.n0, tile.n0);
+    planning::plan_columns(plan, scores);
+
+    plan.key.type = plan.value.type = plan.gradients.type = plan.weights.type = types.k;
+    const auto columns = [&](OperandPlan& operand, int depth) {
+        operand.type = types.k;
+        operand.columns = tile.m0;
+        operand.depth = operand.step = narrow(depth);
+        operand.transposed = operand.stored_by_column = operand.by_column = true;
+    };
+    const auto depths = [&](OperandPlan& operand, const ProductPlan& product, int depth, int channels) {
+        operand.type = types.k;
+        operand.columns = narrow(channels);
+        operand.depth = operand.step = narrow(depth);
+        planning::plan_depth_operand(plan, cfg, product, operand);
+    };
+    columns(plan.query, hdim_q);
+    columns(plan.d_o, hdim_v);
+    if (!planning::weights_cover_fragments(scores, plan.value_gradients))
+        return refused(PlanProblem::weight_keys);
+    planning::plan_weights(scores, plan.value_gradients, plan.weights, plan.d_o_depth.order);
+    plan.weights.words =
+        narrow(key_tiles * plan.value_gradients.depth_fragments * plan.value_gradients.left_fragment);
+    plan.query_depth.order = plan.d_o_depth.order;
+    plan.key_depth.order = planning::natural_order(plan.query_gradients);
+    depths(plan.d_o_depth, plan.value_gradients, tile.m0, hdim_v);
+    depths(plan.query_depth, plan.key_gradients, tile.m0, hdim_q);
+    depths(plan.key_depth, plan.query_gradients, tile.n0, hdim_q);
+    plan.score_words = narrow((scores.registers + 1) / 2);
+    plan.gradient_lines = element_bits(types.k) == 32 ? GradientLines::queries
+                          : amd                       ? GradientLines::queries_paired
+                                                      : GradientLines::keys;
+    if (plan.unit == MatrixUnit::nvidia) plan.staging.async = AsyncCopies::tiles;
+    if (!planning::plan_backward_memory(plan, cfg)) plan.problem = PlanProblem::lds;
+    return plan;
+}
+
+} // namespace fmha::hip_target

@@ -1,0 +1,210 @@
+#pragma once
+
+#include "kernels/targets/hip/backward_plan.hpp"
+#include "kernels/targets/hip/random_bytes.hpp"
+#include "kernels/targets/hip/row_operations.hpp"
+#include "kernels/targets/hip/tile_memory.hpp"
+
+#include <cstdint>
+
+namespace fmha::hip_target {
+
+/// Whether a tile of backward is one of scores, whose rows are keys in registers and queries for a program.
+template <auto Piece>
+inline constexpr bool is_turned = false;
+template <>
+inline constexpr bool is_turned<&BackwardPlan::scores> = true;
+template <>
+inline constexpr bool is_turned<&BackwardPlan::score_gradients> = true;
+
+/// f(thread, register, query, key) for every element of a tile of scores.
+template <class Tile, class Block, class F>
+FMHA_DEVICE void each_score(const Block& block, const Tile&, F f) {
+    const AccumulatorPlan& acc = layout_of<Tile::piece>(block);
+    block.machine.each([&](int thread) {
+        const int here = block.machine.local(thread);
+        const int key0 = acc.row_of_wave(block.wave(here)) + acc.row.of_lane(block.lane(here));
+        const int query0 = acc.col.of_lane(block.lane(here));
+        each_place<Tile::piece>(
+            block, [&](int at, int, int row, int col) { f(thread, at, query0 + col, key0 + row); });
+    });
+}
+
+/// Arithmetic on the tiles of backward's main stage and on one value a query.
+template <class Block>
+class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
+    using Base = RowOperations<Block, &BackwardPlan::rows>;
+
+  public:
+    FMHA_DEVICE explicit BackwardRows(const Block& block) : Base(block), block_(block) {}
+
+    template <class Tile, class F>
+    FMHA_DEVICE void map(Tile& tile, F f) {
+        if constexpr (is_turned<Tile::piece>)
+            Base::map(tile, [&](float x, int key, int query) { return f(x, query, key); });
+        else
+            Base::map(tile, f);
+    }
+    template <class Tile, class Rows>
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
+        each_slot(scores, [&](int thread, int at, int slot) {
+            const float reference =
+                top.x.at(thread, slot) == -__builtin_inff() ? 0.0F : top.x.at(thread, slot);
+            scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - reference);
+        });
+    }
+    template <class Tile, class Weights, class Rows>
+    FMHA_DEVICE void to_score_gradients(Tile& ds, const Weights& weights, const Rows& d) {
+        each_slot(ds, [&](int thread, int at, int slot) {
+            ds.x.at(thread, at) = weights.x.at(thread, at) * (ds.x.at(thread, at) - d.x.at(thread, slot));
+        });
+    }
+
+  private:
+    Block block_;
+
+    /// f(thread, register, register of its query) for every element of a tile of scores.
+    template <class Tile, class F>
+    FMHA_DEVICE void each_slot(const Tile&, F f) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int row = 0; row < acc.row_tiles; ++row) {
+                FMHA_UNROLL
+                for (int col = 0; col < acc.column_tiles; ++col) {
+                    FMHA_UNROLL
+                    for (int r = 0; r < acc.fragment; ++r)
+                        f(thread, (row * acc.column_tiles + col) * acc.fragment + r,
+                          col * block_.plan().column_slots + block_.plan().slot_of_column[r]);
+                }
+            }
+        });
+    }
+};
+
+/// Between registers and global memory. Tiles of scores lie across their matrices: element by element, of which
+/// neighbouring lanes have neighbours.
+template <class Block>
+class BackwardMemory {
+  public:
+    FMHA_DEVICE explicit BackwardMemory(const Block& block) : block_(block), memory_(block) {}
+
+    template <class Registers>
+    FMHA_DEVICE void load(RowValues<Registers>& values, const kernels::Matrix& matrix, std::int64_t row0) {
+        memory_.load(values, matrix, row0);
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
+                              std::int64_t key0) {
+        const ElementType type = layout_of<Tile::piece>(block_).loaded;
+        const TileView from = LineView::of(bias, type).window(row0, key0, block_.plan().rows.block_rows);
+        each_score(block_, scores, [&](int thread, int at, int query, int key) {
+            if (at % reads_under_way == 0) block_.machine.in_order();
+            const bool exists = query < from.lines && key < from.elements;
+            const std::uint32_t bits = exists ? element_bits_at(from.at(query, key), type) : 0U;
+            float& x = scores.x.at(thread, at);
+            x = block_.machine.settled(x + kernels::Decisions().to_base2(block_.machine.unpack(bits, type)));
+        });
+    }
+    template <auto Of, class Registers>
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile, std::int64_t row0,
+                           std::int64_t col0) {
+        if constexpr (is_turned<Of>) {
+            const AccumulatorPlan& acc = layout_of<Of>(block_);
+            const ElementType type = acc.stored;
+            const TileView to =
+                LineView::written(matrix, type).window(row0, col0, block_.plan().rows.block_rows);
+            each_score(block_, tile, [&](int thread, int at, int query, int key) {
+                const float x[4] = {tile.x.at(thread, at), 0.0F, 0.0F, 0.0F};
+                if (query < to.lines && key < to.elements && acc.copy_of_wave(block_.wave(thread)) == 0)
+                    store_element(const_cast<char*>(to.at(query, key)), // NOLINT(*-const-cast): an output
+                                  block_.machine.pack(x, type), type);
+            });
+        } else {
+            memory_.store(matrix, tile, row0, col0);
+        }
+    }
+    /// A thread adds to the same elements every time, so that sums of one block need no order between threads.
+    template <auto Of, class Registers>
+    FMHA_DEVICE void accumulate(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile,
+                                std::int64_t row0, std::int64_t col0, bool atomic) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        const TileView to = LineView::written(matrix, ElementType::fp32).window(row0, col0, acc.block_rows);
+        block_.machine.each([&](int thread) {
+            const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
+            const int rows = to.lines - row1, cols = to.elements - col1;
+            char* const base =
+                const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
+            const int line_bytes = static_cast<int>(to.line_bytes);
+            each_place<Of>(block_, [&](int at, int, int row, int col) {
+                if (row >= rows || col >= cols) return;
+                auto* const sum = reinterpret_cast<float*>(base + row * line_bytes + col * 4);
+                if (atomic)
+                    block_.machine.atomic_add(sum, tile.x.at(thread, at));
+                else
+                    *sum += tile.x.at(thread, at);
+            });
+        });
+    }
+
+  private:
+    Block block_;
+    TileMemory<Block, &BackwardPlan::rows> memory_;
+};
+
+/// Where the random bytes of a score tile are: in LDS, or where they are stored.
+struct BackwardBytes {
+    TileView stored;
+    bool from_memory = false;
+};
+
+/// Dropout in backward: a wave's own keys, and all queries of the tile.
+template <class Block>
+class BackwardDropout {
+  public:
+    FMHA_DEVICE explicit BackwardDropout(const Block& block) : block_(block) {}
+
+    FMHA_DEVICE BackwardBytes random_bytes() const { return {}; }
+
+    FMHA_DEVICE void load(BackwardBytes& bytes, const kernels::Matrix& matrix, std::int64_t row0,
+                          std::int64_t key0) {
+        bytes.stored =
+            LineView::of(matrix, ElementType::uint8).window(row0, key0, block_.plan().rows.block_rows);
+        bytes.from_memory = true;
+    }
+    FMHA_DEVICE void generate(BackwardBytes& bytes, const kernels::RandomSquares& squares, std::int64_t row0,
+                              std::int64_t key0) {
+        bytes.from_memory = false;
+        const AccumulatorPlan& acc = layout_of<&BackwardPlan::scores>(block_);
+        generate_bytes(
+            block_, block_.plan().random, squares, row0, key0, block_.plan().rows.block_rows, acc.wave_rows,
+            [&](int thread) {
+                const int wave = block_.wave(thread);
+                return BytesOrigin{0, acc.row_of_wave(wave), acc.copy_of_wave(wave) * acc.block_rows};
+            });
+    }
+    template <class Tile>
+    FMHA_DEVICE void drop(Tile& tile, const BackwardBytes& bytes, std::uint8_t threshold) {
+        const Image& image = block_.plan().random;
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        each_score(block_, tile, [&](int thread, int at, int query, int key) {
+            if (at % reads_under_way == 0) block_.machine.in_order();
+            std::uint32_t byte = 0;
+            if (!bytes.from_memory)
+                byte = block_.machine.lds_read_byte(
+                    thread,
+                    image.offset +
+                        (acc.copy_of_wave(block_.wave(thread)) * acc.block_rows + key) * image.line_bytes +
+                        query);
+            else if (query < bytes.stored.lines && key < bytes.stored.elements)
+                byte = element_bits_at(bytes.stored.at(query, key), ElementType::uint8);
+            if (byte > threshold) tile.x.at(thread, at) = 0.0F;
+        });
+    }
+
+  private:
+    Block block_;
+};
+
+} // namespace fmha::hip_target
