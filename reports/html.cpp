@@ -1,4 +1,5 @@
 #include "reports/markup.hpp"
+#include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/format.h>
@@ -30,8 +31,18 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
 .scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; }
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
+.bar { background: linear-gradient(90deg, color-mix(in srgb, var(--good) 45%, transparent) var(--share), transparent var(--share)); }
+.bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
+.map { margin: 0 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
+.field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
+@media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } td, th { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
+@media print {
+  :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }
+  body { margin: 0; max-width: none; } #find { display: none; } .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
+  tr, figure { break-inside: avoid; } .cell, .bar, .wrong { print-color-adjust: exact; } }
 )";
 
+/// No other script runs on the page, whatever a name brings with it: the policy has the digest of this one.
 constexpr std::string_view script = R"(
 const box = document.getElementById('find');
 box.addEventListener('input', () => {
@@ -40,6 +51,9 @@ box.addEventListener('input', () => {
     row.hidden = !words.every(w => row.textContent.toLowerCase().includes(w));
 });
 )";
+
+constexpr std::string_view policy = "default-src 'none'; style-src 'unsafe-inline'; script-src "
+                                    "'sha256-L1ghUOhuh/FtdKATICibve5ITdYGKD9HdSQDgfUhM+k='";
 
 struct Cell {
     std::int64_t asked = 0, green = 0, executed = 0;
@@ -83,9 +97,19 @@ std::string heat_map(const std::vector<CaseResult>& results) {
 }
 
 std::string failures(const std::vector<CaseResult>& results) {
+    // Each may take as much as the text of a hundred results.
+    constexpr std::size_t most_pictures = 100;
+    std::size_t pictures = 0;
     std::string text;
-    for (const auto& result : results)
-        if (!harness::is_green(result.outcome)) text += "<pre>" + escaped(failure_text(result)) + "</pre>\n";
+    for (const auto& result : results) {
+        if (harness::is_green(result.outcome)) continue;
+        text += "<pre>" + escaped(failure_text(result)) + "</pre>\n";
+        for (const auto& map : result.maps)
+            if (++pictures <= most_pictures) text += error_map_svg(map);
+    }
+    if (pictures > most_pictures)
+        text += fmt::format("<p class=\"quiet\">The first {} of {} maps of wrong elements are drawn.</p>\n",
+                            most_pictures, pictures);
     return text.empty() ? "<p>None.</p>\n" : text;
 }
 
@@ -133,15 +157,18 @@ std::string html(const Report& report) {
     std::string sections;
     for (const std::string& section : report.sections) sections += section;
     return fmt::format(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta "
+        "http-equiv=\"Content-Security-Policy\" content=\"{}\"><meta name=\"viewport\" "
         "content=\"width=device-width, initial-scale=1\"><title>fmha verify: "
         "{}</title><style>{}</style></head><body>\n"
         "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
         "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
-        "<h2>What is not green</h2>\n{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
-        report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
+        "<h2>What is not green</h2>\n{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
+        policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
-        heat_map(report.results), failures(report.results), sections, all_results(report.results), script);
+        heat_map(report.results), failures(report.results), sections, margins_section(report.results),
+        coverage_section(report.results), slowest_section(report.results), all_results(report.results),
+        script);
 }
 
 } // namespace fmha::reports

@@ -14,7 +14,7 @@ struct Report {
     harness::RunInfo info;
     std::vector<harness::CaseResult> results;
     harness::Ledger ledger;
-    /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are.
+    /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are; scripts in them do not run.
     std::vector<std::string> sections;
 };
 
@@ -25,8 +25,9 @@ std::string json(const Report& report);
 /// systems expect them (skipped with the reason for not_run, passed for a predicted refusal).
 std::string junit(const Report& report);
 
-/// One self-contained page: ledger, a heat map of families × features, failures with their reports, all
-/// results. No external file is referenced; it follows the reader's light or dark preference.
+/// One self-contained page: ledger, a heat map of families × features, failures with their reports and pictures of where the wrong
+/// elements lie, sections of other audits, margins of the gates, the kernels that ran, the slowest results, all results. No
+/// external file is referenced and no other script than its own can run; it follows the reader's light or dark preference.
 std::string html(const Report& report);
 
 /// The text for a person about one result that is not green: gate, worst element, ten worst, row pattern,

@@ -1,3 +1,4 @@
+#include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/format.h>
@@ -28,9 +29,11 @@ std::string failure_text(const harness::CaseResult& result) {
         text += fmt::format("           {:<6} {:>2} {:>2} {:>6} {:>6} {:>14.7g} {:>14.7g} {:>14.3g}\n",
                             d.tensor, d.b, d.h, d.row, d.column, d.got, d.expected, d.limit);
     }
+    if (show_worst)
+        for (const auto& map : result.maps) text += error_map_text(map);
     if (!result.numerics.empty()) text += fmt::format("  declared {}\n", result.numerics);
     text += fmt::format("  repeat   {}\n", result.reproduce);
-    return text;
+    return text + result.smaller;
 }
 
 } // namespace fmha::reports

@@ -1,4 +1,5 @@
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/check_form.hpp"
 
 #include "harness/cases/case_name.hpp"
 #include "harness/cases/covering.hpp"

@@ -104,8 +104,4 @@ class CaseFile {
 /// Applies settings in order.
 void apply(const Settings& settings, Case& into);
 
-/// InputError when a case contradicts itself as a text (list lengths, unknown tensor, an exact fill without
-/// an exact answer …), which no expectation can excuse. Rules of the specification are judged elsewhere.
-void check_form(const Case& concrete, const std::string& where);
-
 } // namespace fmha::harness

@@ -1,4 +1,4 @@
-#include "harness/cases/case_file.hpp"
+#include "harness/cases/check_form.hpp"
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"

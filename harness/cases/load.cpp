@@ -1,6 +1,7 @@
 #include "harness/cases/load.hpp"
 
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/check_form.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
 #include "dispatcher/types/error.hpp"

@@ -2,6 +2,7 @@
 
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/check_form.hpp"
 #include "harness/cases/case_name.hpp"
 
 #include "dispatcher/system/files.hpp"

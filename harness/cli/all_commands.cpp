@@ -8,6 +8,8 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(make_parity_command());
     commands.push_back(make_plan_command());
     commands.push_back(make_verify_command());
+    commands.push_back(make_shrink_command());
+    commands.push_back(make_fuzz_command());
     commands.push_back(make_devices_command());
     commands.push_back(make_reference_command());
     commands.push_back(make_check_command());

@@ -78,7 +78,8 @@ int run_command_line(const std::vector<std::string>& arguments,
         return command->name() == parsed->get_name();
     });
     try {
-        return (*chosen)->run({streams.out, streams.err, streams.progress, invocation_text(arguments)});
+        return (*chosen)->run(
+            {streams.out, streams.err, streams.progress, invocation_text(arguments), streams.colours});
     } catch (const Error& error) {
         fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), error.what());
         return bad_input;

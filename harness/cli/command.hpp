@@ -22,6 +22,7 @@ struct Streams {
     std::ostream& err;
     bool progress = false;    ///< `err` is a terminal
     std::string invocation{}; ///< the command line, for records of it
+    bool colours = false;     ///< `out` is a terminal that may have colours
 };
 
 /// One subcommand. `declare` binds its options to members, `run` does the job once they are parsed.

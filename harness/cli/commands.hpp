@@ -17,5 +17,7 @@ std::unique_ptr<Command> make_build_command();
 std::unique_ptr<Command> make_bench_command();
 std::unique_ptr<Command> make_history_command();
 std::unique_ptr<Command> make_gate_command();
+std::unique_ptr<Command> make_shrink_command();
+std::unique_ptr<Command> make_fuzz_command();
 
 } // namespace fmha::cli

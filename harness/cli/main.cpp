@@ -1,7 +1,9 @@
 #include "harness/cli/command.hpp"
+#include "harness/cli/paint.hpp"
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fcntl.h>
 #include <iostream>
@@ -23,8 +25,12 @@ int main(int argc, char** argv) {
     try {
         occupy_closed_streams();
         const std::vector<std::string> arguments(argv + 1, argv + argc);
-        const int code = fmha::cli::run_command_line(arguments, fmha::cli::all_commands(),
-                                                     {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+        const int code = fmha::cli::run_command_line(
+            arguments, fmha::cli::all_commands(),
+            {.out = std::cout,
+             .err = std::cerr,
+             .progress = isatty(STDERR_FILENO) == 1,
+             .colours = fmha::cli::wants_colours(isatty(STDOUT_FILENO) == 1, std::getenv("NO_COLOR"))});
         std::cout.flush();
         if (std::cout) return code;
         std::fputs("fmha: standard output cannot be written; the output is incomplete\n", stderr);

@@ -10,12 +10,15 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/input_text.hpp"
+#include "harness/cli/paint.hpp"
+#include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
+#include "harness/shrink/shrink_red.hpp"
 #include "reports/report.hpp"
 
 #include <algorithm>
@@ -24,40 +27,11 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace fmha::cli {
 namespace {
 
 using harness::Case;
-
-/// "[ 12/400] fwd/tails[…]" on one line of a terminal.
-class Progress {
-  public:
-    Progress(std::ostream& stream, bool on, std::size_t total, std::size_t done)
-        : stream_(stream), on_(on), total_(total), done_(done) {
-        winsize window{};
-        // A longer line would wrap, and only its last part would be overwritten.
-        if (on && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1)
-            widest_ = window.ws_col - 1U;
-    }
-    void step(const std::string& name) {
-        ++done_;
-        if (!on_) return;
-        const std::string line = fmt::format("[{}/{}] {}", done_, total_, name);
-        fmt::print(stream_, "\r\x1b[K{}", line.substr(0, widest_));
-        stream_.flush();
-    }
-    void clear() {
-        if (on_) fmt::print(stream_, "\r\x1b[K");
-    }
-
-  private:
-    std::ostream& stream_;
-    bool on_;
-    std::size_t total_, done_, widest_ = 79;
-};
 
 class VerifyCommand final : public Command {
   public:
@@ -114,6 +88,8 @@ class VerifyCommand final : public Command {
         options.option(
             "--memory-limit", memory_gib_,
             "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no limit");
+        options.option("--shrink", shrink_,
+                       "Make the first so many red cases smaller, half a minute each (see fmha shrink)");
         options.option(
             "--journal", journal_,
             "Append every outcome to this file as soon as it is known, so that the same command continues a "
@@ -162,13 +138,15 @@ class VerifyCommand final : public Command {
         Progress progress(streams.err, streams.progress, cases.size(),
                           static_cast<std::size_t>(report.info.resumed));
         options.on_case = [&](const std::string& name) { progress.step(name); };
-        if (recording)
-            options.on_results = [&](const std::string& name, std::span<const harness::CaseResult> results) {
-                recording->add(name, results);
-            };
+        options.on_results = [&](const std::string& name, std::span<const harness::CaseResult> results) {
+            for (const auto& result : results) progress.red(harness::is_green(result.outcome) ? 0 : 1);
+            if (recording) recording->add(name, results);
+        };
         report.results =
             harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
         progress.clear();
+        harness::shrink_red(report.results, cases, *source, options,
+                            {shrink_, load_options().root, {.stop = [&] { return interrupt.requested(); }}});
         report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
@@ -186,6 +164,7 @@ class VerifyCommand final : public Command {
                                           {"--device", device_.value_or(0)},
                                           {"--timeout", timeout_},
                                           {"--not-run-budget", not_run_budget_},
+                                          {"--shrink", shrink_},
                                           {"--memory-limit", memory_gib_}})
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
@@ -389,7 +368,7 @@ class VerifyCommand final : public Command {
         }
         for (const auto& result : report.results)
             if (!harness::is_green(result.outcome))
-                fmt::print(streams.out, "{}\n", reports::failure_text(result));
+                fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
         fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
                    target_, report.info.arch, kernels_);
         if (report.info.resumed > 0)
@@ -397,7 +376,7 @@ class VerifyCommand final : public Command {
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
                        journal_);
         for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
-        fmt::print(streams.out, "{}", report.ledger.text());
+        fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",
                        journal_.empty() ? "a run with --journal FILE can be continued after an interruption"
@@ -412,7 +391,7 @@ class VerifyCommand final : public Command {
     std::string where_, kernel_filter_, shard_, journal_, json_, junit_, html_, section_, format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> device_, jobs_;
-    std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8;
+    std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8, shrink_ = 0;
     bool list_ = false, pairs_ = false, strict_ = false, fail_fast_ = false;
     std::shared_ptr<const harness::Target> made_target_;
     int made_for_jobs_ = 0;

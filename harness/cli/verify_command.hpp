@@ -13,7 +13,9 @@ using KernelSourceFactory = std::function<std::unique_ptr<harness::KernelSource>
     const std::shared_ptr<const harness::Target>& target, const std::string& where,
     catalog::FamilySet families)>;
 
-/// `fmha verify` on kernels of the caller's choice.
+/// The commands that run cases, on kernels of the caller's choice.
 std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels);
+std::unique_ptr<Command> make_shrink_command(KernelSourceFactory kernels);
+std::unique_ptr<Command> make_fuzz_command(KernelSourceFactory kernels);
 
 } // namespace fmha::cli

@@ -19,6 +19,11 @@ bool is_edge(Fill fill) {
     return fill == Fill::edge_last || fill == Fill::edge_first;
 }
 
+/// Of the fill `rising`: sixteen, but never more than half, so that rows differ in the others.
+std::size_t lifting_channels(std::size_t channels) {
+    return std::clamp<std::size_t>(channels / 2, 1, 16);
+}
+
 /// Largest power of two of the fill H: near the top of narrow types, 2^40 where products would leave the
 /// range that L-5 permits.
 double huge_value(ElementType type) {
@@ -113,7 +118,7 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
         return;
     case Fill::rising:
         normal_row(random, 1.0, row);
-        std::fill_n(row.begin(), std::min<std::size_t>(16, row.size()), 2.0);
+        std::fill_n(row.begin(), lifting_channels(row.size()), 2.0);
         return;
     case Fill::edge_last:
     case Fill::edge_first:
@@ -159,8 +164,8 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
         return;
     case Fill::rising: {
         normal_row(random, 1.0, row);
-        // Sixteen channels in which Q is 2 lift the logit by 8 over the key range.
-        const auto channels = std::min<std::size_t>(16, row.size());
+        // The channels in which Q is 2 lift the logit by 8 over the key range.
+        const std::size_t channels = lifting_channels(row.size());
         const double position =
             static_cast<double>(j) / static_cast<double>(std::max<std::int64_t>(1, seqlen_k));
         std::fill_n(row.begin(), channels, 8.0 * position / (sigma_ * 2.0 * static_cast<double>(channels)));

@@ -113,6 +113,7 @@ Judgement judge_appended(const AppendKvArgs& args, const Outputs& outputs,
     for (std::size_t n = 0; n < gates.size(); ++n)
         if (outputs.find(names[n]) != nullptr) judgement.gates.push_back(gates[n].verdict());
     judgement.worst = findings.worst();
+    judgement.maps = findings.maps();
     judgement.pattern = findings.pattern();
     return judgement;
 }

@@ -61,6 +61,7 @@ Judgement judge(const JudgeContext& context) {
     }
     detail::judge_exactly(context, findings, judgement);
     judgement.worst = findings.worst();
+    judgement.maps = findings.maps();
     judgement.pattern = findings.pattern();
     return judgement;
 }

@@ -98,6 +98,7 @@ class BackwardJudge {
             row_sums();
         judge_finite(outputs_, judgement_);
         judgement_.worst = findings_.worst();
+        judgement_.maps = findings_.maps();
         judgement_.pattern = findings_.pattern();
         return std::move(judgement_);
     }

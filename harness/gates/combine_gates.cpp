@@ -145,6 +145,7 @@ Judgement judge_combined(const SplitKvArgs& args, const Outputs& outputs, const 
     judge_special_rows(args, outputs, expected, findings, judgement);
     judge_finite(outputs, judgement);
     judgement.worst = findings.worst();
+    judgement.maps = findings.maps();
     judgement.pattern = findings.pattern();
     return judgement;
 }

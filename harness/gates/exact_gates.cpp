@@ -67,18 +67,19 @@ std::string differs_from_v_row(const JudgeContext& context, const reference::Row
 
 namespace {
 
-/// The first visible key of row `index` whose byte is not that of D-5; −1 when all are right.
-std::int64_t wrong_random_byte(const reference::AttentionArgs& args, const Outputs::Tensor& bytes,
-                               std::int64_t index) {
+/// The visible keys of row `index` whose byte is not that of D-5.
+std::vector<std::int64_t> wrong_random_bytes(const reference::AttentionArgs& args,
+                                             const Outputs::Tensor& bytes, std::int64_t index) {
     const auto& id = bytes.rows().id(index);
-    const auto first_wrong = [&](std::int64_t begin, std::int64_t end) -> std::int64_t {
+    std::vector<std::int64_t> wrong;
+    const auto look = [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t j = begin; j < end; ++j)
-            if (bytes.code(index, j) != reference::stored_random_byte(args, id, j)) return j;
-        return -1;
+            if (bytes.code(index, j) != reference::stored_random_byte(args, id, j)) wrong.push_back(j);
     };
     const reference::KeyRanges keys = reference::key_ranges(args, id);
-    const std::int64_t in_sinks = first_wrong(keys.sink_begin, keys.sink_end);
-    return in_sinks >= 0 ? in_sinks : first_wrong(keys.first, keys.end);
+    look(keys.sink_begin, keys.sink_end);
+    look(keys.first, keys.end);
+    return wrong;
 }
 
 void judge_random_bytes(const JudgeContext& context, Findings& findings, Judgement& judgement) {
@@ -86,12 +87,13 @@ void judge_random_bytes(const JudgeContext& context, Findings& findings, Judgeme
     if (bytes == nullptr) return;
     ExactGate gate("G5.1", "randval");
     for (std::int64_t index = 0; index < bytes->rows().size(); ++index) {
-        const std::int64_t j = wrong_random_byte(context.args, *bytes, index);
-        if (j < 0) continue;
+        const std::vector<std::int64_t> wrong = wrong_random_bytes(context.args, *bytes, index);
+        if (wrong.empty()) continue;
+        const std::int64_t j = wrong.front();
         const auto& id = bytes->rows().id(index);
         gate.fail(fmt::format("{} key {}: got byte {}, expected {}", bytes->rows().place(id), j,
                               bytes->code(index, j), reference::stored_random_byte(context.args, id, j)));
-        findings.wrong(*bytes, id, -1);
+        findings.wrong_row(*bytes, id, wrong);
     }
     judgement.gates.push_back(gate.verdict());
 }

@@ -40,6 +40,17 @@ void Findings::element(const Outputs::Tensor& tensor, const reference::RowId& ro
 }
 
 void Findings::wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column) {
+    maps_.add(tensor, row, column);
+    count(tensor, row, column);
+}
+
+void Findings::wrong_row(const Outputs::Tensor& tensor, const reference::RowId& row,
+                         const std::vector<std::int64_t>& columns) {
+    for (const std::int64_t column : columns) maps_.add(tensor, row, column);
+    count(tensor, row, -1);
+}
+
+void Findings::count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column) {
     Group& group = group_of(tensor.rows().axis());
     const RowSpace::Facts facts = group.space.facts(row);
     auto& list = facts.checked ? group.checked : group.elsewhere;

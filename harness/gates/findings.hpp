@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/gates/error_maps.hpp"
 #include "harness/gates/outputs.hpp"
 #include "harness/gates/pattern.hpp"
 #include "harness/results/result.hpp"
@@ -36,8 +37,12 @@ class Findings {
                  double expected, double limit, double ratio);
     /// A row (column −1) or element that an exact gate rejected.
     void wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
+    /// A row that an exact gate rejected because of these columns.
+    void wrong_row(const Outputs::Tensor& tensor, const reference::RowId& row,
+                   const std::vector<std::int64_t>& columns);
 
     std::vector<Deviation> worst() const;
+    std::vector<ErrorMap> maps() const { return maps_.worst(); }
     /// The common property of the wrong elements, a sentence an axis; empty when none is wrong. Rows that only exact gates judge
     /// are looked at when no other row is wrong.
     std::string pattern() const;
@@ -57,9 +62,11 @@ class Findings {
         std::string pattern() const;
     };
     Group& group_of(Axis axis);
+    void count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
 
     std::vector<Group> groups_;
     std::vector<Ranked> ranked_;
+    ErrorMaps maps_;
 };
 
 } // namespace fmha::harness

@@ -15,6 +15,7 @@ namespace fmha::harness {
 struct Judgement {
     std::vector<GateVerdict> gates;
     std::vector<Deviation> worst; ///< at most ten, by distance in units of the limit
+    std::vector<ErrorMap> maps;   ///< one an output with wrong elements
     std::string pattern;          ///< of the elements that failed; empty when none did
     std::int64_t elements = 0;    ///< checked by G1
 

@@ -158,6 +158,15 @@ Findings no_findings(const WholeJudgeContext& context) {
                       }}});
 }
 
+/// Of each output the map with the most wrong elements.
+void keep_worst(std::vector<ErrorMap>& maps, ErrorMap map) {
+    const auto known = std::ranges::find(maps, map.tensor, &ErrorMap::tensor);
+    if (known == maps.end())
+        maps.push_back(std::move(map));
+    else if (map.all_wrong() > known->all_wrong())
+        *known = std::move(map);
+}
+
 } // namespace
 
 Outputs partial_outputs(const SplitKvArgs& args) {
@@ -206,6 +215,11 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
             deviation.h = deviation.h * context.args.partials.num_splits + split;
             all.worst.push_back(std::move(deviation));
         }
+        for (ErrorMap& map : judgement.maps) {
+            map.tensor = stored_name(map.tensor);
+            map.h = map.h * context.args.partials.num_splits + split;
+            keep_worst(all.maps, std::move(map));
+        }
         if (all.pattern.empty() && !judgement.pattern.empty())
             all.pattern = fmt::format("split {}: {}", split, judgement.pattern);
         all.elements += judgement.elements;
@@ -232,7 +246,10 @@ void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
     detail::judge_exactly(as_forward, findings, exact);
     for (GateVerdict& gate : exact.gates)
         if (gate.gate == "exact") whole.gates.push_back(std::move(gate));
-    if (judgement.passed()) judgement.worst = findings.worst();
+    if (judgement.passed()) {
+        judgement.worst = findings.worst();
+        judgement.maps = findings.maps();
+    }
     std::ranges::move(whole.gates, std::back_inserter(judgement.gates));
 }
 

@@ -3,6 +3,7 @@
 #include "harness/results/outcome.hpp"
 
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,29 @@ struct Deviation {
     double got = 0.0, expected = 0.0, limit = 0.0;
 };
 
+/// Where the wrong elements of one output lie in the head that has most of them: how many there are in each block of rows and
+/// columns.
+struct ErrorMap {
+    std::string tensor;
+    std::int64_t b = 0, h = 0;
+    std::string row_axis, column_axis;              ///< "query", "key", "channel"; a statistic has no columns
+    std::int64_t rows = 0, columns = 0;             ///< of the head
+    std::int64_t block_rows = 1, block_columns = 1; ///< elements of a block
+    std::int64_t tile_rows = 0, tile_columns = 0;   ///< of the kernel, along these axes; 0 = whole
+    std::vector<std::int64_t> wrong{};              ///< elements of each block, row after row
+    bool complete = true; ///< false: there were too many wrong elements to look at all of them
+
+    std::int64_t blocks_down() const { return (rows + block_rows - 1) / block_rows; }
+    std::int64_t blocks_across() const { return (columns + block_columns - 1) / block_columns; }
+    std::int64_t all_wrong() const { return std::accumulate(wrong.begin(), wrong.end(), std::int64_t{0}); }
+};
+
+/// The family and the tile of a kernel that ran.
+struct KernelTile {
+    std::string family;
+    std::int64_t m0 = 0, n0 = 0; ///< rows and keys (of the first product)
+};
+
 /// One (case, kernel): everything a report shows about it.
 struct CaseResult {
     std::string name; ///< the case's printed name, which reproduces it
@@ -39,10 +63,13 @@ struct CaseResult {
     NotRunReason not_run_reason = NotRunReason::none;
     std::string message; ///< one sentence: why, for every outcome but passed
     std::vector<GateVerdict> gates;
-    std::vector<Deviation> worst; ///< at most ten, worst first
-    std::string pattern;          ///< the shape of the set of wrong elements
-    std::string numerics;         ///< the kernel's declared roundings, as text
-    std::string reproduce;        ///< command that repeats exactly this
+    std::vector<Deviation> worst;  ///< at most ten, worst first
+    std::vector<ErrorMap> maps;    ///< one an output with wrong elements
+    std::vector<KernelTile> tiles; ///< of the kernels that ran, in launch order
+    std::string pattern;           ///< the shape of the set of wrong elements
+    std::string numerics;          ///< the kernel's declared roundings, as text
+    std::string reproduce;         ///< command that repeats exactly this
+    std::string smaller; ///< the smallest case that is red like this, as text; empty when none was looked for
     std::int64_t rows = 0, elements = 0;
     bool sampled = false;
     std::uint64_t seed = 0;

@@ -31,6 +31,44 @@ Json gate_json(const GateVerdict& gate) {
     return object;
 }
 
+Json map_json(const ErrorMap& map) {
+    return {{"tensor", map.tensor},
+            {"b", map.b},
+            {"h", map.h},
+            {"row_axis", map.row_axis},
+            {"column_axis", map.column_axis},
+            {"rows", map.rows},
+            {"columns", map.columns},
+            {"block_rows", map.block_rows},
+            {"block_columns", map.block_columns},
+            {"tile_rows", map.tile_rows},
+            {"tile_columns", map.tile_columns},
+            {"complete", map.complete},
+            {"wrong", map.wrong}};
+}
+
+ErrorMap map_from(const Json& object) {
+    ErrorMap map;
+    map.tensor = object.at("tensor").get<std::string>();
+    map.b = object.at("b").get<std::int64_t>();
+    map.h = object.at("h").get<std::int64_t>();
+    map.row_axis = object.at("row_axis").get<std::string>();
+    map.column_axis = object.at("column_axis").get<std::string>();
+    map.rows = object.at("rows").get<std::int64_t>();
+    map.columns = object.at("columns").get<std::int64_t>();
+    map.block_rows = object.at("block_rows").get<std::int64_t>();
+    map.block_columns = object.at("block_columns").get<std::int64_t>();
+    map.tile_rows = object.at("tile_rows").get<std::int64_t>();
+    map.tile_columns = object.at("tile_columns").get<std::int64_t>();
+    map.complete = object.at("complete").get<bool>();
+    map.wrong = object.at("wrong").get<std::vector<std::int64_t>>();
+    // Whoever draws it counts on this.
+    if (map.block_rows < 1 || map.block_columns < 1 || map.rows < 0 || map.columns < 0 ||
+        static_cast<std::int64_t>(map.wrong.size()) != map.blocks_down() * map.blocks_across())
+        throw InputError("an error map has not as many blocks as it says");
+    return map;
+}
+
 } // namespace
 
 Json to_json(const Deviation& d) {
@@ -45,30 +83,37 @@ Json to_json(const Deviation& d) {
 }
 
 Json to_json(const CaseResult& r) {
-    Json gates = Json::array(), worst = Json::array();
+    Json gates = Json::array(), worst = Json::array(), maps = Json::array(), tiles = Json::array();
+    for (const auto& map : r.maps) maps.push_back(map_json(map));
+    for (const auto& tile : r.tiles)
+        tiles.push_back({{"family", tile.family}, {"m0", tile.m0}, {"n0", tile.n0}});
     for (const auto& gate : r.gates) gates.push_back(gate_json(gate));
     for (const auto& deviation : r.worst) worst.push_back(to_json(deviation));
-    return {{"name", r.name},
-            {"outcome", to_string(r.outcome)},
-            {"not_run_reason", to_string(r.not_run_reason)},
-            {"message", r.message},
-            {"kernel", r.kernel},
-            {"family", r.family},
-            {"tier", r.tier},
-            {"labels", r.labels},
-            {"about", r.about},
-            {"seed", r.seed},
-            {"gates", std::move(gates)},
-            {"worst", std::move(worst)},
-            {"pattern", r.pattern},
-            {"numerics", r.numerics},
-            {"reproduce", r.reproduce},
-            {"rows", r.rows},
-            {"elements", r.elements},
-            {"sampled", r.sampled},
-            {"kernel_seconds", number(r.kernel_seconds)},
-            {"reference_seconds", number(r.reference_seconds)},
-            {"seconds", number(r.seconds)}};
+    Json object{{"name", r.name},
+                {"outcome", to_string(r.outcome)},
+                {"not_run_reason", to_string(r.not_run_reason)},
+                {"message", r.message},
+                {"kernel", r.kernel},
+                {"family", r.family},
+                {"tier", r.tier},
+                {"labels", r.labels},
+                {"about", r.about},
+                {"seed", r.seed},
+                {"gates", std::move(gates)},
+                {"worst", std::move(worst)},
+                {"tiles", std::move(tiles)},
+                {"pattern", r.pattern},
+                {"numerics", r.numerics},
+                {"reproduce", r.reproduce},
+                {"rows", r.rows},
+                {"elements", r.elements},
+                {"sampled", r.sampled},
+                {"kernel_seconds", number(r.kernel_seconds)},
+                {"reference_seconds", number(r.reference_seconds)},
+                {"seconds", number(r.seconds)}};
+    if (!r.maps.empty()) object["maps"] = std::move(maps);
+    if (!r.smaller.empty()) object["smaller"] = r.smaller;
+    return object;
 }
 
 Json to_json(const RunInfo& info) {
@@ -119,9 +164,15 @@ CaseResult result_from_json(const Json& object) {
                                gate.at("passed").get<bool>(), gate.value("required", true),
                                number_from(gate.at("ratio")), gate.value("detail", std::string())});
         r.worst = deviations_from_json(object.at("worst"));
+        if (object.contains("maps"))
+            for (const Json& map : object.at("maps")) r.maps.push_back(map_from(map));
+        for (const Json& tile : object.at("tiles"))
+            r.tiles.push_back({tile.at("family").get<std::string>(), tile.at("m0").get<std::int64_t>(),
+                               tile.at("n0").get<std::int64_t>()});
         r.pattern = object.at("pattern").get<std::string>();
         r.numerics = object.at("numerics").get<std::string>();
         r.reproduce = object.at("reproduce").get<std::string>();
+        r.smaller = object.value("smaller", std::string());
         r.rows = object.at("rows").get<std::int64_t>();
         r.elements = object.at("elements").get<std::int64_t>();
         r.sampled = object.at("sampled").get<bool>();

@@ -83,6 +83,17 @@ std::string describe(const Candidate& candidate) {
     return text;
 }
 
+/// The tile of a kernel along an axis of its outputs; 0 = it takes all of it. Backward's tiles are of queries and keys too.
+std::int64_t tile_along(const std::string& axis, const Tile& tile) {
+    if (axis == "query") return tile.m0;
+    return axis == "key" ? tile.n0 : 0;
+}
+
+void set_tile(ErrorMap& map, const KernelConfig& config) {
+    map.tile_rows = tile_along(map.row_axis, config.algorithm.tile);
+    map.tile_columns = tile_along(map.column_axis, config.algorithm.tile);
+}
+
 /// Of CaseResult::worst.
 constexpr std::size_t most_deviations = 10;
 
@@ -108,6 +119,10 @@ std::string judge_outputs(CaseResult& result, std::span<const KernelFamily> stag
         result.elements += judgement.elements;
         result.reference_seconds += verdict.reference_seconds;
         result.worst.insert(result.worst.end(), judgement.worst.begin(), judgement.worst.end());
+        for (ErrorMap& map : judgement.maps) {
+            if (kernels[n].instance != nullptr) set_tile(map, kernels[n].instance->config());
+            result.maps.push_back(std::move(map));
+        }
         if (!judgement.pattern.empty())
             result.pattern += (result.pattern.empty() ? "" : "; ") + judgement.pattern;
         std::ranges::move(judgement.gates, std::back_inserter(result.gates));
@@ -143,6 +158,11 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
         result.outcome = Outcome::failed;
         result.message = fmt::format("planned {}, expected {}", result.kernel, c.expect_kernel);
         return;
+    }
+    for (const StageKernel& stage : candidate.stages) {
+        const KernelConfig& config = stage.instance->config();
+        result.tiles.push_back({std::string(to_string(config.signature.family)), config.algorithm.tile.m0,
+                                config.algorithm.tile.n0});
     }
     Execution execution(tensors.here(), tensors.elsewhere(), candidate);
     const StageOutputs outputs = execution.first();

@@ -111,7 +111,7 @@ Launch launch_with(BackwardFault fault) {
     };
 }
 
-std::shared_ptr<KernelSource> kernels_that(Launch launch, const std::vector<Case>& cases, std::string arch) {
+std::unique_ptr<KernelSource> kernels_that(Launch launch, const std::vector<Case>& cases, std::string arch) {
     return house_kernels(std::make_shared<LaunchedTarget>(std::move(launch), std::move(arch)), {},
                          kernel_families_of(cases));
 }

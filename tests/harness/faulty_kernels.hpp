@@ -39,7 +39,7 @@ std::vector<Fault> every() {
 }
 
 /// The `house` kernels of `arch` for the families of `cases`, each run by `launch`.
-std::shared_ptr<KernelSource> kernels_that(Launch launch, const std::vector<Case>& cases, std::string arch);
+std::unique_ptr<KernelSource> kernels_that(Launch launch, const std::vector<Case>& cases, std::string arch);
 
 /// The cases of a file below cases/.
 std::vector<Case> cases_of(std::string_view file);

@@ -1,5 +1,6 @@
 // Reports hold what the run held, and hostile text stays text.
 
+#include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
 #include <gmock/gmock.h>
@@ -77,6 +78,83 @@ TEST(Html, CarriesSectionsOfOtherAuditsAsTheyAre) {
     with.sections = {"<section><h2>golden audit</h2></section>"};
     EXPECT_EQ(count(html(with), with.sections.front()), 1U);
     EXPECT_EQ(count(html(report()), "<section>"), 0U);
+}
+
+harness::ErrorMap map() {
+    harness::ErrorMap m;
+    m.tensor = "o";
+    m.h = 3;
+    m.row_axis = "query";
+    m.column_axis = "channel";
+    m.rows = 130;
+    m.columns = 96;
+    m.block_rows = 4;
+    m.block_columns = 2;
+    m.tile_rows = 64;
+    m.wrong.assign(33 * 48, 0);
+    m.wrong[0] = 8;            // all of the first block
+    m.wrong[32 * 48 + 47] = 1; // one of the four elements of the last one, which is half as high
+    return m;
+}
+
+TEST(ErrorMap, ShowsBlocksAndTheGridOfTiles) {
+    const std::string svg = error_map_svg(map());
+    EXPECT_THAT(
+        svg,
+        HasSubstr(
+            "o of entry 0, head 3: 9 of 12480 elements wrong (130 rows × 96 channels); tiles of 64 × all"));
+    EXPECT_EQ(count(svg, "class=\"wrong\""), 2U);
+    EXPECT_THAT(svg, HasSubstr("x=\"0.0\" y=\"0.0\" width=\"10.0\" height=\"14.5\" opacity=\"1.00\""));
+    EXPECT_THAT(svg, HasSubstr("x=\"470.0\" y=\"465.5\" width=\"10.0\" height=\"14.5\" opacity=\"0.47\""));
+    // Tiles end at rows 64 and 128, which are blocks 16 and 32.
+    EXPECT_EQ(count(svg, "<line "), 2U);
+    EXPECT_THAT(svg, HasSubstr("y1=\"232.7\""));
+    EXPECT_THAT(svg, HasSubstr("y1=\"465.5\""));
+}
+
+TEST(ErrorMap, IsAFewLinesOfText) {
+    const std::string text = error_map_text(map());
+    EXPECT_EQ(count(text, "\n"), 12U); // 33 rows of blocks, three a line
+    EXPECT_THAT(text, HasSubstr("         0 █·"));
+    EXPECT_THAT(text, HasSubstr("·▒\n"));
+    harness::ErrorMap statistic = map();
+    statistic.column_axis.clear();
+    statistic.columns = statistic.block_columns = 1;
+    statistic.wrong.assign(33, 0);
+    EXPECT_THAT(error_map_text(statistic), HasSubstr("(130 rows); tiles of 64 rows"));
+}
+
+TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
+    Report with = report();
+    for (auto& one : with.results) {
+        one.maps = {map()};
+        one.tiles = {{"fwd", 64, 128}, {"fwd_splitkv_combine", 32, 0}};
+        one.kernel = "k<1> + k<2>";
+        one.seconds = 1.5;
+        one.gates = {{.gate = "G1", .tensor = "o", .ratio = 0.55},
+                     {.gate = "G4", .required = false, .ratio = 0.1}};
+    }
+    with.results.back().gates.front().ratio = 7.0;
+    const std::string page = html(with);
+    EXPECT_EQ(count(page, "<svg "), 5U); // of nine results four are green
+    EXPECT_THAT(page, HasSubstr("<td>fwd</td><td>G1</td><td>o</td>"));
+    EXPECT_THAT(page, HasSubstr("style=\"--share:100%\">8</td>"));
+    EXPECT_THAT(page, HasSubstr("bar beyond\" style=\"--share:12%\">1</td>"));
+    EXPECT_THAT(page, Not(HasSubstr("<td>G4</td>")));
+    EXPECT_THAT(page, HasSubstr("<td>fwd_splitkv_combine</td><td class=\"n\">32 × 0</td><td "
+                                "class=\"n\">1</td><td class=\"n\">9</td>"));
+    EXPECT_THAT(page, HasSubstr("<h2>Slowest</h2>"));
+    EXPECT_THAT(page, Not(HasSubstr("k<1>")));
+}
+
+TEST(Text, AFailureShowsItsMapAndItsSmallerCase) {
+    CaseResult failed = result("fwd/x@1", Outcome::failed);
+    failed.worst = {{"o", 0, 3, 128, 5, 1.0, 2.0, 0.1}};
+    failed.maps = {map()};
+    failed.smaller = "SMALLER fwd/plain@1\n";
+    const std::string text = failure_text(failed);
+    EXPECT_THAT(text, HasSubstr("  map      o of entry 0, head 3"));
+    EXPECT_TRUE(text.ends_with("SMALLER fwd/plain@1\n"));
 }
 
 TEST(Text, FailuresNameGateWorstPatternAndCommand) {

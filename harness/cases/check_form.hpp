@@ -1,0 +1,13 @@
+#pragma once
+
+#include "harness/cases/case.hpp"
+
+#include <string>
+
+namespace fmha::harness {
+
+/// InputError when a case contradicts itself as a text (list lengths, unknown tensor, an exact fill without
+/// an exact answer …), which no expectation can excuse. Rules of the specification are judged elsewhere.
+void check_form(const Case& concrete, const std::string& where);
+
+} // namespace fmha::harness

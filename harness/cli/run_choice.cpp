@@ -1,0 +1,69 @@
+#include "harness/cli/run_choice.hpp"
+
+#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/cases_root.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::cli {
+
+void RunChoice::declare(OptionSet& options) {
+    options.choice("--target", target_, harness::target_names(), "Where kernels run");
+    options.option("--arch", arch_,
+                   "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+    options.option("--kernels-dir", kernels_dir_,
+                   "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
+    options.option("--device", device_, "With --target hip: number of the device (default: 0)");
+    options.choice("--kernels", kernels_, {"planned", "all"},
+                   "The planned kernel, or every kernel that accepts the problem");
+    options.option("--kernel", kernel_filter_,
+                   "With --kernels all: only kernels whose name matches this glob");
+    options.option("--where", where_, "Python expression over a kernel c: only kernels for which it is true");
+    options.option("--repeats", repeats_,
+                   "Launches of every kernel that must agree bit for bit; 0: as the case says");
+    options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
+    options.option("--memory-limit", memory_gib_, "GiB above which a case is not run; 0: no limit");
+    options.option(
+        "--cases-root", root_,
+        "Folder that relative case names start from (default: cases here, else the source tree's)");
+}
+
+std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
+    for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
+                                      {"--device", device_.value_or(0)},
+                                      {"--timeout", timeout_},
+                                      {"--memory-limit", memory_gib_}})
+        if (value < 0 || value > 1'000'000)
+            throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+    if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
+    harness::TargetOptions options{arch_, kernels_dir_};
+    if (device_) options.device = static_cast<int>(*device_);
+    options.jobs = jobs;
+    return harness::make_target(target_, options);
+}
+
+harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jobs) const {
+    harness::CaseRunOptions run;
+    run.arch = target.arch();
+    run.target_flags = target.flags();
+    run.reference_threads = system::threads_of_each(jobs);
+    run.all_kernels = kernels_ == "all";
+    run.kernel_filter = kernel_filter_;
+    run.where = where_;
+    run.cases_root = root_;
+    run.repeats = static_cast<int>(repeats_);
+    run.memory_limit = memory_gib_ << 30;
+    run.work_limit = target.work_limit();
+    return run;
+}
+
+std::filesystem::path RunChoice::root() const {
+    return cases_root(root_);
+}
+
+std::chrono::seconds RunChoice::timeout() const {
+    return std::chrono::seconds(timeout_);
+}
+
+} // namespace fmha::cli

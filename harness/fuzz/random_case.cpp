@@ -1,0 +1,308 @@
+#include "harness/fuzz/random_case.hpp"
+
+#include "harness/cases/cache_case.hpp"
+#include "harness/cases/plain_case.hpp"
+#include "harness/fuzz/draw.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace fmha::harness {
+namespace {
+
+bool is_8_bit(DataType type) {
+    return type == DataType::fp8 || type == DataType::bf8 || type == DataType::fp8bf16 ||
+           type == DataType::fp8fp32;
+}
+
+bool is_micro_scaled(DataType type) {
+    return type == DataType::mxfp8 || type == DataType::mxfp4;
+}
+
+class RandomCase {
+  public:
+    RandomCase(const Case& plain, std::uint64_t seed) : draw_(seed), c_(plain) { c_.seed = seed; }
+
+    Case drawn(const Case& plain, const TilePlanner& planned_tile) {
+        shape();
+        c_.iperm = draw_.any({Layout::bhsd, Layout::bshd});
+        c_.operm = draw_.any({Layout::bhsd, Layout::bshd});
+        c_.stride_padding = draw_.any({std::int64_t{0}, std::int64_t{8}, std::int64_t{16}});
+        if (c_.family == ApiFamily::fwd_appendkv) {
+            appended();
+            lengths({.m0 = 64, .n0 = 128});
+        } else {
+            attention();
+            fill();
+            // Which kernel is planned depends little on lengths, and lengths on its tile.
+            lengths({.m0 = 16, .n0 = 16});
+            const std::optional<Tile> tile =
+                planned_tile && c_.split.stage == SplitStage::both ? planned_tile(c_) : std::nullopt;
+            if (tile) lengths(*tile);
+        }
+        return named_by_plain(c_, plain);
+    }
+
+  private:
+    bool of(ApiFamily family) const { return c_.family == family; }
+    bool cached() const { return !of(ApiFamily::fwd) && !of(ApiFamily::bwd); }
+
+    void shape() {
+        types();
+        const bool packs = !of(ApiFamily::fwd_appendkv) && !of(ApiFamily::batch_prefill);
+        if (packs) c_.mode = draw_.any({Mode::batch, Mode::group});
+        c_.batch = draw_.between(1, 3);
+        c_.nhead_k = draw_.between(1, 2);
+        c_.nhead_q = c_.nhead_k * draw_.between(1, 3);
+        const bool mx = is_micro_scaled(c_.data_type);
+        const std::int64_t unit = mx ? 32 : is_8_bit(c_.data_type) ? 16 : 8;
+        const auto dim = [&] { return unit * draw_.between(1, (draw_.one_in(8) ? 256 : 136) / unit); };
+        c_.hdim_q = dim();
+        c_.hdim_v = draw_.one_in(3) ? dim() : c_.hdim_q;
+    }
+
+    void types() {
+        using enum DataType;
+        switch (c_.family) {
+        case ApiFamily::fwd:
+            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp32, fp8bf16, fp8, fp8fp32, mxfp8, mxfp4});
+            c_.v_layout = is_micro_scaled(c_.data_type) ? VLayout::column : VLayout::row;
+            if (is_8_bit(c_.data_type))
+                c_.qscale = draw_.any({QScale::no_scale, QScale::pertensor, QScale::blockscale});
+            if (is_micro_scaled(c_.data_type)) c_.qscale = QScale::mx;
+            break;
+        case ApiFamily::fwd_pagedkv:
+            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8});
+            break;
+        case ApiFamily::fwd_splitkv:
+            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8, fp8bf16});
+            if (is_8_bit(c_.data_type)) c_.qscale = QScale::pertensor;
+            break;
+        case ApiFamily::fwd_appendkv:
+            c_.data_type = draw_.any({fp16, bf16, fp8, fp8bf16});
+            break;
+        case ApiFamily::batch_prefill:
+            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8bf16});
+            break;
+        case ApiFamily::bwd:
+            c_.data_type = draw_.any({fp16, bf16, fp32});
+            break;
+        }
+        if (c_.data_type == fp8 && !of(ApiFamily::fwd_appendkv)) c_.scale_o = draw_.any({1.0, 16.0, 100.0});
+    }
+
+    void appended() {
+        c_.seqlen_q = {draw_.any({0, 1, 1, 5, 70})};
+        c_.append.any_bits = draw_.one_in(2);
+        c_.mask = draw_.any({MaskType::no_mask, MaskType::top_left, MaskType::bottom_right});
+        c_.window_right = c_.mask == MaskType::no_mask ? -1 : 0;
+        if (!is_8_bit(c_.data_type) && c_.hdim_q >= 16 && draw_.one_in(2)) {
+            c_.append.rope = draw_.any({Rope::interleaved, Rope::half_rotated});
+            c_.append.rotary_dim = 16 * draw_.between(1, c_.hdim_q / 16);
+        }
+        cache();
+    }
+
+    void attention() {
+        mask();
+        const bool plain_scores =
+            is_micro_scaled(c_.data_type) || (of(ApiFamily::batch_prefill) && is_8_bit(c_.data_type));
+        if (!plain_scores) scores();
+        if (draw_.one_in(5)) c_.sink_logits = draw_.any({SinkLogits::normal, SinkLogits::saturated});
+        if (draw_.one_in(6)) c_.scale_s = draw_.any({0.05, 0.3});
+        if (!of(ApiFamily::bwd)) c_.lse = !draw_.one_in(8);
+        if (of(ApiFamily::fwd_splitkv)) splits();
+        if (cached()) cache();
+        if (of(ApiFamily::bwd)) gradients();
+    }
+
+    void mask() {
+        switch (draw_.between(0, 6)) {
+        case 0:
+        case 1:
+            break;
+        case 2:
+            c_.mask = MaskType::top_left;
+            c_.window_right = 0;
+            break;
+        case 3:
+            c_.mask = MaskType::bottom_right;
+            c_.window_right = 0;
+            break;
+        case 4:
+        case 5:
+            c_.mask = draw_.any({MaskType::top_left, MaskType::bottom_right});
+            c_.window_left = draw_.between(0, 90);
+            c_.window_right = draw_.between(-1, 40);
+            // Backward has no kernels with sink tokens (K-2).
+            if (!of(ApiFamily::bwd)) c_.sink_size = draw_.one_in(3) ? draw_.between(1, 9) : 0;
+            break;
+        default:
+            c_.mask = MaskType::window_generic;
+            c_.window_left = draw_.between(0, 90);
+            c_.window_right = draw_.between(0, 40);
+        }
+    }
+
+    void scores() {
+        switch (draw_.between(0, 5)) {
+        case 0:
+            c_.bias = BiasType::elementwise;
+            c_.bias_rank = static_cast<int>(draw_.between(0, 2));
+            break;
+        case 1:
+            c_.bias = BiasType::alibi;
+            c_.bias_rank = static_cast<int>(draw_.between(0, 1));
+            break;
+        case 2:
+            if (!of(ApiFamily::bwd)) c_.logits_soft_cap = draw_.any({5.0, 30.0, 50.0});
+            break;
+        default:
+            break;
+        }
+        const bool drops = of(ApiFamily::fwd) || of(ApiFamily::bwd);
+        if (!drops || !draw_.one_in(4)) return;
+        c_.p_drop = draw_.any({0.1, 0.25, 0.5});
+        c_.dropout_seed = static_cast<std::uint64_t>(draw_.between(0, 1LL << 60));
+        c_.dropout_offset = static_cast<std::uint64_t>(draw_.between(0, 1LL << 40));
+        c_.store_randval = draw_.one_in(2);
+    }
+
+    void splits() {
+        c_.split.num_splits = draw_.any({1, 2, 3, 5, 8, 17, 0});
+        if (!draw_.one_in(5)) return;
+        c_.split.stage = SplitStage::combine;
+        c_.split.num_splits = draw_.between(1, 40);
+        using enum PartialLse;
+        c_.split.partial_lse =
+            draw_.any({PartialLse::normal, equal, far, wide, some_empty, all_empty, last_only});
+        // The first stage's features mean nothing to the second.
+        c_.mask = MaskType::no_mask;
+        c_.window_left = c_.window_right = -1;
+        c_.sink_size = 0;
+        c_.bias = BiasType::no_bias;
+        c_.bias_rank = Case{}.bias_rank;
+        c_.logits_soft_cap = c_.scale_s = 0.0;
+    }
+
+    void gradients() {
+        c_.backward.dbias = c_.bias == BiasType::elementwise && draw_.one_in(2);
+        c_.backward.deterministic = draw_.one_in(2);
+        c_.backward.compute_units = draw_.any({0, 0, 2, 3, 7});
+        if (draw_.one_in(6)) c_.backward.forward = ForwardResults::kernel;
+    }
+
+    void cache() {
+        CachePart& cache = c_.cache;
+        cache.page_order = draw_.between(0, 9);
+        if (of(ApiFamily::batch_prefill)) return prefill_pages();
+        const bool paged = of(ApiFamily::fwd_pagedkv) || draw_.one_in(2);
+        cache.page_size = paged ? draw_.any({128, 128, 256, 384}) : 0;
+        cache.cache_batch_idx = !paged && c_.mode == Mode::batch && draw_.one_in(2);
+        if (of(ApiFamily::fwd_appendkv)) return;
+        c_.length_form_k = draw_.one_in(4) ? LengthForm::none : LengthForm::seqlen;
+        cache.gappy = paged && c_.length_form_k == LengthForm::seqlen && draw_.one_in(4);
+        cache.shared_pages = paged && !cache.gappy && draw_.one_in(5) ? 1 : 0;
+    }
+
+    void prefill_pages() {
+        CachePart& cache = c_.cache;
+        cache.kv_layout = draw_.any({KvLayout::linear, KvLayout::vectorized});
+        cache.kv_lookup = draw_.any({KvLookup::vllm_2d, KvLookup::sglang_1d});
+        const bool vectors = cache.kv_layout == KvLayout::vectorized;
+        cache.page_size = vectors ? draw_.any({16, 16, 1024}) : draw_.any({1, 16, 16, 1024});
+        if (is_8_bit(c_.data_type)) {
+            c_.qscale = draw_.any({QScale::pertensor, QScale::per_token_head, QScale::kv_blockscale});
+            if (c_.qscale == QScale::kv_blockscale) cache.page_size = 1024;
+        }
+        c_.length_form_k = cache.kv_lookup == KvLookup::vllm_2d ? LengthForm::seqlen : LengthForm::none;
+        cache.shared_pages = draw_.one_in(6) ? 1 : 0;
+    }
+
+    void fill() {
+        using enum Fill;
+        c_.fill = draw_.any(
+            {normal, normal, sharp, indexed, zeros, huge, uniform, integers, rising, edge_last, edge_first});
+        const bool edge = c_.fill == edge_last || c_.fill == edge_first;
+        if (of(ApiFamily::bwd) && c_.fill == huge) c_.fill = normal;
+        if (edge && !edges_decide()) c_.fill = normal;
+        if (c_.split.stage == SplitStage::combine) c_.fill = normal;
+    }
+
+    /// An edge fill that can decide no row is an error, so it is for cases in which a key wins alone.
+    bool edges_decide() const {
+        return c_.bias == BiasType::no_bias && c_.logits_soft_cap == 0.0 && c_.p_drop == 0.0 &&
+               c_.scale_s == 0.0 && c_.sink_logits == SinkLogits::none && c_.cache.shared_pages == 0;
+    }
+
+    /// A key has a rank of its own among so many.
+    std::int64_t ranks() const {
+        return c_.qscale == QScale::mx ? std::int64_t{1} << 2 * std::min<std::int64_t>(c_.hdim_q / 32, 4)
+                                       : 256;
+    }
+
+    /// From `least` to a little more than two tiles: near an edge, very short, or anything.
+    std::int64_t length(std::int64_t tile, std::int64_t least) {
+        if (draw_.one_in(2))
+            return std::max(least, tile * draw_.between(1, tile >= 128 ? 2 : 3) + draw_.between(-1, 1));
+        if (draw_.one_in(4)) return draw_.between(least, least + 8);
+        return draw_.between(least, 2 * tile + 40);
+    }
+
+    void lengths(const Tile& tile) {
+        const bool append = of(ApiFamily::fwd_appendkv);
+        if (append) c_.append.seqlen_knew = draw_.one_in(8) ? 0 : length(tile.m0, 1);
+        const bool array = append || c_.length_form_k == LengthForm::seqlen || of(ApiFamily::batch_prefill);
+        const bool varied = c_.mode == Mode::group || (cached() && array) || (!cached() && draw_.one_in(3));
+        const std::size_t entries = varied ? static_cast<std::size_t>(c_.batch) : 1;
+        const bool varied_q = varied && (c_.mode == Mode::group || !cached());
+        if (!append) c_.seqlen_q.clear();
+        c_.seqlen_k.clear();
+        const std::int64_t most_k =
+            c_.fill == Fill::edge_last || c_.fill == Fill::edge_first ? ranks() : std::int64_t{1} << 20;
+        for (std::size_t b = 0; b < entries; ++b) {
+            if (!append && (b == 0 || varied_q))
+                c_.seqlen_q.push_back(length(std::min<std::int64_t>(tile.m0, 128), varied_q ? 0 : 1));
+            c_.seqlen_k.push_back(draw_.one_in(12) ? 0 : std::min(most_k, length(tile.n0, 1)));
+            if (c_.data_type == DataType::mxfp4) c_.seqlen_k.back() += c_.seqlen_k.back() % 2;
+        }
+        // Longer pages hold no second one of a short sequence.
+        if (c_.cache.page_size >= 1024 && draw_.one_in(2)) c_.seqlen_k.front() += c_.cache.page_size;
+        if (!append && std::ranges::max(c_.seqlen_q) == 0) c_.seqlen_q.front() = 5;
+        if (std::ranges::max(c_.seqlen_k) == 0) c_.seqlen_k.front() = append ? 0 : 8;
+        if (c_.cache.shared_pages > 0 && c_.cache.shared_pages * c_.cache.page_size > room_of(c_))
+            c_.cache.shared_pages = 0;
+        c_.physical_q.clear();
+        c_.physical_k.clear();
+        if (!cached() && varied) padded();
+        if (of(ApiFamily::fwd) && c_.mode == Mode::group)
+            c_.min_seqlen_q = draw_.one_in(6) ? draw_.between(1, 20) : 0;
+    }
+
+    /// Allocated lengths beyond the logical ones, of which the kernel is told.
+    void padded() {
+        c_.length_form_q = c_.length_form_k = LengthForm::none;
+        if (c_.mode == Mode::group && draw_.one_in(2)) return;
+        c_.length_form_q = c_.length_form_k = draw_.any({LengthForm::seqlen, LengthForm::cu_seqlen});
+        if (c_.mode == Mode::batch) {
+            c_.physical_q = {std::ranges::max(c_.seqlen_q) + draw_.between(0, 20)};
+            c_.physical_k = {std::ranges::max(c_.seqlen_k) + 2 * draw_.between(0, 10)};
+            return;
+        }
+        for (std::size_t b = 0; b < c_.seqlen_q.size(); ++b) {
+            c_.physical_q.push_back(c_.seqlen_q[b] + draw_.between(0, 20));
+            c_.physical_k.push_back(c_.seqlen_k[b] + 2 * draw_.between(0, 10));
+        }
+    }
+
+    Draw draw_;
+    Case c_;
+};
+
+} // namespace
+
+Case random_case(const Case& plain, std::uint64_t seed, const TilePlanner& planned_tile) {
+    return RandomCase(plain, seed).drawn(plain, planned_tile);
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,29 @@
+#include "harness/shrink/isolated_judge.hpp"
+
+#include "dispatcher/types/error.hpp"
+#include "harness/results/result_json.hpp"
+#include "harness/run/case_tensors.hpp"
+#include "harness/run/worker_pool.hpp"
+
+namespace fmha::harness {
+
+CaseJudge isolated_judge(const KernelSource& source, const CaseRunOptions& options,
+                         std::chrono::milliseconds timeout) {
+    return [&source, &options, timeout](const Case& c) {
+        require_runnable(c, options.arch);
+        std::vector<CaseResult> results;
+        PoolOptions pool;
+        pool.task_timeout = timeout;
+        run_isolated(
+            1, pool, [&](std::size_t) { return pack(run_case(c, source, options)); },
+            [&](std::size_t, const TaskEnd& end) {
+                if (end.kind == TaskEnd::Kind::bad_input) throw InputError(end.answer);
+                results = end.kind == TaskEnd::Kind::done ? unpack(end.answer)
+                                                          : std::vector{lost_result(c, options, end)};
+                return true;
+            });
+        return results;
+    };
+}
+
+} // namespace fmha::harness

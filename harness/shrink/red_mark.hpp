@@ -1,0 +1,38 @@
+#pragma once
+
+#include "harness/results/result.hpp"
+
+#include <span>
+#include <string>
+
+namespace fmha::harness {
+
+/// The sign by which one red result is told from others: the first gate that failed, or where no gate did, how the case
+/// ended and the beginning of the sentence that says so.
+class RedMark {
+  public:
+    /// Of a result that is not green.
+    explicit RedMark(const CaseResult& red);
+
+    /// Whether `result` is red by the same sign; further gates may be red besides.
+    bool is_on(const CaseResult& result) const;
+
+    /// "G1 o", or "crashed".
+    const std::string& text() const { return text_; }
+
+  private:
+    Outcome outcome_;
+    std::string gate_, tensor_, beginning_, text_;
+};
+
+/// The result on which `mark` is; nullptr without one.
+const CaseResult* find_marked(std::span<const CaseResult> results, const RedMark& mark);
+
+/// Why a case was refused, in a word or two: the rule that its problem breaks ("P-3"), or what the nearest kernel lacks ("no kernel:
+/// hdim_q").
+std::string refusal_reason(const CaseResult& refused);
+
+/// "green", "red by G3 lse", "refused: …": how a case ended, in a few words.
+std::string ending(const CaseResult& result);
+
+} // namespace fmha::harness

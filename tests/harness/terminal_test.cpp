@@ -1,0 +1,78 @@
+// What long work shows on a terminal, and nothing elsewhere.
+
+#include "harness/cli/paint.hpp"
+#include "harness/cli/progress.hpp"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+namespace fmha::cli {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Progress, TellsRateRemainingTimeAndRed) {
+    std::ostringstream out;
+    Progress progress(out, true, 400, 100, 200);
+    const auto start = Progress::Clock::now();
+    for (int n = 0; n < 49; ++n) progress.step("a", start);
+    progress.red(2);
+    progress.step("fwd/masks[mask=t]@1", start + seconds(10));
+    EXPECT_THAT(out.str(), HasSubstr("[150/400] 5/s, 50 s left, 2 red   fwd/masks[mask=t]@1"));
+}
+
+TEST(Progress, OfWorkThatEndsAtATimeTellsThat) {
+    std::ostringstream out;
+    Progress progress(out, true, 0, 0, 200);
+    const auto start = Progress::Clock::now();
+    progress.ends_at(start + seconds(7200));
+    progress.step("x", start + seconds(60));
+    EXPECT_THAT(out.str(), HasSubstr("[1]"));
+    EXPECT_THAT(out.str(), HasSubstr("1 h 59 min left"));
+}
+
+TEST(Progress, IsNeverWiderThanTheTerminalAndNeverOnAPipe) {
+    std::ostringstream out, pipe;
+    Progress narrow(out, true, 10, 0, 20), silent(pipe, false, 10);
+    narrow.step(std::string(100, 'x'));
+    silent.step("x");
+    silent.clear();
+    EXPECT_EQ(out.str().size(), std::string("\r\x1b[K").size() + 19);
+    EXPECT_EQ(pipe.str(), "");
+}
+
+TEST(Progress, WritesNotMoreOftenThanAnybodyReads) {
+    std::ostringstream out;
+    Progress progress(out, true, 100'000, 0, 80);
+    const auto start = Progress::Clock::now();
+    for (int n = 0; n < 1000; ++n) progress.step("x", start + std::chrono::milliseconds(n));
+    EXPECT_LE(std::ranges::count(out.str(), '\r'), 11);
+}
+
+TEST(Duration, HasTwoUnitsAtMost) {
+    EXPECT_EQ(duration_text(12.4), "12 s");
+    EXPECT_EQ(duration_text(725.0), "12 min 5 s");
+    EXPECT_EQ(duration_text(12'000.0), "3 h 20 min");
+    EXPECT_EQ(duration_text(-1.0), "0 s");
+}
+
+TEST(Paint, ColoursVerdictsOnly) {
+    const std::string text = "FAILED fwd/x@1\n  why  FAILED\nGREEN\nREDUCED\nRED: nothing\n";
+    EXPECT_EQ(painted(text, false), text);
+    EXPECT_EQ(painted(text, true),
+              "\x1b[31;1mFAILED\x1b[0m fwd/x@1\n  why  "
+              "FAILED\n\x1b[32;1mGREEN\x1b[0m\nREDUCED\n\x1b[31;1mRED\x1b[0m: nothing\n");
+}
+
+TEST(Paint, OnATerminalThatWantsColours) {
+    EXPECT_TRUE(wants_colours(true, nullptr));
+    EXPECT_TRUE(wants_colours(true, ""));
+    EXPECT_FALSE(wants_colours(true, "1"));
+    EXPECT_FALSE(wants_colours(false, nullptr));
+}
+
+} // namespace
+} // namespace fmha::cli
