@@ -68,7 +68,8 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         planning::accumulator_plan(second, transposed, plan.waves, row_tiles, tile.n1 / cols);
     scores.loaded = types.bias;
     output.stored = cfg.signature.family == KernelFamily::fwd_splitkv ? ElementType::fp32 : types.o;
-    output.skips_ones = output.registers > scores.registers;
+    output.skips_ones = unit == MatrixUnit::nvidia ? output.registers > scores.registers
+                                                   : output.registers >= scores.registers;
     planning::give_tile(plan.first, scores, tile.k0max, tile.k0);
     planning::give_tile(plan.second, output, tile.n0, tile.k1);
     plan.rows = planning::row_plan(scores);

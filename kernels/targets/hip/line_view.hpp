@@ -28,6 +28,11 @@ struct LinePlaces {
     bool rows_are_lines = false; ///< slots of pages are lines, not elements
 };
 
+/// A place in a tile that the threads of a block share.
+struct Corner {
+    std::int32_t line = 0, element = 0;
+};
+
 /// The part of a matrix that one copy takes, with coordinates of its own. "Element" means a storage unit.
 struct TileView {
     const char* data = nullptr;
@@ -64,6 +69,26 @@ struct TileView {
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read(Machine& machine, int thread, int line, int element) const {
         return words_at<count>(machine, thread, line, element, granule >= 4 * count);
+    }
+
+    /// The same, line and element counted from a corner of the tile. Lines do not overlap where granule ≥ 4 · count, so that what
+    /// does not exist lies behind the last one that does, or in a line behind its elements.
+    template <int count, class Machine>
+    FMHA_DEVICE Words<count> read_from(Machine& machine, int thread, const Corner& corner, int line,
+                                       int element) const {
+        if constexpr (Machine::ends_buffers) {
+            if (granule >= 4 * count) {
+                Words<count> out;
+                const int width = (elements - corner.element) * element_size, below = lines - corner.line;
+                machine.template global_read<count>(
+                    thread, data + corner.line * line_bytes + corner.element * element_size,
+                    line * static_cast<std::int32_t>(line_bytes) + element * element_size,
+                    element * element_size < width, out.word,
+                    below <= 0 ? 0 : (below - 1) * static_cast<std::int32_t>(line_bytes) + width);
+                return out;
+            }
+        }
+        return read<count>(machine, thread, corner.line + line, corner.element + element);
     }
 
     /// The same where `gathered`.

@@ -25,6 +25,8 @@ struct Part {
         TileView tile = from.gathered
                             ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
                             : from.window(line0, element0, tile_lines);
+        // Where lines overlap, the end of the last one is not the end of all.
+        if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
         if (phase == Phase::read) {
             if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
             tile.granule = 16;
@@ -85,16 +87,11 @@ class RegisterCopies {
     FMHA_DEVICE void move_lines(const Image& image, int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = part.window(from);
-        copy_units<4>(
-            tile, part.phase, part.lines * per_line,
-            [&](int thread, int index) {
-                return read_unit(tile, thread, part.line + index / per_line,
-                                 part.element + index % per_line * unit);
-            },
-            [&](int thread, int index, const Words<4>& words) {
-                const int to = address + image.at(index / per_line, index % per_line * 16);
-                block_.machine.template lds_write<4>(thread, to, words.word);
-            });
+        copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
+                      [&](int thread, int index, const Words<4>& words) {
+                          const int to = address + image.at(index / per_line, index % per_line * 16);
+                          block_.machine.template lds_write<4>(thread, to, words.word);
+                      });
     }
 
     /// What is not aligned, element by element and `words` words at a time: rare, and small, because it stands in the
@@ -128,38 +125,34 @@ class RegisterCopies {
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = part.window(from);
-        copy_units<4>(
-            tile, part.phase, part.lines * per_line,
-            [&](int thread, int index) {
-                return read_unit(tile, thread, part.line + index / per_line,
-                                 part.element + index % per_line * unit);
-            },
-            [&](int thread, int index, const Words<4>& words) {
-                const OperandPlan& operand = block_.template piece<Operand>();
-                const DepthOrder& order = operand.order;
-                const int first = index % per_line * unit;
-                if (element_bits(operand.type) == 4) {
-                    const Words<4> placed = in_places(order, words);
-                    const int to =
-                        address + operand.image.at(index / per_line, order.place_of(2 * first) / 2);
-                    block_.machine.template lds_write<4>(thread, to, placed.word);
-                    return;
-                }
-                if (element_bits(operand.type) == 8) {
-                    const int run = order.run() < 4 ? order.run() : 4;
-                    FMHA_UNROLL
-                    for (int w = 0; w < 4; ++w) {
-                        const std::uint32_t word = place_neighbours(order, words, w * run);
-                        write_patch<Operand>(thread, address, index / per_line,
-                                             order.place_of(first + w * run), &word);
-                    }
-                    return;
-                }
-                FMHA_UNROLL
-                for (int w = 0; w < 4; w += patch_words<Operand>())
-                    write_patch<Operand>(thread, address, index / per_line,
-                                         order.place_of(first + w * 4 / from.element_size), words.word + w);
-            });
+        copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
+                      [&](int thread, int index, const Words<4>& words) {
+                          const OperandPlan& operand = block_.template piece<Operand>();
+                          const DepthOrder& order = operand.order;
+                          const int first = index % per_line * unit;
+                          if (element_bits(operand.type) == 4) {
+                              const Words<4> placed = in_places(order, words);
+                              const int to =
+                                  address + operand.image.at(index / per_line, order.place_of(2 * first) / 2);
+                              block_.machine.template lds_write<4>(thread, to, placed.word);
+                              return;
+                          }
+                          if (element_bits(operand.type) == 8) {
+                              const int run = order.run() < 4 ? order.run() : 4;
+                              FMHA_UNROLL
+                              for (int w = 0; w < 4; ++w) {
+                                  const std::uint32_t word = place_neighbours(order, words, w * run);
+                                  write_patch<Operand>(thread, address, index / per_line,
+                                                       order.place_of(first + w * run), &word);
+                              }
+                              return;
+                          }
+                          FMHA_UNROLL
+                          for (int w = 0; w < 4; w += patch_words<Operand>())
+                              write_patch<Operand>(thread, address, index / per_line,
+                                                   order.place_of(first + w * 4 / from.element_size),
+                                                   words.word + w);
+                      });
     }
 
     /// Stored by depth: patches of four depths, whose places follow one another, times 16 bytes of columns are transposed
@@ -173,14 +166,17 @@ class RegisterCopies {
         const TileView tile = part.window(from);
         copy_units<1>(
             tile, part.phase, patches * (part.elements / unit),
-            [&](int thread, int index) {
+            [&](int thread, int index, int more) {
+                // Places are permuted bit by bit, so that the patch's line adds to its first one's.
+                const DepthOrder& order = block_.template piece<Operand>().order;
+                const bool shared = more % patches == 0;
+                if (!shared) index += more;
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
                     patch.line[k] = read_unit(
-                        tile, thread,
-                        part.line + block_.template piece<Operand>().order.at_place(index % patches * 4 + k),
-                        part.element + index / patches * unit);
+                        tile, thread, order.at_place(index % patches * 4), index / patches * unit,
+                        {part.line + order.at_place(k), part.element + (shared ? more / patches * unit : 0)});
                 return patch;
             },
             [&](int thread, int index, const Patch& patch) {
@@ -218,18 +214,31 @@ class RegisterCopies {
 
     FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
 
-    /// 16 bytes. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
-    FMHA_DEVICE Words<4> read_unit(const TileView& tile, int thread, int line, int element) const {
-        if (plan().gathers) return tile.read_in_places<4>(block_.machine, thread, line, element);
-        return tile.read<4>(block_.machine, thread, line, element);
+    /// How to read unit index + more of a part, line by line; the block shares `more`.
+    FMHA_DEVICE auto unit_of_line(const TileView& tile, const Part& part, int per_line, int unit) const {
+        return [this, &tile, &part, per_line, unit](int thread, int index, int more) {
+            const bool shared = more % per_line == 0;
+            if (!shared) index += more;
+            return read_unit(tile, thread, index / per_line, index % per_line * unit,
+                             {part.line + (shared ? more / per_line : 0), part.element});
+        };
     }
 
-    /// write(thread, index, read(thread, index)) for `total` indices, dealt out to the threads. `together` reads of a
+    /// 16 bytes. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
+    FMHA_DEVICE Words<4> read_unit(const TileView& tile, int thread, int line, int element,
+                                   const Corner& corner) const {
+        if (plan().gathers)
+            return tile.read_in_places<4>(block_.machine, thread, corner.line + line,
+                                          corner.element + element);
+        return tile.read_from<4>(block_.machine, thread, corner, line, element);
+    }
+
+    /// write(thread, index + more, read(thread, index, more)) for `total` indices, dealt out to the threads. `together` reads of a
     /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by
     /// element is so in the second.
     template <int together, class Read, class Write>
     FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
-        using Unit = decltype(read(0, 0));
+        using Unit = decltype(read(0, 0, 0));
         constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
         const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
         block_.machine.each([&](int thread) {
@@ -244,12 +253,12 @@ class RegisterCopies {
             if (tile.granule < 16) {
                 FMHA_NO_UNROLL
                 for (int index = here; index < total; index += threads)
-                    write(thread, index, read(thread, index));
+                    write(thread, index, read(thread, index, 0));
                 return;
             }
             if (phase == Phase::read) {
                 FMHA_UNROLL
-                for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here + i * threads));
+                for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here, i * threads));
                 return;
             }
             if (phase == Phase::write) {
@@ -264,7 +273,7 @@ class RegisterCopies {
                 Unit units[static_cast<unsigned>(together)];
                 FMHA_UNROLL
                 for (int i = 0; i < together; ++i)
-                    if (first + i < rounds) units[i] = read(thread, here + (first + i) * threads);
+                    if (first + i < rounds) units[i] = read(thread, here, (first + i) * threads);
                 FMHA_UNROLL
                 for (int i = 0; i < together; ++i) {
                     const int index = here + (first + i) * threads;

@@ -88,13 +88,11 @@ class TileCopies {
         const int words = block_.template piece<Operand>().copy_words;
         const TileView tile = part.window(from);
         if constexpr (Machine::has_step_copies) {
-            // Lines that overlap have no end of their own.
-            const bool apart = tile.line_bytes >= tile.elements * tile.element_size;
-            if (words == 4 && tile.granule >= 16 && apart) {
+            if (words == 4 && tile.granule >= 16) {
                 copy_consecutive<4, Operand>(image, address, tile, part, by_place);
                 return;
             }
-            if (words == 1 && tile.granule >= 4 && apart) {
+            if (words == 1 && tile.granule >= 4) {
                 copy_consecutive<1, Operand>(image, address, tile, part, by_place);
                 return;
             }
@@ -119,7 +117,9 @@ class TileCopies {
         const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
         const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            // Of one operand it is kept over the loop over keys; of both there are too few registers for a third wave.
+            const int here =
+                block_.template piece<Operand>().transposed ? block_.machine.local(thread) : thread;
             const int line = here * unit / image.line_bytes;
             const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
             FMHA_UNROLL

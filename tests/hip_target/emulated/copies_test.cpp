@@ -2,6 +2,7 @@
 
 #include "kernels/targets/hip/emulated/machine.hpp"
 #include "kernels/targets/hip/image.hpp"
+#include "kernels/targets/hip/register_copies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -61,6 +62,21 @@ TEST(StepCopies, EndWhereTheBlockSaysThatMemoryEnds) {
         machine.lds_read<1>(t, 4 * t, &word);
         EXPECT_EQ(word, t < 100 ? static_cast<std::uint32_t>(t + 1) : 0U) << t;
     });
+}
+
+TEST(Parts, OfLinesThatOverlapAreReadByElement) {
+    Memory memory;
+    kernels::Matrix matrix;
+    matrix.tensor.data = memory.words;
+    matrix.tensor.col_stride = 1;
+    matrix.rows = {4, 4, 4};
+    matrix.cols = {64, 64, 64};
+    for (const std::int64_t stride : {0, 32, 64, 128}) {
+        matrix.tensor.row_stride = stride;
+        const Part part{0, 0, 8, 0, 0, 8, 64};
+        EXPECT_EQ(part.window(LineView::of(matrix, ElementType::fp16)).granule, stride < 64 ? 0 : 16)
+            << stride;
+    }
 }
 
 TEST(StepCopies, MayLandAtAnyTimeBeforeTheyAreAwaited) {

@@ -135,6 +135,15 @@ TEST(MachineShape, IsWholeWaves) {
     EXPECT_THROW(EmulatedMachine({MatrixUnit::nvidia, 0, 32, 16}), EmulationError);
 }
 
+TEST(GlobalRead, EndsWhereTheBlockSaysThatMemoryEnds) {
+    alignas(16) const std::uint32_t memory[4] = {1, 2, 3, 4};
+    for (int i = 0; i < 4; ++i) {
+        std::uint32_t word = 9;
+        EmulatedMachine::global_read<1>(0, reinterpret_cast<const char*>(memory), 4 * i, true, &word, 8);
+        EXPECT_EQ(word, i < 2 ? memory[i] : 0U) << i;
+    }
+}
+
 /// All bf16 numbers with fractions of a last place around its ends and its middle.
 TEST(Bf16Rounding, WithoutATestIsThatOfTheFormat) {
     for (std::uint32_t upper = 0; upper < 0x10000U; ++upper)

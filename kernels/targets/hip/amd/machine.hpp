@@ -24,7 +24,7 @@ class Machine {
     static constexpr bool has_transposing_read = false;
 #endif
     static constexpr bool has_tile_copies = false, has_load_matrix = false;
-    static constexpr bool adds_pairs = true;
+    static constexpr bool adds_pairs = true, ends_buffers = true;
 
     __attribute__((device, always_inline)) Machine()
         : wave_(__builtin_amdgcn_readfirstlane(static_cast<int>(__builtin_amdgcn_workitem_id_x()) / lanes)) {}
@@ -123,8 +123,9 @@ class Machine {
     /// Through a buffer descriptor: one 32-bit address a lane, and what does not exist lies beyond the buffer's end.
     template <int n>
     __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
-                                                                   bool exists, std::uint32_t* words) {
-        const auto memory = buffer(from);
+                                                                   bool exists, std::uint32_t* words,
+                                                                   int existing = buffer_bytes) {
+        const auto memory = buffer(from, uniform(existing));
         const int at = exists ? offset : nowhere;
         Vector<std::uint32_t, n> value;
         if constexpr (n == 4)
@@ -160,7 +161,7 @@ class Machine {
         const auto begin = reinterpret_cast<std::uint64_t>(from);
         const Vector<std::uint32_t, 4> memory = {static_cast<std::uint32_t>(begin),
                                                  static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
-                                                 static_cast<std::uint32_t>(existing), buffer_words};
+                                                 static_cast<std::uint32_t>(uniform(existing)), buffer_words};
         const int block = (int)(std::uintptr_t)image() + address - 4 * n * thread;
         const int first = __builtin_amdgcn_readfirstlane(block) + wave_ * (4 * n * lanes);
         const int at = bytes > 0 ? offset : nowhere;
@@ -267,10 +268,15 @@ class Machine {
 #endif
     static constexpr int buffer_bytes = 0x7FFFFFFF;
 
+    /// In a scalar register: what follows from comparisons of 64 bits, which the vector unit makes, is not by itself.
+    __attribute__((device, always_inline)) static int uniform(int value) {
+        return __builtin_amdgcn_readfirstlane(value);
+    }
+
     int wave_;
 
-    __attribute__((device, always_inline)) static auto buffer(const char* from) {
-        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, buffer_bytes, buffer_words);
+    __attribute__((device, always_inline)) static auto buffer(const char* from, int bytes = buffer_bytes) {
+        return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, buffer_words);
     }
 
     template <class T>

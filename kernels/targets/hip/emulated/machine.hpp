@@ -31,7 +31,7 @@ class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
-    static constexpr bool adds_pairs = true;
+    static constexpr bool adds_pairs = true, ends_buffers = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -108,8 +108,10 @@ class EmulatedMachine {
     }
 
     template <int N>
-    static void global_read(int thread, const char* from, int offset, bool exists, std::uint32_t* words) {
+    static void global_read(int thread, const char* from, int offset, bool exists, std::uint32_t* words,
+                            int existing = std::numeric_limits<int>::max()) {
         static_assert(N == 1 || N == 2 || N == 4);
+        exists = exists && offset < existing;
         if (exists) check_global_read(thread, from, offset, 4 * N);
         std::fill_n(words, N, 0U);
         if (exists) std::memcpy(words, from + offset, 4 * N);

@@ -25,6 +25,7 @@ class Machine {
     using Registers = RegisterArray<T, count>;
     static constexpr bool has_tile_copies = true, has_step_copies = false;
     static constexpr bool has_load_matrix = true, has_transposing_read = false;
+    static constexpr bool ends_buffers = false;
     static constexpr bool adds_pairs = false; ///< two running sums a row are registers that it has not
 
     FMHA_DEVICE static constexpr int threads() { return block_threads; }
