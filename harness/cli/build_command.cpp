@@ -4,9 +4,11 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
 #include "harness/cli/store_option.hpp"
+#include "harness/cli/today.hpp"
 #include "harness/run/interrupt.hpp"
 #include "kernels/generator/audit.hpp"
 #include "kernels/generator/cache.hpp"
+#include "kernels/generator/loop_budgets.hpp"
 #include "kernels/generator/loop_report.hpp"
 
 #include <fmt/ostream.h>
@@ -40,6 +42,13 @@ class BuildCommand final : public Command {
             "architecture does "
             "not have, on kernels without matrix instructions, and on loops over keys that cannot be "
             "read; model those loops (loops.md)");
+        options.option(
+            "--budgets", budgets_,
+            "With --audit: folder of the budgets that plain iterations of 16-bit kernels must keep "
+            "(kernels/generator/budgets in the source tree)");
+        options.flag("--accept", accept_,
+                     "With --budgets: write these loops as the budgets of their kernels");
+        options.option("--reason", reason_, "Why that is right; kept beside the budgets");
         store_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
@@ -50,11 +59,13 @@ class BuildCommand final : public Command {
         const auto tools = compile_.tools(archs, selection, request_.arguments());
         if (!store_.file().empty() && !audit_)
             throw InputError("--store needs --audit, whose findings it keeps");
+        check_budget_options();
         const auto recording = store_.begin(run_record(selection, tools, streams.invocation));
         const harness::InterruptWatch interrupt;
         auto result = generator::build(selection, tools, options(streams, interrupt));
         std::vector<generator::AuditFinding> findings;
         if (audit_) findings = generator::audit(result, tools, archs, compile_.out());
+        judge_budgets(result, findings, streams);
         if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
@@ -73,6 +84,26 @@ class BuildCommand final : public Command {
     }
 
   private:
+    void check_budget_options() const {
+        if (!budgets_.empty() && !audit_) throw InputError("--budgets needs --audit, which models the loops");
+        if (accept_ && budgets_.empty()) throw InputError("--accept needs --budgets, the folder to write");
+        if (accept_ == reason_.empty())
+            throw InputError(accept_ ? "--accept needs --reason, which it keeps" : "--reason needs --accept");
+    }
+
+    void judge_budgets(const generator::BuildResult& result, std::vector<generator::AuditFinding>& findings,
+                       const Streams& streams) const {
+        if (budgets_.empty()) return;
+        if (accept_)
+            for (const auto& sentence :
+                 generator::accept_budgets(result.manifest, budgets_, reason_, today()))
+                fmt::print(streams.err, "{}\n", sentence);
+        std::vector<std::string> notes;
+        for (auto& finding : generator::over_budget(result.manifest, budgets_, notes))
+            findings.push_back(std::move(finding));
+        for (const auto& note : notes) fmt::print(streams.err, "fmha build: {}\n", note);
+    }
+
     generator::BuildOptions options(const Streams& streams, const harness::InterruptWatch& interrupt) const {
         if (jobs_ < 0 || jobs_ > 4096) throw InputError(fmt::format("--jobs {}: allowed: 0 to 4096", jobs_));
         if (no_cache_ && !cache_.empty()) throw InputError("--cache and --no-cache exclude one another");
@@ -208,7 +239,8 @@ class BuildCommand final : public Command {
     StoreOption store_;
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
-    bool no_cache_ = false, audit_ = false;
+    std::string budgets_, reason_;
+    bool no_cache_ = false, audit_ = false, accept_ = false;
 };
 
 } // namespace

@@ -8,13 +8,13 @@
 #include "harness/cli/case_snapshot.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/today.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "parity/between_audit.hpp"
 #include "parity/checkout_audit.hpp"
 #include "parity/consistency_audit.hpp"
 #include "parity/golden_audit.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/ostream.h>
 
 #include <chrono>
@@ -34,11 +34,6 @@ parity::GoldenScope golden_scope(const arch::ArchSet& archs, const std::vector<s
     scope.archs = parse_archs(archs, names);
     scope.with_sweep = with_sweep;
     return scope;
-}
-
-std::string today() {
-    return fmt::format("{:%Y-%m-%d}",
-                       fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
 }
 
 /// The legal problems of the whole case matrix, as they stand on an architecture.

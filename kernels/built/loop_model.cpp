@@ -5,18 +5,20 @@
 namespace fmha::built {
 
 namespace {
-double all_cycles(const LoopIteration& iteration) {
-    std::int64_t sum = -iteration.issue_slots; // counted twice otherwise
-    for (const UnitLoad& unit : iteration.units) sum += unit.cycles;
-    return static_cast<double>(sum);
+double matrix_cycles(const LoopIteration& iteration) {
+    return static_cast<double>(iteration[LoopUnit::matrix].cycles);
 }
 double busiest(const LoopIteration& iteration) {
     std::int64_t most = 1;
     for (const UnitLoad& unit : iteration.units) most = std::max(most, unit.cycles);
     return static_cast<double>(most);
 }
-double matrix_cycles(const LoopIteration& iteration) {
-    return static_cast<double>(iteration[LoopUnit::matrix].cycles);
+/// What one wave needs to issue its instructions, each after the one before it.
+double issue_cycles(const LoopIteration& iteration) {
+    std::int64_t sum = iteration.access_slots;
+    for (const LoopUnit unit : {LoopUnit::vector, LoopUnit::scalar, LoopUnit::branch, LoopUnit::wait})
+        sum += iteration[unit].cycles;
+    return static_cast<double>(sum);
 }
 } // namespace
 
@@ -27,11 +29,12 @@ double vector_a_score(const LoopModel& model, const LoopIteration& iteration) {
 }
 
 double busy_alone(const LoopIteration& iteration) {
-    return matrix_cycles(iteration) / std::max(1.0, all_cycles(iteration));
+    const double others = issue_cycles(iteration) - static_cast<double>(iteration.matrix_slots);
+    return matrix_cycles(iteration) / std::max(1.0, matrix_cycles(iteration) + others);
 }
 
 double busy_together(const LoopIteration& iteration, std::int64_t waves) {
-    const double each = all_cycles(iteration) / static_cast<double>(std::max<std::int64_t>(waves, 1));
+    const double each = issue_cycles(iteration) / static_cast<double>(std::max<std::int64_t>(waves, 1));
     return matrix_cycles(iteration) / std::max(busiest(iteration), each);
 }
 

@@ -40,7 +40,8 @@ struct UnitLoad {
 /// One iteration on one path through the loop.
 struct LoopIteration {
     std::array<UnitLoad, loop_units.size()> units{};
-    std::int64_t issue_slots = 0; ///< cycles of the vector unit that instructions of other units take there
+    std::int64_t matrix_slots = 0; ///< cycles of the vector unit that matrix instructions take there
+    std::int64_t access_slots = 0; ///< cycles that a wave needs to issue its instructions of LDS and memory
     std::int64_t lds_bytes = 0, memory_bytes = 0; ///< of a lane
     std::int64_t moves = 0;                       ///< copies of vector registers
     std::int64_t wide_integers = 0;               ///< 64-bit integer arithmetic in vector registers
@@ -69,8 +70,9 @@ struct LoopModel {
 /// Vector instructions, transcendental ones included, a score and lane.
 double vector_a_score(const LoopModel& model, const LoopIteration& iteration);
 
-/// The share of time that the matrix unit is busy at most. Of one wave alone, whose instructions do not overlap; and of
-/// `waves` waves, where the busiest unit, or the length of one wave's iteration, is the bound.
+/// The share of time that the matrix unit is busy at most. Alone: in one wave that does nothing else during its products, and that
+/// LDS and memory never keep waiting. Together: with `waves` waves that overlap in any way, where the bound is the busiest unit,
+/// or the time that a wave needs to issue its instructions.
 double busy_alone(const LoopIteration& iteration);
 double busy_together(const LoopIteration& iteration, std::int64_t waves);
 

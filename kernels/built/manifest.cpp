@@ -20,7 +20,8 @@ constexpr std::int64_t schema_version = 2;
 /// Numbers of an iteration, with their names.
 using IterationKey = std::pair<std::string_view, std::int64_t LoopIteration::*>;
 constexpr std::array iteration_keys{
-    IterationKey{"issue_slots", &LoopIteration::issue_slots},
+    IterationKey{"matrix_slots", &LoopIteration::matrix_slots},
+    IterationKey{"access_slots", &LoopIteration::access_slots},
     IterationKey{"lds_bytes", &LoopIteration::lds_bytes},
     IterationKey{"memory_bytes", &LoopIteration::memory_bytes},
     IterationKey{"moves", &LoopIteration::moves},

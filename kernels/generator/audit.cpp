@@ -8,6 +8,7 @@
 #include "kernels/generator/loop_report.hpp"
 #include "kernels/generator/resources.hpp"
 #include "kernels/generator/second_opinion.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
@@ -21,15 +22,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What reads machine code; NVIDIA needs none.
+/// What reads machine code. NVIDIA's resources need none, and its loops are read where there is one.
 struct Tools {
-    fs::path disassembler, analyzer;
+    fs::path disassembler, analyzer, sass;
 };
 std::map<std::string, Tools> tools_by_architecture(const BuildTools& tools) {
     std::map<std::string, Tools> found;
     for (const auto& [arch, compiler] : tools.compilers) {
-        if (compiler.kind != CompilerKind::clang) continue;
-        found[arch] = {disassembler_of(compiler), analyzer_of(compiler)};
+        if (compiler.kind != CompilerKind::clang) {
+            const fs::path sass = compiler.path.parent_path() / "cuobjdump";
+            if (fs::exists(sass)) found[arch].sass = sass;
+            continue;
+        }
+        found[arch] = {disassembler_of(compiler), analyzer_of(compiler), {}};
         if (found[arch].disassembler.empty())
             throw InputError(
                 fmt::format("--audit: {} ({}) has no llvm-objdump beside it (Debian package llvm-{})",
@@ -38,13 +43,19 @@ std::map<std::string, Tools> tools_by_architecture(const BuildTools& tools) {
     return found;
 }
 
-std::string disassembled(const std::string& object, const fs::path& disassembler) {
-    const auto listing =
-        system::run_process({disassembler.string(), "-t", "-d", "--no-show-raw-insn", object});
+std::string words_of(const std::vector<std::string>& command) {
+    const auto listing = system::run_process(command);
     if (listing.exit_code != 0)
-        throw InputError(fmt::format("{} {}: exit code {}: {}", disassembler.string(), object,
+        throw InputError(fmt::format("{} {}: exit code {}: {}", command.front(), command.back(),
                                      listing.exit_code, listing.err));
     return listing.out;
+}
+
+/// Waves that a SIMD holds; on NVIDIA warps that a quarter of a multiprocessor holds.
+std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) {
+    constexpr std::int64_t lanes = 32, quarters = 4;
+    if (!config.arch.view().starts_with("sm_")) return used.occupancy;
+    return used.occupancy * hip_target::block_shape(config).threads / (lanes * quarters);
 }
 
 /// Whether blocks of the family loop over keys and multiply in that loop alone.
@@ -59,10 +70,15 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
     const std::string file = (folder / unit.object).string();
     const std::string log = system::read_file(folder / unit.log());
     const bool words = !tools.disassembler.empty();
-    const std::string text = words ? disassembled(file, tools.disassembler) : system::read_file(file);
+    const std::string text =
+        words ? words_of({tools.disassembler.string(), "-t", "-d", "--no-show-raw-insn", file})
+              : system::read_file(file);
     const ResourcesBySymbol found =
         words ? amd_resources(log, text, file) : nvidia_resources(log, text, file);
-    const Listing listing = words ? amd_listing(text, file) : Listing();
+    const Listing listing = words ? amd_listing(text, file)
+                            : tools.sass.empty()
+                                ? Listing()
+                                : nvidia_listing(words_of({tools.sass.string(), "-sass", file}), file);
     std::vector<AuditFinding> wrong;
     for (built::BuiltKernel& kernel : object.kernels) {
         const auto used = found.find(kernel.symbol);
@@ -76,7 +92,8 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
         if (code == listing.end() || !loops_over_keys(kernel.config.signature.family)) continue;
         try {
             const LoopPaths paths = loop_paths(code->second, kernel.config.arch, kernel.symbol);
-            kernel.resources->loop = loop_model(paths, kernel.config, kernel.resources->occupancy);
+            kernel.resources->loop =
+                loop_model(paths, kernel.config, waves_of(*kernel.resources, kernel.config));
             kernel.resources->loop->second_opinion =
                 second_opinion(paths.plain, kernel.config.arch, tools.analyzer);
         } catch (const InputError& error) {

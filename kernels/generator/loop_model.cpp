@@ -185,7 +185,9 @@ LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& ar
         ++sum[cost.unit].instructions;
         sum[cost.unit].cycles += cost.cycles;
         sum[LoopUnit::vector].cycles += cost.slots;
-        sum.issue_slots += cost.slots;
+        const bool accesses = cost.unit == LoopUnit::lds || cost.unit == LoopUnit::memory;
+        sum.matrix_slots += cost.unit == LoopUnit::matrix ? cost.slots : 0;
+        sum.access_slots += accesses ? rates.scalar : 0;
         sum.products += cost.products;
         sum.lds_bytes += cost.lds_bytes;
         sum.memory_bytes += cost.memory_bytes;

@@ -47,8 +47,8 @@ counted for all of them. `plain`: every key of the tile is seen. `masked`: every
 - a score: vector and transcendental instructions a score and lane
 - moves, wide, selects: copies of registers, 64-bit integer instructions, selections by a predicate
 - waits: those that come before the latency of what they wait for has passed, of all; the cycles that are missing
-- alone, together: the share of time that the matrix unit is busy at most, in one wave whose instructions do not overlap, and
-  with the waves that a SIMD holds, where the busiest unit or the length of an iteration is the bound
+- alone, together: the share of time that the matrix unit is busy at most: in one wave that does nothing else during its
+  products; and with the waves that a SIMD holds, where the bound is the busiest unit or the time to issue one wave's instructions
 - llvm-mca: cycles of one wave in order, all loads hitting; 0: it was not asked or gave no answer (it models gfx90a and gfx942)
 
 )";
