@@ -47,6 +47,10 @@ bool BoundedO::has_mean() const {
     return fill_ == Fill::normal || fill_ == Fill::sharp || fill_ == Fill::uniform || fill_ == Fill::rising;
 }
 
+double BoundedO::lean() const {
+    return rows_.numerics.u_p * rows_.numerics.u_p / 3.0;
+}
+
 void BoundedLse::read(std::int64_t row, BoundedRow& into) const {
     into.id = rows_.rows[static_cast<std::size_t>(row)];
     into.resize(1);

@@ -16,6 +16,7 @@ class BoundedO final : public Bounded {
     void read(std::int64_t row, BoundedRow& into) const override;
     bool has_rms() const override;
     bool has_mean() const override;
+    double lean() const override;
 
   private:
     const reference::ForwardRows& rows_;

@@ -77,6 +77,7 @@ class ValueJudge {
             head.add(got - target, expected.variance[n]);
             if (!in_mean) continue;
             signed_sum_ += target > 0.0 ? got - target : target < 0.0 ? target - got : 0.0;
+            absolute_sum_ += std::abs(target);
             signed_rows_.add(got - target, expected.variance[n]);
         }
         elements_ += static_cast<std::int64_t>(expected.value.size());
@@ -124,9 +125,10 @@ class ValueJudge {
     GateVerdict mean() const {
         const double predicted =
             std::sqrt(signed_rows_.predicted / static_cast<double>(signed_rows_.elements));
-        const double mean = signed_sum_ / static_cast<double>(signed_rows_.elements);
-        const double allowed =
-            6.0 * predicted / std::sqrt(static_cast<double>(rows_for_mean_)) + 0.05 * predicted;
+        const auto elements = static_cast<double>(signed_rows_.elements);
+        const double mean = signed_sum_ / elements;
+        const double allowed = 6.0 * predicted / std::sqrt(static_cast<double>(rows_for_mean_)) +
+                               0.05 * predicted + bounded_.lean() * absolute_sum_ / elements;
         GateVerdict biased{.gate = "G2.mean",
                            .tensor = tensor_.name(),
                            .ratio = mean == 0.0 ? 0.0 : std::abs(mean) / allowed};
@@ -147,7 +149,7 @@ class ValueJudge {
     GateVerdict g1_;
     ErrorSums all_, signed_rows_;
     std::map<std::pair<std::int64_t, std::int64_t>, ErrorSums> heads_;
-    double signed_sum_ = 0.0;
+    double signed_sum_ = 0.0, absolute_sum_ = 0.0;
     std::int64_t rows_for_mean_ = 0, elements_ = 0;
 };
 

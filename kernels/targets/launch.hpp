@@ -53,13 +53,19 @@ inline LengthArrays query_lengths(const LengthArrays& lengths) {
     queries.seqstart_q = queries.seqstart_k = lengths.seqstart_q;
     return queries;
 }
-/// The inputs of attention over a cache. A cache has keys, if not of these entries.
+/// A pool without pages and slots of a stated length of 0 hold no key; any other cache has keys, if not of these entries.
+template <class Args>
+bool cache_is_empty(const Args& args) {
+    if (args.place.page_size > 0) return args.place.page_count == 0;
+    return args.shape.mode == Mode::batch && args.shape.seqlen_k == 0 && args.lengths.seqlen_k == nullptr;
+}
+/// The inputs of attention over a cache.
 template <class Args, class AskElements>
 std::optional<std::string> null_input(const Args& args, AskElements elements) {
-    auto reason = null_tensor({{"q", args.q, &Elements::queries},
-                               {"k", args.k, &Elements::queries},
-                               {"v", args.v, &Elements::queries}},
-                              elements);
+    auto reason = null_tensor({{"q", args.q, &Elements::queries}}, elements);
+    if (!reason && !cache_is_empty(args))
+        reason =
+            null_tensor({{"k", args.k, &Elements::queries}, {"v", args.v, &Elements::queries}}, elements);
     if (!reason && args.score.bias_type == BiasType::elementwise)
         reason = null_tensor({{"bias", args.bias, &Elements::queries}}, elements);
     if (reason || args.quant.qscale == QScale::no_scale) return reason;

@@ -58,7 +58,7 @@ Outputs outputs_with(const Change& dk, const Change& d = no_change) {
 
 class ExpectedDk final : public Bounded {
   public:
-    ExpectedDk() : Bounded("dk", ElementType::fp16) {}
+    explicit ExpectedDk(double lean = 0.0) : Bounded("dk", ElementType::fp16), lean_(lean) {}
     std::int64_t rows() const override { return rows_->size(); }
     void read(std::int64_t row, BoundedRow& into) const override {
         into.id = rows_->id(row);
@@ -72,8 +72,10 @@ class ExpectedDk final : public Bounded {
     }
     bool has_rms() const override { return true; }
     bool has_mean() const override { return true; }
+    double lean() const override { return lean_; }
 
   private:
+    double lean_;
     std::shared_ptr<const OutputRows> rows_ = key_rows();
 };
 
@@ -107,10 +109,10 @@ RowSpace key_space() {
             }};
 }
 
-Judgement judged(const Outputs& outputs) {
+Judgement judged(const Outputs& outputs, double lean = 0.0) {
     Judgement judgement;
     Findings findings({key_space()});
-    judge_values(ExpectedDk(), outputs, findings, judgement);
+    judge_values(ExpectedDk(lean), outputs, findings, judgement);
     judge_statistic(ExpectedD(), outputs, findings, judgement);
     judge_finite(outputs, judgement);
     judgement.worst = findings.worst();
@@ -159,6 +161,13 @@ TEST(Bounded, SeesErrorsThatLean) {
     const Judgement judgement = judged(
         outputs_with([](const RowId&, std::int64_t, double value) { return value * (1.0 - 0x1p-12); }));
     EXPECT_THAT(verdict_of(judgement, "G2.mean").detail, HasSubstr("towards zero"));
+}
+
+TEST(Bounded, AllowsTheLeanOfRoundingAndNoMore) {
+    const Outputs outputs =
+        outputs_with([](const RowId&, std::int64_t, double value) { return value * (1.0 - 0x1p-12); });
+    EXPECT_TRUE(verdict_of(judged(outputs, 0x1p-12), "G2.mean").passed);
+    EXPECT_FALSE(verdict_of(judged(outputs, 0x1p-14), "G2.mean").passed);
 }
 
 TEST(Bounded, StatisticsKeepTheirInfinities) {
