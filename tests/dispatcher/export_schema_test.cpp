@@ -42,12 +42,15 @@ TEST(ExportSchema, AcceptsWhatIsExported) {
     EXPECT_EQ(refusal(exported()), "accepted");
     EXPECT_EQ(refusal(json::parse(Registry("empty").export_json())), "accepted");
     const auto archs = arch::ArchSet::built_in();
-    for (const auto& [rules, name] :
-         {std::pair(catalog::RuleSet::house, "gfx950"), std::pair(catalog::RuleSet::ck, "gfx1201")}) {
-        const std::array names{ArchName(name)};
-        EXPECT_EQ(refusal(json::parse(catalogue_registry(archs, rules, names)->export_json())), "accepted")
-            << to_string(rules);
-    }
+    const std::array names{ArchName("gfx950")};
+    const auto whole = catalogue_registry(archs, catalog::RuleSet::house, names);
+    // Kernels of every family; the validation of all of them takes half a minute.
+    Registry some("some of the catalogue");
+    std::size_t n = 0;
+    for (const KernelEntry& kernel : whole->get_all())
+        if (n++ % 16 == 0) some.add(kernel.config);
+    EXPECT_GT(some.size(), 500U);
+    EXPECT_EQ(refusal(json::parse(some.export_json())), "accepted");
 }
 
 TEST(ExportSchema, NamesEveryValueThatTheEnumerationsHave) {
