@@ -35,7 +35,9 @@ Json run_identity(const std::vector<harness::Case>& cases, const harness::Target
             {"target", std::string(target.name()) + run.target_flags},
             {"machine", target.description()},
             {"arch", run.arch},
-            {"kernels", run.all_kernels ? "all" : "planned"},
+            {"kernels", !run.catalogue.empty() ? "list " + run.catalogue
+                        : run.all_kernels      ? "all"
+                                               : "planned"},
             {"kernel", run.kernel_filter},
             {"where", run.where},
             {"repeats", run.repeats},

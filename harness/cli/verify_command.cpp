@@ -9,6 +9,7 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cli/cases_root.hpp"
+#include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
 #include "harness/cli/progress.hpp"
@@ -27,6 +28,7 @@
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <utility>
 
 namespace fmha::cli {
 namespace {
@@ -44,7 +46,8 @@ class VerifyCommand final : public Command {
     std::string_view example() const override {
         return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
                "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'\n"
-               "  fmha verify --tier full --journal full.jsonl --junit full.xml";
+               "  fmha verify --tier full --journal full.jsonl --junit full.xml\n"
+               "  fmha verify --catalogue --rules claim --arch gfx950 --journal claim.jsonl";
     }
 
     void declare(OptionSet& options) override {
@@ -70,6 +73,7 @@ class VerifyCommand final : public Command {
                        "With --kernels all: only kernels whose name matches this glob");
         options.option("--where", where_,
                        "Python expression over a kernel c: only kernels for which it is true");
+        catalogue_.declare(options);
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
         options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
@@ -110,7 +114,10 @@ class VerifyCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (pairs_) return print_pairs(streams);
-        const std::vector<Case> all = harness::load_cases(cases_, load_options());
+        const std::vector<Case> all =
+            catalogue_.on()
+                ? catalogue_.choose(case_arch(), {family_, where_, kernel_filter_, std::exchange(cases_, {})})
+                : harness::load_cases(cases_, load_options());
         const std::vector<Case> cases = harness::take_shard(all, shard());
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
@@ -123,7 +130,9 @@ class VerifyCommand final : public Command {
         if (!section_.empty()) report.sections.push_back(input_text(section_));
         const int jobs = chosen_jobs(cases.size());
         const auto target = target_for(jobs);
-        const auto source = kernel_factory_(target, where_, harness::kernel_families_of(cases));
+        const auto source = catalogue_.on()
+                                ? catalogue_.source(target)
+                                : kernel_factory_(target, where_, harness::kernel_families_of(cases));
         const system::Stopwatch watch;
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
@@ -151,10 +160,11 @@ class VerifyCommand final : public Command {
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
         publish(report, streams);
+        const bool green = accounted(report, cases, streams) && report.ledger.green();
         // The findings of the run are out by now.
-        if (!report.ledger.interrupted()) finish(recording.get(), report.info.seconds, report.ledger.green());
+        if (!report.ledger.interrupted()) finish(recording.get(), report.info.seconds, green);
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());
-        return report.ledger.green() ? all_well : check_failed;
+        return green ? all_well : check_failed;
     }
 
   private:
@@ -168,12 +178,22 @@ class VerifyCommand final : public Command {
                                           {"--memory-limit", memory_gib_}})
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
-        if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
-        if (!family_.empty() && !parse_enum<ApiFamily>(family_))
+        if (!kernel_filter_.empty() && kernels_ != "all" && !catalogue_.on())
+            throw InputError("--kernel needs --kernels all or --catalogue");
+        if (!catalogue_.on() && !family_.empty() && !parse_enum<ApiFamily>(family_))
             throw InputError(
                 fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
+    }
+
+    /// Prints the account of a list's kernels. False when it is incomplete.
+    bool accounted(const reports::Report& report, const std::vector<Case>& cases,
+                   const Streams& streams) const {
+        if (!catalogue_.on()) return true;
+        const harness::CatalogueLedger ledger = catalogue_.account(cases, report.results);
+        if (format_ != "json") fmt::print(streams.out, "{}", ledger.text());
+        return ledger.complete();
     }
 
     /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
@@ -317,8 +337,9 @@ class VerifyCommand final : public Command {
         run.target_flags = target.flags();
         // Threads that the worker processes leave free help each of them with the reference.
         run.reference_threads = system::threads_of_each(options.jobs);
-        run.all_kernels = kernels_ == "all";
+        run.all_kernels = kernels_ == "all" || catalogue_.on();
         run.kernel_filter = kernel_filter_;
+        if (catalogue_.on()) run.catalogue = catalogue_.rules();
         run.where = where_;
         run.cases_root = root_;
         run.repeats = static_cast<int>(repeats_);
@@ -344,7 +365,8 @@ class VerifyCommand final : public Command {
     /// The page that was asked for, or the usual one; empty when other reports were asked for.
     std::string page_file() const {
         if (!html_.empty()) return html_;
-        return json_.empty() && junit_.empty() && format_ != "json" ? "fmha-report/index.html" : "";
+        const bool other = !json_.empty() || !junit_.empty() || format_ == "json" || catalogue_.on();
+        return other ? "" : "fmha-report/index.html";
     }
 
     /// Returns where the page is; empty when there is none.
@@ -384,6 +406,7 @@ class VerifyCommand final : public Command {
     }
 
     KernelSourceFactory kernel_factory_;
+    CatalogueChoice catalogue_;
     StoreOption store_;
     std::vector<std::string> cases_;
     std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,

@@ -7,6 +7,9 @@
 namespace fmha::harness {
 namespace {
 
+/// Bytes of a tensor above which no copy of its content is kept.
+constexpr std::int64_t most_kept_bytes = std::int64_t{4} << 20;
+
 std::vector<unsigned char> copy_of(const GuardedTensor& tensor) {
     std::vector<unsigned char> image;
     for (const auto& stretch : tensor.memory()) image.insert(image.end(), stretch.begin(), stretch.end());
@@ -19,7 +22,8 @@ std::int64_t allocated_bytes(const TensorLayout& layout) {
     return element_bytes(layout.type, layout.segments * layout.segment_elements);
 }
 
-TensorSet::TensorSet(std::vector<TensorSpec> specs) : specs_(std::move(specs)), images_(specs_.size()) {
+TensorSet::TensorSet(std::vector<TensorSpec> specs)
+    : specs_(std::move(specs)), images_(specs_.size()), filled_(specs_.size()) {
     tensors_.reserve(specs_.size());
     for (const TensorSpec& spec : specs_) tensors_.emplace_back(spec.layout);
     for (GuardedTensor& tensor : tensors_) tensor.poison(Poison::nan);
@@ -28,9 +32,19 @@ TensorSet::TensorSet(std::vector<TensorSpec> specs) : specs_(std::move(specs)), 
 void TensorSet::refill(Poison poison) {
     for (std::size_t n = 0; n < specs_.size(); ++n) {
         tensors_[n].poison(poison);
-        if (specs_[n].fill) specs_[n].fill(tensors_[n]);
+        if (specs_[n].fill) fill(n, poison);
         if (specs_[n].flow == Flow::in_out) images_[n] = copy_of(tensors_[n]);
     }
+}
+
+void TensorSet::fill(std::size_t index, Poison poison) {
+    std::vector<unsigned char>& image = filled_[index][static_cast<std::size_t>(poison)];
+    if (!image.empty()) {
+        tensors_[index].restore(image);
+        return;
+    }
+    specs_[index].fill(tensors_[index]);
+    if (allocated_bytes(specs_[index].layout) <= most_kept_bytes) image = copy_of(tensors_[index]);
 }
 
 void TensorSet::lay_out(std::string_view name, const TensorLayout& layout) {
@@ -38,10 +52,13 @@ void TensorSet::lay_out(std::string_view name, const TensorLayout& layout) {
     tensors_[n] = GuardedTensor(layout);
     tensors_[n].poison(Poison::nan);
     specs_[n].layout = layout;
+    filled_[n] = {};
 }
 
 void TensorSet::fill_with(std::string_view name, std::function<void(GuardedTensor&)> fill) {
-    specs_[index_of(name)].fill = std::move(fill);
+    const std::size_t n = index_of(name);
+    specs_[n].fill = std::move(fill);
+    filled_[n] = {};
 }
 
 const GuardedTensor* TensorSet::find(std::string_view name) const {

@@ -2,6 +2,7 @@
 
 #include "harness/data/guarded_tensor.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -94,6 +95,10 @@ class TensorSet {
     std::optional<std::string> stray_write();
 
   private:
+    /// All memory of a tensor as it was filled, for each poison.
+    using Images = std::array<std::vector<unsigned char>, 2>;
+
+    void fill(std::size_t index, Poison poison);
     const GuardedTensor* find(std::string_view name) const;
     std::size_t index_of(std::string_view name) const;
     std::optional<StrayByte> stray_in(std::size_t index);
@@ -101,6 +106,7 @@ class TensorSet {
     std::vector<TensorSpec> specs_;
     std::vector<GuardedTensor> tensors_;             ///< by position in specs_
     std::vector<std::vector<unsigned char>> images_; ///< of in_out tensors: all memory after the last refill
+    std::vector<Images> filled_; ///< of small tensors, because values take longer to make than to copy
 };
 
 } // namespace fmha::harness

@@ -1,7 +1,6 @@
 #include "harness/families/attention_expectation.hpp"
 
 #include "dispatcher/system/stopwatch.hpp"
-#include "harness/gates/attention_gates.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -76,7 +75,10 @@ StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, c
     const ElementTypes& types = source_.geometry.types;
     const JudgeContext context{args_, outputs, expected, fill, source_.fill.edge(), types.p, data_of_fill};
     verdict.judgement = harness::judge(context);
-    if (fill != Fill::huge) verdict.judgement.gates.push_back(low_precision_yardstick(context, types));
+    if (fill != Fill::huge) {
+        if (!plain_) plain_ = plain_pass(args_, rows_, types);
+        verdict.judgement.gates.push_back(low_precision_yardstick(context, types, *plain_));
+    }
     const Outputs::Tensor& o = outputs.at("o");
     if (has_nan(expected))
         verdict.mistrust = "the reference is NaN";

@@ -2,6 +2,7 @@
 
 #include "harness/data/role.hpp"
 #include "harness/families/family.hpp"
+#include "harness/gates/attention_gates.hpp"
 #include "reference/attention.hpp"
 
 #include <optional>
@@ -48,6 +49,7 @@ class AttentionExpectation final : public CaseExpectation {
     int threads_;
     std::vector<reference::RowId> rows_;
     std::optional<reference::ForwardRows> expected_; ///< of the numerics that were asked for last
+    std::optional<PlainPass> plain_;                 ///< absent before the first judgement
 };
 
 } // namespace fmha::harness

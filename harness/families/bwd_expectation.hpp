@@ -45,6 +45,7 @@ class BwdExpectation final : public CaseExpectation {
     reference::GradientRequest request_;
     std::optional<reference::Gradients> expected_; ///< of the main kernel that was judged last
     std::int64_t parts_ = 0;                       ///< for which they were computed
+    std::optional<reference::Gradients> row_sums_; ///< of the first stage that was judged last
 };
 
 } // namespace fmha::harness

@@ -66,33 +66,46 @@ Judgement judge(const JudgeContext& context) {
     return judgement;
 }
 
+PlainPass plain_pass(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
+                     const ElementTypes& types, std::int64_t most) {
+    const auto count = static_cast<std::int64_t>(rows.size());
+    std::vector<reference::RowId> sample;
+    PlainPass plain;
+    for (std::int64_t n = 0; n < std::min(most, count); ++n) {
+        const std::int64_t at = n * count / std::min(most, count);
+        sample.push_back(rows[static_cast<std::size_t>(at)]);
+        plain.of.push_back(at);
+    }
+    const auto o = reference::attention_low_precision(args, sample, types, 1);
+    plain.o.assign(o.data(), o.data() + o.size());
+    return plain;
+}
+
 GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types,
-                                    std::int64_t rows) {
+                                    const PlainPass& plain) {
     GateVerdict g4{.gate = "G4", .tensor = "o", .required = false};
     const auto& expected = context.expected;
     const Outputs::Tensor& o = context.outputs.at("o");
-    const auto count = static_cast<std::int64_t>(expected.rows.size());
-    std::vector<reference::RowId> sample;
-    std::vector<Eigen::Index> source;
-    for (std::int64_t n = 0; n < std::min(rows, count); ++n) {
-        const std::int64_t at = n * count / std::min(rows, count);
-        sample.push_back(expected.rows[static_cast<std::size_t>(at)]);
-        source.push_back(at);
-    }
-    const auto plain = reference::attention_low_precision(context.args, sample, types, 1);
     double error = 0.0, plain_error = 0.0, granularity = 0.0;
-    for (std::size_t n = 0; n < sample.size(); ++n)
+    for (std::size_t n = 0; n < plain.of.size(); ++n) {
+        const double* const plain_o = &plain.o[n * static_cast<std::size_t>(expected.o.cols())];
         for (Eigen::Index c = 0; c < expected.o.cols(); ++c) {
-            const double exact = expected.scale_o * expected.o(source[n], c);
-            const double got = o.value(o.rows().index(sample[n]), c);
+            const double exact = expected.scale_o * expected.o(plain.of[n], c);
+            const double got =
+                o.value(o.rows().index(expected.rows[static_cast<std::size_t>(plain.of[n])]), c);
             error = std::max(error, std::abs(got - exact));
-            plain_error = std::max(plain_error, std::abs(plain(static_cast<Eigen::Index>(n), c) - exact));
+            plain_error = std::max(plain_error, std::abs(plain_o[c] - exact));
             granularity =
                 std::max(granularity, std::abs(reference::round_to(types.o, exact + 0.3) - 0.3 - exact));
         }
+    }
     g4.ratio = error == 0.0 ? 0.0 : error / (2.0 * plain_error + 2.0 * granularity);
     g4.passed = g4.ratio <= 1.0;
     return g4;
+}
+
+GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types) {
+    return low_precision_yardstick(context, types, plain_pass(context.args, context.expected.rows, types));
 }
 
 } // namespace fmha::harness

@@ -6,7 +6,9 @@
 #include "harness/gates/outputs.hpp"
 #include "reference/attention_args.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace fmha::reference {
 struct ForwardRows;
@@ -33,9 +35,20 @@ struct JudgeContext {
 /// formulas are those of reference/bounds.hpp; nothing here is a constant that somebody tuned. `huge` data is judged by the exact gates only (B.10).
 Judgement judge(const JudgeContext& context);
 
+/// O of one plain pass in low precision, in some rows of a case. It knows no kernel.
+struct PlainPass {
+    std::vector<std::int64_t> of; ///< positions among the case's rows
+    std::vector<double> o;        ///< their channels, row after row
+};
+
+/// Of `most` rows of the case, evenly spread.
+PlainPass plain_pass(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
+                     const ElementTypes& types, std::int64_t most = 64);
+
 /// G4 (B.5), reported and never required: the error in units of what one plain pass in low precision makes.
-/// `rows` of the expected result are looked at, evenly spread.
 GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types,
-                                    std::int64_t rows = 64);
+                                    const PlainPass& plain);
+/// The same where one kernel is judged.
+GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types);
 
 } // namespace fmha::harness

@@ -94,6 +94,7 @@ Json to_json(const CaseResult& r) {
                 {"not_run_reason", to_string(r.not_run_reason)},
                 {"message", r.message},
                 {"kernel", r.kernel},
+                {"chosen", r.chosen},
                 {"family", r.family},
                 {"tier", r.tier},
                 {"labels", r.labels},
@@ -154,6 +155,7 @@ CaseResult result_from_json(const Json& object) {
         r.not_run_reason = *reason;
         r.message = object.at("message").get<std::string>();
         r.kernel = object.at("kernel").get<std::string>();
+        r.chosen = object.value("chosen", std::string());
         r.family = object.at("family").get<std::string>();
         r.tier = object.at("tier").get<std::string>();
         r.labels = object.at("labels").get<std::vector<std::string>>();

@@ -206,6 +206,7 @@ CaseResult not_built_result(const CaseResult& blank, const Case& c, const Candid
                             const CaseRunOptions& options) {
     CaseResult result = blank;
     result.kernel = candidate.name();
+    result.chosen = candidate.chosen;
     result.not_run_reason = NotRunReason::not_built;
     result.message = candidate.not_built()->not_built;
     result.reproduce = reproducing_command(c, options, candidate.chosen);
@@ -311,9 +312,12 @@ CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRu
 
 std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel) {
     std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
+    if (!options.catalogue.empty()) command += " --catalogue --rules " + options.catalogue;
     command += options.target_flags;
     if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
-    if (options.all_kernels && !kernel.empty()) command += " --kernels all --kernel " + shell_word(kernel);
+    if (options.all_kernels && !kernel.empty())
+        command +=
+            (options.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") + shell_word(kernel);
     if (!options.where.empty()) command += " --where " + shell_word(options.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     return command;
@@ -361,6 +365,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& c, const Kern
         const auto kernel_start = Clock::now();
         CaseResult result = blank;
         result.kernel = candidate.name();
+        result.chosen = candidate.chosen;
         result.reproduce = reproducing_command(c, options, candidate.chosen);
         judge_candidate(result, c, candidate, *tensors, oracles, options);
         result.reference_seconds += agreement_seconds;

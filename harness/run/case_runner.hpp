@@ -16,6 +16,8 @@ struct CaseRunOptions {
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
     std::string where; ///< what the kernel source was filtered by, for the command that reproduces a result
+    std::string
+        catalogue; ///< rule set of the list that the cases witness, for the same command; empty = case files
     std::string cases_root; ///< for the same command, when it is not the usual one
     int repeats = 0;        ///< 0 = the case's own number
     int reference_threads = 1;

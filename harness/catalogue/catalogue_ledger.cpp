@@ -1,0 +1,149 @@
+#include "harness/catalogue/catalogue_ledger.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace fmha::harness {
+namespace {
+
+/// Names that a text for people shows before it says how many more there are.
+constexpr std::size_t most_names = 10;
+
+/// Whether `name` is one of the kernels in "main + last".
+bool is_stage(std::string_view candidate, std::string_view name) {
+    constexpr std::string_view joint = " + ";
+    while (true) {
+        const auto end = candidate.find(joint);
+        if (candidate.substr(0, end) == name) return true;
+        if (end == std::string_view::npos) return false;
+        candidate.remove_prefix(end + joint.size());
+    }
+}
+
+std::string first_line(const std::string& text) {
+    return text.substr(0, text.find('\n'));
+}
+
+Account account_of(Outcome outcome) {
+    switch (outcome) {
+    case Outcome::passed:
+        return Account::green;
+    case Outcome::refused_as_predicted:
+        return Account::refused;
+    case Outcome::not_run:
+    case Outcome::type_absent:
+        return Account::listed;
+    default:
+        return Account::red;
+    }
+}
+
+constexpr std::array accounts{Account::green, Account::refused, Account::listed,
+                              Account::red,   Account::missing, Account::elsewhere};
+
+} // namespace
+
+CatalogueLedger::CatalogueLedger(std::span<const ListedKernel> list, std::span<const Witness> all,
+                                 std::span<const Witness> asked)
+    : list_(list), entries_(list.size()) {
+    for (const Witness& witness : all)
+        for (const std::size_t kernel : witness.kernels) entries_.at(kernel).account = Account::elsewhere;
+    for (const Witness& witness : asked) {
+        witnesses_.emplace(witness.of.id, witness);
+        for (const std::size_t kernel : witness.kernels) entries_.at(kernel).account = Account::missing;
+    }
+}
+
+void CatalogueLedger::settle(std::size_t kernel, Account account, const std::string& reason, bool final) {
+    Entry& entry = entries_[kernel];
+    if (!final && entry.account != Account::missing) return;
+    if (entry.final) twice_.push_back(list_[kernel].name);
+    entry = {account, reason, final};
+}
+
+void CatalogueLedger::add(const CaseResult& result) {
+    const auto found = witnesses_.find(result.name);
+    if (found == witnesses_.end())
+        throw Error(fmt::format("{}: no witness of this run has this name", result.name));
+    const Witness& witness = found->second;
+    const Account account = account_of(result.outcome);
+    std::string reason;
+    if (account == Account::refused)
+        reason = witness.of.expect_rule;
+    else if (result.outcome == Outcome::not_run)
+        reason = fmt::format("{}: {}", to_string(result.not_run_reason), first_line(result.message));
+    else if (account != Account::green)
+        reason = fmt::format("{}: {}", to_string(result.outcome), first_line(result.message));
+    for (const std::size_t kernel : witness.kernels)
+        if (result.kernel.empty() || is_stage(result.kernel, list_[kernel].name))
+            settle(kernel, account, reason, result.kernel.empty() || result.chosen == list_[kernel].name);
+}
+
+std::int64_t CatalogueLedger::count(Account account) const {
+    return std::ranges::count(entries_, account, &Entry::account);
+}
+
+bool CatalogueLedger::complete() const {
+    std::int64_t sum = 0;
+    for (const Account account : accounts) sum += count(account);
+    return sum == static_cast<std::int64_t>(list_.size()) && count(Account::missing) == 0 &&
+           count(Account::red) == 0 && twice_.empty();
+}
+
+std::vector<std::string> CatalogueLedger::missing() const {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+        if (entries_[i].account == Account::missing) names.push_back(list_[i].name);
+    return names;
+}
+
+std::string CatalogueLedger::text() const {
+    using Row = std::array<std::int64_t, accounts.size()>;
+    std::map<KernelFamily, Row> rows;
+    Row total{};
+    std::map<std::pair<Account, std::string>, std::int64_t> reasons;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+        const auto column =
+            static_cast<std::size_t>(std::ranges::find(accounts, entries_[i].account) - accounts.begin());
+        ++rows[list_[i].config.signature.family][column];
+        ++total[column];
+        if (entries_[i].account == Account::refused || entries_[i].account == Account::listed)
+            ++reasons[{entries_[i].account, entries_[i].reason}];
+    }
+    std::string text = fmt::format("{:<20}{:>9}", "kernels", "of list");
+    for (const Account account : accounts) text += fmt::format("{:>11}", to_string(account));
+    const auto line = [&](std::string_view name, const Row& row) {
+        std::int64_t sum = 0;
+        for (const std::int64_t n : row) sum += n;
+        text += fmt::format("\n{:<20}{:>9}", name, sum);
+        for (const std::int64_t n : row) text += fmt::format("{:>11}", n);
+    };
+    for (const auto& [family, row] : rows) line(to_string(family), row);
+    line("total", total);
+    text += "\n";
+    for (const auto& [key, n] : reasons)
+        text += fmt::format("{} {} by {}\n", n, to_string(key.first), key.second);
+    const auto names = [&](std::string_view what, const std::vector<std::string>& those) {
+        for (std::size_t i = 0; i < std::min(those.size(), most_names); ++i)
+            text += fmt::format("{}  {}\n", what, those[i]);
+        if (those.size() > most_names)
+            text += fmt::format("{}  … {} more\n", what, those.size() - most_names);
+    };
+    names("missing", missing());
+    names("accounted for twice", twice_);
+    return text;
+}
+
+std::string CatalogueLedger::lines() const {
+    std::string lines;
+    for (std::size_t i = 0; i < entries_.size(); ++i)
+        lines +=
+            fmt::format("{}\t{}\t{}\n", list_[i].name, to_string(entries_[i].account), entries_[i].reason);
+    return lines;
+}
+
+} // namespace fmha::harness

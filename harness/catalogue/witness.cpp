@@ -1,0 +1,229 @@
+#include "harness/catalogue/witness.hpp"
+
+#include "harness/cases/case_name.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+namespace fmha::harness {
+namespace {
+
+/// Rows and keys beyond the last whole tile. Both are even, because packed fp4 values come in pairs (T-2).
+constexpr std::int64_t ragged_rows = 6, ragged_keys = 10;
+/// A page of caches; pages are multiples of 128 keys (P-4).
+constexpr std::int64_t usual_page = 128;
+constexpr std::int64_t splits = 2;
+
+bool is_backward(KernelFamily family) {
+    return catalog::api_of(family) == ApiFamily::bwd;
+}
+
+/// Families whose kernels may demand whole tiles of keys.
+bool has_key_tiles(KernelFamily family) {
+    return family == KernelFamily::fwd || family == KernelFamily::fwd_pagedkv ||
+           family == KernelFamily::fwd_splitkv;
+}
+
+/// Whether a kernel without head padding reads rows that are wider than its head dimension (H1).
+bool reads_beyond_row(const KernelConfig& kernel) {
+    using enum KernelFamily;
+    const Signature& s = kernel.signature;
+    const Algorithm& a = kernel.algorithm;
+    const bool scores = has_key_tiles(s.family) || s.family == batch_prefill;
+    return scores && a.pad.d == 0 && a.hdim_q_alignment == 0 && a.tile.k0max > 0 &&
+           s.hdim_q % a.tile.k0max != 0;
+}
+
+bool needs_whole_rows(const KernelConfig& kernel) {
+    const KernelFamily family = kernel.signature.family;
+    return !kernel.algorithm.pad.s && family != KernelFamily::batch_prefill &&
+           family != KernelFamily::bwd_dq_dk_dv;
+}
+
+bool needs_whole_keys(const KernelConfig& kernel) {
+    return !kernel.algorithm.pad.sk && has_key_tiles(kernel.signature.family);
+}
+
+struct Refusal {
+    Expectation kind;
+    std::string_view rule;
+};
+
+/// The rule that forbids every problem with the features of the record, or the reason for which the record takes none. Where
+/// several do, the first in the order in which problems are checked.
+std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
+    using enum Expectation;
+    const Signature& s = kernel.signature;
+    const ApiFamily api = catalog::api_of(s.family);
+    const bool prefill = api == ApiFamily::batch_prefill, group = s.mode == Mode::group;
+    if (is_backward(s.family)) {
+        if (s.has_logits_soft_cap) return Refusal{invalid_problem, "20.1"};
+        if (s.qscale != QScale::no_scale) return Refusal{invalid_problem, "20.1"};
+    }
+    if (s.has_logits_soft_cap && s.bias != BiasType::no_bias) return Refusal{invalid_problem, "C-2"};
+    if (s.has_dropout && api != ApiFamily::fwd && api != ApiFamily::bwd)
+        return Refusal{invalid_problem, "D-8"};
+    if (s.is_store_randval && !s.has_dropout && is_backward(s.family)) return Refusal{invalid_problem, "D-7"};
+    if (s.has_dbias && (!is_backward(s.family) || s.bias != BiasType::elementwise))
+        return Refusal{invalid_problem, "W-12"};
+    if (api == ApiFamily::fwd_appendkv && group) return Refusal{invalid_problem, "V-1"};
+    if (s.rope != Rope::none && s.data_type != DataType::fp16 && s.data_type != DataType::bf16)
+        return Refusal{invalid_problem, "V-7"};
+    if (prefill && !group) return Refusal{invalid_problem, "B-1"};
+    if (prefill && s.kv_layout == KvLayout::vectorized && s.page_size == 1)
+        return Refusal{invalid_problem, "B-1"};
+    const bool mx = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
+    if (mx != (s.qscale == QScale::mx)) return Refusal{invalid_problem, "Q-5"};
+    // The lengths of packed sequences end anywhere.
+    if (group && needs_whole_rows(kernel)) return Refusal{no_kernel, "seqlen_q_not_padded"};
+    if (group && needs_whole_keys(kernel)) return Refusal{no_kernel, "seqlen_k_not_padded"};
+    if (reads_beyond_row(kernel)) return Refusal{no_kernel, "hdim_q_not_padded"};
+    return std::nullopt;
+}
+
+/// The features of a kernel, all of them on, without lengths.
+Case features_of(const KernelConfig& kernel) {
+    const Signature& s = kernel.signature;
+    Case c;
+    c.family = catalog::api_of(s.family);
+    c.about = "Kernels of a list compute a problem that has their head dimensions and features.";
+    c.tier = Tier::nightly;
+    c.labels = {"catalogue"};
+    c.data_type = s.data_type;
+    c.mode = s.mode;
+    c.batch = s.mode == Mode::group ? 2 : 1;
+    c.nhead_q = 2;
+    c.nhead_k = 1;
+    c.hdim_q = s.hdim_q;
+    c.hdim_v = s.hdim_v;
+    c.v_layout = s.v_layout;
+    // Backward reads an LSE and appending knows none, whatever their records say.
+    c.lse = s.has_lse || is_backward(s.family) || s.family == KernelFamily::fwd_appendkv;
+    // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.
+    if (s.family == KernelFamily::fwd_splitkv && s.data_type != DataType::fp16 &&
+        s.data_type != DataType::bf16)
+        c.lse = false;
+    if (s.mask != MaskClass::none) {
+        c.mask = MaskType::bottom_right;
+        c.window_left = s.mask == MaskClass::generic ? 50 : -1;
+        c.window_right = s.mask == MaskClass::generic ? 20 : 0;
+        if (s.has_sink) c.sink_size = 5;
+    }
+    c.bias = s.bias;
+    if (s.bias == BiasType::alibi) c.bias_rank = 1;
+    if (s.has_logits_soft_cap) c.logits_soft_cap = 20.0;
+    if (s.has_dropout) {
+        c.p_drop = 0.2;
+        c.dropout_seed = 20250711;
+        c.dropout_offset = 3;
+    }
+    c.store_randval = s.is_store_randval;
+    if (s.has_sink_logit) c.sink_logits = SinkLogits::normal;
+    c.qscale = s.qscale;
+    c.backward.dbias = s.has_dbias;
+    c.backward.deterministic = s.is_deterministic;
+    if (s.skip_min_seqlen_q && s.family == KernelFamily::fwd && s.mode == Mode::group) c.min_seqlen_q = 4;
+    if (s.family == KernelFamily::fwd_splitkv) c.split.num_splits = splits;
+    if (s.family == KernelFamily::fwd_splitkv_combine) {
+        c.split.num_splits = splits + 1;
+        c.split.stage = SplitStage::combine;
+        c.split.partial_lse = PartialLse::some_empty;
+    }
+    c.append.rope = s.rope;
+    if (s.use_paged_kv) c.cache.page_size = usual_page;
+    if (c.family == ApiFamily::batch_prefill) {
+        c.cache.page_size = s.page_size;
+        c.cache.kv_layout = s.kv_layout;
+        c.cache.kv_lookup = s.kv_lookup;
+        if (s.kv_lookup == KvLookup::vllm_2d) c.length_form_k = LengthForm::seqlen;
+    } else if (s.use_paged_kv && s.page_size > 1) {
+        c.cache.page_size = s.page_size;
+    }
+    if (const auto refusal = refusal_of(kernel)) {
+        c.expect = refusal->kind;
+        c.expect_rule = refusal->rule;
+    }
+    return c;
+}
+
+/// What lengths have to suit.
+struct Tiles {
+    std::int64_t rows = 0, keys = 0;
+    bool whole_rows = false, whole_keys = false;
+    std::int64_t most_rows = 0; ///< 0: any number
+};
+
+Tiles tiles_of(const KernelConfig& kernel) {
+    const Algorithm& a = kernel.algorithm;
+    const bool combine = kernel.signature.family == KernelFamily::fwd_splitkv_combine;
+    // A combine kernel walks rows only; keys stand for what its partial results are about.
+    return {a.tile.m0 > 0 ? a.tile.m0 : 64, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
+            needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
+}
+
+void set_lengths(Case& c, const Tiles& tiles) {
+    std::int64_t rows = tiles.whole_rows ? 2 * tiles.rows : tiles.rows + ragged_rows;
+    if (tiles.most_rows > 0) rows = std::min(rows, tiles.most_rows);
+    // Each split has keys of two tiles.
+    const bool split = c.family == ApiFamily::fwd_splitkv && c.split.stage == SplitStage::both;
+    const std::int64_t whole = (split ? 3 : 1) * tiles.keys;
+    const std::int64_t keys = tiles.whole_keys ? whole + tiles.keys : whole + ragged_keys;
+    c.seqlen_q = {rows};
+    c.seqlen_k = {keys};
+    if (c.family == ApiFamily::fwd_appendkv) {
+        c.append.seqlen_knew = tiles.keys + ragged_keys;
+        c.seqlen_k = {tiles.keys / 2 + 1};
+    }
+    if (c.mode == Mode::group && c.family != ApiFamily::fwd_appendkv) {
+        c.seqlen_q.push_back(c.min_seqlen_q > 0 ? c.min_seqlen_q - 1 : 9);
+        c.seqlen_k.push_back(12);
+    }
+    // Rows above a bottom-right diagonal that begins outside the keys would see none.
+    if (c.mask == MaskType::bottom_right && rows > keys) c.mask = MaskType::top_left;
+}
+
+/// Orders kernels that one witness may serve together.
+std::string class_of(const Case& features, const Tiles& tiles) {
+    Case base;
+    base.family = features.family;
+    return fmt::format("{} {} {} {} {}", print_name(to_string(features.family), features, base, {}),
+                       features.expect_rule, tiles.whole_rows, tiles.whole_keys, tiles.most_rows);
+}
+
+} // namespace
+
+std::vector<Witness> witnesses(std::span<const ListedKernel> list) {
+    struct Class {
+        Witness witness;
+        Tiles tiles;
+    };
+    std::map<std::string, std::size_t> places;
+    std::vector<Class> classes;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const Case features = features_of(list[i].config);
+        const Tiles tiles = tiles_of(list[i].config);
+        const auto [place, is_new] = places.emplace(class_of(features, tiles), classes.size());
+        if (is_new) classes.push_back({{features, {}}, tiles});
+        Class& own = classes[place->second];
+        own.witness.kernels.push_back(i);
+        own.tiles.rows = std::max(own.tiles.rows, tiles.rows);
+        own.tiles.keys = std::max(own.tiles.keys, tiles.keys);
+    }
+    std::vector<Witness> all;
+    for (Class& one : classes) {
+        Case& c = one.witness.of;
+        set_lengths(c, one.tiles);
+        Case base;
+        base.family = c.family;
+        c.id = print_name(fmt::format("catalogue/{}", to_string(c.family)), c, base, {});
+        all.push_back(std::move(one.witness));
+    }
+    return all;
+}
+
+} // namespace fmha::harness

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "dispatcher/types/kernel_config.hpp"
+#include "harness/cases/case.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// A kernel of a list, under the name that the list gives it.
+struct ListedKernel {
+    std::string name;
+    KernelConfig config;
+};
+
+/// A case that several kernels of a list compute, or a problem that is to be refused for all of them.
+struct Witness {
+    Case of;                          ///< with what it is expected to end in, and by which rule or reason
+    std::vector<std::size_t> kernels; ///< positions in the list, ascending
+};
+
+/// Witnesses of all kernels of `list`, each kernel in exactly one. A witness has the kernels' own head dimensions and features;
+/// its lengths end inside a tile where the kernels pad, on the edge of one where they do not, and cross two tiles of each
+/// of its kernels in both directions (one where a kernel takes no more queries than a tile has). A record that a rule
+/// forbids has a witness that expects the refusal and names the rule, which follows from the record alone.
+std::vector<Witness> witnesses(std::span<const ListedKernel> list);
+
+} // namespace fmha::harness

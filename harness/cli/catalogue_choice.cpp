@@ -1,0 +1,127 @@
+#include "harness/cli/catalogue_choice.hpp"
+
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/catalogue/listed_kernels.hpp"
+#include "harness/cli/catalog_options.hpp"
+#include "kernels/catalog/glob.hpp"
+#include "kernels/catalog/query/row_filter.hpp"
+#include "kernels/generator/sample.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <string_view>
+
+namespace fmha::cli {
+
+void CatalogueChoice::declare(OptionSet& options) {
+    options.flag("--catalogue", on_,
+                 "Instead of case files: every kernel of the list of --rules, each on a problem of its own");
+    options.choice("--rules", rules_, {"claim", "house", "ck", "stored"}, "With --catalogue: which list");
+    options.flag(
+        "--covering", covering_,
+        "With --catalogue: a sample with every data type, head dimension, tile and pipeline, and every "
+        "pair of features");
+    options.option(
+        "--sample", sample_,
+        "With --catalogue: so many kernels of that sample of each family: the first ones, which cover "
+        "most");
+    options.option("--ledger", ledger_,
+                   "With --catalogue: write a line for each kernel: name, account, and the rule or reason");
+}
+
+std::vector<harness::Case> CatalogueChoice::choose(const std::string& arch, const CatalogueFilter& filter) {
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request;
+    request.rules = parse_option<catalog::RuleSet>("--rules", rules_);
+    request.targets = {archs.at(arch).name()};
+    list_.clear();
+    catalog::enumerate(archs, request, [&](const KernelConfig& listed) {
+        // Records of ck carry the name of a group of architectures, which is part of their names.
+        list_.push_back({catalog::name_of(request.rules, listed), listed});
+        list_.back().config.arch = request.targets.front();
+    });
+    all_ = harness::witnesses(list_);
+    chosen_ = all_;
+    keep(kept_kernels(filter));
+    std::vector<harness::Witness> named;
+    for (const std::string& name : filter.names) {
+        const auto found = std::ranges::find(
+            chosen_, name, [](const harness::Witness& witness) { return std::string_view(witness.of.id); });
+        if (found == chosen_.end())
+            throw InputError(
+                fmt::format("{}: no witness of {} for {} has this name, or the other options leave "
+                            "none of its kernels",
+                            name, rules_, arch));
+        named.push_back(*found);
+    }
+    if (!filter.names.empty()) chosen_ = std::move(named);
+    if (chosen_.empty())
+        throw InputError(fmt::format("--catalogue: no kernel of {} for {} is left", rules_, arch));
+    std::vector<harness::Case> cases;
+    for (const harness::Witness& witness : chosen_) cases.push_back(witness.of);
+    return cases;
+}
+
+std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) const {
+    std::vector<bool> kept(list_.size(), true);
+    std::vector<KernelConfig> configs;
+    for (const auto& kernel : list_) configs.push_back(kernel.config);
+    if (!filter.family.empty()) {
+        const catalog::FamilySet families = parse_families({filter.family});
+        for (std::size_t i = 0; i < list_.size(); ++i)
+            kept[i] = kept[i] && families.has(configs[i].signature.family);
+    }
+    if (!filter.kernel.empty())
+        for (std::size_t i = 0; i < list_.size(); ++i)
+            kept[i] = kept[i] && catalog::glob_match(filter.kernel, list_[i].name);
+    if (!filter.where.empty()) {
+        const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
+        catalog::RowFilter where(filter.where, [rules](const KernelConfig& config, std::string& name) {
+            catalog::append_name(rules, config, name);
+        });
+        std::vector<bool> hit(list_.size(), false);
+        where.select(configs, [&](std::size_t i) { hit[i] = true; });
+        for (std::size_t i = 0; i < list_.size(); ++i) kept[i] = kept[i] && hit[i];
+    }
+    if (!covering_ && !sample_) return kept;
+    // A sample of each family, so that the largest do not leave the others out.
+    std::vector<bool> sampled(list_.size(), false);
+    for (const auto& [family, name] : EnumTable<KernelFamily>::names) {
+        std::vector<std::size_t> positions;
+        std::vector<KernelConfig> own;
+        for (std::size_t i = 0; i < list_.size(); ++i)
+            if (kept[i] && configs[i].signature.family == family) {
+                positions.push_back(i);
+                own.push_back(configs[i]);
+            }
+        for (const std::size_t i : generator::covering_sample(own, sample_)) sampled[positions[i]] = true;
+    }
+    return sampled;
+}
+
+void CatalogueChoice::keep(const std::vector<bool>& kernels) {
+    for (harness::Witness& witness : chosen_)
+        std::erase_if(witness.kernels, [&](std::size_t i) { return !kernels[i]; });
+    std::erase_if(chosen_, [](const harness::Witness& witness) { return witness.kernels.empty(); });
+}
+
+std::unique_ptr<harness::KernelSource>
+CatalogueChoice::source(std::shared_ptr<const harness::Target> target) const {
+    return std::make_unique<harness::ListedKernels>(list_, all_, chosen_, std::move(target));
+}
+
+harness::CatalogueLedger CatalogueChoice::account(const std::vector<harness::Case>& cases,
+                                                  const std::vector<harness::CaseResult>& results) const {
+    std::set<std::string_view> names;
+    for (const harness::Case& c : cases) names.insert(c.id);
+    std::vector<harness::Witness> asked = chosen_;
+    std::erase_if(asked, [&](const harness::Witness& witness) { return !names.contains(witness.of.id); });
+    harness::CatalogueLedger ledger(list_, all_, asked);
+    for (const harness::CaseResult& result : results) ledger.add(result);
+    if (!ledger_.empty()) system::write_file(ledger_, ledger.lines());
+    return ledger;
+}
+
+} // namespace fmha::cli
