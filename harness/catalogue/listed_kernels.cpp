@@ -60,12 +60,14 @@ StageKernel ListedKernels::planned(const Problem& problem, const KernelConfig* m
     return stage_kernel(positions_.at(entry->config));
 }
 
-std::vector<StageKernel> ListedKernels::accepting(const Problem& problem, const KernelConfig*) const {
+std::vector<StageKernel> ListedKernels::accepting(const Problem& problem, const KernelConfig* main) const {
     std::vector<StageKernel> kernels;
     const auto found = witnessed_.find(problem);
     if (found == witnessed_.end()) return kernels;
     const Problem full = dispatcher_.resolved(problem);
-    const StageQuery query = make_query(full, full.signature.family);
+    StageQuery query = make_query(full, full.signature.family);
+    // Lists have stages whose head dimensions no main kernel has; they run all the same.
+    if (main != nullptr) query.main_tile_m0 = main->algorithm.tile.m0;
     for (const std::size_t position : found->second) {
         const ListedKernel& kernel = list_[position];
         if (const Verdict verdict = match(query, kernel.config); !verdict)

@@ -79,6 +79,8 @@ std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
         return Refusal{invalid_problem, "B-1"};
     const bool mx = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
     if (mx != (s.qscale == QScale::mx)) return Refusal{invalid_problem, "Q-5"};
+    // Cases cannot ask for static quantisation.
+    if (s.do_fp8_static_quant) return Refusal{no_kernel, "static_quant_differs"};
     // The lengths of packed sequences end anywhere.
     if (group && needs_whole_rows(kernel)) return Refusal{no_kernel, "seqlen_q_not_padded"};
     if (group && needs_whole_keys(kernel)) return Refusal{no_kernel, "seqlen_k_not_padded"};

@@ -25,7 +25,8 @@ class BuildCommand final : public Command {
     }
     std::string_view example() const override {
         return "fmha build --arch gfx942 --tier smoke --out kernels-gfx942\n"
-               "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1151,gfx1201 --covering --audit";
+               "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1151,gfx1201 --covering --audit\n"
+               "  fmha build --catalogue --arch gfx950 --out kernels-gfx950 --jobs 16";
     }
 
     void declare(OptionSet& options) override {
@@ -55,6 +56,7 @@ class BuildCommand final : public Command {
 
     int run(const Streams& streams) override {
         const auto archs = arch::ArchSet::built_in();
+        audit_ = audit_ || request_.whole_list();
         const generator::Selection selection = request_.select(archs);
         const auto tools = compile_.tools(archs, selection, request_.arguments());
         if (!store_.file().empty() && !audit_)
@@ -189,8 +191,16 @@ class BuildCommand final : public Command {
                              {"audited", row.kernels},
                              {"vector_a_score", Json::array({row.fewest_a_score, row.most_a_score})},
                              {"matrix_busy_at_most", Json::array({row.least_busy, row.most_busy})}});
-        document["audit"] = {
-            {"findings", std::move(wrong)}, {"spills", std::move(spills)}, {"loops", std::move(loops)}};
+        auto spilling = Json::array(), slowest = Json::array();
+        for (const auto* kernel : generator::spilling_kernels(result.manifest))
+            spilling.push_back(kernel->name);
+        for (const auto* kernel : generator::slowest_kernels(result.manifest, most_slow))
+            slowest.push_back({{"name", kernel->name}, {"compile_ms", kernel->resources->compile_ms}});
+        document["audit"] = {{"findings", std::move(wrong)},
+                             {"spills", std::move(spills)},
+                             {"spilling_kernels", std::move(spilling)},
+                             {"slowest", std::move(slowest)},
+                             {"loops", std::move(loops)}};
         return document;
     }
 
@@ -205,6 +215,7 @@ class BuildCommand final : public Command {
             fmt::print(streams.out, "AUDIT {}: {}\n", finding.name, finding.sentence);
         if (audit_) print_loops(result, streams);
         if (audit_) print_spills(result, streams);
+        if (request_.whole_list()) print_named(result, streams);
         fmt::print(streams.out, "{} of {} kernels built: {} compiled", built(result),
                    selection.kernels.size(), result.compiled);
         if (result.compiled > 0)
@@ -234,6 +245,18 @@ class BuildCommand final : public Command {
                    rows.front().audited);
     }
 
+    /// Kernels that a reader of a whole list wants to know by name.
+    static void print_named(const generator::BuildResult& result, const Streams& streams) {
+        for (const auto* kernel : generator::spilling_kernels(result.manifest))
+            fmt::print(streams.out, "spills   {}\n", kernel->name);
+        for (const auto* kernel : generator::slowest_kernels(result.manifest, most_slow)) {
+            constexpr double ms = 1e-3;
+            fmt::print(streams.out, "slowest  {:6.1f} s  {}\n",
+                       ms * static_cast<double>(kernel->resources->compile_ms), kernel->name);
+        }
+    }
+
+    static constexpr std::size_t most_slow = 10;
     KernelRequest request_;
     CompileOptions compile_;
     StoreOption store_;

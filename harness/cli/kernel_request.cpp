@@ -35,6 +35,7 @@ void KernelRequest::declare(OptionSet& options) {
     options.list("--family", families_,
                  "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
                  "with --tier all)");
+    options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
     options.option("--where", where_, "Only kernels c for which this Python expression is true");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
@@ -63,6 +64,7 @@ std::vector<std::string> KernelRequest::arguments() const {
     add("--kernel", glob_);
     add("--tier", tier_);
     add("--cases-root", cases_root_);
+    if (whole_list_) words.emplace_back("--catalogue");
     if (covering_) words.emplace_back("--covering");
     if (sample_) add("--sample", std::to_string(*sample_));
     return words;
@@ -76,6 +78,7 @@ generator::Selection KernelRequest::select(const arch::ArchSet& archs) const {
                                         {!glob_.empty(), "--kernel"},
                                         {!tier_.empty(), "--tier"},
                                         {!shard_.empty(), "--shard"},
+                                        {whole_list_, "--catalogue"},
                                         {covering_, "--covering"},
                                         {sample_.has_value(), "--sample"}})
         if (given) throw InputError(fmt::format("--config and {} exclude one another", option));
@@ -97,10 +100,11 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
 std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) const {
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
+    if (whole_list_ && !tier_.empty()) throw InputError("--catalogue and --tier exclude one another");
     // A tier has cases of every family.
     if (!families_.empty())
         request.families = parse_families(families_);
-    else if (tier_.empty())
+    else if (tier_.empty() && !whole_list_)
         request.families = catalog::FamilySet::of(KernelFamily::fwd);
     std::vector<KernelConfig> kernels;
     for (const ArchName& arch :

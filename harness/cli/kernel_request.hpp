@@ -16,6 +16,9 @@ class KernelRequest {
   public:
     void declare(OptionSet& options);
 
+    /// Whether every kernel of the list was asked for.
+    bool whole_list() const { return whole_list_; }
+
     /// The options as they were given, for a command line that asks for the same kernels.
     std::vector<std::string> arguments() const;
 
@@ -35,7 +38,7 @@ class KernelRequest {
     std::vector<std::string> archs_, families_, configs_;
     std::string where_, glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;
-    bool covering_ = false;
+    bool covering_ = false, whole_list_ = false;
 };
 
 } // namespace fmha::cli

@@ -391,8 +391,9 @@ class VerifyCommand final : public Command {
         for (const auto& result : report.results)
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
-        fmt::print(streams.out, "{} on target {}, catalogue house for {} ({} kernels)\n", report.info.command,
-                   target_, report.info.arch, kernels_);
+        fmt::print(streams.out, "{} on target {}, catalogue {} for {} ({} kernels)\n", report.info.command,
+                   target_, catalogue_.on() ? catalogue_.rules() : "house", report.info.arch,
+                   catalogue_.on() ? "all" : kernels_);
         if (report.info.resumed > 0)
             fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace fmha::generator {
@@ -155,10 +156,10 @@ std::vector<SpillRow> spills(const built::Manifest& manifest) {
     for (const built::CodeObject& object : manifest.objects)
         for (const built::BuiltKernel& kernel : object.kernels) {
             const auto& [s, tile] = std::pair(kernel.config.signature, kernel.config.algorithm.tile);
-            const std::string what =
-                fmt::format("{} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", object.arch.view(), to_string(s.data_type),
-                            s.hdim_q, s.hdim_v, to_string(kernel.config.algorithm.pipeline), tile.m0, tile.n0,
-                            tile.k0, tile.n1, tile.k1, tile.k0max);
+            const std::string what = fmt::format("{} {} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", object.arch.view(),
+                                                 to_string(s.family), to_string(s.data_type), s.hdim_q,
+                                                 s.hdim_v, to_string(kernel.config.algorithm.pipeline),
+                                                 tile.m0, tile.n0, tile.k0, tile.n1, tile.k1, tile.k0max);
             SpillRow& group = groups.try_emplace(what, SpillRow{what}).first->second;
             for (SpillRow* row : {&rows.front(), &group}) {
                 ++row->audited;
@@ -171,6 +172,25 @@ std::vector<SpillRow> spills(const built::Manifest& manifest) {
     for (auto& [what, row] : groups)
         if (row.spilling > 0) rows.push_back(std::move(row));
     return rows;
+}
+
+std::vector<const built::BuiltKernel*> spilling_kernels(const built::Manifest& manifest) {
+    std::vector<const built::BuiltKernel*> kernels;
+    for (const built::CodeObject& object : manifest.objects)
+        for (const built::BuiltKernel& kernel : object.kernels)
+            if (kernel.resources && spilling(*kernel.resources)) kernels.push_back(&kernel);
+    return kernels;
+}
+
+std::vector<const built::BuiltKernel*> slowest_kernels(const built::Manifest& manifest, std::size_t most) {
+    std::vector<const built::BuiltKernel*> kernels;
+    for (const built::CodeObject& object : manifest.objects)
+        for (const built::BuiltKernel& kernel : object.kernels)
+            if (kernel.resources) kernels.push_back(&kernel);
+    std::ranges::stable_sort(kernels, std::ranges::greater(),
+                             [](const built::BuiltKernel* kernel) { return kernel->resources->compile_ms; });
+    if (kernels.size() > most) kernels.resize(most);
+    return kernels;
 }
 
 } // namespace fmha::generator

@@ -25,7 +25,7 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
                                 const std::filesystem::path& folder);
 
-/// How many of the audited kernels spill, together and for every architecture, data type, head dimension and tile that
+/// How many of the audited kernels spill, together and for every architecture, family, data type, head dimension and tile that
 /// has one that does. A kernel spills when it uses scratch or when the compiler says so of its vector registers.
 struct SpillRow {
     std::string what;
@@ -33,5 +33,11 @@ struct SpillRow {
     std::int64_t most_scratch = 0; ///< bytes
 };
 std::vector<SpillRow> spills(const built::Manifest& manifest);
+
+/// The audited kernels of a build that spill, in order.
+std::vector<const built::BuiltKernel*> spilling_kernels(const built::Manifest& manifest);
+
+/// The audited kernels that took longest to compile, the slowest first, at most `most`.
+std::vector<const built::BuiltKernel*> slowest_kernels(const built::Manifest& manifest, std::size_t most);
 
 } // namespace fmha::generator

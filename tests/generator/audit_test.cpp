@@ -211,9 +211,32 @@ TEST(Spills, AreCountedByConfiguration) {
     ASSERT_EQ(rows.size(), 2U);
     EXPECT_EQ(rows[0].spilling, 2U);
     EXPECT_EQ(rows[0].audited, 3U);
-    EXPECT_EQ(rows[1].what, "gfx942 fp16 h256x256 qr t0x0x0x0x0x0");
+    EXPECT_EQ(rows[1].what, "gfx942 fwd fp16 h256x256 qr t0x0x0x0x0x0");
     EXPECT_EQ(rows[1].audited, 2U);
     EXPECT_EQ(rows[1].most_scratch, 64);
+}
+
+TEST(NamedKernels, AreThoseThatSpillAndTheSlowest) {
+    built::Manifest manifest;
+    manifest.objects.push_back({"o", "gfx942", "c", "k", {}});
+    const auto add = [&](const char* name, std::int64_t scratch, std::int64_t compile_ms) {
+        built::Resources used;
+        used.scratch_bytes = scratch;
+        used.compile_ms = compile_ms;
+        manifest.objects.front().kernels.push_back({name, {}, "s", used});
+    };
+    add("quick", 8, 10);
+    add("slow", 0, 300);
+    add("slower", 16, 500);
+    manifest.objects.front().kernels.push_back({"not audited", {}, "s", {}});
+    const auto names = [](const std::vector<const built::BuiltKernel*>& kernels) {
+        std::vector<std::string> all;
+        for (const auto* kernel : kernels) all.push_back(kernel->name);
+        return all;
+    };
+    EXPECT_THAT(names(spilling_kernels(manifest)), ElementsAre("quick", "slower"));
+    EXPECT_THAT(names(slowest_kernels(manifest, 2)), ElementsAre("slower", "slow"));
+    EXPECT_THAT(names(slowest_kernels(manifest, 9)), ElementsAre("slower", "slow", "quick"));
 }
 
 } // namespace

@@ -77,7 +77,7 @@ TEST_P(ListTest, AWitnessCrossesTwoTilesAndEndsWhereItsKernelsCanEnd) {
         for (const std::size_t i : witness.kernels) {
             const Algorithm& a = list[i].config.algorithm;
             const KernelFamily family = list[i].config.signature.family;
-            if (a.max_seq_len_q == 0) EXPECT_GT(c.seqlen_q.front(), a.tile.m0) << list[i].name;
+            EXPECT_TRUE(a.max_seq_len_q > 0 || c.seqlen_q.front() > a.tile.m0) << list[i].name;
             if (family == KernelFamily::fwd || family == KernelFamily::bwd_dq_dk_dv) {
                 EXPECT_GT(c.seqlen_k.front(), a.tile.n0) << list[i].name;
                 const bool ends_inside = c.seqlen_k.front() % a.tile.n0 != 0;
@@ -87,7 +87,7 @@ TEST_P(ListTest, AWitnessCrossesTwoTilesAndEndsWhereItsKernelsCanEnd) {
         }
     }
     EXPECT_GT(ragged, 0);
-    if (GetParam().first != catalog::RuleSet::ck) EXPECT_GT(whole, 0);
+    EXPECT_TRUE(whole > 0 || GetParam().second == "gfx1201"); // its kernels pad everything
 }
 
 // The rules of a record are predicted from its fields; the checks of problems and kernels decide.
@@ -101,10 +101,11 @@ TEST_P(ListTest, ProblemsAndKernelsSayWhatWasPredicted) {
             for (const std::size_t i : witness.kernels) {
                 StageQuery query = make_query(problem, list[i].config.signature.family);
                 query.constraint.compute_units = 256;
+                query.main_tile_m0 = 64;
                 const Verdict verdict = match(query, list[i].config);
                 EXPECT_EQ(static_cast<bool>(verdict), witness.of.expect == Expectation::pass)
                     << list[i].name << ": " << to_string(verdict.reason);
-                if (!verdict) EXPECT_EQ(to_string(verdict.reason), witness.of.expect_rule) << list[i].name;
+                EXPECT_EQ(verdict ? "" : to_string(verdict.reason), witness.of.expect_rule) << list[i].name;
             }
         } catch (const ProblemError& error) {
             EXPECT_EQ(witness.of.expect, Expectation::invalid_problem) << error.what();
@@ -114,11 +115,14 @@ TEST_P(ListTest, ProblemsAndKernelsSayWhatWasPredicted) {
             refused[witness.of.expect_rule] += std::ssize(witness.kernels);
     }
     // Records of `house` are valid.
-    if (GetParam().first == catalog::RuleSet::house) EXPECT_THAT(refused, IsEmpty());
+    if (GetParam().first == catalog::RuleSet::house) {
+        refused.erase("static_quant_differs"); // valid, and no case can ask for it
+        EXPECT_THAT(refused, IsEmpty());
+    }
     if (GetParam().first == catalog::RuleSet::claim && GetParam().second == "gfx950") {
         EXPECT_EQ(refused["D-8"], 2880);
         EXPECT_EQ(refused["B-1"], 1524);
-        EXPECT_EQ(refused["hdim_q_not_padded"], 144);
+        EXPECT_EQ(refused["hdim_q_not_padded"], 96);
         EXPECT_EQ(refused["seqlen_k_not_padded"], 0);
     }
 }
@@ -129,9 +133,9 @@ INSTANTIATE_TEST_SUITE_P(Lists, ListTest,
                                          std::pair{catalog::RuleSet::house, "gfx1201"},
                                          std::pair{catalog::RuleSet::stored, "gfx942"},
                                          std::pair{catalog::RuleSet::ck, "gfx950"}),
-                         [](const auto& info) {
-                             return std::string(to_string(info.param.first)) + "_" +
-                                    std::string(info.param.second);
+                         [](const auto& list) {
+                             return std::string(to_string(list.param.first)) + "_" +
+                                    std::string(list.param.second);
                          });
 
 class LedgerTest : public testing::Test {
