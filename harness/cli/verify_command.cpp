@@ -183,6 +183,9 @@ class VerifyCommand final : public Command {
         if (!catalogue_.on() && !family_.empty() && !parse_enum<ApiFamily>(family_))
             throw InputError(
                 fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
+        if (catalogue_.on() && shrink_ > 0)
+            throw InputError(
+                "--shrink and --catalogue exclude one another: a smaller problem has another kernel");
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
     }
@@ -297,7 +300,9 @@ class VerifyCommand final : public Command {
                                 std::size_t cases) const {
         store::RunRecord record = new_run("verify", invocation);
         record.selection = fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
-                                       cases_.empty() ? "all" : fmt::format("{}", fmt::join(cases_, " ")),
+                                       catalogue_.on()  ? "list " + catalogue_.rules()
+                                       : cases_.empty() ? "all"
+                                                        : fmt::format("{}", fmt::join(cases_, " ")),
                                        tier_, family_, kernels_, kernel_filter_, where_);
         record.target = target_;
         record.arch = target.arch();
