@@ -1,5 +1,6 @@
 // Smoke notices mistakes by one: each comparison and each quotient of the program's masks and extents, wrong by one in
 // either direction, turns a case of the subset below red, unless it is listed as equivalent, with a proof.
+// With FMHA_ALL_SEEDS in the environment all of them are planted, otherwise a quarter.
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
@@ -17,6 +18,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <sys/resource.h>
@@ -203,6 +205,13 @@ TEST(Seeds, SmokeNoticesEveryMistakeThatIsNotEquivalent) {
     for (const auto& place : seed_places())
         for (const int by : {-1, 1}) mistakes.emplace_back(place, by);
     ASSERT_GE(mistakes.size(), 60U);
+    // Every fourth one by default, all of them at night.
+    if (std::getenv("FMHA_ALL_SEEDS") == nullptr) {
+        for (std::size_t i = 0; i < mistakes.size(); ++i)
+            if (i % 4 != 0) listed.erase(describe(mistakes[i].first, mistakes[i].second));
+        for (std::size_t i = 0; 4 * i < mistakes.size(); ++i) mistakes[i] = mistakes[4 * i];
+        mistakes.resize((mistakes.size() + 3) / 4);
+    }
 
     PoolOptions options;
     options.jobs = static_cast<int>(std::thread::hardware_concurrency());
