@@ -4,8 +4,8 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
+#include "harness/run/candidate.hpp"
 #include "harness/run/case_runner.hpp"
-#include "kernels/catalog/glob.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,34 +33,55 @@ std::vector<double> times_within(TimedKernel& kernel, double budget) {
     return times;
 }
 
-/// Of the families that are timed.
-constexpr auto work_of_stage = []<class Args>(const Args& args) -> Work {
+/// Of the families that are timed, without what passes between their stages.
+constexpr auto work_of_call = []<class Args>(const Args& args) -> Work {
     if constexpr (requires { reference::attention_of(args); })
         return work_of(reference::attention_of(args));
+    else if constexpr (requires { work_of(args); })
+        return work_of(args);
     else
         return {};
 };
 
-/// Judges, times and judges again. Leaves why the kernel is wrong in the row's message.
-void measure(BenchRow& row, const Case& c, const StageKernel& candidate, CaseData& data, TimingTarget& timing,
+/// Whether another launch starts from what the last one left.
+bool updates_inputs(const TensorSet& tensors) {
+    return std::ranges::any_of(tensors.specs(),
+                               [](const TensorSpec& spec) { return spec.flow == Flow::in_out && spec.fill; });
+}
+
+std::vector<Outputs> outputs_of(const CaseData& data, const Candidate& candidate) {
+    std::vector<Outputs> outputs;
+    for (const KernelFamily stage : candidate.families) outputs.push_back(data.outputs(stage));
+    return outputs;
+}
+
+/// Judges, times and judges again. Leaves why the kernels are wrong in the row's message.
+void measure(BenchRow& row, const Case& c, const Candidate& candidate, CaseData& data, TimingTarget& timing,
              double budget) {
-    const KernelFamily stage = candidate.instance->config().signature.family;
-    const auto kernel = timing.prepare(candidate, data.invocation(), data.tensors());
+    const auto expectation = data.expectation(0); // of inputs that no launch has updated
+    const auto kernel = timing.prepare(candidate.stages, data.invocation(), data.tensors());
     row.places = kernel->places();
     kernel->time(1);
     kernel->fetch();
-    const CaseResult judged = judge_given_outputs(c, data, candidate.numerics);
+    const CaseResult judged = judge_run_outputs(c, data, *expectation, candidate);
     row.outcome = BenchOutcome::wrong;
     row.message = judged.message;
     if (judged.outcome != Outcome::passed) return;
-    const Outputs first = data.outputs(stage);
+    const std::vector<Outputs> first = outputs_of(data, candidate);
     warm_up(*kernel, budget);
     const auto times = times_within(*kernel, budget);
-    kernel->fetch();
-    if (const auto difference = first.first_difference(data.outputs(stage)); !difference.empty()) {
-        row.message = "the outputs changed while it was timed: " + difference;
-        return;
+    if (updates_inputs(data.tensors())) {
+        data.tensors().refill(Poison::nan);
+        kernel->restore();
+        kernel->time(1);
     }
+    kernel->fetch();
+    const std::vector<Outputs> last = outputs_of(data, candidate);
+    for (std::size_t n = 0; n < first.size(); ++n)
+        if (const auto difference = first[n].first_difference(last[n]); !difference.empty()) {
+            row.message = "the outputs changed while it was timed: " + difference;
+            return;
+        }
     row.outcome = BenchOutcome::measured;
     row.time = spread_of(times);
     row.matrix = timing.matrix_ceiling(c.data_type);
@@ -85,18 +106,17 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
         blank.message = error.what();
         return std::vector{blank};
     };
-    if (c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv &&
-        c.family != ApiFamily::batch_prefill) {
-        blank.message =
-            fmt::format("cases of family {} are not timed, only those of fwd, fwd_pagedkv and batch_prefill",
-                        to_string(c.family));
+    if (c.family == ApiFamily::bwd) {
+        blank.message = "cases of family bwd are not timed";
         return {blank};
     }
-    std::vector<StageKernel> candidates;
+    const Family& family = family_of(c.family);
+    std::vector<Candidate> candidates;
     try {
         const Problem problem = to_problem(c, timing.target()->arch());
-        candidates = options.all_kernels ? source.accepting(problem, nullptr)
-                                         : std::vector{source.planned(problem, nullptr)};
+        const std::vector<KernelFamily> stages = family.stages(c);
+        candidates = options.all_kernels ? all_candidates(source, problem, stages, options.kernel_filter)
+                                         : std::vector{planned_candidate(source, problem, stages)};
     } catch (const ProblemError& error) {
         return refused(error);
     } catch (const NoKernelFound& error) {
@@ -104,22 +124,23 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
     } catch (const UnsupportedInvocation& error) {
         return refused(error);
     }
-    const auto data = family_of(c.family).allocate(sampled, fp8_flavour(timing.target()->arch()));
-    blank.work = std::visit(work_of_stage, data->invocation());
+    const auto data = family.allocate(sampled, fp8_flavour(timing.target()->arch()));
+    blank.work = std::visit(work_of_call, data->invocation());
     std::vector<BenchRow> rows;
-    for (const StageKernel& candidate : candidates) {
-        if (!options.kernel_filter.empty() && !catalog::glob_match(options.kernel_filter, candidate.name))
-            continue;
+    for (const Candidate& candidate : candidates) {
         BenchRow row = blank;
-        row.kernel = candidate.name;
-        if (candidate.instance == nullptr) {
-            row.message = candidate.not_built;
+        row.kernel = candidate.name();
+        if (const StageKernel* missing = candidate.not_built(); missing != nullptr) {
+            row.message = missing->not_built;
             rows.push_back(std::move(row));
             continue;
         }
-        // Outputs of the last kernel must not pass for those of this one.
-        if (!rows.empty()) data->tensors().refill(Poison::nan);
+        std::vector<KernelConfig> kernels;
+        for (const StageKernel& stage : candidate.stages) kernels.push_back(stage.instance->config());
         try {
+            data->prepare(kernels);
+            // Outputs of the last kernels must not pass for those of these.
+            data->tensors().refill(Poison::nan);
             measure(row, sampled, candidate, *data, timing, options.seconds);
         } catch (const Error& error) {
             row.outcome = BenchOutcome::not_run;

@@ -16,9 +16,9 @@ namespace {
 
 class HipTimed final : public TimedKernel {
   public:
-    HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const StageKernel& kernel,
-             const Invocation& arguments, TensorSet& tensors)
-        : stream_(&stream), kernel_(kernel), clock_(device, Stream{stream.handle()}) {
+    HipTimed(const loader::Device& device, const loader::DeviceStream& stream,
+             std::vector<StageKernel> stages, const Invocation& arguments, TensorSet& tensors)
+        : stream_(&stream), stages_(std::move(stages)), clock_(device, Stream{stream.handle()}) {
         std::vector<MemoryBlock> blocks = tensors.memory();
         std::size_t bytes = 0;
         for (const MemoryBlock& block : blocks) bytes += bytes_of(block);
@@ -37,7 +37,8 @@ class HipTimed final : public TimedKernel {
     std::vector<double> time(std::int64_t launches) override {
         for (std::size_t n = 0; n < static_cast<std::size_t>(launches); ++n) {
             clock_.start();
-            kernel_.instance->launch(places_[n % places_.size()]->args, Stream{stream_->handle()});
+            for (const StageKernel& stage : stages_)
+                stage.instance->launch(places_[n % places_.size()]->args, Stream{stream_->handle()});
             clock_.stop();
         }
         return clock_.take_seconds();
@@ -45,6 +46,11 @@ class HipTimed final : public TimedKernel {
 
     void fetch() override {
         for (const Placed& one : places_.front()->placed) download(one, *stream_);
+        stream_->synchronise();
+    }
+
+    void restore() override {
+        for (const Placed& one : places_.front()->placed) upload(one, *stream_);
         stream_->synchronise();
     }
 
@@ -66,7 +72,7 @@ class HipTimed final : public TimedKernel {
         Invocation args;
     };
     const loader::DeviceStream* stream_;
-    StageKernel kernel_;
+    std::vector<StageKernel> stages_;
     std::vector<std::unique_ptr<Place>> places_;
     loader::EventClock clock_;
 };
@@ -80,9 +86,9 @@ class HipTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return target_->description(); }
-    std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
+    std::unique_ptr<TimedKernel> prepare(std::vector<StageKernel> stages, const Invocation& arguments,
                                          TensorSet& tensors) override {
-        return std::make_unique<HipTimed>(device_, stream_, kernel, arguments, tensors);
+        return std::make_unique<HipTimed>(device_, stream_, std::move(stages), arguments, tensors);
     }
 
     Ceiling matrix_ceiling(DataType type) override {

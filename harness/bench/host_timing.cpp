@@ -43,20 +43,23 @@ void on_every_thread(const std::function<void(std::size_t)>& work) {
 /// In one place: these kernels compute far longer than they load.
 class HostTimed final : public TimedKernel {
   public:
-    HostTimed(StageKernel kernel, const Invocation& arguments)
-        : kernel_(std::move(kernel)), arguments_(arguments) {}
+    HostTimed(std::vector<StageKernel> stages, const Invocation& arguments)
+        : stages_(std::move(stages)), arguments_(arguments) {}
 
     std::int64_t places() const override { return 1; }
     std::vector<double> time(std::int64_t launches) override {
         std::vector<double> seconds;
         for (std::int64_t n = 0; n < launches; ++n)
-            seconds.push_back(seconds_of([&] { kernel_.instance->launch(arguments_, {}); }));
+            seconds.push_back(seconds_of([&] {
+                for (const StageKernel& stage : stages_) stage.instance->launch(arguments_, {});
+            }));
         return seconds;
     }
     void fetch() override {} // They are there.
+    void restore() override {}
 
   private:
-    StageKernel kernel_;
+    std::vector<StageKernel> stages_;
     Invocation arguments_;
 };
 
@@ -66,9 +69,9 @@ class HostTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return system::processor_description(); }
-    std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
+    std::unique_ptr<TimedKernel> prepare(std::vector<StageKernel> stages, const Invocation& arguments,
                                          TensorSet&) override {
-        return std::make_unique<HostTimed>(kernel, arguments);
+        return std::make_unique<HostTimed>(std::move(stages), arguments);
     }
 
     /// Kernels of every type multiply in fp32 here.

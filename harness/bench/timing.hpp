@@ -28,17 +28,19 @@ struct Ceiling {
     bool known() const { return value > 0.0; }
 };
 
-/// One kernel with the tensors of one case, on a device in several places, so that a launch does not find the last one's
+/// The kernels of a case's stages with its tensors, on a device in several places, so that a launch does not find the last one's
 /// data in a cache. Outputs are those of the first place.
 class TimedKernel {
   public:
     virtual ~TimedKernel() = default;
     /// Places that the launches go round.
     virtual std::int64_t places() const = 0;
-    /// Seconds of each of `launches` launches, one place after the other, beginning with the first.
+    /// Seconds of each of `launches` launches of all stages, one place after the other, beginning with the first.
     virtual std::vector<double> time(std::int64_t launches) = 0;
     /// Brings the outputs, as the last launch left them, into the case's own tensors.
     virtual void fetch() = 0;
+    /// Takes the case's own tensors, as they are now, to the first place.
+    virtual void restore() = 0;
 };
 
 /// A target on which kernels can be timed.
@@ -48,8 +50,9 @@ class TimingTarget {
     virtual const std::shared_ptr<const Target>& target() const = 0;
     /// The processor or device, in words.
     virtual std::string machine() const = 0;
-    /// `arguments` point into `tensors`, which must outlive the result. Throws the errors of a launch.
-    virtual std::unique_ptr<TimedKernel> prepare(const StageKernel& kernel, const Invocation& arguments,
+    /// `arguments` are those of all `stages`, which are built, and point into `tensors`, which must outlive the result. Throws the
+    /// errors of a launch.
+    virtual std::unique_ptr<TimedKernel> prepare(std::vector<StageKernel> stages, const Invocation& arguments,
                                                  TensorSet& tensors) = 0;
     /// Of products in the type that this target multiplies for `type`; measured once.
     virtual Ceiling matrix_ceiling(DataType type) = 0;

@@ -57,4 +57,20 @@ Work work_of(const reference::AttentionArgs& args) {
     return work;
 }
 
+Work work_of(const AppendKvArgs& args) {
+    const Shape& shape = args.shape;
+    const std::int64_t new_rows = shape.batch * args.seqlen_knew, keys = new_rows * shape.nhead_k;
+    const auto bytes = [](const TensorView& view, std::int64_t elements) {
+        return static_cast<double>(element_bytes(view.type, elements));
+    };
+    Work work;
+    work.bytes = 2.0 * (bytes(args.k, keys * shape.hdim_q) + bytes(args.v, keys * shape.hdim_v));
+    if (args.rope.type == Rope::none) return work;
+    const std::int64_t dim = args.rope.rotary_dim;
+    const std::int64_t queries = args.q.present() ? shape.batch * shape.seqlen_q * shape.nhead_q : 0;
+    work.flops = 3.0 * static_cast<double>((keys + queries) * dim);
+    work.bytes += 2.0 * bytes(args.k, queries * dim) + 2.0 * bytes(args.k, new_rows * (dim / 2));
+    return work;
+}
+
 } // namespace fmha::harness

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/args.hpp"
 #include "reference/attention_args.hpp"
 
 namespace fmha::harness {
@@ -15,5 +16,9 @@ struct Work {
 
 /// `args` with lengths and lists of pages in host memory; tensors are not looked at.
 Work work_of(const reference::AttentionArgs& args);
+
+/// Of appending to a cache: new keys and values read and written once, queries that are rotated as well, and a row of either
+/// table for every new key. A rotated channel takes 3 floating-point operations, a copied one none.
+Work work_of(const AppendKvArgs& args);
 
 } // namespace fmha::harness

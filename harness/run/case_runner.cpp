@@ -289,6 +289,18 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     return result;
 }
 
+CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
+                             const Candidate& candidate) {
+    CaseResult result = blank_result(c);
+    result.kernel = candidate.name();
+    result.numerics = describe(candidate);
+    const Oracles oracles{expectation, expectation.oracle_disagreement()};
+    StageOutputs outputs;
+    for (const KernelFamily stage : candidate.families) outputs.push_back(data.outputs(stage));
+    conclude(result, judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true));
+    return result;
+}
+
 CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end) {
     CaseResult result = blank_result(c);
     result.message = end.answer;

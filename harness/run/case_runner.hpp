@@ -2,6 +2,7 @@
 
 #include "harness/families/family.hpp"
 #include "harness/results/result.hpp"
+#include "harness/run/candidate.hpp"
 #include "harness/run/kernel_source.hpp"
 #include "harness/run/worker_pool.hpp"
 
@@ -41,6 +42,10 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& nu
 /// The same with an expectation that was made before the outputs came, for families that update inputs in place.
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
                                const Numerics& numerics);
+
+/// Judges what the kernels of `candidate` have written into `data`, all stages, with the same gates.
+CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
+                             const Candidate& candidate);
 
 /// The result of a case that ended without one: its process died or took too long, or it threw.
 CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end);

@@ -224,10 +224,11 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
             ctx.commit();
         };
         ctx.wait(1); // the keys are there, the values may still be on their way
-        // A cache is read by few rows, which wait for memory: the sooner the better. Many rows need the registers first.
-        if constexpr (In::looks_up) prefetch_next_keys();
+        // Few rows wait for memory: the sooner the better. Many rows need the registers first.
+        const bool soon = In::looks_up && tile.m0 <= 16;
+        if (soon) prefetch_next_keys();
         multiply_keys(ctx, scores, query, key, in.keys(at), at.row);
-        if constexpr (!In::looks_up) prefetch_next_keys();
+        if (!soon) prefetch_next_keys();
 
         if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
             in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/bench/bench.hpp"
 #include "harness/data/fwd_tensors.hpp"
+#include "harness/run/catalogue_kernels.hpp"
 #include "reference/attention.hpp"
 #include "tests/harness/gate_support.hpp"
 
@@ -130,6 +131,40 @@ TEST(Bench, NoKernelIsARowThatSaysSo) {
     ASSERT_EQ(rows.size(), 1U);
     EXPECT_EQ(rows[0].outcome, BenchOutcome::not_run);
     EXPECT_THAT(to_text(rows[0]), HasSubstr("not run: no kernel takes"));
+}
+
+/// The planned kernels of a case on the host.
+std::vector<BenchRow> bench_planned(const Case& c) {
+    const auto timing = time_on_host({});
+    const auto source = house_kernels(timing->target(), {}, kernel_families_of({&c, 1}));
+    return bench_case(c, *source, *timing, {.seconds = 0.01, .kernel_filter = {}});
+}
+
+TEST(Bench, StagesAreTimedTogether) {
+    Case c = small_case();
+    c.family = ApiFamily::fwd_splitkv;
+    c.split.num_splits = 0; // the device's
+    const auto rows = bench_planned(c);
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].outcome, BenchOutcome::measured) << rows[0].message;
+    EXPECT_THAT(rows[0].kernel, HasSubstr(" + fwd_splitkv_combine_"));
+    EXPECT_EQ(rows[0].work.flops, 2.0 * 2 * 2 * 70 * 90 * 128);
+    EXPECT_EQ(rows[0].work.bytes, 2.0 * 2 * 2 * 64 * (70 + 90 + 90 + 70) + 4.0 * 2 * 2 * 70);
+}
+
+TEST(Bench, WhatUpdatesItsInputsIsTimedAndJudgedOnFreshOnes) {
+    Case c = small_case();
+    c.family = ApiFamily::fwd_appendkv;
+    c.seqlen_q = {3};
+    c.append.seqlen_knew = 5;
+    c.append.rope = Rope::interleaved;
+    c.append.rotary_dim = 32;
+    const auto rows = bench_planned(c);
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].outcome, BenchOutcome::measured) << rows[0].message;
+    const double keys = 2 * 2 * 5, queries = 2 * 2 * 3;
+    EXPECT_EQ(rows[0].work.flops, 3.0 * 32 * (keys + queries));
+    EXPECT_EQ(rows[0].work.bytes, 2.0 * (2 * keys * (64 + 64) + 2 * queries * 32 + 2 * (2 * 5) * 16));
 }
 
 TEST(Bench, TargetsAreNamed) {

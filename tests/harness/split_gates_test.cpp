@@ -2,7 +2,9 @@
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/candidate.hpp"
+#include "harness/run/case_runner.hpp"
 #include "harness/run/catalogue_kernels.hpp"
+#include "reference/forward.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +71,12 @@ class Computed {
         }
         return failed;
     }
+    /// The verdict on O and LSE alone, as if others had brought them.
+    CaseResult given() {
+        const Numerics numerics =
+            reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp), 1.0);
+        return judge_given_outputs(case_, *data_, *expectation_, numerics);
+    }
     double oracle_disagreement() { return expectation_->oracle_disagreement(); }
     const std::vector<std::string>& seen() const { return seen_; }
 
@@ -122,6 +130,25 @@ TEST(SplitGates, SeeAWrongFinalOutput) {
     GuardedTensor& o = computed.tensor("o");
     o.set_code(1, 1, 2, 9, o.code(1, 1, 2, 9) ^ 4U);
     EXPECT_THAT(computed.verdict(), HasSubstr("G1:o first at b1 h1 row 2 column 9"));
+}
+
+TEST(SplitGates, JudgeAnOutputThatComesWithoutPartialResults) {
+    for (const std::int64_t keys : {300, 2}) {
+        Case c = split_case();
+        c.seqlen_k = {keys};
+        Computed computed(c);
+        computed.tensor("o_acc").set_code(0, 0, 0, 0, 0x7FC00000U); // nobody looks at it
+        const CaseResult right = computed.given();
+        EXPECT_EQ(right.outcome, Outcome::passed) << right.message;
+        EXPECT_EQ(right.rows, 2 * 2 * 3);
+        GuardedTensor& o = computed.tensor("o");
+        const auto code = o.code(1, 1, 2, 9);
+        o.set_code(1, 1, 2, 9, code ^ 4U);
+        EXPECT_THAT(computed.given().message, HasSubstr("G1.whole o: first at b1 h1 row 2 column 9"));
+        o.set_code(1, 1, 2, 9, code);
+        computed.set("lse", 0, 1, 1, 0, computed.get("lse", 0, 1, 1, 0) + 0.001F);
+        EXPECT_THAT(computed.given().message, HasSubstr("G3.whole lse"));
+    }
 }
 
 TEST(SplitGates, EdgeFillsDecideEverySplitAndTheWhole) {
