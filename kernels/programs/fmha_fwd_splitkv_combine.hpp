@@ -37,6 +37,31 @@ struct CombineMatrices {
     FMHA_DEVICE Matrix o() const { return matrix_of(args.o, item.b, item.h, start, rows, channels); }
 };
 
+/// exp(x − m). A split without keys has none, also in a row where m = −∞.
+template <class Ctx>
+FMHA_DEVICE float split_mass(Ctx& ctx, float x, float m) {
+    return x > never ? ctx.exp2(ctx.to_base2(ctx.below_top(x, m))) : 0.0F;
+}
+
+/// total += Σ exp(lse_s − top), out += Σ exp(lse_s − top) · o_s. `weight` and `partial` are overwritten.
+template <class Ctx, class Sums, class Rows>
+FMHA_DEVICE void add_splits(Ctx& ctx, const CombineMatrices& in, std::int64_t splits, bool whole_units,
+                            Sums& out, Sums& partial, Rows& total, Rows& weight, const Rows& top) {
+    const std::int64_t row0 = in.item.q_tile * combine_rows,
+                       channel0 = in.item.v_tile * ctx.cfg().algorithm.tile.n1;
+    FMHA_DEEPLY_PIPELINED
+    for (std::int64_t s = 0; s < splits; ++s) {
+        const std::int64_t head = ctx.partial_head(in.args, in.item.h, s);
+        Matrix o = in.partial_o(head);
+        o.whole_units = whole_units;
+        ctx.load(weight, in.partial_lse(head), row0);
+        ctx.load(partial, o, row0, channel0);
+        ctx.map_rows(weight, weight, top, [&ctx](float lse, float m) { return split_mass(ctx, lse, m); });
+        ctx.map_rows(total, total, weight, [](float sum, float w) { return sum + w; });
+        ctx.add_scaled(out, partial, weight);
+    }
+}
+
 /// The second stage of split-KV (S-4): O = Σ exp(lse_s − LSE) · o_s with LSE = m + ln(Σ exp(lse_s − m) + exp(sink − m)).
 /// One block owns combine_rows query rows of one (entry, head) and n1 channels of the output. Its tiles:
 ///
@@ -60,28 +85,21 @@ FMHA_DEVICE void fmha_fwd_splitkv_combine(Ctx& ctx, const SplitKvArgs& args, con
     auto partial = ctx.partial(), out = ctx.output();
 
     ctx.fill(top, sink);
-    FMHA_PIPELINED
+    FMHA_DEEPLY_PIPELINED
     for (std::int64_t s = 0; s < splits; ++s) {
         ctx.load(weight, in.partial_lse(ctx.partial_head(args, item.h, s)), row0);
         ctx.map_rows(top, top, weight, [](float m, float lse) { return lse > m ? lse : m; });
     }
 
-    // exp(x − m). A split without keys has none, also in a row where m = −∞.
-    const auto mass = [&ctx](float x, float m) {
-        return x > never ? ctx.exp2(ctx.to_base2(ctx.below_top(x, m))) : 0.0F;
-    };
     ctx.map_rows(total, top, top,
-                 [&ctx, mass, sink](float m, float) { return ctx.sink_mass(sink) * mass(sink, m); });
+                 [&ctx, sink](float m, float) { return ctx.sink_mass(sink) * split_mass(ctx, sink, m); });
     ctx.fill(out, 0.0F);
-    FMHA_PIPELINED
-    for (std::int64_t s = 0; s < splits; ++s) {
-        const std::int64_t head = ctx.partial_head(args, item.h, s);
-        ctx.load(weight, in.partial_lse(head), row0);
-        ctx.load(partial, in.partial_o(head), row0, channel0);
-        ctx.map_rows(weight, weight, top, mass);
-        ctx.map_rows(total, total, weight, [](float sum, float w) { return sum + w; });
-        ctx.add_scaled(out, partial, weight);
-    }
+    // Asked once: with a branch in each of them no two loads would be under way together.
+    const TensorView& o_acc = args.partials.o_acc;
+    if (in.partial_o(0).has_whole_units(o_acc.head_stride))
+        add_splits(ctx, in, splits, true, out, partial, total, weight, top);
+    else
+        add_splits(ctx, in, splits, false, out, partial, total, weight, top);
 
     if (cfg.signature.has_lse && args.lse.present() && item.v_tile == 0) {
         auto lse = ctx.rows();

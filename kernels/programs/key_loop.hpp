@@ -158,6 +158,14 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
     ctx.store(to, lse, row0);
 }
 
+/// Asks for the keys of a tile, and with `both` for its values.
+template <class Ctx, class Key, class Value, class In>
+FMHA_DEVICE void prefetch_tile(Ctx& ctx, Key& key, Value& value, const In& in, const KeyTile& at,
+                               std::int64_t channel0, bool both) {
+    ctx.prefetch(key, in.keys(at), at.row, 0);
+    if (both) ctx.prefetch(value, in.values(at), at.row, channel0);
+}
+
 /// The loop over keys of the programs of attention: one block, which owns m0 query rows and n1 channels of the output,
 /// streams the keys of `tiles` past them. Its tiles:
 ///
@@ -203,32 +211,30 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         else
             return in.tile(ctx, t, true);
     };
-    {
-        const KeyTile first = tile_at(tiles.first());
-        ctx.prefetch(key, in.keys(first), first.row, 0);
-    }
+    // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied. Many rows need the
+    // registers first, and have time for their values while they multiply keys.
+    const bool ahead_of_use = ctx.tiles_ahead();
+    prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
         const KeyTile at = tile_at(t);
         if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.next(t), tiles.next(t) < tiles.end);
         ctx.visit(item, t);
-        ctx.prefetch(value, in.values(at), at.row, channel0);
-        ctx.commit();
+        if (!ahead_of_use) {
+            ctx.prefetch(value, in.values(at), at.row, channel0);
+            ctx.commit();
+        }
 
-        const auto prefetch_next_keys = [&] {
-            if (tiles.next(t) < tiles.end) {
-                const KeyTile next = tile_at(tiles.next(t));
-                ctx.prefetch(key, in.keys(next), next.row, 0);
-            }
+        const auto prefetch_next = [&] {
+            if (tiles.next(t) < tiles.end)
+                prefetch_tile(ctx, key, value, in, tile_at(tiles.next(t)), channel0, ahead_of_use);
             ctx.commit();
         };
-        ctx.wait(1); // the keys are there, the values may still be on their way
-        // Few rows wait for memory: the sooner the better. Many rows need the registers first.
-        const bool soon = In::looks_up && tile.m0 <= 16;
-        if (soon) prefetch_next_keys();
+        ctx.wait(ahead_of_use ? 0 : 1); // the keys are there, the values may still be on their way
+        if (ahead_of_use) prefetch_next();
         multiply_keys(ctx, scores, query, key, in.keys(at), at.row);
-        if (!soon) prefetch_next_keys();
+        if (!ahead_of_use) prefetch_next();
 
         if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
             in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);
@@ -243,7 +249,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                 if (args.randval.present() && owns_rows) ctx.store(in.randval, random, row0, at.first);
             }
         auto weights = ctx.narrow(scores); // F-10
-        ctx.wait(1);                       // the values are there
+        if (!ahead_of_use) ctx.wait(1);    // the values are there
         multiply_values(ctx, out, weights, value, in.values(at), at.row, channel0,
                         scoring.descale.v_at(args.quant, at));
     }

@@ -21,6 +21,9 @@ struct Launch {
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
+    /// Blocks of one warp that NVIDIA's assembler makes room for on a multiprocessor: asked for none, it spills before it takes the
+    /// registers that are free. 0 leaves it to the assembler.
+    static constexpr int blocks_at_once = threads <= 32 ? 4 : 0;
 #if defined(__HIP__)
     using Machine = amd::Machine<threads, lds_bytes>;
 #else
@@ -36,7 +39,7 @@ struct Launch {
 
 } // namespace fmha::hip_target
 
-// The arguments behind the symbol are a launch: Args, threads and run(args, block).
+// The arguments behind the symbol are a launch: Args, threads, blocks_at_once and run(args, block).
 #if defined(__HIP__)
 // AMD: the arguments are read where they lie, when they are needed; as a parameter all of them would be loaded first.
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
@@ -48,7 +51,7 @@ struct Launch {
     }
 #else
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
-    extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads)                                       \
+    extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads, __VA_ARGS__::blocks_at_once)          \
         symbol(const __grid_constant__ __VA_ARGS__::Args args) {                                             \
         __VA_ARGS__::run(args, blockIdx.x);                                                                  \
     }

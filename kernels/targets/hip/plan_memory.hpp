@@ -168,6 +168,7 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     if (plan.unit == MatrixUnit::nvidia) {
         if (transposing) return;
         plan.staging.async = AsyncCopies::tiles;
+        plan.staging.tiles_ahead = tile.m0 <= 16;
         key.copy_words = value.copy_words = 4;
         return;
     }

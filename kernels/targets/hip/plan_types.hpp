@@ -187,6 +187,8 @@ enum class AsyncCopies : std::uint8_t {
 /// How operands that take turns come to LDS.
 struct StagingPlan {
     AsyncCopies async = AsyncCopies::none;
+    bool tiles_ahead =
+        false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers = false; ///< rows of the operands may lie in pages that are smaller than a tile
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;

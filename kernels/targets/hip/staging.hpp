@@ -36,6 +36,8 @@ class Staging {
   public:
     FMHA_DEVICE explicit Staging(const Block& block) : block_(block), copies_(block) {}
 
+    FMHA_DEVICE bool tiles_ahead() const { return plan().tiles_ahead; }
+
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) {
         stage_ ^= 1;
         started_ = true;
@@ -51,8 +53,9 @@ class Staging {
         columns_[at] = transposed ? row0 : col0;
         depths_[at] = transposed ? col0 : row0;
         if (async() == AsyncCopies::tiles) {
-            // Of the first operand those of the next tile.
-            copy<Operand>(matrix, place<Operand>(at == 0 ? stage_ ^ 1 : stage_), columns_[at], depths_[at],
+            // Of the first operand, or of all, those of the next tile.
+            const bool next = at == 0 || plan().tiles_ahead;
+            copy<Operand>(matrix, place<Operand>(next ? stage_ ^ 1 : stage_), columns_[at], depths_[at],
                           plan_of<Operand>().depth, Phase::whole);
             return;
         }

@@ -77,7 +77,7 @@ class TileMemory {
         const ElementType type = acc.loaded;
         const TileView from = LineView::of(matrix, type).window(row0, col0, plan().block_rows);
         const int run = acc.run;
-        const bool at_once = from.reads_at_once(run);
+        const bool at_once = matrix.whole_units || from.reads_at_once(run);
         block_.machine.each([&](int thread) {
             const int row1 = block_.wave(thread) * plan().wave_rows + acc.row.of_lane(block_.lane(thread));
             const int col1 = acc.col.of_lane(block_.lane(thread));

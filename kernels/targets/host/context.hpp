@@ -30,6 +30,7 @@ class HostContext : public ScoreContext {
     void prefetch(const Panels&, const kernels::Matrix&, std::int64_t, std::int64_t) const {}
     void commit() const {}
     void wait(int) const {}
+    bool tiles_ahead() const { return false; }
 
     using ScoreContext::load;
     void load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0);

@@ -195,7 +195,7 @@ class Machine {
     template <int words>
     FMHA_DEVICE void copy_async(int, int address, const char* from, int offset, int bytes) const {
         static_assert(words == 4);
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(address)),
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared(address)),
                      "l"(from + offset), "r"(bytes)
                      : "memory");
     }
