@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/fields.hpp"
 #include "dispatcher/types/strict_json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
@@ -15,6 +16,10 @@
 #include "kernels/generator/sample.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
 
 namespace fmha::cli {
 namespace {
@@ -32,9 +37,10 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
-    options.list("--family", families_,
-                 "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
-                 "with --tier all)");
+    options.list(
+        "--family", families_,
+        "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
+        "with --tier all). With --tier and an API also the kernels of other stages that its cases run");
     options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
     options.option("--where", where_, "Only kernels c for which this Python expression is true");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
@@ -101,8 +107,8 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     if (whole_list_ && !tier_.empty()) throw InputError("--catalogue and --tier exclude one another");
-    // A tier has cases of every family.
-    if (!families_.empty())
+    // A tier has cases of every family, and cases that run stages of several.
+    if (!families_.empty() && tier_.empty())
         request.families = parse_families(families_);
     else if (tier_.empty() && !whole_list_)
         request.families = catalog::FamilySet::of(KernelFamily::fwd);
@@ -143,6 +149,7 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
         throw InputError(
             fmt::format("--tier {}: not known; allowed: {}", tier_, allowed_names<harness::Tier>()));
     load.tier = *tier;
+    const catalog::FamilySet asked = families_.empty() ? catalog::FamilySet() : parse_families(families_);
     std::vector<KernelConfig> kept;
     for (auto begin = kernels.begin(); begin != kernels.end();) {
         const auto end = std::find_if(begin, kernels.end(),
@@ -150,9 +157,21 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
         load.planned_tile = harness::house_tiles(begin->arch.str());
         auto cases = harness::load_cases({}, load);
         if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
-        const auto planned =
-            harness::planned_kernels({begin, end}, cases, begin->arch.str(), generator::declined);
-        kept.insert(kept.end(), planned.begin(), planned.end());
+        // The cases of an API that is asked for as a whole need all their stages, also those of another API (chains).
+        const auto others = std::stable_partition(cases.begin(), cases.end(), [&](const harness::Case& c) {
+            const catalog::FamilySet own = catalog::families_of(c.family);
+            return (own.bits & asked.bits) == own.bits;
+        });
+        const auto planned = [&](auto first, auto last) {
+            return harness::planned_kernels({begin, end}, {first, last}, begin->arch.str(),
+                                            generator::declined);
+        };
+        std::unordered_set<KernelConfig, FieldHash> wanted;
+        for (const KernelConfig& kernel : planned(cases.begin(), others)) wanted.insert(kernel);
+        for (const KernelConfig& kernel : planned(others, cases.end()))
+            if (asked.has(kernel.signature.family)) wanted.insert(kernel);
+        std::copy_if(begin, end, std::back_inserter(kept),
+                     [&](const KernelConfig& kernel) { return wanted.contains(kernel); });
         begin = end;
     }
     refuse_if_empty(kept, "--tier", tier_);

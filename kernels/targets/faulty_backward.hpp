@@ -216,8 +216,8 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         });
         Context::exp2_minus(scores, top);
     }
-    template <class Tile, class Rows>
-    void to_score_gradients(Tile& ds, Tile& weights, Rows& d) {
+    template <class Tile, class Weights, class Rows>
+    void to_score_gradients(Tile& ds, Weights& weights, Rows& d) {
         computed_ = true;
         const float sign = is(delta_omitted) ? 0.0F : is(delta_added) ? -1.0F : 1.0F;
         this->map_rows(d, d, d, [sign](float x, float) { return sign * x; });

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
 #include <sstream>
 
 namespace fmha::generator {
@@ -66,9 +67,17 @@ TEST_F(Commands, GenerateWritesSourcesWithoutACompiler) {
 }
 
 TEST_F(Commands, KernelsThatNoGpuRunsAreListed) {
-    const auto ran = run({"generate", "--arch", "gfx90a", "--family", "bwd", "--out", path("out")});
+    const auto file = config_file([](KernelConfig& config) {
+        config = {.arch = config.arch, .signature = {}, .algorithm = {}};
+        config.signature.family = KernelFamily::bwd_dot_do_o;
+        config.signature.hdim_q = config.signature.hdim_v = 64;
+        config.algorithm.pipeline = Pipeline::bwd;
+        config.algorithm.tile.m0 = 32;
+        config.algorithm.pad.s = config.algorithm.pad.sk = true;
+    });
+    const auto ran = run({"generate", "--config", file, "--out", path("out")});
     EXPECT_EQ(ran.code, cli::check_failed) << "nothing was generated";
-    EXPECT_THAT(ran.out, AllOf(HasSubstr("declined bwd_dot_do_o_gfx90a_"), HasSubstr("run on the host only"),
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("declined bwd_dot_do_o_gfx942_"), HasSubstr("64 rows in a tile"),
                                HasSubstr("0 kernels in 0 sources")));
 }
 
@@ -131,6 +140,20 @@ TEST_F(Commands, ThePlannedKernelsOfATierAreAFewOfAll) {
     const auto count = nlohmann::json::parse(ran.out)["sources"].size();
     EXPECT_GT(count, 50U);
     EXPECT_LT(count, test::house_fwd("gfx942").size() / 10);
+}
+
+TEST_F(Commands, ATierOfAnApiHasTheKernelsOfAllStagesThatItsCasesRun) {
+    const auto ran =
+        run({"generate", "--arch", "gfx942", "--tier", "smoke", "--family", "bwd", "--cases-root",
+             FMHA_CASES_DIR, "--out", path("out"), "--compiler", "/bin/cat", "--format", "json"});
+    std::map<std::string, int> families;
+    for (const auto& source : nlohmann::json::parse(ran.out)["sources"])
+        for (const std::string name : source["kernels"]) ++families[name.substr(0, name.find("_gfx942"))];
+    EXPECT_THAT(families, testing::UnorderedElementsAre(testing::Pair("bwd_dot_do_o", testing::Gt(0)),
+                                                        testing::Pair("bwd_dq_dk_dv", testing::Gt(0)),
+                                                        testing::Pair("bwd_convert_dq", testing::Gt(0)),
+                                                        testing::Pair("fwd", testing::Gt(0))))
+        << "chains run forward first";
 }
 
 TEST_F(Commands, AuditNeedsItsTool) {

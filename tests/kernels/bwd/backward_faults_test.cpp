@@ -38,13 +38,25 @@ void with_stage(const KernelConfig& kernel, Run run) {
     }
 }
 
-host_target::DotDoOContext host_context(kernels::Program<KernelFamily::bwd_dot_do_o>);
-host_target::BackwardContext host_context(kernels::Program<KernelFamily::bwd_dq_dk_dv>);
-host_target::ConvertDqContext host_context(kernels::Program<KernelFamily::bwd_convert_dq>);
+/// The host's context of a stage.
+template <KernelFamily family>
+struct HostContextOf;
+template <>
+struct HostContextOf<KernelFamily::bwd_dot_do_o> {
+    using Type = host_target::DotDoOContext;
+};
+template <>
+struct HostContextOf<KernelFamily::bwd_dq_dk_dv> {
+    using Type = host_target::BackwardContext;
+};
+template <>
+struct HostContextOf<KernelFamily::bwd_convert_dq> {
+    using Type = host_target::ConvertDqContext;
+};
 
 void run_on_host(const KernelConfig& kernel, const BwdArgs& args, BackwardFault fault) {
-    with_stage(kernel, [&]<class Program, class Wrong>(Program program, Wrong) {
-        using Context = typename Wrong::template Of<decltype(host_context(program))>;
+    with_stage(kernel, [&]<KernelFamily family, class Wrong>(kernels::Program<family> program, Wrong) {
+        using Context = typename Wrong::template Of<typename HostContextOf<family>::Type>;
         host_target::run_blocks(program, kernel, args, {.threads = 1},
                                 [&](auto*) { return Context(fault, args, kernel); });
     });
