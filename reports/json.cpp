@@ -15,6 +15,7 @@ std::string json(const Report& report) {
     for (const auto& result : report.results) results.push_back(harness::to_json(result));
     const Json document{{"schema", "fmha-verify-1"},
                         {"run", harness::to_json(report.info)},
+                        {"identity", report.identity},
                         {"ledger", std::move(ledger)},
                         {"results", std::move(results)}};
     return document.dump(1) + '\n';

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/json.hpp"
 #include "harness/results/ledger.hpp"
 #include "harness/results/result.hpp"
 
@@ -16,6 +17,8 @@ struct Report {
     harness::Ledger ledger;
     /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are; scripts in them do not run.
     std::vector<std::string> sections;
+    /// What `fmha merge` needs of a shard (harness/results/merge.hpp); null when nobody asked for it.
+    Json identity{};
 };
 
 /// One object with "schema", "run", "ledger" and "results" (docs/gates.md).

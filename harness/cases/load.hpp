@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -53,6 +54,11 @@ Case load_case(std::string_view name, const std::filesystem::path& root);
 
 /// "i/n" with 1 ≤ i ≤ n; InputError otherwise.
 Shard parse_shard(std::string_view text);
+
+/// The shard, from 1 to `count`, of each case, so that all shards take about equally long. `seconds` are known times by
+/// names without seed; a case that is not among them takes as long as the median of its file, or of all.
+std::vector<std::uint64_t> balanced_shards(const std::vector<Case>& cases, std::uint64_t count,
+                                           const std::map<std::string, double>& seconds);
 
 /// Every n-th case, so that a file's slow and quick cases spread over the shards.
 std::vector<Case> take_shard(const std::vector<Case>& cases, Shard shard);

@@ -18,6 +18,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(make_bench_command());
     commands.push_back(make_history_command());
     commands.push_back(make_gate_command());
+    commands.push_back(make_merge_command());
     return commands;
 }
 

@@ -19,5 +19,6 @@ std::unique_ptr<Command> make_history_command();
 std::unique_ptr<Command> make_gate_command();
 std::unique_ptr<Command> make_shrink_command();
 std::unique_ptr<Command> make_fuzz_command();
+std::unique_ptr<Command> make_merge_command();
 
 } // namespace fmha::cli

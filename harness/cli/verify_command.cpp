@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/processor.hpp"
+#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
@@ -76,7 +77,10 @@ class VerifyCommand final : public Command {
         catalogue_.declare(options);
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
-        options.option("--shard", shard_, "i/n: every n-th case, beginning with the i-th");
+        options.option("--shard", shard_,
+                       "i/n: every n-th case, beginning with the i-th; with a --store that knows how long "
+                       "they took, the i-th of n "
+                       "shards that take equally long");
         options.option("--repeats", repeats_,
                        "Launches of every kernel that must agree bit for bit; 0: as the case says");
         options.option(
@@ -118,7 +122,7 @@ class VerifyCommand final : public Command {
             catalogue_.on()
                 ? catalogue_.choose(case_arch(), {family_, where_, kernel_filter_, std::exchange(cases_, {})})
                 : harness::load_cases(cases_, load_options());
-        const std::vector<Case> cases = harness::take_shard(all, shard());
+        const std::vector<Case> cases = of_shard(all);
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
                 fmt::print(streams.err, "{}\n", sentence);
@@ -138,9 +142,12 @@ class VerifyCommand final : public Command {
         harness::RunOptions options = run_options(*target, jobs);
         std::optional<harness::Journal> journal;
         store::RunRecord record = run_record(streams.invocation, *target, cases.size());
-        if (!journal_.empty() || !store_.file().empty()) record.identity = identity(all, *target, options);
+        if (!journal_.empty() || !store_.file().empty() || !json_.empty() || format_ == "json")
+            record.identity = identity(all, cases.size(), *target, options);
         if (!journal_.empty()) record.id = journal.emplace(journal_, record.identity, record.id).run_id();
         const auto recording = store_.begin(record);
+        report.identity = record.identity;
+        report.identity["run"] = record.id;
         report.info = run_info(streams.invocation, *target, options.jobs);
         report.info.left_out = harness::left_out(cases_, load_options());
         report.info.resumed = journal ? static_cast<std::int64_t>(journal->finished().size()) : 0;
@@ -288,22 +295,46 @@ class VerifyCommand final : public Command {
 
     harness::Shard shard() const { return shard_.empty() ? harness::Shard{} : harness::parse_shard(shard_); }
 
-    Json identity(const std::vector<Case>& all, const harness::Target& target,
+    /// The cases of --shard: of equal duration where the store knows how long they took, else every n-th.
+    std::vector<Case> of_shard(const std::vector<Case>& all) {
+        if (shard().count == 1) return all;
+        std::map<std::string, double> seconds;
+        if (std::filesystem::exists(store_.file()))
+            seconds = store::Store(store_.file(), store::Access::read).case_seconds(target_, case_arch());
+        if (seconds.empty()) return harness::take_shard(all, shard());
+        const auto shards = harness::balanced_shards(all, shard().count, seconds);
+        balance_ = system::sha256(fmt::format("{}", fmt::join(shards, " ")));
+        std::vector<Case> mine;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (shards[i] == shard().index) mine.push_back(all[i]);
+        return mine;
+    }
+
+    Json identity(const std::vector<Case>& all, std::size_t cases, const harness::Target& target,
                   const harness::RunOptions& options) const {
         Json identity = run_identity(all, target, options);
         identity["shards"] = shard().count;
+        identity["balance_sha256"] = balance_;
+        identity["selection"] = selection();
+        identity["target_name"] = target_;
+        identity["commit"] = std::string(built_commit());
         identity["shard"] = shard().index;
+        identity["shard_cases"] = cases;
         return identity;
+    }
+
+    std::string selection() const {
+        return fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
+                           catalogue_.on()  ? "list " + catalogue_.rules()
+                           : cases_.empty() ? "all"
+                                            : fmt::format("{}", fmt::join(cases_, " ")),
+                           tier_, family_, kernels_, kernel_filter_, where_);
     }
 
     store::RunRecord run_record(const std::string& invocation, const harness::Target& target,
                                 std::size_t cases) const {
         store::RunRecord record = new_run("verify", invocation);
-        record.selection = fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
-                                       catalogue_.on()  ? "list " + catalogue_.rules()
-                                       : cases_.empty() ? "all"
-                                                        : fmt::format("{}", fmt::join(cases_, " ")),
-                                       tier_, family_, kernels_, kernel_filter_, where_);
+        record.selection = selection();
         record.target = target_;
         record.arch = target.arch();
         record.driver = target.driver();
@@ -417,7 +448,8 @@ class VerifyCommand final : public Command {
     std::vector<std::string> cases_;
     std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,
                        kernels_dir_, kernels_ = "planned";
-    std::string where_, kernel_filter_, shard_, journal_, json_, junit_, html_, section_, format_ = "text";
+    std::string where_, kernel_filter_, shard_, balance_, journal_, json_, junit_, html_, section_,
+        format_ = "text";
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> device_, jobs_;
     std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8, shrink_ = 0;

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
+#include "harness/results/merge.hpp"
 #include "harness/results/result_json.hpp"
 
 #include <fmt/format.h>
@@ -25,6 +26,8 @@ constexpr const char* schema_key = "journal";
 constexpr const char* schema = "fmha-verify-journal-1";
 /// The last member: the id of the run that began the file. It is no part of the identity.
 constexpr const char* run_key = "run";
+/// How the command said which cases it takes; the cases themselves decide.
+constexpr const char* selection_key = "selection";
 
 Json header_of(const Json& identity) {
     Json header{{schema_key, schema}};
@@ -32,29 +35,12 @@ Json header_of(const Json& identity) {
     return header;
 }
 
-Json without_run(const Json& header) {
+/// The members that must be equal.
+Json deciding(const Json& header) {
     Json rest = Json::object();
     for (const auto& [key, value] : header.items())
-        if (key != run_key) rest[key] = value;
+        if (key != run_key && key != selection_key) rest[key] = value;
     return rest;
-}
-
-/// "arch is "gfx942" there and "gfx950" here" for each member that differs.
-std::string differences(const Json& there, const Json& here) {
-    const auto shown = [](const Json& object, const std::string& key) {
-        if (!object.contains(key)) return std::string("nothing");
-        const std::string text = object.at(key).dump();
-        // Of digests the beginning says enough.
-        return key.ends_with("_sha256") && text.size() > 14 ? text.substr(0, 13) + "…\"" : text;
-    };
-    std::vector<std::string> found;
-    Json all = there;
-    all.update(here);
-    for (const auto& [key, unused] : all.items())
-        if (!there.contains(key) || !here.contains(key) || there.at(key) != here.at(key))
-            found.push_back(
-                fmt::format("{} is {} there and {} here", key, shown(there, key), shown(here, key)));
-    return fmt::format("{}", fmt::join(found, ", "));
 }
 
 struct FinishedCase {
@@ -72,6 +58,24 @@ std::optional<FinishedCase> parse_line(std::string_view line) {
     } catch (const InputError&) {
         return std::nullopt;
     }
+}
+
+/// Reads the lines behind the header. Returns how many of the bytes are whole.
+std::size_t read_lines(std::string_view text, const std::filesystem::path& file,
+                       std::map<std::string, std::vector<CaseResult>>& finished) {
+    std::size_t at = 0;
+    for (std::size_t number = 2; at < text.size(); ++number) {
+        const auto end = text.find('\n', at);
+        auto line = end == std::string_view::npos ? std::nullopt : parse_line(text.substr(at, end - at));
+        // A kill or a loss of power leaves a part of the next line behind the last whole one.
+        if (!line && (end == std::string_view::npos || end + 1 == text.size())) break;
+        if (!line)
+            throw InputError(
+                fmt::format("{}: line {} is damaged; remove the file to begin anew", file.string(), number));
+        finished[line->name] = std::move(line->results);
+        at = end + 1;
+    }
+    return at;
 }
 
 } // namespace
@@ -160,25 +164,12 @@ std::size_t Journal::read(const std::string& text, const Json& identity) {
     const Json there = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
     if (!there.is_object() || !there.contains(schema_key))
         throw InputError(fmt::format("{}: is not a journal of fmha verify", file_.string()));
-    if (without_run(there) != header)
+    if (deciding(there) != deciding(header))
         throw InputError(
             fmt::format("{}: belongs to another run: {}; name another file, or remove it to begin anew",
-                        file_.string(), differences(without_run(there), header)));
+                        file_.string(), identity_differences(deciding(there), deciding(header))));
     run_id_ = there.value(run_key, run_id_);
-    std::size_t at = end_of_header + 1;
-    for (std::size_t number = 2; at < text.size(); ++number) {
-        const auto end = text.find('\n', at);
-        auto line =
-            end == std::string::npos ? std::nullopt : parse_line(std::string_view(text).substr(at, end - at));
-        // A kill or a loss of power leaves a part of the next line behind the last whole one.
-        if (!line && (end == std::string::npos || end + 1 == text.size())) break;
-        if (!line)
-            throw InputError(
-                fmt::format("{}: line {} is damaged; remove the file to begin anew", file_.string(), number));
-        finished_[line->name] = std::move(line->results);
-        at = end + 1;
-    }
-    return at;
+    return end_of_header + 1 + read_lines(std::string_view(text).substr(end_of_header + 1), file_, finished_);
 }
 
 std::string Journal::write_line(const std::string& line) const {
@@ -229,6 +220,21 @@ void Journal::synchronise() {
 
 void Journal::keep_durable() {
     if (Clock::now() - synchronised_ >= std::chrono::seconds(1)) synchronise();
+}
+
+std::optional<Part> read_journal(const std::string& text, const std::filesystem::path& file) {
+    const auto end_of_header = text.find('\n');
+    const Json header = Json::try_parse(text.substr(0, end_of_header)).value_or(nullptr);
+    if (end_of_header == std::string::npos || !header.is_object() || !header.contains(schema_key))
+        return std::nullopt;
+    Part part{file.string(), Json::object(), {}};
+    for (const auto& [key, value] : header.items())
+        if (key != schema_key) part.identity[key] = value;
+    std::map<std::string, std::vector<CaseResult>> finished;
+    read_lines(std::string_view(text).substr(end_of_header + 1), file, finished);
+    for (auto& [name, results] : finished)
+        std::move(results.begin(), results.end(), std::back_inserter(part.results));
+    return part;
 }
 
 } // namespace fmha::harness

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "dispatcher/types/json.hpp"
+#include "harness/results/merge.hpp"
 #include "harness/results/result.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,5 +64,9 @@ class Journal {
     std::map<std::string, std::vector<CaseResult>> finished_;
     std::string run_id_, failure_;
 };
+
+/// The shard of a run that the content of a journal tells of; nullopt for another text. Throws InputError for a journal that is
+/// damaged elsewhere than at its end.
+std::optional<Part> read_journal(const std::string& text, const std::filesystem::path& file);
 
 } // namespace fmha::harness

@@ -143,6 +143,20 @@ std::vector<CountRecord> Store::counts(const std::string& id) const {
     return counts;
 }
 
+std::map<std::string, double> Store::case_seconds(const std::string& target, const std::string& arch) const {
+    std::map<std::string, double> seconds;
+    auto rows = database_->prepare(
+        "SELECT n.text, sum(result.seconds) FROM result JOIN run USING (run) JOIN word n ON n.id = name "
+        "WHERE kind = 'verify' AND verdict != '' AND shards = 1 AND target = ? AND arch = ? "
+        "GROUP BY run.run, name ORDER BY run.run");
+    rows.with(target, arch);
+    while (rows.step()) {
+        const std::string name = rows.text(0);
+        seconds[name.substr(0, name.rfind('@'))] = rows.real(1);
+    }
+    return seconds;
+}
+
 std::vector<AcceptedRecord> Store::accepted() const {
     std::vector<AcceptedRecord> records;
     auto rows = database_->prepare(

@@ -4,6 +4,7 @@
 #include "harness/store/database.hpp"
 #include "harness/store/record.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,9 @@ class Store {
     std::vector<TimeRecord> times(const std::string& id) const;
     std::vector<ResourceRecord> resources(const std::string& id) const;
     std::vector<CountRecord> counts(const std::string& id) const;
+
+    /// Seconds that each case took on a target, by its name without seed, in the last finished run of all shards that had it.
+    std::map<std::string, double> case_seconds(const std::string& target, const std::string& arch) const;
 
     std::vector<AcceptedRecord> accepted() const;
     /// All of `records` or none.

@@ -1,0 +1,178 @@
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/sha256.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/input_text.hpp"
+#include "harness/cli/store_option.hpp"
+#include "harness/results/journal.hpp"
+#include "harness/results/result_json.hpp"
+#include "reports/report.hpp"
+
+#include <algorithm>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+
+namespace fmha::cli {
+namespace {
+
+using harness::Merged;
+using harness::Part;
+
+/// The shards of the last run of `fmha verify` in a store.
+std::vector<Part> parts_of_store(const std::string& file) {
+    const store::Store store(file, store::Access::read);
+    std::vector<Part> parts;
+    Json last;
+    const auto runs = store.runs();
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+        if (run->kind != "verify") continue;
+        const Json whole = harness::whole_identity(run->identity);
+        if (last.is_null()) last = whole;
+        if (whole != last) continue;
+        Part part{file, run->identity, store.results(run->id)};
+        part.identity["run"] = run->id;
+        parts.push_back(std::move(part));
+    }
+    if (parts.empty()) throw InputError(fmt::format("{}: has no run of fmha verify", file));
+    return parts;
+}
+
+std::optional<Part> part_of_report(const std::string& text, const std::string& file) {
+    const auto document = Json::try_parse(text);
+    if (!document || !document->is_object() || document->value("schema", std::string()) != "fmha-verify-1")
+        return std::nullopt;
+    try {
+        Part part{file, document->at("identity"), {}};
+        for (const Json& result : document->at("results"))
+            part.results.push_back(harness::result_from_json(result));
+        // Cases that an interrupted run did not reach are not there.
+        std::erase_if(part.results, [](const harness::CaseResult& result) {
+            return result.not_run_reason == harness::NotRunReason::interrupted;
+        });
+        return part;
+    } catch (const JsonError& error) {
+        throw InputError(fmt::format("{}: {}", file, error.what()));
+    }
+}
+
+std::vector<Part> parts_of(const std::string& file) {
+    const std::string text = input_text(file);
+    if (text.starts_with("SQLite format 3")) return parts_of_store(file);
+    if (auto part = harness::read_journal(text, file)) return {std::move(*part)};
+    if (auto part = part_of_report(text, file)) return {std::move(*part)};
+    throw InputError(
+        fmt::format("{}: is neither a report (--json) nor a journal nor a store of fmha verify", file));
+}
+
+class MergeCommand final : public Command {
+  public:
+    std::string_view name() const override { return "merge"; }
+    std::string_view summary() const override {
+        return "Join the shards of a run into one verdict and report";
+    }
+    std::string_view example() const override {
+        return "fmha merge shard-*.jsonl --junit run.xml --html run.html --store runs.db";
+    }
+    void declare(OptionSet& options) override {
+        options.positionals("FILES", files_,
+                            "Reports (--json), journals and stores of the shards, in any mixture");
+        options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
+        options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
+        store_.declare(options);
+        options.option("--json", json_, "Write the results as JSON");
+        options.option("--junit", junit_, "Write JUnit XML");
+        options.option("--html", html_, "Write the report page");
+    }
+    int run(const Streams& streams) override {
+        if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
+        std::vector<Part> parts;
+        for (const std::string& file : files_)
+            for (Part& part : parts_of(file)) parts.push_back(std::move(part));
+        const Merged merged = harness::merge(std::move(parts));
+        for (const std::string& file : {json_, junit_, html_})
+            if (!file.empty()) system::check_writable(file);
+        reports::Report report = report_of(merged, streams.invocation);
+        const bool green = merged.problems.empty() && report.ledger.green();
+        print(merged, report, streams);
+        if (!json_.empty()) system::write_file(json_, reports::json(report));
+        if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
+        if (!html_.empty()) system::write_file(html_, reports::html(report));
+        remember(merged, report, green, streams.invocation);
+        return green ? all_well : check_failed;
+    }
+
+  private:
+    reports::Report report_of(const Merged& merged, const std::string& invocation) const {
+        reports::Report report;
+        report.results = merged.results;
+        report.ledger = harness::Ledger({not_run_budget_, strict_});
+        for (const auto& result : report.results) {
+            report.ledger.add(result);
+            report.info.seconds += result.seconds;
+        }
+        const auto text = [&](const char* key) { return merged.identity.value(key, std::string()); };
+        report.info.command = invocation;
+        report.info.version = text("version");
+        report.info.target = text("target");
+        report.info.arch = text("arch");
+        report.info.kernels = text("kernels");
+        report.info.machine = text("machine");
+        report.info.started = now_utc();
+        report.info.left_out = merged.problems;
+        report.identity = merged.identity;
+        return report;
+    }
+
+    static void print(const Merged& merged, const reports::Report& report, const Streams& streams) {
+        for (const auto& result : report.results)
+            if (!harness::is_green(result.outcome))
+                fmt::print(streams.out, "{}\n", reports::failure_text(result));
+        std::string ledger = report.ledger.text();
+        // The ledger's verdict is about what is there.
+        if (!merged.problems.empty() && report.ledger.green()) ledger.erase(ledger.rfind("GREEN"));
+        fmt::print(streams.out, "{} runs of {} shards\n{}", merged.runs.size(),
+                   merged.identity.value("shards", std::uint64_t{1}), ledger);
+        for (const std::string& problem : merged.problems) fmt::print(streams.out, "RED: {}\n", problem);
+        streams.out.flush();
+    }
+
+    /// A whole run in the store, once however often its shards are merged.
+    void remember(const Merged& merged, const reports::Report& report, bool green,
+                  const std::string& invocation) const {
+        if (store_.file().empty() || !merged.problems.empty()) return;
+        store::RunRecord run = new_run("verify", invocation);
+        constexpr std::size_t digits = 32;
+        run.id = system::sha256(fmt::format("{}", fmt::join(merged.runs, " "))).substr(0, digits);
+        run.selection = merged.identity.value("selection", std::string());
+        run.target = merged.identity.value("target_name", report.info.target);
+        run.arch = report.info.arch;
+        run.version = report.info.version;
+        run.commit = merged.identity.value("commit", run.commit);
+        if (!report.info.machine.empty()) run.machine = report.info.machine;
+        run.asked = static_cast<std::int64_t>(merged.identity.value("cases", std::uint64_t{0}));
+        run.identity = merged.identity;
+        run.identity["shards"] = 1;
+        const auto recording = store_.begin(run);
+        for (std::size_t i = 0; i < report.results.size();) {
+            std::size_t end = i;
+            while (end < report.results.size() && report.results[end].name == report.results[i].name) ++end;
+            recording->add(report.results[i].name, std::span(report.results).subspan(i, end - i));
+            i = end;
+        }
+        finish(recording.get(), report.info.seconds, green);
+    }
+
+    std::vector<std::string> files_;
+    StoreOption store_;
+    std::string json_, junit_, html_;
+    std::int64_t not_run_budget_ = 0;
+    bool strict_ = false;
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_merge_command() {
+    return std::make_unique<MergeCommand>();
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,116 @@
+#include "harness/results/merge.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+namespace fmha::harness {
+namespace {
+
+/// One run of one shard, of which several files may tell.
+struct ShardRun {
+    std::string file;
+    std::uint64_t cases = 0;
+    std::map<std::string, std::vector<CaseResult>> results; ///< by case
+};
+
+/// What two runs of one shard have in common is nothing; their id tells them apart.
+using ShardRuns = std::map<std::uint64_t, std::map<std::string, ShardRun>>;
+
+void check_shards(const ShardRuns& shards, std::uint64_t count, std::vector<std::string>& problems) {
+    std::vector<std::uint64_t> missing;
+    for (std::uint64_t shard = 1; shard <= count; ++shard)
+        if (!shards.contains(shard)) missing.push_back(shard);
+    if (!missing.empty())
+        problems.push_back(fmt::format("{} {} of {} {} missing", missing.size() == 1 ? "shard" : "shards",
+                                       fmt::join(missing, ", "), count, missing.size() == 1 ? "is" : "are"));
+    for (const auto& [shard, runs] : shards) {
+        if (runs.size() > 1)
+            problems.push_back(fmt::format("shard {} was run twice: {} and {}", shard,
+                                           runs.begin()->second.file, runs.rbegin()->second.file));
+        for (const auto& [id, run] : runs)
+            if (run.results.size() < run.cases)
+                problems.push_back(
+                    fmt::format("{}: {} of the {} cases of shard {} are missing; the same command with "
+                                "its journal finishes them",
+                                run.file, run.cases - run.results.size(), run.cases, shard));
+    }
+}
+
+} // namespace
+
+Json whole_identity(const Json& of_shard) {
+    constexpr std::array own{"shard", "shard_cases", "run"};
+    Json whole = Json::object();
+    for (const auto& [key, value] : of_shard.items())
+        if (std::find(own.begin(), own.end(), key) == own.end()) whole[key] = value;
+    return whole;
+}
+
+std::string identity_differences(const Json& there, const Json& here) {
+    const auto shown = [](const Json& object, const std::string& key) {
+        if (!object.contains(key)) return std::string("nothing");
+        const std::string text = object.at(key).dump();
+        // Of digests the beginning says enough.
+        return key.ends_with("_sha256") && text.size() > 14 ? text.substr(0, 13) + "…\"" : text;
+    };
+    std::vector<std::string> found;
+    Json all = there;
+    all.update(here);
+    for (const auto& [key, unused] : all.items())
+        if (!there.contains(key) || !here.contains(key) || there.at(key) != here.at(key))
+            found.push_back(
+                fmt::format("{} is {} there and {} here", key, shown(there, key), shown(here, key)));
+    return fmt::format("{}", fmt::join(found, ", "));
+}
+
+Merged merge(std::vector<Part> parts) {
+    if (parts.empty()) throw InputError("there is nothing to merge");
+    Merged merged;
+    merged.identity = whole_identity(parts.front().identity);
+    ShardRuns shards;
+    std::set<std::string> ids;
+    for (Part& part : parts) {
+        const Json identity = whole_identity(part.identity);
+        if (identity != merged.identity)
+            throw InputError(fmt::format("{}: belongs to another run than {}: {}", part.file,
+                                         parts.front().file,
+                                         identity_differences(merged.identity, identity)));
+        const auto id = part.identity.value("run", part.file);
+        ids.insert(id);
+        ShardRun& run = shards[part.identity.value("shard", std::uint64_t{1})][id];
+        run.file = part.file;
+        run.cases = part.identity.value("shard_cases", std::uint64_t{0});
+        std::map<std::string, std::vector<CaseResult>> of_part;
+        for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
+        run.results.merge(of_part); // what another file of this run has told already stays
+    }
+    check_shards(shards, merged.identity.value("shards", std::uint64_t{1}), merged.problems);
+    std::map<std::string, std::string> owners;
+    for (auto& [shard, runs] : shards)
+        for (auto& [id, run] : runs)
+            for (auto& [name, results] : run.results) {
+                const auto [owner, is_new] = owners.emplace(name, run.file);
+                if (is_new)
+                    std::move(results.begin(), results.end(), std::back_inserter(merged.results));
+                else
+                    merged.problems.push_back(
+                        fmt::format("{} stands in {} and in {}", name, owner->second, run.file));
+            }
+    const auto cases = merged.identity.value("cases", std::uint64_t{0});
+    if (owners.size() != cases && merged.problems.empty())
+        merged.problems.push_back(
+            fmt::format("the run has {} cases, the files have {}", cases, owners.size()));
+    std::stable_sort(merged.results.begin(), merged.results.end(),
+                     [](const CaseResult& a, const CaseResult& b) { return a.name < b.name; });
+    merged.runs.assign(ids.begin(), ids.end());
+    return merged;
+}
+
+} // namespace fmha::harness

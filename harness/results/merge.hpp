@@ -1,0 +1,38 @@
+#pragma once
+
+#include "dispatcher/types/json.hpp"
+#include "harness/results/result.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fmha::harness {
+
+/// What one shard of a run has left in one file.
+struct Part {
+    std::string file;
+    Json identity; ///< of the shard: that of the whole run and the members `shard`, `shard_cases` and `run`
+    std::vector<CaseResult> results;
+};
+
+/// Shards, joined.
+struct Merged {
+    Json identity; ///< of the whole run
+    std::vector<CaseResult> results;
+    std::vector<std::string> problems; ///< why this is not the whole run, a sentence each; empty: it is
+    std::vector<std::string> runs;     ///< ids of the shards' runs, sorted
+};
+
+/// Joins parts of one run: several files of one shard (its journal and its report) count once. Shards and cases that are missing, and
+/// cases that were run twice, are problems. Throws InputError when there is no part, or when two are of different runs: the members
+/// of their identities that differ.
+Merged merge(std::vector<Part> parts);
+
+/// The identity of the whole run.
+Json whole_identity(const Json& of_shard);
+
+/// "arch is "gfx942" there and "gfx950" here" for each member that differs.
+std::string identity_differences(const Json& there, const Json& here);
+
+} // namespace fmha::harness

@@ -1,0 +1,146 @@
+// Shards, in whatever files they are, become the run that one process would have made; what is missing or doubled is named.
+
+#include "dispatcher/system/files.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/store/store.hpp"
+#include "tests/harness/command_support.hpp"
+#include "tests/harness/kernels_for_tests.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace fmha::cli {
+namespace {
+
+using test::Ran;
+using test::Scratch;
+using testing::HasSubstr;
+using testing::Not;
+
+void spoil_33(const FwdArgs& args) {
+    if (args.shape.seqlen_k == 33)
+        static_cast<std::uint16_t*>(args.o.data)[args.o.offset(0, 1, 3, 5)] ^= 0x1000U;
+}
+
+Ran verify(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments;
+    for (const int keys : {15, 31, 33, 63, 65})
+        arguments.push_back(
+            fmt::format("fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k={},mask=0,fill=indexed]@1", keys));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::function<void(const FwdArgs&)> spoil = spoil_33;
+    return test::verify_on<harness::test::SpoiledKernel>(arguments, spoil);
+}
+
+Ran merge(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "merge");
+    return test::run(arguments);
+}
+
+/// Shard 1 as a report, 2 as a journal, 3 in a store.
+std::vector<std::string> three_shards(const Scratch& folder) {
+    verify({"--jobs", "1", "--shard", "1/3", "--json", folder / "1.json"});
+    verify({"--jobs", "1", "--shard", "2/3", "--journal", folder / "2.jsonl"});
+    verify({"--jobs", "1", "--shard", "3/3", "--store", folder / "3.db"});
+    return {folder / "1.json", folder / "2.jsonl", folder / "3.db"};
+}
+
+TEST(Merge, JoinsAReportAJournalAndAStore) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    files.insert(files.end(), {"--store", folder / "all.db", "--json", folder / "all.json", "--junit",
+                               folder / "all.xml"});
+    for (int again = 0; again < 2; ++again) {
+        const Ran ran = merge(files);
+        EXPECT_EQ(ran.code, 1) << ran.err;
+        EXPECT_THAT(ran.out, HasSubstr("5 asked   4 passed   1 failed"));
+        EXPECT_THAT(ran.out, HasSubstr("FAILED fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=33"));
+        EXPECT_THAT(ran.out, Not(HasSubstr("RED: ")));
+    }
+    EXPECT_THAT(system::read_file(folder / "all.xml"), HasSubstr("tests=\"5\" failures=\"1\""));
+    const store::Store all(folder / "all.db", store::Access::read);
+    ASSERT_EQ(all.runs().size(), 1U) << "merging twice tells it once";
+    EXPECT_EQ(all.runs()[0].shards, 1);
+    EXPECT_EQ(all.runs()[0].target, "host");
+    EXPECT_EQ(all.results(all.runs()[0].id).size(), 5U);
+}
+
+TEST(Merge, NamesMissingShards) {
+    const Scratch folder;
+    const auto files = three_shards(folder);
+    const Ran ran = merge({files[1], "--store", folder / "all.db"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("RED: shards 1, 3 of 3 are missing\n"));
+    EXPECT_THAT(ran.out, Not(HasSubstr("GREEN")));
+    EXPECT_FALSE(std::filesystem::exists(folder / "all.db")) << "half a run is no run";
+}
+
+TEST(Merge, NamesAShardThatWasKilled) {
+    const Scratch folder;
+    const auto files = three_shards(folder);
+    const std::string text = system::read_file(files[1]);
+    system::write_file(files[1], text.substr(0, text.size() - 20));
+    const Ran ran = merge(files);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("2.jsonl: 1 of the 2 cases of shard 2 are missing"));
+}
+
+TEST(Merge, TakesSeveralFilesOfOneRunOnceAndTwoRunsOfOneShardNot) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    files.push_back(files[1]);
+    EXPECT_THAT(merge(files).out, HasSubstr("5 asked"));
+    verify({"--jobs", "1", "--shard", "2/3", "--journal", folder / "again.jsonl"});
+    files.back() = folder / "again.jsonl";
+    const Ran ran = merge(files);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("RED: shard 2 was run twice: "));
+}
+
+TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
+    const Scratch folder;
+    const auto files = three_shards(folder);
+    verify({"--jobs", "1", "--shard", "3/3", "--repeats", "3", "--json", folder / "other.json"});
+    const Ran ran = merge({files[0], files[1], folder / "other.json"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("repeats is 0 there and 3 here"));
+    system::write_file(folder / "text", "{}");
+    EXPECT_THAT(merge({folder / "text"}).err,
+                HasSubstr("is neither a report (--json) nor a journal nor a store"));
+    EXPECT_THAT(merge({}).err, HasSubstr("there is nothing to merge"));
+}
+
+TEST(BalancedShards, TakeEquallyLong) {
+    std::vector<harness::Case> cases(40);
+    std::map<std::string, double> seconds;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        cases[i].id = fmt::format("fwd/a[n={}]@1", i);
+        if (i % 4 != 3)
+            seconds[fmt::format("fwd/a[n={}]", i)] = i == 0 ? 10.0 : 1.0; // every fourth is unknown
+    }
+    const auto shards = harness::balanced_shards(cases, 4, seconds);
+    std::vector<double> load(4, 0.0);
+    for (std::size_t i = 0; i < cases.size(); ++i) load.at(shards[i] - 1) += i == 0 ? 10.0 : 1.0;
+    EXPECT_LE(*std::max_element(load.begin(), load.end()) - *std::min_element(load.begin(), load.end()), 1.0);
+    EXPECT_EQ(harness::balanced_shards(cases, 4, {}).size(), 40U);
+}
+
+TEST(BalancedShards, ByTheTimesOfAStoreCoverEveryCaseOnce) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    EXPECT_EQ(verify({"--jobs", "1", "--store", file}).code, 1);
+    std::vector<std::string> parts;
+    for (const char* shard : {"1/2", "2/2"}) {
+        parts.push_back(folder / fmt::format("{}.jsonl", shard[0]));
+        verify({"--jobs", "1", "--shard", shard, "--store", file, "--journal", parts.back()});
+    }
+    EXPECT_THAT(merge(parts).out, HasSubstr("5 asked   4 passed   1 failed"));
+    EXPECT_THAT(system::read_file(parts[0]), HasSubstr("\"balance_sha256\":\""));
+    EXPECT_THAT(system::read_file(parts[0]), Not(HasSubstr("\"balance_sha256\":\"\"")));
+}
+
+} // namespace
+} // namespace fmha::cli
