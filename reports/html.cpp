@@ -35,7 +35,8 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
 .map { margin: 0 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
 .field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
-@media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } td, th { overflow-wrap: anywhere; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
+thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }
   body { margin: 0; max-width: none; } #find { display: none; } .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }

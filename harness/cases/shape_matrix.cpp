@@ -2,8 +2,8 @@
 
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
-#include "harness/cases/check_form.hpp"
 #include "harness/cases/case_name.hpp"
+#include "harness/cases/check_form.hpp"
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/element.hpp"
