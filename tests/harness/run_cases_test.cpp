@@ -122,13 +122,13 @@ TEST_P(InProcessAndInWorkers, WhatFindsNoMemoryIsNotRunAndTriedAgain) {
         {{"kernel", &in_kernel}, {"planning", &in_planning}}};
     for (const auto& [name, source] : sources) {
         for (const bool again : {false, true}) {
-            Journal journal(folder.path() / name, {{"run", name}});
+            Journal journal(folder.path() / name, {{"run", name}}, "1");
             EXPECT_EQ(journal.finished().size(), again ? 2U : 0U);
             const auto results = run(cases, *source, {.jobs = GetParam()}, &journal);
             EXPECT_THAT(outcomes(results), ElementsAre(Outcome::passed, Outcome::not_run, Outcome::passed));
             EXPECT_EQ(results[1].not_run_reason, NotRunReason::no_memory);
         }
-        Journal journal(folder.path() / name, {{"run", name}});
+        Journal journal(folder.path() / name, {{"run", name}}, "1");
         EXPECT_THAT(outcomes(run(cases, FittingHostKernel(), {.jobs = GetParam()}, &journal)),
                     ElementsAre(Outcome::passed, Outcome::passed, Outcome::passed));
     }
@@ -173,10 +173,10 @@ TEST_P(InProcessAndInWorkers, FailFastKnowsTheBudgetAndTheFinished) {
 
     options = {.jobs = GetParam(), .fail_fast = true};
     {
-        Journal journal(folder.path() / "journal", {{"run", 1}});
+        Journal journal(folder.path() / "journal", {{"run", 1}}, "1");
         run({cases[1]}, wrong_with_30_keys(), options, &journal);
     }
-    Journal journal(folder.path() / "journal", {{"run", 1}});
+    Journal journal(folder.path() / "journal", {{"run", 1}}, "1");
     EXPECT_THAT(outcomes(run(cases, wrong_with_30_keys(), options, &journal)),
                 ElementsAre(Outcome::not_run, Outcome::failed, Outcome::not_run))
         << "a failure in the journal is the first red case";
