@@ -43,6 +43,15 @@ FMHA_DEVICE float split_mass(Ctx& ctx, float x, float m) {
     return x > never ? ctx.exp2(ctx.to_base2(ctx.below_top(x, m))) : 0.0F;
 }
 
+/// Whether `whole_units` is true of a matrix of fp32, and of those that begin multiples of `distance` elements behind it.
+FMHA_DEVICE bool has_whole_units(const Matrix& matrix, std::int64_t distance) {
+    const auto address = reinterpret_cast<std::uintptr_t>(matrix.tensor.data) / 4;
+    const auto sum = address | static_cast<std::uintptr_t>(matrix.origin | matrix.tensor.row_stride |
+                                                           distance | matrix.cols.read);
+    constexpr std::int64_t near = std::int64_t{1} << 24; // lines of a tile lie less than 2^31 bytes apart
+    return matrix.tensor.col_stride == 1 && matrix.tensor.row_stride < near && sum % 4 == 0;
+}
+
 /// total += Σ exp(lse_s − top), out += Σ exp(lse_s − top) · o_s. `weight` and `partial` are overwritten.
 template <class Ctx, class Sums, class Rows>
 FMHA_DEVICE void add_splits(Ctx& ctx, const CombineMatrices& in, std::int64_t splits, bool whole_units,
@@ -96,7 +105,7 @@ FMHA_DEVICE void fmha_fwd_splitkv_combine(Ctx& ctx, const SplitKvArgs& args, con
     ctx.fill(out, 0.0F);
     // Asked once: with a branch in each of them no two loads would be under way together.
     const TensorView& o_acc = args.partials.o_acc;
-    if (in.partial_o(0).has_whole_units(o_acc.head_stride))
+    if (has_whole_units(in.partial_o(0), o_acc.head_stride))
         add_splits(ctx, in, splits, true, out, partial, total, weight, top);
     else
         add_splits(ctx, in, splits, false, out, partial, total, weight, top);

@@ -74,14 +74,6 @@ struct Matrix {
         if (paged.any()) return in_pages(r, c);
         return origin + r * tensor.row_stride + c * tensor.col_stride;
     }
-    /// Whether `whole_units` is true of it, of fp32, and of those that begin multiples of `distance` elements behind it.
-    FMHA_DEVICE bool has_whole_units(std::int64_t distance) const {
-        const auto address = reinterpret_cast<std::uintptr_t>(tensor.data) / 4;
-        const auto sum =
-            address | static_cast<std::uintptr_t>(origin | tensor.row_stride | distance | cols.read);
-        constexpr std::int64_t near = std::int64_t{1} << 24; // lines of a tile lie less than 2^31 bytes apart
-        return tensor.col_stride == 1 && tensor.row_stride < near && sum % 4 == 0;
-    }
     /// Its block scales, one element a block.
     FMHA_DEVICE constexpr Matrix block_scales() const {
         return {
