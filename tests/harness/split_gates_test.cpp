@@ -5,6 +5,7 @@
 #include "harness/run/case_runner.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "reference/forward.hpp"
+#include "tests/harness/faulty_kernels.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -143,7 +144,7 @@ TEST(SplitGates, JudgeAnOutputThatComesWithoutPartialResults) {
         EXPECT_EQ(right.rows, 2 * 2 * 3);
         GuardedTensor& o = computed.tensor("o");
         const auto code = o.code(1, 1, 2, 9);
-        o.set_code(1, 1, 2, 9, code ^ 4U);
+        o.set_code(1, 1, 2, 9, code ^ 64U);
         EXPECT_THAT(computed.given().message, HasSubstr("G1.whole o: first at b1 h1 row 2 column 9"));
         o.set_code(1, 1, 2, 9, code);
         computed.set("lse", 0, 1, 1, 0, computed.get("lse", 0, 1, 1, 0) + 0.001F);
@@ -169,6 +170,14 @@ TEST(SplitGates, TheNumberOfSplitsIsTheDevicesWhereTheCaseHasNone) {
     // S-6 with 256 compute units of 64 lanes: B · H · mb = 4, U = 512.
     EXPECT_EQ(computed.args().partials.num_splits, 109);
     EXPECT_EQ(computed.verdict(), "");
+}
+
+// In fp32 0.68 · 25 is 17, a tie of e4m3; exactly it is above.
+TEST(SplitGates, AProductThatIsRoundedToATieIsRight) {
+    const auto cases = test::cases_of(
+        "splitkv/plain[heads=6:2,hdim=80,seqlen=14:35,dtype=fp8,mask=t:18,21,bias=a:0,scale_s=0.3,scale_o=25,"
+        "qscale=pertensor]@1783503509519003299");
+    EXPECT_EQ(test::first_red(cases, test::launch_with(test::no_fault<targets::CacheFault>)), "");
 }
 
 } // namespace
