@@ -105,7 +105,7 @@ TEST(Enumerate, TellsWhatIsComputedWhere) {
     const auto backward = cell("bwd_dq_dk_dv", "gfx942", "bf16");
     EXPECT_GT(backward["kernels"], 0);
     EXPECT_EQ(backward["host"], backward["kernels"]);
-    EXPECT_EQ(backward["gpu"], 0);
+    EXPECT_GT(backward["gpu"], 0);
 
     const auto table = fmha({"enumerate", "--support", "--family", "fwd", "--arch", "gfx1100"});
     EXPECT_EQ(table.code, all_well);
