@@ -77,11 +77,14 @@ TEST(Forbidden, UnknownArchitecturesAreNotRules) {
 }
 
 TEST(Selection, ListsWhatNoGpuRuns) {
-    const auto list = test::house("gfx950", catalog::families_of(ApiFamily::bwd));
-    const Selection selection = select(list);
-    EXPECT_TRUE(selection.kernels.empty());
-    ASSERT_EQ(selection.declined.size(), list.size());
-    EXPECT_THAT(selection.declined.front().reason, HasSubstr("run on the host only"));
+    std::vector<KernelConfig> two{
+        test::house("gfx950", catalog::FamilySet::of(KernelFamily::bwd_dot_do_o)).front()};
+    two.push_back(two.front());
+    two.back().algorithm.tile.m0 = 32;
+    const Selection selection = select(two);
+    EXPECT_EQ(selection.kernels.size(), 1U);
+    ASSERT_EQ(selection.declined.size(), 1U);
+    EXPECT_THAT(selection.declined.front().reason, HasSubstr("64 rows in a tile"));
 }
 
 TEST(Selection, LosesNothing) {
