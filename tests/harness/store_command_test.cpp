@@ -43,7 +43,8 @@ TEST(StoreOption, KeepsARunWithItsResults) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
     EXPECT_EQ(verify({"--store", file, "--jobs", "2"}).code, 1);
-    EXPECT_EQ(verify({"--store", file, "--jobs", "0", "--shard", "2/2"}).code, 0);
+    // Times decide which cases a shard has, and the red one may be among them.
+    const int shard = verify({"--store", file, "--jobs", "0", "--shard", "2/2"}).code;
     const Store store(file, Access::read);
     const auto runs = store.runs();
     ASSERT_EQ(runs.size(), 2U);
@@ -52,7 +53,7 @@ TEST(StoreOption, KeepsARunWithItsResults) {
     EXPECT_EQ(runs[0].asked, 4);
     EXPECT_THAT(runs[0].commit, testing::AnyOf("unknown", testing::SizeIs(40)));
     EXPECT_THAT(runs[0].identity.dump(), HasSubstr("program_sha256"));
-    EXPECT_EQ(runs[1].verdict, "green");
+    EXPECT_EQ(runs[1].verdict, shard == 0 ? "green" : "red");
     EXPECT_EQ(runs[1].shard, 2);
     EXPECT_EQ(runs[1].identity["cases_sha256"], runs[0].identity["cases_sha256"])
         << "a shard knows the whole run";
