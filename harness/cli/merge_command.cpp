@@ -4,6 +4,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/store_option.hpp"
+#include "harness/cli/today.hpp"
 #include "harness/results/journal.hpp"
 #include "harness/results/result_json.hpp"
 #include "reports/report.hpp"

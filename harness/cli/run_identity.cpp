@@ -25,6 +25,10 @@ std::string digest_of(const std::vector<harness::Case>& cases) {
 
 } // namespace
 
+std::string program_sha256() {
+    return system::sha256(system::read_file("/proc/self/exe"));
+}
+
 Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                   const harness::RunOptions& options) {
     const auto& run = options.of_case;
@@ -45,7 +49,7 @@ Json run_identity(const std::vector<harness::Case>& cases, const harness::Target
             {"memory_limit", run.memory_limit},
             {"work_limit", fmt::format("{}", run.work_limit)},
             {"version", FMHA_VERSION},
-            {"program_sha256", system::sha256(system::read_file("/proc/self/exe"))},
+            {"program_sha256", program_sha256()},
             {"kernels_sha256", kernels.empty() ? kernels : system::sha256(kernels)}};
 }
 

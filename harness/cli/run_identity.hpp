@@ -10,6 +10,9 @@
 
 namespace fmha::cli {
 
+/// SHA-256 of this program's file, 64 hexadecimal digits. Throws InputError when the file cannot be read.
+std::string program_sha256();
+
 /// Everything on which the outcomes of a run depend, as one flat object: the cases with all their fields and seeds, the
 /// target and the machine that it names, the architecture, which kernels, the limits, this program and the kernels
 /// that it loads. `cases` are those of all shards. Two runs with equal identities may share a journal, and shards of one run have

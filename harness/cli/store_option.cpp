@@ -1,12 +1,9 @@
 #include "harness/cli/store_option.hpp"
 
-#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
-#include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
-
-#include <ctime>
-#include <fmt/chrono.h>
+#include "harness/cli/run_identity.hpp"
+#include "harness/cli/today.hpp"
 
 namespace fmha::cli {
 
@@ -16,7 +13,11 @@ void StoreOption::declare(OptionSet& options) {
 }
 
 std::unique_ptr<store::Recording> StoreOption::begin(const store::RunRecord& run) const {
-    return file_.empty() ? nullptr : std::make_unique<store::Recording>(file_, run);
+    if (file_.empty()) return nullptr;
+    store::RunRecord identified = run;
+    if (!identified.identity.contains("program_sha256"))
+        identified.identity["program_sha256"] = program_sha256();
+    return std::make_unique<store::Recording>(file_, identified);
 }
 
 store::RunRecord new_run(std::string_view kind, const std::string& invocation) {
@@ -29,7 +30,6 @@ store::RunRecord new_run(std::string_view kind, const std::string& invocation) {
     run.machine = system::processor_description();
     run.compiler = __VERSION__;
     run.started = now_utc();
-    run.identity = Json{{"program_sha256", system::sha256(system::read_file("/proc/self/exe"))}};
     return run;
 }
 
@@ -37,10 +37,6 @@ void finish(store::Recording* recording, double seconds, bool green) {
     if (recording == nullptr) return;
     recording->finish(seconds, green ? "green" : "red");
     if (!recording->failure().empty()) throw InputError(recording->failure());
-}
-
-std::string now_utc() {
-    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
 } // namespace fmha::cli

@@ -17,7 +17,7 @@ class StoreOption {
     /// Empty when it was not given.
     const std::string& file() const { return file_; }
 
-    /// Begins `run` in the file; nullptr when no file was given. Throws InputError when it cannot be written.
+    /// Begins `run` in the file, with the digest of this program where it has none; nullptr when no file was given. Throws InputError when it cannot be written.
     std::unique_ptr<store::Recording> begin(const store::RunRecord& run) const;
 
   private:
@@ -32,8 +32,5 @@ void finish(store::Recording* recording, double seconds, bool green);
 
 /// The commit that this program was built from, 40 hexadecimal digits; "unknown" outside of a checkout.
 std::string_view built_commit();
-
-/// "2026-01-02T03:04:05Z"
-std::string now_utc();
 
 } // namespace fmha::cli
