@@ -18,6 +18,19 @@ struct ArchRates {
     UnitRates rates;
 };
 
+constexpr UnitRates rdna(int matrix_flops) {
+    return {.lanes = 32,
+            .simds = 2,
+            .vector = 1,
+            .quarter = 4,
+            .transcendental = 4,
+            .own_transcendental = true,
+            .scalar = 1,
+            .branch = 4,
+            .matrix_flops = matrix_flops,
+            .shares_vector = true};
+}
+
 // Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), and peak rates of the data sheets by compute
 // units and clock, which agree. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of CDNA 2, 3 and
 // 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of single: CDNA 2 white
@@ -29,39 +42,9 @@ constexpr std::array table{
     ArchRates{"gfx90a", {.matrix_flops = 256}},
     ArchRates{"gfx942", {.matrix_flops = 512}},
     ArchRates{"gfx950", {.matrix_flops = 1024, .lds_bytes = 256}},
-    ArchRates{"gfx1100",
-              {.lanes = 32,
-               .simds = 2,
-               .vector = 1,
-               .quarter = 4,
-               .transcendental = 4,
-               .own_transcendental = true,
-               .scalar = 1,
-               .branch = 4,
-               .matrix_flops = 256,
-               .shares_vector = true}},
-    ArchRates{"gfx1151",
-              {.lanes = 32,
-               .simds = 2,
-               .vector = 1,
-               .quarter = 4,
-               .transcendental = 4,
-               .own_transcendental = true,
-               .scalar = 1,
-               .branch = 4,
-               .matrix_flops = 256,
-               .shares_vector = true}},
-    ArchRates{"gfx1201",
-              {.lanes = 32,
-               .simds = 2,
-               .vector = 1,
-               .quarter = 4,
-               .transcendental = 4,
-               .own_transcendental = true,
-               .scalar = 1,
-               .branch = 4,
-               .matrix_flops = 512,
-               .shares_vector = true}},
+    ArchRates{"gfx1100", rdna(256)},
+    ArchRates{"gfx1151", rdna(256)},
+    ArchRates{"gfx1201", rdna(512)},
     ArchRates{"sm_90",
               {.lanes = 32,
                .simds = 4,
