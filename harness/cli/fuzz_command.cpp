@@ -1,6 +1,7 @@
-#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/plain_case.hpp"
+#include "harness/cli/catalog_options.hpp"
 #include "harness/cli/paint.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_choice.hpp"
@@ -64,9 +65,9 @@ class FuzzCommand final : public Command {
                    run_.target_name(), target->arch(), run_.kernels(), options.seed, jobs);
         streams.out.flush();
 
-        const auto start = Progress::Clock::now();
+        const system::Stopwatch watch;
         Progress progress(streams.err, streams.progress, static_cast<std::size_t>(count_));
-        if (count_ == 0) progress.ends_at(start + options.patience);
+        if (count_ == 0) progress.ends_at(Progress::Clock::now() + options.patience);
         std::vector<std::pair<Case, CaseResult>> red;
         const auto counts =
             harness::fuzz(*source, *target, options, [&](std::size_t n, const CaseResult& result) {
@@ -79,7 +80,7 @@ class FuzzCommand final : public Command {
                 keep_one_of_a_kind(red, harness::fuzz_case(options, n), result);
             });
         progress.clear();
-        const double seconds = std::chrono::duration<double>(Progress::Clock::now() - start).count();
+        const double seconds = watch.seconds();
         make_smaller(red, *source, options, interrupt, streams);
         print_counts(counts, seconds, streams);
         return counts.red == 0 && counts.executed > 0 ? all_well : check_failed;
@@ -101,9 +102,8 @@ class FuzzCommand final : public Command {
             throw InputError("--minutes 0 needs --count: the run would have no end");
         if (jobs_ && (*jobs_ < 1 || *jobs_ > 1024))
             throw InputError(fmt::format("--jobs is {}; allowed: 1 to 1024", *jobs_));
-        if (!family_.empty() && !parse_enum<ApiFamily>(family_))
-            throw InputError(
-                fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
+        run_.check();
+        if (!family_.empty()) static_cast<void>(parse_option<ApiFamily>("--family", family_));
     }
 
     std::vector<Case> plain_cases() const {

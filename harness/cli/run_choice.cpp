@@ -23,20 +23,28 @@ void RunChoice::declare(OptionSet& options) {
     options.option("--repeats", repeats_,
                    "Launches of every kernel that must agree bit for bit; 0: as the case says");
     options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
-    options.option("--memory-limit", memory_gib_, "GiB above which a case is not run; 0: no limit");
+    options.option(
+        "--memory-limit", memory_gib_,
+        "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no limit");
     options.option(
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
 }
 
-std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
+void RunChoice::check(const CatalogueChoice* lists) const {
     for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
                                       {"--device", device_.value_or(0)},
                                       {"--timeout", timeout_},
                                       {"--memory-limit", memory_gib_}})
         if (value < 0 || value > 1'000'000)
             throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
-    if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
+    const bool all = kernels_ == "all" || (lists != nullptr && lists->on());
+    if (!kernel_filter_.empty() && !all)
+        throw InputError(lists == nullptr ? "--kernel needs --kernels all"
+                                          : "--kernel needs --kernels all or --catalogue");
+}
+
+std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
     harness::TargetOptions options{arch_, kernels_dir_};
     if (device_) options.device = static_cast<int>(*device_);
     options.jobs = jobs;
@@ -47,6 +55,7 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     harness::CaseRunOptions run;
     run.arch = target.arch();
     run.target_flags = target.flags();
+    // Threads that the worker processes leave free help each of them with the reference.
     run.reference_threads = system::threads_of_each(jobs);
     run.all_kernels = kernels_ == "all";
     run.kernel_filter = kernel_filter_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/case_runner.hpp"
 #include "harness/run/targets.hpp"
@@ -13,18 +14,23 @@
 
 namespace fmha::cli {
 
-/// Where cases run and with which kernels, for commands that choose their cases themselves. The options have the names that
-/// they have in `fmha verify`, so that those of a red line can be taken over.
+/// Where cases run and with which kernels, for the commands that judge cases, so that the options of a red line can be taken over
+/// from one to another.
 class RunChoice {
   public:
     void declare(OptionSet& options);
 
+    /// Throws InputError for values that are out of range, and for --kernel where one kernel runs; `lists` where the command has
+    /// --catalogue.
+    void check(const CatalogueChoice* lists = nullptr) const;
     /// Throws InputError for options that the target does not take.
     std::shared_ptr<const harness::Target> target(int jobs) const;
     harness::CaseRunOptions of_case(const harness::Target& target, int jobs) const;
     const std::string& where() const { return where_; }
     const std::string& target_name() const { return target_; }
+    const std::string& arch() const { return arch_; } ///< as it was given
     const std::string& kernels() const { return kernels_; }
+    const std::string& kernel_filter() const { return kernel_filter_; }
     std::filesystem::path root() const;
     std::chrono::seconds timeout() const;
 

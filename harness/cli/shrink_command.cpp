@@ -37,6 +37,7 @@ class ShrinkCommand final : public Command {
     int run(const Streams& streams) override {
         if (seconds_ < 0 || seconds_ > 1'000'000)
             throw InputError(fmt::format("--seconds is {}; allowed: 0 to 1000000", seconds_));
+        run_.check();
         const harness::Case c = the_case();
         const harness::Case plain = harness::plain_case(c.family, run_.root());
         const auto target = run_.target(1);

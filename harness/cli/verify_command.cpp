@@ -1,7 +1,6 @@
 #include "harness/cli/verify_command.hpp"
 
 #include "dispatcher/system/files.hpp"
-#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
@@ -9,13 +8,15 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
-#include "harness/cli/cases_root.hpp"
+#include "harness/cli/catalog_options.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/cli/run_choice.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
+#include "harness/cli/today.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -24,7 +25,6 @@
 #include "reports/report.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
@@ -56,24 +56,10 @@ class VerifyCommand final : public Command {
             "CASES", cases_,
             "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
             "without any, every case file");
-        options.option(
-            "--cases-root", root_,
-            "Folder that relative case names start from (default: cases here, else the source tree's)");
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--family", family_, "Only cases of this kernel family");
-        options.choice("--target", target_, harness::target_names(), "Where kernels run");
-        options.option("--arch", arch_,
-                       "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
-        options.option("--kernels-dir", kernels_dir_,
-                       "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
-        options.option("--device", device_, "With --target hip: number of the device (default: 0)");
-        options.choice("--kernels", kernels_, {"planned", "all"},
-                       "The planned kernel, or every kernel that accepts the problem");
-        options.option("--kernel", kernel_filter_,
-                       "With --kernels all: only kernels whose name matches this glob");
-        options.option("--where", where_,
-                       "Python expression over a kernel c: only kernels for which it is true");
+        run_.declare(options);
         catalogue_.declare(options);
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
@@ -81,21 +67,15 @@ class VerifyCommand final : public Command {
                        "i/n: every n-th case, beginning with the i-th; with a --store that knows how long "
                        "they took, the i-th of n "
                        "shards that take equally long");
-        options.option("--repeats", repeats_,
-                       "Launches of every kernel that must agree bit for bit; 0: as the case says");
         options.option(
             "--jobs", jobs_,
             "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
             "one a device)");
-        options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
         options.option("--not-run-budget", not_run_budget_,
                        "How many results may be not run in a green run; a red run prints the number that it "
                        "needs, with the reasons");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
         options.flag("--fail-fast", fail_fast_, "End the run at the first case that makes it red");
-        options.option(
-            "--memory-limit", memory_gib_,
-            "GiB of tensors, copies of outputs and reference above which a case is not run; 0: no limit");
         options.option("--shrink", shrink_,
                        "Make the first so many red cases smaller, half a minute each (see fmha shrink)");
         options.option(
@@ -119,9 +99,9 @@ class VerifyCommand final : public Command {
         check_options();
         if (pairs_) return print_pairs(streams);
         const std::vector<Case> all =
-            catalogue_.on()
-                ? catalogue_.choose(case_arch(), {family_, where_, kernel_filter_, std::exchange(cases_, {})})
-                : harness::load_cases(cases_, load_options());
+            catalogue_.on() ? catalogue_.choose(case_arch(), {family_, run_.where(), run_.kernel_filter(),
+                                                              std::exchange(cases_, {})})
+                            : harness::load_cases(cases_, load_options());
         const std::vector<Case> cases = of_shard(all);
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
@@ -136,7 +116,7 @@ class VerifyCommand final : public Command {
         const auto target = target_for(jobs);
         const auto source = catalogue_.on()
                                 ? catalogue_.source(target)
-                                : kernel_factory_(target, where_, harness::kernel_families_of(cases));
+                                : kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
         const system::Stopwatch watch;
         const harness::InterruptWatch interrupt;
         harness::RunOptions options = run_options(*target, jobs);
@@ -176,20 +156,14 @@ class VerifyCommand final : public Command {
 
   private:
     void check_options() const {
-        for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
-                                          {"--jobs", jobs_.value_or(1)},
-                                          {"--device", device_.value_or(0)},
-                                          {"--timeout", timeout_},
+        for (const auto& [name, value] : {std::pair{"--jobs", jobs_.value_or(1)},
                                           {"--not-run-budget", not_run_budget_},
-                                          {"--shrink", shrink_},
-                                          {"--memory-limit", memory_gib_}})
+                                          {"--shrink", shrink_}})
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
-        if (!kernel_filter_.empty() && kernels_ != "all" && !catalogue_.on())
-            throw InputError("--kernel needs --kernels all or --catalogue");
-        if (!catalogue_.on() && !family_.empty() && !parse_enum<ApiFamily>(family_))
-            throw InputError(
-                fmt::format("--family {}: not known; allowed: {}", family_, allowed_names<ApiFamily>()));
+        run_.check(&catalogue_);
+        if (!catalogue_.on() && !family_.empty())
+            static_cast<void>(parse_option<ApiFamily>("--family", family_));
         if (catalogue_.on() && shrink_ > 0)
             throw InputError(
                 "--shrink and --catalogue exclude one another: a smaller problem has another kernel");
@@ -231,22 +205,14 @@ class VerifyCommand final : public Command {
 
     /// More processes than cases would leave threads idle that the processes at work could use.
     int chosen_jobs(std::size_t cases) const {
-        if (!jobs_) return harness::default_jobs(target_, cases);
+        if (!jobs_) return harness::default_jobs(run_.target_name(), cases);
         return static_cast<int>(
             std::min(*jobs_, std::max<std::int64_t>(1, static_cast<std::int64_t>(cases))));
     }
 
-    harness::TargetOptions target_options(int jobs) const {
-        harness::TargetOptions options{arch_, kernels_dir_};
-        if (device_) options.device = static_cast<int>(*device_);
-        options.jobs = jobs;
-        return options;
-    }
-
     /// Made when something asks for it first, because it may need a device, and again for another number of jobs.
     std::shared_ptr<const harness::Target> target_for(int jobs) {
-        if (!made_target_ || made_for_jobs_ != jobs)
-            made_target_ = harness::make_target(target_, target_options(jobs));
+        if (!made_target_ || made_for_jobs_ != jobs) made_target_ = run_.target(jobs);
         made_for_jobs_ = jobs;
         return made_target_;
     }
@@ -254,7 +220,7 @@ class VerifyCommand final : public Command {
     /// That of the cases, as long as it is not known how many there are.
     std::string case_arch() {
         constexpr std::size_t many = 1'000'000;
-        return arch_.empty() ? target_for(chosen_jobs(many))->arch() : arch_;
+        return run_.arch().empty() ? target_for(chosen_jobs(many))->arch() : run_.arch();
     }
 
     int print_names(const std::vector<Case>& cases, const Streams& streams) const {
@@ -270,7 +236,7 @@ class VerifyCommand final : public Command {
     }
 
     harness::LoadOptions load_options() {
-        harness::LoadOptions load{.root = cases_root(root_), .tier = *parse_enum<harness::Tier>(tier_)};
+        harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
         load.kernel_dims = [this](ApiFamily family) { return harness::kernel_dims(case_arch(), family); };
@@ -300,7 +266,8 @@ class VerifyCommand final : public Command {
         if (shard().count == 1) return all;
         std::map<std::string, double> seconds;
         if (std::filesystem::exists(store_.file()))
-            seconds = store::Store(store_.file(), store::Access::read).case_seconds(target_, case_arch());
+            seconds = store::Store(store_.file(), store::Access::read)
+                          .case_seconds(run_.target_name(), case_arch());
         if (seconds.empty()) return harness::take_shard(all, shard());
         const auto shards = harness::balanced_shards(all, shard().count, seconds);
         balance_ = system::sha256(fmt::format("{}", fmt::join(shards, " ")));
@@ -316,7 +283,7 @@ class VerifyCommand final : public Command {
         identity["shards"] = shard().count;
         identity["balance_sha256"] = balance_;
         identity["selection"] = selection();
-        identity["target_name"] = target_;
+        identity["target_name"] = run_.target_name();
         identity["commit"] = std::string(built_commit());
         identity["shard"] = shard().index;
         identity["shard_cases"] = cases;
@@ -328,14 +295,14 @@ class VerifyCommand final : public Command {
                            catalogue_.on()  ? "list " + catalogue_.rules()
                            : cases_.empty() ? "all"
                                             : fmt::format("{}", fmt::join(cases_, " ")),
-                           tier_, family_, kernels_, kernel_filter_, where_);
+                           tier_, family_, run_.kernels(), run_.kernel_filter(), run_.where());
     }
 
     store::RunRecord run_record(const std::string& invocation, const harness::Target& target,
                                 std::size_t cases) const {
         store::RunRecord record = new_run("verify", invocation);
         record.selection = selection();
-        record.target = target_;
+        record.target = run_.target_name();
         record.arch = target.arch();
         record.driver = target.driver();
         if (!target.description().empty()) record.machine = target.description();
@@ -349,9 +316,9 @@ class VerifyCommand final : public Command {
         harness::RunInfo info;
         info.version = FMHA_VERSION;
         info.command = invocation;
-        info.target = target_;
+        info.target = run_.target_name();
         info.arch = target.arch();
-        info.kernels = kernels_;
+        info.kernels = run_.kernels();
         info.started = now_utc();
         info.machine = system::processor_description();
         if (!target.description().empty()) info.machine = target.description() + "; " + info.machine;
@@ -365,22 +332,14 @@ class VerifyCommand final : public Command {
     harness::RunOptions run_options(const harness::Target& target, int jobs) const {
         harness::RunOptions options;
         options.jobs = jobs;
-        options.timeout = std::chrono::seconds(timeout_);
+        options.timeout = run_.timeout();
         options.rules = {not_run_budget_, strict_};
         options.fail_fast = fail_fast_;
-        harness::CaseRunOptions& run = options.of_case;
-        run.arch = target.arch();
-        run.target_flags = target.flags();
-        // Threads that the worker processes leave free help each of them with the reference.
-        run.reference_threads = system::threads_of_each(options.jobs);
-        run.all_kernels = kernels_ == "all" || catalogue_.on();
-        run.kernel_filter = kernel_filter_;
-        if (catalogue_.on()) run.catalogue = catalogue_.rules();
-        run.where = where_;
-        run.cases_root = root_;
-        run.repeats = static_cast<int>(repeats_);
-        run.memory_limit = memory_gib_ << 30;
-        run.work_limit = target.work_limit();
+        options.of_case = run_.of_case(target, jobs);
+        if (catalogue_.on()) {
+            options.of_case.all_kernels = true;
+            options.of_case.catalogue = catalogue_.rules();
+        }
         return options;
     }
 
@@ -428,8 +387,8 @@ class VerifyCommand final : public Command {
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
         fmt::print(streams.out, "{} on target {}, catalogue {} for {} ({} kernels)\n", report.info.command,
-                   target_, catalogue_.on() ? catalogue_.rules() : "house", report.info.arch,
-                   catalogue_.on() ? "all" : kernels_);
+                   run_.target_name(), catalogue_.on() ? catalogue_.rules() : "house", report.info.arch,
+                   catalogue_.on() ? "all" : run_.kernels());
         if (report.info.resumed > 0)
             fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
@@ -443,16 +402,15 @@ class VerifyCommand final : public Command {
     }
 
     KernelSourceFactory kernel_factory_;
+    RunChoice run_;
     CatalogueChoice catalogue_;
     StoreOption store_;
     std::vector<std::string> cases_;
-    std::string root_, tier_ = "smoke", family_, target_ = harness::target_names().front(), arch_,
-                       kernels_dir_, kernels_ = "planned";
-    std::string where_, kernel_filter_, shard_, balance_, journal_, json_, junit_, html_, section_,
-        format_ = "text";
+    std::string tier_ = "smoke", family_, shard_, balance_, journal_, json_, junit_, html_, section_,
+                format_ = "text";
     std::optional<std::uint64_t> seed_;
-    std::optional<std::int64_t> device_, jobs_;
-    std::int64_t repeats_ = 0, timeout_ = 600, not_run_budget_ = 0, memory_gib_ = 8, shrink_ = 0;
+    std::optional<std::int64_t> jobs_;
+    std::int64_t not_run_budget_ = 0, shrink_ = 0;
     bool list_ = false, pairs_ = false, strict_ = false, fail_fast_ = false;
     std::shared_ptr<const harness::Target> made_target_;
     int made_for_jobs_ = 0;

@@ -43,10 +43,6 @@ std::string first_line(const std::string& message) {
     return line;
 }
 
-} // namespace
-
-namespace {
-
 std::string beginning_of(const CaseResult& red) {
     return red.outcome == Outcome::refused_unexpectedly ? refusal_reason(red)
                                                         : beginning_of_text(red.message);

@@ -1,5 +1,6 @@
 #include "harness/shrink/shrink.hpp"
 
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/plain_case.hpp"
@@ -11,8 +12,6 @@
 
 namespace fmha::harness {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class Shrinker {
   public:
@@ -45,7 +44,7 @@ class Shrinker {
         for (const CaseField* field : unplain_fields(current_, plain_))
             shrunk.needed.push_back({std::string(field->name), field->print(current_), why_needed(*field)});
         shrunk.tried = tried_;
-        shrunk.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+        shrunk.seconds = watch_.seconds();
         return shrunk;
     }
 
@@ -81,7 +80,8 @@ class Shrinker {
 
     bool over() {
         out_of_time_ = out_of_time_ ||
-                       (options_.patience.count() > 0 && Clock::now() - start_ > options_.patience) ||
+                       (options_.patience.count() > 0 &&
+                        watch_.seconds() > std::chrono::duration<double>(options_.patience).count()) ||
                        (options_.stop && options_.stop());
         return out_of_time_;
     }
@@ -150,7 +150,7 @@ class Shrinker {
     std::map<std::string, std::string> endings_; ///< of all cases that were run, by name
     std::int64_t tried_ = 0;
     bool out_of_time_ = false;
-    Clock::time_point start_ = Clock::now();
+    system::Stopwatch watch_;
 };
 
 std::optional<Shrunk> shrink_marked(const Case& red, const Case& plain, const CaseJudge& judge,
