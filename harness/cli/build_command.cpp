@@ -26,13 +26,15 @@ class BuildCommand final : public Command {
     std::string_view example() const override {
         return "fmha build --arch gfx942 --tier smoke --out kernels-gfx942\n"
                "  fmha build --arch gfx90a,gfx942,gfx950,gfx1100,gfx1151,gfx1201 --covering --audit\n"
+               "  fmha build --arch gfx950 --config cases/sweeps/fwd.json --filter \"c.hdim_q == 128\" "
+               "--workers 16\n"
                "  fmha build --catalogue --arch gfx950 --out kernels-gfx950 --jobs 16";
     }
 
     void declare(OptionSet& options) override {
         request_.declare(options);
         compile_.declare(options);
-        options.option("--jobs", jobs_, "Compilers at a time; 0: one for each hardware thread");
+        options.option("--jobs,--workers", jobs_, "Compilers at a time; 0: one for each hardware thread");
         options.option(
             "--cache", cache_,
             "Folder of code objects that builds share (default: FMHA_CACHE_DIR, else ~/.cache/fmha/kernels)");
@@ -50,6 +52,9 @@ class BuildCommand final : public Command {
         options.flag("--accept", accept_,
                      "With --budgets: write these loops as the budgets of their kernels");
         options.option("--reason", reason_, "Why that is right; kept beside the budgets");
+        options.flag(
+            "--compile-only", compile_only_,
+            "Nothing is launched, which is so in any case: for scripts that give all commands this option");
         store_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
@@ -223,6 +228,7 @@ class BuildCommand final : public Command {
                        per_minute(result));
         fmt::print(streams.out, ", {} from the cache, {} up to date; {} failed, {} declined\n", result.cached,
                    result.present, result.failed.size(), selection.declined.size());
+        if (!request_.sentence().empty()) fmt::print(streams.out, "{}\n", request_.sentence());
         if (result.interrupted) fmt::print(streams.out, "interrupted; the same command continues\n");
     }
 
@@ -263,7 +269,7 @@ class BuildCommand final : public Command {
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
     std::string budgets_, reason_;
-    bool no_cache_ = false, audit_ = false, accept_ = false;
+    bool no_cache_ = false, audit_ = false, accept_ = false, compile_only_ = false;
 };
 
 } // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace fmha::cli {
 
@@ -45,6 +46,7 @@ catalog::FamilySet parse_families(const std::vector<std::string>& names) {
     if (names.empty()) return {};
     auto families = catalog::FamilySet::none();
     for (const std::string& name : names) {
+        if (name == "all") return {};
         if (const auto family = parse_enum<KernelFamily>(name)) {
             families.add(*family);
         } else if (const auto api = parse_enum<ApiFamily>(name)) {
@@ -52,11 +54,20 @@ catalog::FamilySet parse_families(const std::vector<std::string>& names) {
         } else {
             throw InputError(
                 fmt::format("--family {}: not known; allowed: {}, or bwd, splitkv, pagedkv, appendkv for "
-                            "every kernel behind that API",
+                            "every kernel behind that API, or all",
                             name, allowed_names<KernelFamily>()));
         }
     }
     return families;
+}
+
+std::vector<std::string> split_by_commas(const std::vector<std::string>& texts) {
+    std::vector<std::string> parts;
+    for (const std::string& text : texts) {
+        std::istringstream in(text);
+        for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
+    }
+    return parts;
 }
 
 std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) {
@@ -68,7 +79,7 @@ std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) 
         if (api == ApiFamily::fwd_splitkv) return fmt::format("{0}@{0}", pattern);
         return pattern;
     };
-    for (const std::string& text : texts) {
+    for (const std::string& text : split_by_commas(texts)) {
         const auto equals = text.find('=');
         if (equals != std::string::npos) {
             const auto api = parse_option<ApiFamily>("--filter", text.substr(0, equals));

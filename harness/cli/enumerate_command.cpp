@@ -1,6 +1,5 @@
 #include "harness/cli/enumerate_command.hpp"
 
-#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
@@ -9,43 +8,19 @@
 #include "harness/cli/kernel_output.hpp"
 #include "harness/cli/support_table.hpp"
 #include "kernels/catalog/query/columns.hpp"
-#include "kernels/catalog/query/row_filter.hpp"
 
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
+#include <map>
 #include <vector>
 
 namespace fmha::cli {
 namespace {
 
-/// Records are handed to SQLite in batches, so that a list of millions is never in memory as a whole.
-constexpr std::size_t batch_size = 4096;
-
-/// Enumerates `request` and hands on the records for which every filter is true.
-void enumerate_matching(const arch::ArchSet& archs, const catalog::Request& request,
-                        std::vector<catalog::RowFilter>& filters, catalog::Sink sink) {
-    if (filters.empty()) {
-        catalog::enumerate(archs, request, sink);
-        return;
-    }
-    std::vector<KernelConfig> batch;
-    batch.reserve(batch_size);
-    const auto flush = [&] {
-        for (catalog::RowFilter& filter : filters) {
-            std::size_t kept = 0;
-            filter.select(batch, [&](std::size_t i) { batch[kept++] = batch[i]; });
-            batch.resize(kept);
-        }
-        for (const KernelConfig& config : batch) sink(config);
-        batch.clear();
-    };
-    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
-        batch.push_back(config);
-        if (batch.size() == batch_size) flush();
-    });
-    flush();
-}
+/// Records are handed to filters in batches, so that a list of millions is never in memory as a whole.
+constexpr std::size_t batch_size = 50'000;
 
 std::vector<int> parse_optdim(const std::vector<std::string>& texts) {
     std::vector<int> dims;
@@ -80,31 +55,39 @@ Json to_json(const catalog::Why& why) {
 std::string_view EnumerateCommand::example() const {
     return "fmha enumerate --arch gfx950 --rules ck --profile pytorch --names\n"
            "  fmha enumerate --arch gfx950 --where \"c.hdim_q == 128 and c.pipeline == 'qr_async'\" --count\n"
+           "  fmha enumerate cases/sweeps/fwd_ci.json --arch gfx950 --filter-file mine.py --list\n"
            "  fmha enumerate --arch gfx942 --why "
            "fmha_fwd_fp16_batch_h128_qr_async_t64x128x32x128x32x128_pad1111_mask="
            "no_bias=no";
 }
 
 void EnumerateCommand::declare(OptionSet& options) {
+    options.positionals("CONFIG", configs_, "the file of --config");
     options.list("--arch", archs_, "architectures (default gfx950)");
     options.option("--arch-dir", arch_dir_,
                    "read architecture files from this folder instead of those compiled in");
     options.choice("--rules", rules_, {"ck", "claim", "stored", "sweep", "house"}, "rule set");
-    options.option("--profile", profile_, "profile, or upstream's receipt number (--show-profiles)");
+    options.option("--profile,--receipt", profile_,
+                   "profile, or upstream's receipt number (--show-profiles)");
     options.choice("--masks", masks_, {"simplified", "generic"}, "how ck spells masks");
-    options.list("--family", families_, "kernel families, or splitkv, bwd, … for all kernels behind an API");
+    options.list("--family,--variant", families_,
+                 "kernel families, or splitkv, bwd, … for all kernels behind an API");
     options.list("--optdim", optdim_, "query head dimensions to keep");
-    options.list("--filter", filters_, "ck: glob over names, PATTERN for every API or API=PATTERN");
+    options.each("--filter", globs_,
+                 "ck: glob over names, PATTERN for every API or API=PATTERN; other rule sets: as --where");
     options.option("--config", config_, "claim, stored, sweep: configuration file (variant and trait lists)");
     options.flag("--exhaustive", exhaustive_, "sweep: products without constraints");
-    options.option("--where", where_,
-                   "keep records for which this Python expression over c is true (--show-columns)");
-    options.option("--where-file", where_file_, "the same, read from a file; with --where both must be true");
+    filters_.declare_without_filter(options);
+    options.option("--max-kernels", max_kernels_, "the first so many kernels of each API; 0: all");
     options.flag(
         "--custom-factory", custom_factory_,
         "ck: upstream's switch CK_TILE_FMHA_FWD_CUSTOM_FACTORY (one more forward tile, tables of gfx9)");
     options.flag("--count", count_, "table of families and data types (the default)");
     options.flag("--names", names_, "one name a line, in order of emission");
+    options.flag(
+        "--count-only", count_only_,
+        "one line, as upstream's scripts have it: Expanded CONFIG -> N configs (filtered F, kept K)");
+    options.flag("--list", list_, "that line, and the kernels as \"  [i] NAME\"");
     options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
     options.flag(
         "--support", support_,
@@ -159,12 +142,14 @@ std::string EnumerateCommand::shown_text(catalog::RuleSet rules) const {
 }
 
 std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
-    for (const auto& [given, option] : {std::pair{!where_.empty(), "--where"},
-                                        {!where_file_.empty(), "--where-file"},
+    for (const auto& [given, option] : {std::pair{filters_.any(), "--where or --where-file"},
                                         {!why_.empty(), "--why"},
                                         {!optdim_.empty(), "--optdim"},
-                                        {!filters_.empty(), "--filter"},
-                                        {!config_.empty(), "--config"},
+                                        {!globs_.empty(), "--filter"},
+                                        {!config_.empty() || !configs_.empty(), "--config"},
+                                        {max_kernels_ != 0, "--max-kernels"},
+                                        {count_only_, "--count-only"},
+                                        {list_, "--list"},
                                         {profile_ != "ck_default", "--profile"},
                                         {exhaustive_, "--exhaustive"},
                                         {names_, "--names"},
@@ -185,6 +170,9 @@ int EnumerateCommand::run(const Streams& streams) {
     const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
     const bool json = format_ == "json";
     if (names_ && count_) throw InputError("--names and --count exclude one another");
+    if ((count_only_ || list_) && (names_ || count_ || json))
+        throw InputError(
+            "--count-only and --list print upstream's lines: leave out --names, --count and --format");
     if (show_profiles_ || show_columns_ || show_rules_) {
         fmt::print(streams.out, "{}", json ? shown(rules).dump(2) + "\n" : shown_text(rules));
         return all_well;
@@ -194,6 +182,39 @@ int EnumerateCommand::run(const Streams& streams) {
         fmt::print(streams.out, "{}", support(archs));
         return all_well;
     }
+    const catalog::Request request = this->request(archs, rules);
+    if (!why_.empty()) {
+        const auto why = catalog::why(archs, request, why_);
+        fmt::print(streams.out, "{}", json ? to_json(why).dump(2) + "\n" : why.to_string());
+        return why.config ? all_well : check_failed;
+    }
+    if (count_only_ || list_) {
+        expand(archs, request, streams);
+        return all_well;
+    }
+    const catalog::Naming naming(request.rules, request.masks);
+    if (names_ || (json && !count_)) {
+        KernelWriter writer(streams.out, naming,
+                            !json    ? KernelFormat::names
+                            : names_ ? KernelFormat::names_json
+                                     : KernelFormat::records_json);
+        each_kernel(archs, request, [&](const KernelConfig& config) { writer.add(config); });
+        writer.finish();
+        if (filters_.any()) fmt::print(streams.err, "{}\n", filters_.sentence());
+        return all_well;
+    }
+    // The records of ck carry the names of upstream's architecture groups, several to a run.
+    const bool one_table = rules == catalog::RuleSet::ck || request.targets.size() == 1;
+    std::string title;
+    if (one_table) title = fmt::format("{}", fmt::join(archs_, ","));
+    KernelCounter counter(title);
+    each_kernel(archs, request, [&](const KernelConfig& config) { counter.add(config); });
+    fmt::print(streams.out, "{}", json ? counter.to_json() : counter.to_text());
+    if (filters_.any()) fmt::print(json ? streams.err : streams.out, "{}\n", filters_.sentence());
+    return all_well;
+}
+
+catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::RuleSet rules) {
     catalog::Request request;
     request.rules = rules;
     if (archs_.empty()) archs_ = {"gfx950"};
@@ -202,45 +223,62 @@ int EnumerateCommand::run(const Streams& streams) {
     request.masks = parse_option<catalog::MaskVocabulary>("--masks", masks_);
     request.optdim = parse_optdim(optdim_);
     request.families = parse_families(families_);
-    request.filters = parse_filters(filters_);
+    if (rules == catalog::RuleSet::ck)
+        request.filters = parse_filters(globs_);
+    else
+        for (const std::string& expression : globs_) filters_.add_expression(expression);
     request.exhaustive = exhaustive_;
+    if (configs_.size() + (config_.empty() ? 0U : 1U) > 1)
+        throw InputError("name one configuration: as CONFIG or with --config");
+    if (!configs_.empty()) config_ = configs_.front();
     if (!config_.empty())
         request.sweep = catalog::read_sweep_config(config_, catalog::sweep_use(rules, exhaustive_));
     request.custom_factory = custom_factory_;
+    return request;
+}
 
-    if (!why_.empty()) {
-        const auto why = catalog::why(archs, request, why_);
-        fmt::print(streams.out, "{}", json ? to_json(why).dump(2) + "\n" : why.to_string());
-        return why.config ? all_well : check_failed;
-    }
-
+void EnumerateCommand::each_kernel(const arch::ArchSet& archs, const catalog::Request& request,
+                                   catalog::Sink sink) {
+    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
     const catalog::Naming naming(request.rules, request.masks);
-    std::vector<catalog::RowFilter> filters;
-    const auto keep_where = [&](std::string_view expression) {
-        filters.emplace_back(expression, [naming](const KernelConfig& config, std::string& out) {
-            catalog::append_name(naming, config, out);
-        });
+    std::map<ApiFamily, std::int64_t> taken;
+    const auto take = [&](const KernelConfig& config) {
+        if (max_kernels_ == 0 || taken[catalog::api_of(config.signature.family)]++ < max_kernels_)
+            sink(config);
     };
-    if (!where_file_.empty()) keep_where(system::read_file(where_file_));
-    if (!where_.empty()) keep_where(where_);
-
-    if (names_ || (json && !count_)) {
-        KernelWriter writer(streams.out, naming,
-                            !json    ? KernelFormat::names
-                            : names_ ? KernelFormat::names_json
-                                     : KernelFormat::records_json);
-        enumerate_matching(archs, request, filters, [&](const KernelConfig& config) { writer.add(config); });
-        writer.finish();
-        return all_well;
+    if (!filters_.any()) {
+        catalog::enumerate(archs, request, take);
+        return;
     }
-    // The records of ck carry the names of upstream's architecture groups, several to a run.
-    const bool one_table = rules == catalog::RuleSet::ck || request.targets.size() == 1;
-    std::string title;
-    if (one_table) title = fmt::format("{}", fmt::join(archs_, ","));
-    KernelCounter counter(title);
-    enumerate_matching(archs, request, filters, [&](const KernelConfig& config) { counter.add(config); });
-    fmt::print(streams.out, "{}", json ? counter.to_json() : counter.to_text());
-    return all_well;
+    std::vector<KernelConfig> batch;
+    batch.reserve(batch_size);
+    const auto flush = [&] {
+        filters_.keep(batch, naming);
+        for (const KernelConfig& config : batch) take(config);
+        batch.clear();
+    };
+    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+        batch.push_back(config);
+        if (batch.size() == batch_size) flush();
+    });
+    flush();
+}
+
+void EnumerateCommand::expand(const arch::ArchSet& archs, const catalog::Request& request,
+                              const Streams& streams) {
+    const catalog::Naming naming(request.rules, request.masks);
+    std::vector<std::string> names;
+    std::size_t found = 0;
+    each_kernel(archs, request, [&](const KernelConfig& config) {
+        ++found;
+        if (list_) names.push_back(catalog::name_of(naming, config));
+    });
+    const std::size_t all = filters_.any() ? filters_.seen() : found;
+    fmt::print(streams.out, "Expanded {} -> {} configs",
+               config_.empty() ? fmt::format("{} for {}", rules_, fmt::join(archs_, ",")) : config_, all);
+    if (all > found) fmt::print(streams.out, " (filtered {}, kept {})", all - found, found);
+    fmt::print(streams.out, "\n");
+    for (std::size_t i = 0; i < names.size(); ++i) fmt::print(streams.out, "  [{}] {}\n", i, names[i]);
 }
 
 std::unique_ptr<Command> make_enumerate_command() {

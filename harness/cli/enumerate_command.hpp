@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/command.hpp"
+#include "harness/cli/kernel_filters.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 #include <string>
@@ -24,13 +25,20 @@ class EnumerateCommand : public Command {
     std::string shown_text(catalog::RuleSet rules) const;
     /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
+    catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules);
+    /// Hands on the kernels that --max-kernels leaves of those that every filter accepts.
+    void each_kernel(const arch::ArchSet& archs, const catalog::Request& request, catalog::Sink sink);
+    /// The output of --count-only or --list.
+    void expand(const arch::ArchSet& archs, const catalog::Request& request, const Streams& streams);
 
-    std::vector<std::string> archs_, families_, optdim_, filters_;
+    std::vector<std::string> archs_, families_, optdim_, globs_, configs_;
+    KernelFilters filters_;
+    std::int64_t max_kernels_ = 0;
     std::string arch_dir_, rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
-    std::string where_, where_file_, why_, format_ = "text";
+    std::string why_, format_ = "text";
     bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,
-         show_columns_ = false, support_ = false;
+         show_columns_ = false, support_ = false, count_only_ = false, list_ = false;
 };
 
 } // namespace fmha::cli

@@ -18,6 +18,7 @@ class GenerateCommand final : public Command {
     }
     std::string_view example() const override {
         return "fmha generate --arch gfx942 --tier smoke --out kernels-gfx942\n"
+               "  fmha generate --arch gfx950 --config cases/sweeps/fwd_ci.json --max-kernels 8\n"
                "  fmha generate --arch gfx950 --where \"c.hdim_q == 128 and c.data_type == 'bf16'\"";
     }
 
@@ -67,6 +68,7 @@ class GenerateCommand final : public Command {
             fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
         fmt::print(streams.out, "{} kernels in {} sources under {}, {} declined\n", selection.kernels.size(),
                    units.size(), compile_.out(), selection.declined.size());
+        if (!request_.sentence().empty()) fmt::print(streams.out, "{}\n", request_.sentence());
     }
 
     KernelRequest request_;

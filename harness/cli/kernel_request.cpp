@@ -12,13 +12,13 @@
 #include "harness/run/planned_kernels.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/catalog/glob.hpp"
-#include "kernels/catalog/query/row_filter.hpp"
 #include "kernels/generator/sample.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <unordered_set>
 
 namespace fmha::cli {
@@ -38,11 +38,17 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
     options.list(
-        "--family", families_,
+        "--family,--variant", families_,
         "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
         "with --tier all). With --tier and an API also the kernels of other stages that its cases run");
     options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
-    options.option("--where", where_, "Only kernels c for which this Python expression is true");
+    options.option("--rules", rules_,
+                   "List: house (the default), claim (the default with a sweep configuration), stored or "
+                   "sweep; records of the "
+                   "last three that a rule forbids are declined");
+    options.option("--profile,--receipt", profile_, "Profile, or upstream's receipt number");
+    filters_.declare(options);
+    options.option("--max-kernels", max_kernels_, "The first so many kernels of each API; 0: all");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
                    "Only kernels that are planned for a case of this tier: smoke, full or nightly");
@@ -51,7 +57,9 @@ void KernelRequest::declare(OptionSet& options) {
     options.option("--cases-root", cases_root_,
                    "Folder of the case files for --tier (default: cases here, else the source tree's)");
     options.list("--config", configs_,
-                 "JSON files with one kernel configuration each, instead of a selection of the catalogue");
+                 "A sweep configuration (cases/sweeps), which restricts the list; or JSON files with one "
+                 "kernel configuration "
+                 "each, instead of a list");
     options.flag("--covering", covering_,
                  "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
                  "of features");
@@ -66,7 +74,10 @@ std::vector<std::string> KernelRequest::arguments() const {
     for (const std::string& arch : archs_) add("--arch", arch);
     for (const std::string& family : families_) add("--family", family);
     for (const std::string& config : configs_) add("--config", config);
-    add("--where", where_);
+    add("--rules", rules_);
+    add("--profile", profile_);
+    for (const std::string& word : filters_.arguments()) words.push_back(word);
+    if (max_kernels_ > 0) add("--max-kernels", std::to_string(max_kernels_));
     add("--kernel", glob_);
     add("--tier", tier_);
     add("--cases-root", cases_root_);
@@ -76,19 +87,42 @@ std::vector<std::string> KernelRequest::arguments() const {
     return words;
 }
 
-generator::Selection KernelRequest::select(const arch::ArchSet& archs) const {
-    if (configs_.empty()) return generator::select(sampled(from_catalogue(archs)));
-    for (const auto& [given, option] : {std::pair{!archs_.empty(), "--arch"},
-                                        {!families_.empty(), "--family"},
-                                        {!where_.empty(), "--where"},
-                                        {!glob_.empty(), "--kernel"},
-                                        {!tier_.empty(), "--tier"},
-                                        {!shard_.empty(), "--shard"},
-                                        {whole_list_, "--catalogue"},
-                                        {covering_, "--covering"},
-                                        {sample_.has_value(), "--sample"}})
-        if (given) throw InputError(fmt::format("--config and {} exclude one another", option));
-    return generator::select(from_files(archs));
+bool KernelRequest::sweeps() const {
+    if (configs_.size() != 1) return false;
+    const Json document = parse_strict_json(system::read_file(configs_.front()), configs_.front());
+    return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
+}
+
+catalog::RuleSet KernelRequest::rules() const {
+    using enum catalog::RuleSet;
+    if (rules_.empty()) return sweeps() ? claim : house;
+    const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
+    // Its records know no architecture, only a group of them.
+    if (rules == ck) throw InputError("--rules ck: not built from; allowed: house, claim, stored or sweep");
+    return rules;
+}
+
+generator::Selection KernelRequest::select(const arch::ArchSet& archs) {
+    if (!configs_.empty() && !sweeps()) {
+        for (const auto& [given, option] : {std::pair{!archs_.empty(), "--arch"},
+                                            {!families_.empty(), "--family"},
+                                            {!rules_.empty(), "--rules"},
+                                            {!profile_.empty(), "--profile"},
+                                            {filters_.any(), "--where or --where-file"},
+                                            {max_kernels_ != 0, "--max-kernels"},
+                                            {!glob_.empty(), "--kernel"},
+                                            {!tier_.empty(), "--tier"},
+                                            {!shard_.empty(), "--shard"},
+                                            {whole_list_, "--catalogue"},
+                                            {covering_, "--covering"},
+                                            {sample_.has_value(), "--sample"}})
+            if (given)
+                throw InputError(fmt::format("--config of a kernel and {} exclude one another", option));
+        return generator::select(from_files(archs));
+    }
+    const std::vector<KernelConfig> kernels = sampled(from_catalogue(archs));
+    return rules() == catalog::RuleSet::house ? generator::select(kernels)
+                                              : generator::select_valid(archs, kernels);
 }
 
 std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) const {
@@ -103,14 +137,21 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
     return kernels;
 }
 
-std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) const {
+std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) {
     catalog::Request request;
-    request.rules = catalog::RuleSet::house;
+    request.rules = rules();
+    if (!profile_.empty()) request.profile = catalog::parse_profile(profile_);
+    if (!configs_.empty())
+        request.sweep =
+            catalog::read_sweep_config(configs_.front(), catalog::sweep_use(request.rules, false));
+    if (request.rules != catalog::RuleSet::house && !tier_.empty())
+        throw InputError(
+            fmt::format("--tier plans on the list house; --rules is {}", to_string(request.rules)));
     if (whole_list_ && !tier_.empty()) throw InputError("--catalogue and --tier exclude one another");
     // A tier has cases of every family, and cases that run stages of several.
     if (!families_.empty() && tier_.empty())
         request.families = parse_families(families_);
-    else if (tier_.empty() && !whole_list_)
+    else if (tier_.empty() && !whole_list_ && !request.sweep)
         request.families = catalog::FamilySet::of(KernelFamily::fwd);
     std::vector<KernelConfig> kernels;
     for (const ArchName& arch :
@@ -119,21 +160,26 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
         const auto of_arch = catalog::list(archs, request);
         kernels.insert(kernels.end(), of_arch.begin(), of_arch.end());
     }
-    if (!where_.empty()) keep_where(kernels);
+    if (filters_.any()) keep_filtered(kernels);
     if (!glob_.empty()) keep_named(kernels);
     if (!shard_.empty() && tier_.empty()) throw InputError("--shard needs --tier, whose cases it divides");
     if (!tier_.empty()) keep_planned(kernels);
+    keep_first(kernels);
     return kernels;
 }
 
-void KernelRequest::keep_where(std::vector<KernelConfig>& kernels) const {
-    catalog::RowFilter filter(where_, [](const KernelConfig& config, std::string& name) {
-        catalog::append_name(catalog::RuleSet::house, config, name);
+void KernelRequest::keep_filtered(std::vector<KernelConfig>& kernels) {
+    filters_.keep(kernels, rules());
+    refuse_if_empty(kernels, "--where", filters_.text());
+}
+
+void KernelRequest::keep_first(std::vector<KernelConfig>& kernels) const {
+    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
+    if (max_kernels_ == 0) return;
+    std::map<ApiFamily, std::int64_t> taken;
+    std::erase_if(kernels, [&](const KernelConfig& kernel) {
+        return taken[catalog::api_of(kernel.signature.family)]++ >= max_kernels_;
     });
-    std::vector<KernelConfig> kept;
-    filter.select(kernels, [&](std::size_t hit) { kept.push_back(kernels[hit]); });
-    refuse_if_empty(kept, "--where", where_);
-    kernels = std::move(kept);
 }
 
 void KernelRequest::keep_named(std::vector<KernelConfig>& kernels) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/cli/kernel_filters.hpp"
 #include "harness/cli/options.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/selection.hpp"
@@ -22,21 +23,30 @@ class KernelRequest {
     /// The options as they were given, for a command line that asks for the same kernels.
     std::vector<std::string> arguments() const;
 
-    /// The kernels of the working list that the options leave, or that of --config. Throws InputError for options that
-    /// contradict one another, for a list that becomes empty, and for a configuration that a rule forbids, with the id
-    /// of the rule.
-    generator::Selection select(const arch::ArchSet& archs) const;
+    /// The kernels of the list that the options leave, or those of --config. Records of an audit list that a validation rule
+    /// forbids are declined with that rule. Throws InputError for options that contradict one another, for a list that becomes
+    /// empty, and for a kernel configuration that a rule forbids, with the id of the rule.
+    generator::Selection select(const arch::ArchSet& archs);
+
+    /// How many kernels the filters saw and left, a line; empty without filters.
+    std::string sentence() const { return filters_.any() ? filters_.sentence() : std::string(); }
 
   private:
     std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
-    std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs) const;
-    void keep_where(std::vector<KernelConfig>& kernels) const;
+    std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs);
+    /// The sweep configuration of --config, if it is one; the other kind has one kernel a file.
+    bool sweeps() const;
+    catalog::RuleSet rules() const;
+    void keep_filtered(std::vector<KernelConfig>& kernels);
+    void keep_first(std::vector<KernelConfig>& kernels) const;
     void keep_named(std::vector<KernelConfig>& kernels) const;
     void keep_planned(std::vector<KernelConfig>& kernels) const;
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
 
     std::vector<std::string> archs_, families_, configs_;
-    std::string where_, glob_, tier_, shard_, cases_root_;
+    KernelFilters filters_;
+    std::string rules_, profile_, glob_, tier_, shard_, cases_root_;
+    std::int64_t max_kernels_ = 0;
     std::optional<std::uint64_t> sample_;
     bool covering_ = false, whole_list_ = false;
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace fmha::generator {
 namespace {
@@ -27,6 +28,15 @@ std::optional<RuleFinding> missing_instruction(const arch::Hardware& hardware, c
     return std::nullopt;
 }
 
+/// The first validation rule, or instruction that the hardware lacks.
+std::optional<RuleFinding> invalid(const arch::ArchSet& archs, const KernelConfig& config) {
+    const arch::Hardware& hardware = archs.at(config.arch).hardware();
+    for (RuleFinding& finding : validate(config, hardware.limits))
+        if (finding.severity == Severity::error) return std::move(finding);
+    return config.signature.family == KernelFamily::fwd ? missing_instruction(hardware, config)
+                                                        : std::nullopt;
+}
+
 } // namespace
 
 NamedKernel named(const KernelConfig& config) {
@@ -34,12 +44,7 @@ NamedKernel named(const KernelConfig& config) {
 }
 
 std::optional<RuleFinding> forbidden(const arch::ArchSet& archs, const KernelConfig& config) {
-    const arch::Hardware& hardware = archs.at(config.arch).hardware();
-    for (RuleFinding& finding : validate(config, hardware.limits))
-        if (finding.severity == Severity::error) return std::move(finding);
-    if (config.signature.family == KernelFamily::fwd)
-        if (auto finding = missing_instruction(hardware, config)) return finding;
-
+    if (auto finding = invalid(archs, config)) return finding;
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {config.arch};
@@ -64,6 +69,25 @@ Selection select(std::span<const KernelConfig> configs) {
             selection.declined.push_back({named(config), std::move(*reason)});
         else
             selection.kernels.push_back(named(config));
+    }
+    return selection;
+}
+
+Selection select_valid(const arch::ArchSet& archs, std::span<const KernelConfig> configs) {
+    Selection selection;
+    std::unordered_set<std::string> names;
+    for (const KernelConfig& config : configs) {
+        NamedKernel kernel = named(config);
+        if (const auto rule = invalid(archs, config))
+            selection.declined.push_back(
+                {std::move(kernel), fmt::format("refused by {}: {}", rule->id, rule->message)});
+        else if (auto reason = declined(config))
+            selection.declined.push_back({std::move(kernel), std::move(*reason)});
+        else if (!names.insert(kernel.name).second)
+            selection.declined.push_back(
+                {std::move(kernel), "the same kernel as an earlier one of the list"});
+        else
+            selection.kernels.push_back(std::move(kernel));
     }
     return selection;
 }

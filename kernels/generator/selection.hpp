@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// Which kernels are generated. The list is that of rule set `house` and of no other.
+/// Which kernels are generated: those of rule set `house`, or records of another list that keep the validation rules.
 namespace fmha::generator {
 
 struct NamedKernel {
@@ -43,5 +43,9 @@ std::optional<std::string> declined(const KernelConfig& config);
 
 /// Splits a list. Its order stays.
 Selection select(std::span<const KernelConfig> configs);
+
+/// The same for a list whose records may break validation rules: those that do are declined with the rule, and so is a record
+/// that differs from an earlier one in nothing by which kernels are named. Throws InputError for an architecture that has no file.
+Selection select_valid(const arch::ArchSet& archs, std::span<const KernelConfig> configs);
 
 } // namespace fmha::generator

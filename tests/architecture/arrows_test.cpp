@@ -29,7 +29,7 @@ const std::vector<Room>& rooms() {
         {"dispatcher/types", {}},
         {"dispatcher/system", {"dispatcher/types"}},
         {"kernels/arch", {"dispatcher/types"}},
-        {"kernels/catalog", {"dispatcher/types", "kernels/arch"}},
+        {"kernels/catalog", {"dispatcher/types", "dispatcher/system", "kernels/arch"}},
         {"dispatcher", {"dispatcher/types", "kernels/arch", "kernels/catalog"}},
         {"dispatcher/c",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",

@@ -101,7 +101,8 @@ TEST_F(Commands, AllowedConfigurationsAreBuilt) {
 
 TEST_F(Commands, ContradictionsAreRefused) {
     const auto file = config_file([](KernelConfig&) {});
-    EXPECT_THAT(build({"--config", file, "--arch", "gfx942"}).err, HasSubstr("--config and --arch exclude"));
+    EXPECT_THAT(build({"--config", file, "--arch", "gfx942"}).err,
+                HasSubstr("--config of a kernel and --arch exclude"));
     EXPECT_THAT(build({"--no-cache"}).err, HasSubstr("--cache and --no-cache exclude"));
     EXPECT_THAT(build({"--tier", "tiny"}).err,
                 HasSubstr("--tier tiny: not known; allowed: smoke, full or nightly"));
@@ -109,6 +110,38 @@ TEST_F(Commands, ContradictionsAreRefused) {
     EXPECT_THAT(build({"--kernel", "bwd*"}).err, HasSubstr("--kernel bwd*: no kernel is left"));
     EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
     EXPECT_THAT(build({"--per-file", "0"}).err, HasSubstr("--per-file 0: allowed: 1 to 1000"));
+}
+
+TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {
+    const std::string sweeps = std::string(FMHA_CASES_DIR) + "/sweeps/";
+    const auto ran =
+        build({"--config", sweeps + "fwd_ci.json", "--filter", "c.hdim_q == 128", "--filter",
+               "c.lse or c.tile_m0 == 128", "--max-kernels", "3", "--workers", "2", "--compile-only"});
+    EXPECT_EQ(ran.code, cli::all_well) << ran.err;
+    EXPECT_THAT(ran.out, AllOf(HasSubstr("3 of 3 kernels built: 3 compiled"), HasSubstr("32 (filtered ")));
+    for (const auto& object : built::read_manifest(path("out")).objects)
+        for (const auto& kernel : object.kernels) {
+            EXPECT_EQ(kernel.config.signature.hdim_q, 128);
+            EXPECT_EQ(kernel.config.arch.view(), "gfx950");
+        }
+    const auto bad = build({"--config", sweeps + "fwd_ci.json", "--rules", "ck"});
+    EXPECT_EQ(bad.code, cli::bad_input);
+    EXPECT_THAT(bad.err, HasSubstr("--rules ck: not built from"));
+}
+
+TEST_F(Commands, RecordsThatARuleForbidsAreDeclinedByName) {
+    const auto ran = run({"generate", "--config", std::string(FMHA_CASES_DIR) + "/sweeps/batch_prefill.json",
+                          "--where", "c.hdim_q == 128 and c.data_type == 'fp16'", "--out", path("out"),
+                          "--compiler", "/bin/cat", "--format", "json"});
+    const auto said = nlohmann::json::parse(ran.out);
+    EXPECT_GT(said["sources"].size(), 0U);
+    std::map<std::string, int> reasons;
+    for (const auto& kernel : said["declined"]) {
+        const auto reason = kernel["reason"].get<std::string>();
+        ++reasons[reason.substr(0, reason.find(':'))];
+    }
+    EXPECT_THAT(reasons, testing::UnorderedElementsAre(testing::Pair("refused by VR-14", testing::Gt(0)),
+                                                       testing::Pair("refused by VR-18", testing::Gt(0))));
 }
 
 TEST_F(Commands, BuildSaysWhatItDid) {

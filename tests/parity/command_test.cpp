@@ -1,5 +1,7 @@
 #include "dispatcher/system/process.hpp"
+#include "dispatcher/types/error.hpp"
 #include "harness/cli/command.hpp"
+#include "kernels/catalog/query/python_filter.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -154,6 +156,90 @@ TEST(Enumerate, ListsRulesProfilesAndColumns) {
 }
 
 /// A command line that cannot be obeyed, and what its message must name.
+constexpr const char* ci_sweep = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
+
+/// A filter file in a folder of its own.
+class FilterFile {
+  public:
+    explicit FilterFile(const std::string& text) { std::ofstream(path()) << text; }
+    std::string path() const { return (folder_.path() / "filter.py").string(); }
+
+  private:
+    system::TemporaryDirectory folder_;
+};
+
+TEST(Enumerate, RunsAPythonFilterAsUpstreamHasIt) {
+    const FilterFile filter(
+        "def filter_config(c):\n"
+        "    print('noise')\n"
+        "    return c.hdim_q == 128 and c.tile[0] == 128 and c.padding[2] == 1 and not c.dropout\n");
+    const auto by_python = fmha({"enumerate", "--variant", "fwd", "--names", "--filter-file", filter.path()});
+    const auto by_expression =
+        fmha({"enumerate", "--variant", "fwd", "--names", "--filter",
+              "c.hdim_q == 128 and c.tile_m0 == 128 and c.pad_d == 1 and not c.dropout"});
+    EXPECT_EQ(by_python.code, all_well) << by_python.err;
+    EXPECT_THAT(by_python.out, StartsWith("fmha_fwd_"));
+    EXPECT_EQ(by_python.out, by_expression.out);
+    EXPECT_EQ(by_python.err, by_expression.err) << "N (filtered F, kept K)";
+}
+
+TEST(Enumerate, BothFiltersMustAcceptAndTheLineSaysHowManyDid) {
+    const FilterFile filter("def filter_config(c): return c.hdim_q == 128\n");
+    const auto counted = fmha({"enumerate", ci_sweep, "--filter-file", filter.path(), "--filter",
+                               "c.tile_m0 == 128", "--count-only"});
+    const std::string head = std::string("Expanded ") + ci_sweep + " -> 32 configs (filtered ";
+    EXPECT_THAT(counted.out, StartsWith(head));
+    const auto number_after = [&](const std::string& words) {
+        return std::stoi(counted.out.substr(counted.out.find(words) + words.size()));
+    };
+    const int filtered = number_after("(filtered "), kept = number_after("kept ");
+    EXPECT_EQ(filtered + kept, 32);
+    const auto listed = fmha(
+        {"enumerate", "--config", ci_sweep, "--where", "c.hdim_q == 128 and c.tile_m0 == 128", "--list"});
+    EXPECT_GT(kept, 0);
+    EXPECT_EQ(std::count(listed.out.begin(), listed.out.end(), '\n'), kept + 1);
+    EXPECT_THAT(listed.out, HasSubstr("\n  [0] fmha_fwd_fp16_"));
+    EXPECT_THAT(fmha({"enumerate", ci_sweep, "--count-only"}).out, testing::EndsWith(" -> 32 configs\n"));
+}
+
+TEST(Enumerate, SaysWhatIsWrongWithAPythonFilter) {
+    const auto said = [](const std::string& text) {
+        const FilterFile filter(text);
+        const auto ran = fmha({"enumerate", ci_sweep, "--filter-file", filter.path()});
+        EXPECT_EQ(ran.code, bad_input);
+        EXPECT_THAT(ran.err, HasSubstr("filter.py: "));
+        return ran.err;
+    };
+    EXPECT_THAT(said("filter_config = 3\n"), HasSubstr("it defines no function filter_config(c)"));
+    EXPECT_THAT(said("def filter_config(c): return c.colour\n"),
+                HasSubstr("AttributeError: 'Kernel' object has no attribute 'colour'"));
+    EXPECT_THAT(said("def filter_config(c) return 1\n"), HasSubstr("SyntaxError"));
+    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(7)\n"), HasSubstr("python3 ended with 7"));
+    const FilterFile good("def filter_config(c): return True\n");
+    EXPECT_THAT(fmha({"enumerate", ci_sweep, "--filter-file", good.path(), "--python", "/no/python"}).err,
+                HasSubstr("/no/python: cannot be started"));
+}
+
+TEST(Enumerate, EndsAPythonFilterThatHangs) {
+    const FilterFile filter("def filter_config(c):\n    while True: pass\n");
+    catalog::PythonFilter hanging(filter.path(), [](const KernelConfig&, std::string&) {},
+                                  {.time = std::chrono::milliseconds(300)});
+    const std::vector<KernelConfig> one(1);
+    try {
+        hanging.select(one, [](std::size_t) {});
+        FAIL() << "it did not end";
+    } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("filter_config needs more than the 0.3 s that are allowed"));
+    }
+}
+
+TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
+    const auto ran = fmha({"enumerate", "--variant", "splitkv,bwd", "--max-kernels", "5", "--names"});
+    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 10);
+    EXPECT_EQ(fmha({"enumerate", "--variant", "all", "--receipt", "4"}).out,
+              fmha({"enumerate", "--profile", "pytorch"}).out);
+}
+
 struct BadInput {
     std::vector<std::string> arguments;
     const char* names;
@@ -187,6 +273,9 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{{"enumerate", "--support", "--rules", "ck"}, "--rules is ck"},
                     BadInput{{"enumerate", "--config", "/nowhere/sweep.json"}, "/nowhere/sweep.json"},
                     BadInput{{"enumerate", "--arch-dir", "/nowhere"}, "/nowhere"},
+                    BadInput{{"enumerate", "--list", "--names"}, "--list print upstream's lines"},
+                    BadInput{{"enumerate", "--max-kernels", "-1"}, "--max-kernels -1"},
+                    BadInput{{"enumerate", "a.json", "--config", "b.json"}, "name one configuration"},
                     BadInput{{"enumerate", "--sideways"}, "--sideways"},
                     BadInput{{"parity", "--reason", "x"}, "--accept"},
                     BadInput{{"parity", "--accept", "--arch", "gfx1151"}, "--reason"},

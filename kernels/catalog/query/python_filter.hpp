@@ -1,0 +1,43 @@
+#pragma once
+
+#include "dispatcher/types/kernel_config.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace fmha::catalog {
+
+struct PythonLimits {
+    std::string program = "python3";        ///< a Python 3
+    std::chrono::milliseconds time{60'000}; ///< of all calls of `select` together
+};
+
+/// `filter_config(c) -> bool` of a Python file, as upstream's scripts have it. A Python 3 in a process of its own runs it, so
+/// that it can neither hang nor crash this one. `c` has an attribute for every column (`columns()`) and `name`; those that
+/// upstream has as tuples are tuples.
+class PythonFilter {
+  public:
+    /// Appends the name of a record.
+    using NameOf = std::function<void(const KernelConfig& config, std::string& name)>;
+
+    /// Throws InputError for a file that cannot be read.
+    PythonFilter(std::filesystem::path file, NameOf name_of, PythonLimits limits = {});
+
+    /// Calls `hit(index)` in ascending order for every record that the function accepts. Throws InputError with Python's words
+    /// when there is no Python or no such function, when it raises, returns no truth, or takes too long.
+    void select(std::span<const KernelConfig> records, const std::function<void(std::size_t)>& hit);
+
+  private:
+    std::string answers(std::span<const KernelConfig> records);
+
+    std::filesystem::path file_;
+    NameOf name_of_;
+    PythonLimits limits_;
+    std::chrono::steady_clock::duration time_left_;
+};
+
+} // namespace fmha::catalog
