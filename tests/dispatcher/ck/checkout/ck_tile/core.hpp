@@ -1,0 +1,4 @@
+#pragma once
+namespace ck_tile {
+using index_t = int;
+}
