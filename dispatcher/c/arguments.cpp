@@ -271,10 +271,6 @@ void check_pointers(const Invocation& arguments, Memory memory) {
             } else if constexpr (requires { args.place; }) {
                 if (memory == Memory::host) check_cache(args.shape, args.lengths, args.place);
             }
-            if constexpr (std::same_as<Args, BwdArgs>)
-                if (memory == Memory::device)
-                    throw UnsupportedInvocation("this interface runs backward on the host only, and plans it "
-                                                "for devices");
         },
         arguments);
 }

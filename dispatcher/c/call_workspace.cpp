@@ -16,10 +16,9 @@ namespace fmha::c {
 namespace {
 
 /// Physical lengths of a side of a packed batch.
-std::vector<std::int64_t> physical_lengths(const std::int32_t* seqstart, std::int64_t batch,
-                                           const char* field) {
+std::vector<std::int64_t> physical_lengths(std::span<const std::int32_t> seqstart, const char* field) {
     std::vector<std::int64_t> lengths;
-    for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::size_t b = 0; b + 1 < seqstart.size(); ++b) {
         const std::int64_t length = std::int64_t{seqstart[b + 1]} - seqstart[b];
         if (length < 0)
             throw ProblemError("N-2", field, std::to_string(seqstart[b + 1]),
@@ -36,16 +35,27 @@ const KernelConfig& main_kernel(const ExecutionPlan& plan) {
     throw InputError("the plan has no main stage");
 }
 
-BwdWorkspaceLayout layout_of(const BwdArgs& args, const ExecutionPlan& plan) {
+/// `starts(array)`: batch + 1 offsets of a side of a packed batch, which may lie on a device.
+template <class Starts>
+BwdWorkspaceLayout layout_of(const BwdArgs& args, const ExecutionPlan& plan, Starts starts) {
     BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), main_kernel(plan));
     std::vector<std::int64_t> physical_q, physical_k;
     if (inputs.group) {
-        physical_q = physical_lengths(args.lengths.seqstart_q, args.shape.batch, "seqstart_q");
-        physical_k = physical_lengths(args.lengths.seqstart_k, args.shape.batch, "seqstart_k");
+        physical_q = physical_lengths(starts(args.lengths.seqstart_q, "seqstart_q"), "seqstart_q");
+        physical_k = physical_lengths(starts(args.lengths.seqstart_k, "seqstart_k"), "seqstart_k");
         inputs.physical_q = physical_q;
         inputs.physical_k = physical_k;
     }
     return bwd_workspace_layout(inputs);
+}
+
+void require_workspace(const ExecutionPlan& plan, const void* workspace) {
+    if (workspace == nullptr)
+        throw InputError(fmt::format("workspace is NULL; these kernels need {} bytes (fmha_workspace_size)",
+                                     plan.workspace_bytes()));
+    if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment != 0)
+        throw InputError(
+            fmt::format("workspace {} is not aligned to {} bytes", workspace, workspace_alignment));
 }
 
 } // namespace
@@ -62,15 +72,16 @@ void* workspace_of(const void* args) {
     }
 }
 
-void place_partials(Invocation& arguments, const ExecutionPlan& plan, void* workspace) {
+void place_workspace(Invocation& arguments, const ExecutionPlan& plan, void* workspace) {
+    if (auto* backward = std::get_if<BwdArgs>(&arguments)) {
+        if (plan.workspace_bytes() > 0) require_workspace(plan, workspace);
+        if (backward->shape.mode == Mode::group)
+            backward->shape.seqlen_k = plan.problem().effective_max_seqlen_k();
+        return;
+    }
     auto* args = std::get_if<SplitKvArgs>(&arguments);
     if (args == nullptr || plan.workspace_bytes() == 0) return;
-    if (workspace == nullptr)
-        throw InputError(fmt::format("workspace is NULL; these kernels need {} bytes (fmha_workspace_size)",
-                                     plan.workspace_bytes()));
-    if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment != 0)
-        throw InputError(
-            fmt::format("workspace {} is not aligned to {} bytes", workspace, workspace_alignment));
+    require_workspace(plan, workspace);
     const Problem& problem = plan.problem();
     const bool group = problem.signature.mode == Mode::group;
     // Packed rows lie within the bound that the plan's size is for.
@@ -92,6 +103,39 @@ void place_partials(Invocation& arguments, const ExecutionPlan& plan, void* work
         base + offsets.lse_acc_offset, ElementType::fp32, group ? 0 : heads * rows, rows, 1, 1};
 }
 
+void prepare_on_device(DeviceSide* device, const Invocation& arguments, const ExecutionPlan& plan,
+                       void* workspace, void* stream) {
+    if (plan.workspace_bytes() == 0) return;
+    require_workspace(plan, workspace);
+    const auto* args = std::get_if<BwdArgs>(&arguments);
+    if (args == nullptr) return; // split-KV's kernels write all of theirs
+    if (device == nullptr)
+        throw UnsupportedInvocation(
+            "this context was created without kernels_dir and has no device to prepare a workspace on");
+    std::vector<std::int32_t> fetched;
+    const BwdWorkspaceLayout layout =
+        layout_of(*args, plan, [&](const std::int32_t* array, const char* name) {
+            if (array == nullptr) throw InputError(fmt::format("lengths.{} is NULL", name));
+            fetched.resize(static_cast<std::size_t>(args->shape.batch) + 1);
+            device->copy(fetched.data(), array, static_cast<std::int64_t>(fetched.size() * sizeof fetched[0]),
+                         Direction::to_host, stream);
+            device->wait(stream);
+            return std::span<const std::int32_t>(fetched);
+        });
+    if (layout.size.bytes > plan.workspace_bytes())
+        throw ProblemError(
+            "X-1", "max_seqlen_q", std::to_string(plan.problem().max_seqlen_q),
+            fmt::format("the lengths on the device need a workspace of {} bytes, {} were stated for "
+                        "max_seqlen_q and max_seqlen_k of the call",
+                        layout.size.bytes, plan.workspace_bytes()));
+    const std::vector<std::byte> image = layout.host_image();
+    auto* const base = static_cast<std::byte*>(workspace);
+    // Both platforms have read memory that is not pinned when the call returns.
+    device->copy(base, image.data(), static_cast<std::int64_t>(image.size()), Direction::to_device, stream);
+    if (layout.size.zero_dq_acc)
+        device->clear(base + image.size(), layout.size.bytes - layout.size.host_bytes, stream);
+}
+
 std::span<std::byte> HostWorkspace::allocate(std::int64_t bytes) {
     memory_.resize(static_cast<std::size_t>(bytes + workspace_alignment));
     void* address = memory_.data();
@@ -102,9 +146,12 @@ std::span<std::byte> HostWorkspace::allocate(std::int64_t bytes) {
 
 HostWorkspace::HostWorkspace(Invocation& arguments, const ExecutionPlan& plan) {
     if (std::holds_alternative<SplitKvArgs>(arguments))
-        place_partials(arguments, plan, allocate(plan.workspace_bytes()).data());
+        place_workspace(arguments, plan, allocate(plan.workspace_bytes()).data());
     if (auto* args = std::get_if<BwdArgs>(&arguments); args != nullptr && plan.workspace_bytes() > 0) {
-        const BwdWorkspaceLayout layout = layout_of(*args, plan);
+        const BwdWorkspaceLayout layout =
+            layout_of(*args, plan, [args](const std::int32_t* array, const char*) {
+                return std::span(array, static_cast<std::size_t>(args->shape.batch) + 1);
+            });
         const std::span<std::byte> memory = allocate(layout.size.bytes);
         layout.prepare(memory);
         args->workspace = memory.data();

@@ -94,6 +94,14 @@ void DeviceSide::copy(void* to, const void* from, std::int64_t bytes, Direction 
                     fmt::format("copying {} bytes {} {}", bytes, up ? "to" : "from", impl_->device.text()));
 }
 
+void DeviceSide::clear(void* memory, std::int64_t bytes, void* stream) {
+    if (bytes == 0) return;
+    make_current();
+    loader::DeviceRuntime& runtime = impl_->device.runtime();
+    loader::require(runtime, runtime.fill(memory, 0, static_cast<std::size_t>(bytes), stream),
+                    fmt::format("clearing {} bytes on {}", bytes, impl_->device.text()));
+}
+
 void DeviceSide::wait(void* stream) {
     make_current();
     loader::wait_for(impl_->device.runtime(), stream);

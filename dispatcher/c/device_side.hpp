@@ -37,6 +37,8 @@ class DeviceSide {
     void release(void* memory);
     /// Starts a copy in the order of the stream.
     void copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream);
+    /// Starts to put 0 into every byte, in the order of the stream.
+    void clear(void* memory, std::int64_t bytes, void* stream);
     /// Returns when everything in the stream is done.
     void wait(void* stream);
     /// Seconds on the device between the first and the last of `repeats` passes. Returns when they are done.

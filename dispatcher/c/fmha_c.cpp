@@ -126,21 +126,13 @@ fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t
     });
 }
 
-fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace, void*) {
+fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace, void* stream) {
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         const fmha::c::Call call = call_of(args, context->arch, Memory::device);
         const auto plan = planned(*context, call.problem, nullptr);
-        if (plan.workspace_bytes() == 0) return;
-        if (workspace == nullptr) throw InputError("workspace is NULL");
-        if (reinterpret_cast<std::uintptr_t>(workspace) % fmha::workspace_alignment != 0)
-            throw InputError(
-                fmt::format("workspace {} is not aligned to {} bytes", workspace, fmha::workspace_alignment));
-        // Split-KV's kernels write all of theirs; backward's would have to be cleared on the device.
-        if (call.problem.api_family == fmha::ApiFamily::bwd)
-            throw fmha::UnsupportedInvocation(
-                "the workspace of backward cannot be prepared through this interface yet");
+        fmha::c::prepare_on_device(context->device.get(), call.arguments, plan, workspace, stream);
     });
 }
 
@@ -172,7 +164,7 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
         fmha::c::Call call = call_of(args, context->arch, Memory::device);
         check_pointers(call.arguments, Memory::device);
         const auto plan = planned(*context, call.problem, info);
-        fmha::c::place_partials(call.arguments, plan, fmha::c::workspace_of(args));
+        fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         for (const fmha::PlanStage& stage : plan.stages())
             context->device->launch(stage.kernel->config, call.arguments, stream);
     });

@@ -77,8 +77,10 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
         fmha::c::check_pointers(call.arguments, fmha::c::Memory::device);
         const auto plan = fmha::c::planned(*context, call.problem, nullptr);
-        fmha::c::place_partials(call.arguments, plan, fmha::c::workspace_of(args));
+        fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         const auto launch = [&] {
+            if (call.problem.api_family == fmha::ApiFamily::bwd)
+                fmha::c::prepare_on_device(&side, call.arguments, plan, fmha::c::workspace_of(args), stream);
             for (const fmha::PlanStage& stage : plan.stages())
                 side.launch(stage.kernel->config, call.arguments, stream);
         };

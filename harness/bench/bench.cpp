@@ -22,12 +22,13 @@ void warm_up(TimedKernel& kernel, double budget) {
     for (int n = 0; n < 3 || (spent < 0.1 * budget && n < 100); ++n) spent += kernel.time(1).front();
 }
 
-std::vector<double> times_within(TimedKernel& kernel, double budget) {
-    std::vector<double> times = kernel.time(fewest_launches);
+/// Of the parts [first, end).
+std::vector<double> times_within(TimedKernel& kernel, std::size_t first, std::size_t end, double budget) {
+    std::vector<double> times = kernel.time_parts(first, end, fewest_launches);
     const double one = std::max(spread_of(times).median, 1e-9);
     const auto more = static_cast<std::int64_t>(std::min(budget / one, static_cast<double>(most_launches)));
     if (more > fewest_launches) {
-        const auto rest = kernel.time(more - fewest_launches);
+        const auto rest = kernel.time_parts(first, end, more - fewest_launches);
         times.insert(times.end(), rest.begin(), rest.end());
     }
     return times;
@@ -49,17 +50,42 @@ bool updates_inputs(const TensorSet& tensors) {
                                [](const TensorSpec& spec) { return spec.flow == Flow::in_out && spec.fill; });
 }
 
-std::vector<Outputs> outputs_of(const CaseData& data, const Candidate& candidate) {
+std::vector<Outputs> outputs_of(CaseData& data, const Candidate& candidate) {
     std::vector<Outputs> outputs;
-    for (const KernelFamily stage : candidate.families) outputs.push_back(data.outputs(stage));
+    for (const KernelFamily stage : candidate.families) {
+        Outputs written = data.outputs(stage);
+        for (const TensorSpec& spec : data.tensors().specs())
+            if (!data.repeats(stage, spec.name)) written.remove(spec.name);
+        outputs.push_back(std::move(written));
+    }
     return outputs;
+}
+
+/// Whether every launch of the kernels promises the same bits.
+bool repeats(CaseData& data, const Candidate& candidate) {
+    return std::ranges::all_of(candidate.families, [&](KernelFamily stage) {
+        return std::ranges::all_of(data.tensors().specs(),
+                                   [&](const TensorSpec& spec) { return data.repeats(stage, spec.name); });
+    });
+}
+
+/// Each part on its own, and then all of them once more, because parts alone leave what a whole run does not.
+std::vector<PartTime> times_of_parts(TimedKernel& kernel, double budget) {
+    std::vector<PartTime> parts;
+    const std::size_t count = kernel.parts().size();
+    if (count < 2) return parts;
+    for (std::size_t part = 0; part < count; ++part)
+        parts.push_back({kernel.parts()[part], spread_of(times_within(kernel, part, part + 1,
+                                                                      budget / static_cast<double>(count)))});
+    kernel.time(1);
+    return parts;
 }
 
 /// Judges, times and judges again. Leaves why the kernels are wrong in the row's message.
 void measure(BenchRow& row, const Case& c, const Candidate& candidate, CaseData& data, TimingTarget& timing,
              double budget) {
     const auto expectation = data.expectation(0); // of inputs that no launch has updated
-    const auto kernel = timing.prepare(candidate.stages, data.invocation(), data.tensors());
+    const auto kernel = timing.prepare({candidate.stages, data.invocation(), data.tensors(), data.cleared()});
     row.places = kernel->places();
     kernel->time(1);
     kernel->fetch();
@@ -69,7 +95,8 @@ void measure(BenchRow& row, const Case& c, const Candidate& candidate, CaseData&
     if (judged.outcome != Outcome::passed) return;
     const std::vector<Outputs> first = outputs_of(data, candidate);
     warm_up(*kernel, budget);
-    const auto times = times_within(*kernel, budget);
+    const auto times = times_within(*kernel, 0, kernel->parts().size(), budget);
+    std::vector<PartTime> parts = times_of_parts(*kernel, budget);
     if (updates_inputs(data.tensors())) {
         data.tensors().refill(Poison::nan);
         kernel->restore();
@@ -82,8 +109,14 @@ void measure(BenchRow& row, const Case& c, const Candidate& candidate, CaseData&
             row.message = "the outputs changed while it was timed: " + difference;
             return;
         }
+    if (!repeats(data, candidate)) {
+        const CaseResult again = judge_run_outputs(c, data, *expectation, candidate);
+        row.message = again.message;
+        if (again.outcome != Outcome::passed) return;
+    }
     row.outcome = BenchOutcome::measured;
     row.time = spread_of(times);
+    row.parts = std::move(parts);
     row.matrix = timing.matrix_ceiling(c.data_type);
     row.copy = timing.copy_ceiling();
 }
@@ -106,8 +139,8 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
         blank.message = error.what();
         return std::vector{blank};
     };
-    if (c.family == ApiFamily::bwd) {
-        blank.message = "cases of family bwd are not timed";
+    if (c.family == ApiFamily::bwd && c.backward.forward == ForwardResults::kernel) {
+        blank.message = "a case in which forward's kernel runs before backward is not timed";
         return {blank};
     }
     const Family& family = family_of(c.family);
@@ -162,11 +195,16 @@ std::string to_text(const BenchRow& row) {
         return Ceiling{ceiling.value / unit, ceiling.how};
     };
     const double tflops = row.flops_per_second() / tera, gbytes = row.bytes_per_second() / giga;
+    std::string parts;
+    for (const PartTime& part : row.parts)
+        parts += fmt::format("        {:<24}{:.4g} ms ({:.4g} to {:.4g})\n", part.name,
+                             part.time.median / milli, part.time.low / milli, part.time.high / milli);
     return fmt::format(
         "{}    {:.4g} ms ({:.4g} to {:.4g}, {} launches in {} places)   {:.4g} TFLOP/s{}   {:.4g} "
-        "GB/s{}\n",
+        "GB/s{}\n{}",
         head, row.time.median / milli, row.time.low / milli, row.time.high / milli, row.time.samples,
-        row.places, tflops, shared(tflops, in(row.matrix, tera)), gbytes, shared(gbytes, in(row.copy, giga)));
+        row.places, tflops, shared(tflops, in(row.matrix, tera)), gbytes, shared(gbytes, in(row.copy, giga)),
+        parts);
 }
 
 Json to_json(const BenchRow& row) {
@@ -187,6 +225,13 @@ Json to_json(const BenchRow& row) {
     json["bytes"] = row.work.bytes;
     json["flops_per_second"] = row.flops_per_second();
     json["bytes_per_second"] = row.bytes_per_second();
+    if (!row.parts.empty()) json["parts"] = Json::array();
+    for (const PartTime& part : row.parts)
+        json["parts"].push_back({{"name", part.name},
+                                 {"seconds", part.time.median},
+                                 {"seconds_low", part.time.low},
+                                 {"seconds_high", part.time.high},
+                                 {"launches", part.time.samples}});
     const auto add_ceiling = [&](const char* name, double value, const Ceiling& ceiling) {
         json[name] = {{"value", ceiling.value}, {"how", ceiling.how}};
         if (ceiling.known()) json[name]["share"] = value / ceiling.value;

@@ -23,6 +23,12 @@ enum class BenchOutcome : std::uint8_t {
     not_run, ///< no kernel, not built, or the target cannot
 };
 
+/// A stage of a case, or the clearing of memory before the first one.
+struct PartTime {
+    std::string name;
+    Spread time;
+};
+
 struct BenchRow {
     std::string name;       ///< of the case
     std::string kernel;     ///< empty when none was reached
@@ -30,6 +36,7 @@ struct BenchRow {
     BenchOutcome outcome = BenchOutcome::not_run;
     std::string message; ///< why, for every outcome but measured
     Spread time;
+    std::vector<PartTime> parts; ///< each on its own, where there are several
     std::int64_t places = 0;
     Work work;
     Ceiling matrix, copy;
@@ -39,7 +46,7 @@ struct BenchRow {
 };
 
 /// Times the kernels of one case. The first launch is judged by the gates on sampled rows, and the outputs after the last
-/// one must be the same bits; only then is there a time. Throws InputError for a case that cannot be laid out.
+/// one must be the same bits, or pass the gates where a kernel does not promise its bits; only then is there a time. Throws InputError for a case that cannot be laid out.
 std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
                                  const BenchOptions& options);
 

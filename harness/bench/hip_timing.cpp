@@ -16,10 +16,9 @@ namespace {
 
 class HipTimed final : public TimedKernel {
   public:
-    HipTimed(const loader::Device& device, const loader::DeviceStream& stream,
-             std::vector<StageKernel> stages, const Invocation& arguments, TensorSet& tensors)
-        : stream_(&stream), stages_(std::move(stages)), clock_(device, Stream{stream.handle()}) {
-        std::vector<MemoryBlock> blocks = tensors.memory();
+    HipTimed(const loader::Device& device, const loader::DeviceStream& stream, const TimedCase& timed)
+        : TimedKernel(timed), device_(&device), stream_(&stream), clock_(device, Stream{stream.handle()}) {
+        std::vector<MemoryBlock> blocks = timed.tensors.memory();
         std::size_t bytes = 0;
         for (const MemoryBlock& block : blocks) bytes += bytes_of(block);
         // A few allocations' rounding is left free, and the places that fit must do.
@@ -28,17 +27,22 @@ class HipTimed final : public TimedKernel {
         const std::int64_t wanted =
             places_beyond(device.properties().l2_bytes, static_cast<std::int64_t>(bytes));
         for (std::int64_t n = 0; n < std::max<std::int64_t>(1, std::min(wanted, fit)); ++n)
-            places_.push_back(std::make_unique<Place>(device, stream, blocks, arguments));
+            places_.push_back(
+                std::make_unique<Place>(device, stream, blocks, timed.arguments, timed.cleared));
         stream.synchronise();
     }
 
     std::int64_t places() const override { return static_cast<std::int64_t>(places_.size()); }
 
-    std::vector<double> time(std::int64_t launches) override {
+    std::vector<double> time_parts(std::size_t first, std::size_t end, std::int64_t launches) override {
         for (std::size_t n = 0; n < static_cast<std::size_t>(launches); ++n) {
+            const Place& place = *places_[n % places_.size()];
             clock_.start();
-            for (const StageKernel& stage : stages_)
-                stage.instance->launch(places_[n % places_.size()]->args, Stream{stream_->handle()});
+            for (std::size_t part = first; part < end; ++part)
+                if (const StageKernel* stage = stage_of(part))
+                    stage->instance->launch(place.args, Stream{stream_->handle()});
+                else
+                    clear(place.cleared);
             clock_.stop();
         }
         return clock_.take_seconds();
@@ -58,21 +62,34 @@ class HipTimed final : public TimedKernel {
     /// The tensors of the case once more.
     struct Place {
         Place(const loader::Device& device, const loader::DeviceStream& stream,
-              const std::vector<MemoryBlock>& blocks, const Invocation& host) {
+              const std::vector<MemoryBlock>& blocks, const Invocation& host,
+              std::span<unsigned char> cleared_on_host) {
             buffers.reserve(blocks.size());
             for (const MemoryBlock& block : blocks) {
                 buffers.emplace_back(device, bytes_of(block));
                 placed.push_back({block, &buffers.back()});
                 upload(placed.back(), stream);
+                if (!cleared_on_host.empty() && cleared_on_host.data() >= block.begin() &&
+                    cleared_on_host.data() < block.end())
+                    cleared = {buffers.back().data() + (cleared_on_host.data() - block.begin()),
+                               cleared_on_host.size()};
             }
             args = on_device(host, placed);
         }
         std::vector<loader::DeviceBuffer> buffers;
         std::vector<Placed> placed;
         Invocation args;
+        std::span<unsigned char> cleared;
     };
+
+    void clear(std::span<unsigned char> memory) const {
+        loader::DeviceRuntime& runtime = device_->runtime();
+        loader::require(runtime, runtime.fill(memory.data(), 0, memory.size(), stream_->handle()),
+                        fmt::format("clearing {} bytes on {}", memory.size(), device_->text()));
+    }
+
+    const loader::Device* device_;
     const loader::DeviceStream* stream_;
-    std::vector<StageKernel> stages_;
     std::vector<std::unique_ptr<Place>> places_;
     loader::EventClock clock_;
 };
@@ -86,9 +103,8 @@ class HipTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return target_->description(); }
-    std::unique_ptr<TimedKernel> prepare(std::vector<StageKernel> stages, const Invocation& arguments,
-                                         TensorSet& tensors) override {
-        return std::make_unique<HipTimed>(device_, stream_, std::move(stages), arguments, tensors);
+    std::unique_ptr<TimedKernel> prepare(const TimedCase& timed) override {
+        return std::make_unique<HipTimed>(device_, stream_, timed);
     }
 
     Ceiling matrix_ceiling(DataType type) override {

@@ -43,15 +43,19 @@ void on_every_thread(const std::function<void(std::size_t)>& work) {
 /// In one place: these kernels compute far longer than they load.
 class HostTimed final : public TimedKernel {
   public:
-    HostTimed(std::vector<StageKernel> stages, const Invocation& arguments)
-        : stages_(std::move(stages)), arguments_(arguments) {}
+    explicit HostTimed(const TimedCase& timed)
+        : TimedKernel(timed), arguments_(timed.arguments), cleared_(timed.cleared) {}
 
     std::int64_t places() const override { return 1; }
-    std::vector<double> time(std::int64_t launches) override {
+    std::vector<double> time_parts(std::size_t first, std::size_t end, std::int64_t launches) override {
         std::vector<double> seconds;
         for (std::int64_t n = 0; n < launches; ++n)
             seconds.push_back(seconds_of([&] {
-                for (const StageKernel& stage : stages_) stage.instance->launch(arguments_, {});
+                for (std::size_t part = first; part < end; ++part)
+                    if (const StageKernel* stage = stage_of(part))
+                        stage->instance->launch(arguments_, {});
+                    else
+                        std::ranges::fill(cleared_, 0);
             }));
         return seconds;
     }
@@ -59,8 +63,8 @@ class HostTimed final : public TimedKernel {
     void restore() override {}
 
   private:
-    std::vector<StageKernel> stages_;
     Invocation arguments_;
+    std::span<unsigned char> cleared_;
 };
 
 class HostTiming final : public TimingTarget {
@@ -69,9 +73,8 @@ class HostTiming final : public TimingTarget {
 
     const std::shared_ptr<const Target>& target() const override { return target_; }
     std::string machine() const override { return system::processor_description(); }
-    std::unique_ptr<TimedKernel> prepare(std::vector<StageKernel> stages, const Invocation& arguments,
-                                         TensorSet&) override {
-        return std::make_unique<HostTimed>(std::move(stages), arguments);
+    std::unique_ptr<TimedKernel> prepare(const TimedCase& timed) override {
+        return std::make_unique<HostTimed>(timed);
     }
 
     /// Kernels of every type multiply in fp32 here.

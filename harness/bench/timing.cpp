@@ -19,6 +19,13 @@ Spread spread_of(std::vector<double> seconds) {
     return {at(0.5), at(0.25), at(0.75), static_cast<std::int64_t>(seconds.size()), seconds.front()};
 }
 
+TimedKernel::TimedKernel(const TimedCase& timed)
+    : stages_(timed.stages), clearings_(timed.cleared.empty() ? 0 : 1) {
+    if (clearings_ > 0) parts_.emplace_back("clearing of memory");
+    for (const StageKernel& stage : stages_)
+        parts_.emplace_back(to_string(stage.instance->config().signature.family));
+}
+
 std::int64_t places_beyond(std::int64_t cache_bytes, std::int64_t bytes) {
     const std::int64_t one = std::max<std::int64_t>(bytes, 1);
     return std::clamp<std::int64_t>((2 * cache_bytes + one - 1) / one, 2, 1024);

@@ -1,5 +1,7 @@
 #include "harness/bench/work.hpp"
 
+#include "harness/families/bwd_expectation.hpp"
+#include "reference/numerics/lengths.hpp"
 #include "reference/numerics/mask.hpp"
 #include "reference/numerics/places.hpp"
 
@@ -54,6 +56,28 @@ Work work_of(const reference::AttentionArgs& args) {
         work.bytes += bytes_of_scores(args.bias, batch, heads, one_entry);
     if (args.randval.present()) work.bytes += bytes_of_scores(args.randval, batch, heads, one_entry);
     work.flops = 2.0 * work.visible_pairs * static_cast<double>(args.shape.hdim_q + args.shape.hdim_v);
+    return work;
+}
+
+Work work_of(const BwdArgs& args) {
+    // It reads what forward reads and writes, and dO like O.
+    const FwdArgs forward = forward_before(args);
+    Work work = work_of(reference::attention_of(forward));
+    const Shape& shape = args.shape;
+    const auto bytes = [](const TensorView& view, std::int64_t elements) {
+        return static_cast<double>(element_bytes(view.type, elements));
+    };
+    double scores = 0.0;
+    for (std::int64_t b = 0; b < shape.batch; ++b) {
+        const reference::Entry entry = reference::entry_of(forward, b);
+        const std::int64_t queries = entry.seqlen_q * shape.nhead_q, keys = entry.seqlen_k * shape.nhead_q;
+        work.bytes += bytes(args.d_o, queries * shape.hdim_v) + bytes(args.dq, queries * shape.hdim_q) +
+                      bytes(args.dk, keys * shape.hdim_q) + bytes(args.dv, keys * shape.hdim_v);
+        scores += static_cast<double>(entry.seqlen_q * entry.seqlen_k);
+    }
+    if (args.dbias.present())
+        work.bytes += bytes(args.dbias, 1) * scores * static_cast<double>(shape.nhead_q);
+    work.flops = 2.0 * work.visible_pairs * static_cast<double>(3 * shape.hdim_q + 2 * shape.hdim_v);
     return work;
 }
 

@@ -72,6 +72,13 @@ class BwdData final : public CaseData {
         if (stage == KernelFamily::fwd) return forward_before(tensors_.args());
         return invocation();
     }
+    /// Partial sums of dQ where X-5 asks for it.
+    std::span<unsigned char> cleared() override {
+        if (!workspace_.size.zero_dq_acc) return {};
+        const std::span whole(static_cast<unsigned char*>(tensors_.tensor("workspace").view().data),
+                              static_cast<std::size_t>(workspace_.size.bytes));
+        return whole.subspan(static_cast<std::size_t>(workspace_.size.host_bytes));
+    }
     Outputs outputs(KernelFamily stage) const override {
         if (stage == KernelFamily::fwd)
             return attention_outputs(reference::attention_of(forward_before(tensors_.args())));

@@ -62,6 +62,8 @@ class CaseData {
     virtual Invocation invocation() const = 0;
     /// The arguments of `stage`, in a family whose stages belong to several APIs.
     virtual Invocation invocation_of(KernelFamily) const { return invocation(); }
+    /// Memory of the tensors that must be 0 whenever the first stage begins, and is not when the last one has ended.
+    virtual std::span<unsigned char> cleared() { return {}; }
     /// A copy of everything that `stage` had to write.
     virtual Outputs outputs(KernelFamily stage) const = 0;
     /// Whether `stage` may write the tensor `name`, which is no input. A family of one stage writes them all.

@@ -167,6 +167,45 @@ TEST(Bench, WhatUpdatesItsInputsIsTimedAndJudgedOnFreshOnes) {
     EXPECT_EQ(rows[0].work.bytes, 2.0 * (2 * keys * (64 + 64) + 2 * queries * 32 + 2 * (2 * 5) * 16));
 }
 
+Case backward_case() {
+    Case c = small_case();
+    c.family = ApiFamily::bwd;
+    c.lse = true;
+    return c;
+}
+
+TEST(Bench, BackwardIsTimedWholeAndInParts) {
+    for (const bool deterministic : {false, true}) {
+        Case c = backward_case();
+        c.backward.deterministic = deterministic;
+        const auto rows = bench_planned(c);
+        ASSERT_EQ(rows.size(), 1U);
+        EXPECT_EQ(rows[0].outcome, BenchOutcome::measured) << rows[0].message;
+        EXPECT_EQ(rows[0].work.flops, 2.0 * 5 * 64 * 2 * 2 * 70 * 90) << "five products";
+        EXPECT_EQ(rows[0].work.bytes, 2.0 * 2 * 2 * 64 * (4 * 70 + 4 * 90) + 4.0 * 2 * 2 * 70)
+            << "q, o, d_o and dq, k, v, dk and dv, and lse";
+        std::vector<std::string> names;
+        for (const PartTime& part : rows[0].parts) {
+            names.push_back(part.name);
+            EXPECT_GT(part.time.median, 0.0) << part.name;
+            EXPECT_GE(part.time.samples, 5) << part.name;
+        }
+        EXPECT_THAT(names, testing::ElementsAre("clearing of memory", "bwd_dot_do_o", "bwd_dq_dk_dv",
+                                                "bwd_convert_dq"));
+        EXPECT_THAT(to_text(rows[0]), HasSubstr("        bwd_dq_dk_dv "));
+        EXPECT_EQ(to_json(rows[0]).at("parts").size(), 4U);
+    }
+}
+
+TEST(Bench, AChainIsARowThatSaysSo) {
+    Case c = backward_case();
+    c.backward.forward = ForwardResults::kernel;
+    const auto rows = bench_planned(c);
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_EQ(rows[0].outcome, BenchOutcome::not_run);
+    EXPECT_THAT(rows[0].message, HasSubstr("forward's kernel runs before backward"));
+}
+
 TEST(Bench, TargetsAreNamed) {
     EXPECT_THROW(make_timing_target("nonsense", {}), InputError);
 }

@@ -387,7 +387,8 @@ FMHA_API fmha_status fmha_workspace_size(fmha_context* context, const void* args
                                          int32_t* exact);
 
 /* Puts into `workspace`, device memory aligned to 16 bytes, what kernels expect there, in `stream`. Does nothing when the
- * call needs none. */
+ * call needs none. Backward needs it before every run. For a packed batch it fetches seqstart_q and seqstart_k, which waits
+ * for the stream. */
 FMHA_API fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace,
                                             void* stream);
 
@@ -403,7 +404,8 @@ FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, vo
                                      fmha_run_info* info);
 
 /* Launches as fmha_run_device does, `warm_up` times and then `repeats` times between two events of `stream`, and sets
- * *milliseconds to the mean of the latter. Returns when they are done. */
+ * *milliseconds to the mean of the latter. Each launch of backward has its workspace prepared before, in that time. Returns when they
+ * are done. */
 FMHA_API fmha_status fmha_time_device(fmha_context* context, const void* args, void* stream, int32_t warm_up,
                                       int32_t repeats, double* milliseconds);
 

@@ -23,12 +23,15 @@ inline void write_code_object(const std::filesystem::path& file) {
     std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(&header), sizeof header);
 }
 
-/// fp32 forward kernels of head dimension 32 for gfx942, as a build would leave them in `folder`. Returns their number.
-inline std::size_t write_built_folder(const std::filesystem::path& folder) {
+/// fp32 kernels of forward, or of `families`, with head dimension 32 for gfx942, as a build would leave them in `folder`. Returns their
+/// number.
+inline std::size_t
+write_built_folder(const std::filesystem::path& folder,
+                   catalog::FamilySet families = catalog::FamilySet::of(KernelFamily::fwd)) {
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {ArchName("gfx942")};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
+    request.families = families;
     built::CodeObject object{.file = "all.hsaco",
                              .arch = "gfx942",
                              .compiler = "none",

@@ -1,17 +1,37 @@
-// A device plugin whose device is the processor: memory is the process's own, and a launch runs the forward program on
-// the host with whatever the arguments ask for. `fake_device_refuse(call)` makes one call fail until it is called again.
+// A device plugin whose device is the processor: memory is the process's own, and a launch runs the program of its
+// symbol's family, forward or a stage of backward, on the host with whatever the arguments ask for. `fake_device_refuse(call)` makes one call fail until it is called again.
 
 #include "kernels/loader/device_runtime.hpp"
 #include "kernels/targets/host/host_target.hpp"
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 namespace {
 
 using namespace fmha;
 using namespace fmha::loader;
+
+/// The padded kernel of backward's stage `family` that takes `args`; its key tile is that of gfx942's fp32 kernels, which the splits of
+/// a workspace are for.
+KernelConfig fitting(KernelFamily family, const BwdArgs& args) {
+    KernelConfig config;
+    config.arch = "gfx942";
+    Signature& s = config.signature;
+    s.family = family;
+    s.data_type = args.q.type == ElementType::bf16 ? DataType::bf16 : DataType::fp32;
+    s.mode = args.shape.mode;
+    s.mask = args.mask.type == MaskType::no_mask ? MaskClass::none : MaskClass::generic;
+    s.is_deterministic = args.deterministic;
+    s.hdim_q = args.shape.hdim_q;
+    s.hdim_v = args.shape.hdim_v;
+    config.algorithm.tile = {.m0 = 16, .n0 = 128, .k0 = 8, .n1 = 8, .k1 = 8, .k0max = 8};
+    config.algorithm.pad = {.s = true, .sk = true, .d = 1, .dv = 1};
+    return config;
+}
 
 /// A padded kernel that takes `args`.
 KernelConfig fitting(const FwdArgs& args) {
@@ -82,11 +102,26 @@ class FakeDevice final : public DeviceRuntime {
 
     Status load_module(const void*, void*& out) override { return out = this, answer("load_module"); }
     Status unload_module(void*) override { return answer("unload_module"); }
-    Status function(void*, const char*, void*& out) override { return out = this, answer("function"); }
+    /// A function is the family whose name its symbol has.
+    Status function(void*, const char* symbol, void*& out) override {
+        static std::array backward{KernelFamily::bwd_dot_do_o, KernelFamily::bwd_dq_dk_dv,
+                                   KernelFamily::bwd_convert_dq};
+        static KernelFamily forward = KernelFamily::fwd;
+        out = &forward;
+        for (KernelFamily& family : backward)
+            if (std::string_view(symbol).find(to_string(family)) != std::string_view::npos) out = &family;
+        return answer("function");
+    }
     Status allow_dynamic_lds(void*, std::uint32_t) override { return answer("allow_dynamic_lds"); }
-    Status launch(void*, const LaunchShape&, const void* argument, void*) override {
+    Status launch(void* function, const LaunchShape&, const void* argument, void*) override {
         const Status status = answer("launch");
         if (!status.ok()) return status;
+        const KernelFamily family = *static_cast<const KernelFamily*>(function);
+        if (family != KernelFamily::fwd) {
+            const auto& args = *static_cast<const BwdArgs*>(argument);
+            host_target::make_instance(fitting(family, args))->launch(args, {});
+            return status;
+        }
         const auto& args = *static_cast<const FwdArgs*>(argument);
         host_target::make_instance(fitting(args))->launch(args, {});
         return status;

@@ -1,0 +1,222 @@
+"""Backward attention of this project beside PyTorch's flash back end, on the same tensors, in one run.
+
+    python3 tests/bench/torch_backward.py --library build/host/lib/libfmha.so --kernels FOLDER_OF_FMHA_BUILD
+
+All sides read the same bf16 tensors (batch, head, row, channel) on one stream: Q, K, V, dO, and O and LSE of PyTorch's forward. Ours is
+timed with atomic sums of dQ and deterministic, with everything that a call needs: the workspace is prepared anew, and all three stages
+run. PyTorch's is the operator of its flash back end alone, without autograd. Rounds alternate between the sides, each round is timed with
+events, and medians count. Before it is timed, every gradient of ours is compared with fp32 on sampled heads and with PyTorch's elsewhere.
+FLOPs are 10·B·H·S²·D, five products, half of it with a causal mask.
+
+Exit code 0: every ratio to PyTorch reaches --minimum, every ratio of deterministic to atomic sums reaches --minimum-deterministic, and
+every gradient is right; 1: not; 2: no library, no kernels, no GPU.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from torch_sdpa import SHAPES, fmha, spread, timed_rounds, view  # noqa: E402
+
+GRADIENTS = ("dq", "dk", "dv")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help="libfmha.so")
+    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--minimum", type=float, default=0.8, help="smallest ratio of our speed to PyTorch's")
+    parser.add_argument("--minimum-deterministic", type=float, default=0.6,
+                        help="smallest ratio of our deterministic speed to our speed with atomic sums")
+    parser.add_argument("--rounds", type=int, default=20, help="timed rounds of each side")
+    parser.add_argument("--shape", action="append", metavar="B,H,S,D", help="instead of the four standard shapes")
+    parser.add_argument("--mask", choices=("both", "none", "causal"), default="both")
+    parser.add_argument("--json", help="file for the numbers")
+    chosen = parser.parse_args()
+    if chosen.rounds < 1:
+        parser.error(f"--rounds {chosen.rounds}: at least 1")
+    try:
+        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(SHAPES)
+    except ValueError:
+        parser.error(f"--shape {chosen.shape}: four integers B,H,S,D")
+    if any(len(shape) != 4 or min(shape) < 1 for shape in chosen.shapes):
+        parser.error(f"--shape {chosen.shape}: four positive integers B,H,S,D")
+    return chosen
+
+
+class Ours:
+    """Our side of one shape: arguments, gradients and workspace."""
+
+    def __init__(self, torch, context, tensors, causal, deterministic):
+        lib, (q, k, v, o, lse, d_o) = context.lib, tensors
+        self.context, self.stream = context, torch.cuda.current_stream().cuda_stream
+        self.gradients = {name: torch.full_like(of, math.nan) for name, of in zip(GRADIENTS, (q, k, v))}
+        self.d = torch.empty_like(lse)
+        args = self.args = lib.arguments(fmha.BWD)
+        args.shape.data_type = fmha.BF16
+        args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
+        args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
+        args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k
+        args.mask.window_left = -1
+        args.mask.window_right = 0 if causal else -1
+        args.mask.type = fmha.TOP_LEFT if causal else fmha.NO_MASK
+        args.deterministic = int(deterministic)
+        args.q, args.k, args.v, args.o, args.d_o = (view(lib, tensor) for tensor in (q, k, v, o, d_o))
+        args.lse, args.d = (view(lib, tensor.unsqueeze(3)) for tensor in (lse, self.d))
+        args.dq, args.dk, args.dv = (view(lib, self.gradients[name]) for name in GRADIENTS)
+        size, _ = context.workspace_size(args)
+        self.workspace = torch.full((max(size, 16),), 255, dtype=torch.uint8, device=q.device)  # NaN, wherever it is read
+        args.workspace = self.workspace.data_ptr()
+        info = context.plan(args)
+        self.kernel = info.kernel.decode()
+
+    def __call__(self):
+        self.context.prepare_workspace(self.args, self.args.workspace, self.stream)
+        self.context.run_on_device(self.args, self.stream)
+
+
+class Theirs:
+    """PyTorch's flash back end: its forward once, and its backward whenever it is called."""
+
+    def __init__(self, torch, q, k, v, d_o, causal):
+        results = torch.ops.aten._scaled_dot_product_flash_attention(q, k, v, 0.0, causal, False)
+        self.o, self.lse = results[0], results[1]
+        rest = results[2:8]  # cumulative and largest lengths, seed and offset
+        self.backward = torch.ops.aten._scaled_dot_product_flash_attention_backward
+        cum_q, cum_k, max_q, max_k, seed, offset = rest
+        self.args = (d_o, q, k, v, self.o, self.lse, cum_q, cum_k, max_q, max_k, 0.0, causal, seed, offset)
+
+    def __call__(self):
+        return self.backward(*self.args)
+
+
+def exact_head(torch, q, k, v, d_o, causal):
+    """The gradients of one head in fp32, by blocks of rows: softmax, then its derivative."""
+    scale, rows, block = 1.0 / math.sqrt(q.shape[1]), q.shape[0], 2048
+    q, k, v, d_o = (tensor.float() for tensor in (q, k, v, d_o))
+    dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    for start in range(0, rows, block):
+        part = slice(start, min(start + block, rows))
+        scores = q[part] @ k.T * scale
+        if causal:
+            keys = torch.arange(k.shape[0], device=q.device)
+            numbers = torch.arange(part.start, part.stop, device=q.device)
+            scores.masked_fill_(keys[None, :] > numbers[:, None], -math.inf)
+        p = torch.softmax(scores, -1)
+        dp = d_o[part] @ v.T
+        ds = p * (dp - (p * dp).sum(-1, keepdim=True))
+        dq[part] = ds @ k * scale
+        dk += ds.T @ q[part] * scale
+        dv += p.T @ d_o[part]
+    return dict(zip(GRADIENTS, (dq, dk, dv)))
+
+
+def wrong(torch, ours, theirs, exact):
+    """What is wrong with our gradients, "" when nothing is. The yardstick is the error of PyTorch's own against fp32 on the heads of
+    `exact`: ours may have twice that there and, between two gradients that are both off, four times."""
+    for name in GRADIENTS:
+        mine, other = ours[name], theirs[name]
+        if not torch.isfinite(mine).all():
+            return f"{name} has elements that are not finite"
+        our_error = max((mine[at].float() - value[name]).abs().max().item() for at, value in exact.items())
+        their_error = max((other[at].float() - value[name]).abs().max().item() for at, value in exact.items())
+        if our_error > 2 * their_error + 1e-5:
+            return f"{name} is {our_error:.3g} from fp32 on sampled heads, PyTorch's is {their_error:.3g}"
+        for b in range(mine.shape[0]):
+            for h in range(mine.shape[1]):
+                distance = (mine[b, h].float() - other[b, h].float()).abs()
+                limit = 4 * their_error + 2.0**-6 * other[b, h].float().abs()
+                if (distance > limit).any():
+                    row, column = divmod((distance - limit).argmax().item(), distance.shape[1])
+                    return (f"{name} b{b} h{h} row {row} column {column}: {mine[b, h, row, column].item():.6g}, "
+                            f"PyTorch has {other[b, h, row, column].item():.6g}")
+    return ""
+
+
+def measure(torch, context, shape, causal, rounds):
+    batch, heads, length, hdim = shape
+    torch.manual_seed(20261)
+    q, k, v, d_o = (torch.randn(shape, device="cuda").to(torch.bfloat16) for _ in range(4))
+    theirs = Theirs(torch, q, k, v, d_o, causal)
+    tensors = (q, k, v, theirs.o, theirs.lse, d_o)
+    atomic, fixed = (Ours(torch, context, tensors, causal, deterministic) for deterministic in (False, True))
+    row = {"batch": batch, "heads": heads, "length": length, "hdim": hdim, "causal": causal, "kernel": atomic.kernel,
+           "deterministic_kernel": fixed.kernel, "wrong": ""}
+    atomic()
+    fixed()
+    expected = dict(zip(GRADIENTS, theirs()))
+    exact = {at: exact_head(torch, q[at], k[at], v[at], d_o[at], causal) for at in {(0, 0), (batch - 1, heads - 1)}}
+    for side in (atomic, fixed):
+        row["wrong"] = row["wrong"] or wrong(torch, side.gradients, expected, exact)
+    first = {name: gradient.clone() for name, gradient in fixed.gradients.items()}
+    fixed()
+    for name in GRADIENTS:
+        if not row["wrong"] and not torch.equal(first[name], fixed.gradients[name]):
+            row["wrong"] = f"{name} of the deterministic kernel has other bits when it runs again (W-16)"
+    if row["wrong"]:
+        return row
+    times = timed_rounds(torch, (atomic, fixed, theirs), rounds)
+    flops = 10.0 * batch * heads * length * length * hdim * (0.5 if causal else 1.0)
+    for name, milliseconds in zip(("", "deterministic_", "torch_"), times):
+        row[name + "tflops"] = flops / statistics.median(milliseconds) / 1e9
+        row[name + "spread_percent"] = spread(milliseconds)
+    row["ratio"] = row["tflops"] / row["torch_tflops"]
+    row["deterministic_ratio"] = row["deterministic_tflops"] / row["tflops"]
+    return row
+
+
+def line(row):
+    head = "b{batch:<2} h{heads:<3} s{length:<6} d{hdim:<4}".format(**row) + f"{'causal' if row['causal'] else '':7}"
+    if row["wrong"]:
+        return f"{head} WRONG: {row['wrong']}\n    {row['kernel']}"
+    return (f"{head} ours {row['tflops']:6.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch {row['torch_tflops']:6.1f} TFLOP/s "
+            f"±{row['torch_spread_percent']:3.1f} %   ratio {row['ratio']:5.2f}   deterministic "
+            f"{row['deterministic_tflops']:6.1f} TFLOP/s, {row['deterministic_ratio']:5.2f} of ours\n    {row['kernel']}")
+
+
+def main():
+    chosen = arguments()
+    try:
+        import torch
+    except ImportError as error:
+        print(f"PyTorch is not installed: {error}", file=sys.stderr)
+        return 2
+    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
+        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
+        return 2
+    torch.cuda.set_device(chosen.device)
+    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
+    rows = []
+    try:
+        lib = fmha.load(chosen.library)
+        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
+            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours",
+                  flush=True)
+            for shape in chosen.shapes:
+                for causal in (False, True):
+                    if chosen.mask not in ("both", "causal" if causal else "none"):
+                        continue
+                    rows.append(measure(torch, context, shape, causal, chosen.rounds))
+                    print(line(rows[-1]), flush=True)
+    except (OSError, fmha.Error) as error:
+        print(f"{chosen.library}: {error}", file=sys.stderr)
+        return 2
+    if chosen.json:
+        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
+        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
+    bad = [row for row in rows if row["wrong"]]
+    right = [row for row in rows if not row["wrong"]]
+    slow = [row for row in right if row["ratio"] < chosen.minimum]
+    slow_sums = [row for row in right if row["deterministic_ratio"] < chosen.minimum_deterministic]
+    print(f"{len(rows)} measured, {len(bad)} wrong, {len(slow)} below {chosen.minimum} of PyTorch's flash back end, "
+          f"{len(slow_sums)} below {chosen.minimum_deterministic} of atomic sums")
+    return 1 if bad or slow or slow_sums or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
