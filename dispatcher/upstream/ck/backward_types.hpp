@@ -11,7 +11,7 @@
     "fmha_fwd.hpp and fmha_bwd.hpp of a checkout cannot be in one source, since both define FmhaMasks: include forward.hpp and backward.hpp of the adapter in two sources"
 #endif
 #define FMHA_CK_BACKWARD_OF_CHECKOUT
-#include "fmha_bwd.hpp"
+#include <fmha_bwd.hpp>
 #endif
 
 namespace fmha::ck {

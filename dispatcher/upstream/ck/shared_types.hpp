@@ -2,10 +2,10 @@
 
 #include "dispatcher/upstream/ck/basics.hpp"
 
-#if __has_include("mask.hpp") && __has_include("bias.hpp") && __has_include("ck_tile/core.hpp")
+#if __has_include(<mask.hpp>) && __has_include(<bias.hpp>) && __has_include(<ck_tile/core.hpp>)
 #define FMHA_CK_CHECKOUT 1
-#include "bias.hpp"
-#include "mask.hpp"
+#include <bias.hpp>
+#include <mask.hpp>
 #else
 #define FMHA_CK_CHECKOUT 0
 #endif
