@@ -19,6 +19,7 @@ std::vector<std::unique_ptr<Command>> all_commands() {
     commands.push_back(make_history_command());
     commands.push_back(make_gate_command());
     commands.push_back(make_merge_command());
+    commands.push_back(make_compare_command());
     return commands;
 }
 

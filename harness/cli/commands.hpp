@@ -20,5 +20,6 @@ std::unique_ptr<Command> make_gate_command();
 std::unique_ptr<Command> make_shrink_command();
 std::unique_ptr<Command> make_fuzz_command();
 std::unique_ptr<Command> make_merge_command();
+std::unique_ptr<Command> make_compare_command();
 
 } // namespace fmha::cli

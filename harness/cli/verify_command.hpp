@@ -17,5 +17,6 @@ using KernelSourceFactory = std::function<std::unique_ptr<harness::KernelSource>
 std::unique_ptr<Command> make_verify_command(KernelSourceFactory kernels);
 std::unique_ptr<Command> make_shrink_command(KernelSourceFactory kernels);
 std::unique_ptr<Command> make_fuzz_command(KernelSourceFactory kernels);
+std::unique_ptr<Command> make_compare_command(KernelSourceFactory kernels);
 
 } // namespace fmha::cli

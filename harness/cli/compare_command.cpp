@@ -1,0 +1,192 @@
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cli/run_choice.hpp"
+#include "harness/cli/verify_command.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/interrupt.hpp"
+#include "harness/run/planned_kernels.hpp"
+#include "harness/run/run_cases.hpp"
+#include "parity/side_by_side/agreement.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <utility>
+
+namespace fmha::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using harness::Case;
+using harness::CaseResult;
+
+/// The programs of a checkout beside our kernels, case by case.
+class CompareCommand final : public Command {
+  public:
+    explicit CompareCommand(KernelSourceFactory kernels) : kernel_factory_(std::move(kernels)) {}
+
+    std::string_view name() const override { return "compare"; }
+    std::string_view summary() const override {
+        return "Run cases on a Composable Kernel checkout's example programs and on ours, side by side";
+    }
+    std::string_view example() const override {
+        return "fmha compare --ck-bin ~/composable_kernel/build/bin --target hip\n"
+               "  fmha compare --ck-bin ~/composable_kernel/build/bin --target hip fwd/masks bwd/gqa --json "
+               "beside.json";
+    }
+
+    void declare(OptionSet& options) override {
+        options.positionals(
+            "CASES", cases_,
+            "Case files, folders or printed names of single cases (default: fwd/parity, the fourteen "
+            "configurations of upstream's parity test)");
+        options.option("--ck-bin", programs_, "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd",
+                       true);
+        options.choice("--tier", tier_, {"smoke", "full", "nightly"},
+                       "Highest tier to run; a tier includes the lower ones");
+        options.option("--seconds", seconds_, "Time that an example program may take for one case");
+        run_.declare(options);
+        options.option("--json", json_, "Write commands, answers and results as JSON");
+    }
+
+    int run(const Streams& streams) override {
+        if (seconds_ < 1 || seconds_ > 86'400)
+            throw InputError(fmt::format("--seconds is {}; allowed: 1 to 86400", seconds_));
+        run_.check();
+        if (!json_.empty()) system::check_writable(json_);
+        harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
+        if (cases_.empty()) cases_.emplace_back("fwd/parity");
+        const std::vector<Case> cases = harness::load_cases(cases_, load);
+        require_programs(cases);
+        const auto target = run_.target(1);
+        const auto source = kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
+        const harness::InterruptWatch interrupt;
+        harness::RunOptions options;
+        options.jobs = 1; // a kernel that faults costs its case and no more
+        options.timeout = run_.timeout();
+        options.of_case = run_.of_case(*target, 1);
+        const std::vector<CaseResult> ours = harness::run_cases(cases, *source, *target, options, interrupt);
+        fmt::print(streams.out, "fmha compare: ours on target {} for {}, theirs from {}\n",
+                   run_.target_name(), target->arch(), programs_);
+        for (const Case& c : cases) {
+            if (interrupt.requested()) break;
+            one(c, worst(c, ours), streams);
+        }
+        return conclusion(cases.size(), streams);
+    }
+
+  private:
+    /// Said before an hour of work rather than after it.
+    void require_programs(const std::vector<Case>& cases) const {
+        for (const Case& c : cases) {
+            const parity::TileExample example = parity::tile_example(c);
+            const fs::path program = fs::path(programs_) / example.program;
+            if (example.cannot.empty() && !fs::is_regular_file(program))
+                throw InputError(
+                    fmt::format("--ck-bin {}: there is no {}; build it in the checkout: cmake --build BUILD "
+                                "--target {}",
+                                programs_, example.program, example.program));
+        }
+    }
+
+    /// The result of a case that a person would look at first.
+    static const CaseResult& worst(const Case& c, const std::vector<CaseResult>& results) {
+        const CaseResult* found = nullptr;
+        for (const CaseResult& result : results)
+            if (result.name == c.id && (found == nullptr || rank(result) > rank(*found))) found = &result;
+        if (found == nullptr) throw Error(c.id + " has no result");
+        return *found;
+    }
+    static int rank(const CaseResult& result) {
+        if (!harness::is_green(result.outcome)) return 3;
+        return result.outcome == harness::Outcome::passed ? 2 : 1;
+    }
+
+    const parity::Answer& answer_of(const std::vector<std::string>& command) {
+        const auto known = answers_.find(command);
+        if (known != answers_.end()) return known->second;
+        const std::chrono::seconds limit(seconds_);
+        return answers_[command] = parity::read_answer(system::run_process(command, {.time = limit}), limit);
+    }
+
+    void one(const Case& c, const CaseResult& ours, const Streams& streams) {
+        const parity::TileExample example = parity::tile_example(c);
+        Json row{{"case", c.id},
+                 {"ours", std::string(to_string(ours.outcome))},
+                 {"kernel", ours.kernel},
+                 {"message", ours.message}};
+        parity::SideBySide both;
+        if (!example.cannot.empty()) {
+            both.sentence = "theirs cannot be asked: " + example.cannot;
+        } else {
+            std::vector<std::string> command{(fs::path(programs_) / example.program).string()};
+            command.insert(command.end(), example.arguments.begin(), example.arguments.end());
+            const parity::Answer& theirs = answer_of(command);
+            both = parity::compare(ours, theirs);
+            row["command"] = fmt::format("{}", fmt::join(command, " "));
+            row["theirs"] = std::string(to_string(theirs.verdict));
+            row["their_line"] = theirs.line;
+            row["their_milliseconds"] = theirs.milliseconds;
+        }
+        row["agreement"] = std::string(to_string(both.agreement));
+        row["sentence"] = both.sentence;
+        ++counts_[both.agreement];
+        const bool red = parity::is_red(both.agreement);
+        fmt::print(streams.out, "{:20} {}\n", to_string(both.agreement), c.id);
+        if (both.agreement != parity::Agreement::both_right) fmt::print(streams.out, "  {}\n", both.sentence);
+        if (red && row.contains("command"))
+            fmt::print(streams.out, "  {}\n", row["command"].get<std::string>());
+        if (red) fmt::print(streams.out, "  {}\n", ours.reproduce);
+        streams.out.flush();
+        rows_.push_back(std::move(row));
+    }
+
+    int conclusion(std::size_t asked, const Streams& streams) {
+        std::string text;
+        std::int64_t compared = 0, red = 0;
+        for (const auto& [agreement, count] : counts_) {
+            text += fmt::format("{}{} {}", text.empty() ? "" : "   ", count, to_string(agreement));
+            if (agreement != parity::Agreement::not_compared) compared += count;
+            if (parity::is_red(agreement)) red += count;
+        }
+        const bool whole = rows_.size() == asked;
+        const bool green = red == 0 && compared > 0 && whole;
+        fmt::print(streams.out, "{} asked   {}\n{}\n", asked, text, green ? "GREEN" : "RED");
+        if (compared == 0) fmt::print(streams.out, "nothing was compared\n");
+        if (!whole) fmt::print(streams.out, "interrupted\n");
+        if (!json_.empty())
+            system::write_file(json_, Json{{"theirs", programs_},
+                                           {"target", run_.target_name()},
+                                           {"green", green},
+                                           {"cases", rows_}}
+                                              .dump(2) +
+                                          "\n");
+        return green ? all_well : check_failed;
+    }
+
+    KernelSourceFactory kernel_factory_;
+    RunChoice run_;
+    std::vector<std::string> cases_;
+    std::string programs_, json_, tier_ = "smoke";
+    std::int64_t seconds_ = 300;
+    std::map<std::vector<std::string>, parity::Answer> answers_;
+    std::map<parity::Agreement, std::int64_t> counts_;
+    Json rows_ = Json::array();
+};
+
+} // namespace
+
+std::unique_ptr<Command> make_compare_command(KernelSourceFactory kernels) {
+    return std::make_unique<CompareCommand>(std::move(kernels));
+}
+
+std::unique_ptr<Command> make_compare_command() {
+    return make_compare_command(harness::house_kernels);
+}
+
+} // namespace fmha::cli
