@@ -26,7 +26,7 @@ function(fmha_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} GTest::gmock_main)
   fmha_test_program(${name})
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   # Discovery would keep the first of several labels only, so CTest sets them when it has the list of tests.
   set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
