@@ -1,0 +1,209 @@
+"""What the first day consists of. A step takes the run, returns one line, and throws Failed with one sentence."""
+
+import grp
+import json
+import os
+import pathlib
+import platform
+import pwd
+import re
+import shutil
+
+from run import TREE, Failed, verdict
+
+# API as case files name it, and as `fmha build` names all kernels behind it.
+FAMILIES = (("fwd", "fwd"), ("fwd_splitkv", "splitkv"), ("fwd_pagedkv", "pagedkv"), ("fwd_appendkv", "appendkv"),
+            ("batch_prefill", "batch_prefill"), ("bwd", "bwd"))
+# The release of ROCm that knows an architecture (docs/gpu.md).
+ROCM = {"gfx90a": (5, 2), "gfx942": (6, 0), "gfx950": (7, 0), "gfx1100": (5, 7), "gfx1151": (7, 0), "gfx1201": (6, 4)}
+# Cases that the example programs of a checkout compute too.
+BESIDE = (("fwd", "fwd/parity"), ("bwd", "bwd/upstream_smoke"))
+BENCH = ("dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128", "dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128,mask=t",
+         "dtype=fp16,batch=8,heads=32,seqlen=2048,hdim=64", "dtype=bf16,batch=1,heads=16,seqlen=16384,hdim=128")
+
+
+def machine(run):
+    facts = {"system": platform.platform(), "python": platform.python_version(), "cores": os.cpu_count(), "user": user()}
+    for name, path in (("memory", "proc/meminfo"), ("processor", "proc/cpuinfo"), ("release", "etc/os-release"), ("kernel", "proc/cmdline")):
+        try:
+            facts[name] = (run.chosen.system / path).read_text(errors="replace")[:4000]
+        except OSError as error:
+            facts[name] = f"not readable: {error.strerror}"
+    facts["environment"] = {key: value for key, value in os.environ.items() if re.match(r"(ROCM|HIP|HSA|ROCR|GPU|AMD|FMHA)_|PATH$|LD_LIBRARY_PATH$", key)}
+    for line in (["git", "-C", TREE, "log", "-1", "--format=%H %cd"], ["git", "-C", TREE, "status", "--short"], ["dmesg"]):
+        try:
+            run.command("machine", line, 60)
+        except Failed as error:
+            facts.setdefault("missing", []).append(str(error))
+    (run.folder / "machine.json").write_text(json.dumps(facts, indent=1) + "\n")
+    free = shutil.disk_usage(run.folder).free >> 30
+    if free < 4:
+        raise Failed(f"{run.folder} has {free} GiB left; kernels, logs and archive need 4")
+    return f"{facts['cores']} cores, {free} GiB free"
+
+
+def user():
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def driver(run):
+    kfd = run.chosen.system / "dev" / "kfd"
+    if not kfd.exists():
+        raise Failed("there is no /dev/kfd: the amdgpu kernel driver is not loaded (sudo modprobe amdgpu; dmesg says why it was not)")
+    if not os.access(kfd, os.R_OK | os.W_OK):
+        groups = ", ".join(sorted(grp.getgrgid(g).gr_name for g in os.getgroups()))
+        raise Failed(f"{user()} may not open /dev/kfd (groups: {groups}): sudo usermod -aG render,video {user()}, and log in again")
+    nodes = sorted((run.chosen.system / "dev" / "dri").glob("renderD*"))
+    if not nodes:
+        raise Failed("there is no /dev/dri/renderD*: the driver found no GPU (in a container: --device /dev/kfd --device /dev/dri)")
+    version = run.chosen.system / "sys" / "module" / "amdgpu" / "version"
+    return f"{len(nodes)} render nodes, amdgpu {version.read_text().strip() if version.exists() else 'of the kernel'}"
+
+
+def rocm(run):
+    code, said = run.command("rocm", ["rocminfo"], 120)
+    if code != 0:
+        raise Failed(f"rocminfo ended with {code}: {verdict(said)}")
+    names = re.findall(r"^\s*Name:\s+(gfx\w+)", said, re.MULTILINE)
+    if not names:
+        raise Failed("rocminfo lists no gfx agent: ROCm does not see the GPU that the driver has")
+    run.state["rocminfo"] = names
+    for tool in ("amd-smi", "rocm-smi"):
+        try:
+            run.command("rocm", [tool, "static"] if tool == "amd-smi" else [tool, "-a"], 120)
+        except Failed:
+            pass
+    root = pathlib.Path(os.environ.get("ROCM_PATH", run.chosen.system / "opt" / "rocm"))
+    version = root / ".info" / "version"
+    if not version.exists():
+        return f"{', '.join(names)}; {root} has no .info/version"
+    text = version.read_text().strip()
+    found = tuple(int(n) for n in re.findall(r"\d+", text)[:2])
+    for name in names:
+        if found < ROCM.get(name, (0, 0)):
+            raise Failed(f"ROCm {text} does not know {name}: it needs {'.'.join(map(str, ROCM[name]))} at least")
+    return f"{', '.join(names)} with ROCm {text}"
+
+
+def build(run):
+    if run.chosen.build:
+        run.program("fmha")
+        return f"{run.build()} as given"
+    code, said = run.command("build", [TREE / "run", "build"], 3 * 3600, TREE)
+    if code != 0:
+        raise Failed(f"./run build ended with {code}: {verdict(said)}")
+    run.program("fmha")
+    return str(run.build())
+
+
+def device(run):
+    code, said = run.command("device", [run.program("fmha"), "devices", "--format", "json"], 300)
+    try:
+        platforms = {p["platform"]: p for p in json.loads(said)}
+        amd = platforms["amd"]
+        devices = amd["devices"]
+    except (ValueError, KeyError, TypeError):
+        raise Failed(f"fmha devices ended with {code}: {verdict(said)}") from None
+    if run.chosen.device >= len(devices):
+        raise Failed(amd["why_none"] or f"there is no device {run.chosen.device}: fmha devices lists {len(devices)}")
+    found = devices[run.chosen.device]
+    if run.chosen.arch and run.chosen.arch != found["arch"]:
+        raise Failed(f"the device is {found['arch']} and --arch {run.chosen.arch}")
+    run.state["arch"] = found["arch"]
+    run.state["device"] = found
+    return f"{found['name']}, {found['arch']}, {found['compute_units']} compute units"
+
+
+def gtest(program, *on_device):
+    """A test program, whose tests `on_device` may not be skipped, because this machine has the GPU."""
+
+    def step(run):
+        # Its compiled probes belong to the archive.
+        environment = {"FMHA_CODES_DIR": str(run.folder / "probes")}
+        (run.folder / "probes").mkdir(exist_ok=True)
+        code, said = run.command(program, [run.program(program)], 3600, environment=environment)
+        if code != 0:
+            raise Failed(f"{program} ended with {code}: {verdict(said)}")
+        for test in on_device:
+            if not re.search(rf"\[       OK \] {re.escape(test)} ", said):
+                why = re.search(rf"^(.*)\n\[  SKIPPED \] {re.escape(test)}", said, re.MULTILINE)
+                raise Failed(f"{test} did not run on the GPU: {why.group(1).strip()[:300] if why else 'the program says nothing of it'}")
+        return f"{said.count('[       OK ]')} tests"
+
+    return step
+
+
+def kernels(api, family):
+    def step(run):
+        folder = run.folder / f"kernels-{api}"
+        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", folder, "--audit"]
+        said = run.fmha(f"kernels-{api}", line, 4 * 3600)
+        return said.strip().splitlines()[-1][:120] if said.strip() else str(folder)
+
+    return step
+
+
+def verify(api):
+    def step(run):
+        name = f"verify-{api}"
+        files = {option: run.folder / f"{name}.{ending}" for option, ending in
+                 (("--journal", "jsonl"), ("--json", "json"), ("--junit", "xml"), ("--html", "html"))}
+        line = ["verify", *run.chosen.cases, "--family", api, "--tier", run.chosen.tier, *run.target()]
+        if not run.chosen.emulated:
+            line += ["--kernels-dir", run.folder / f"kernels-{api}"]
+        for option, file in files.items():
+            line += [option, file]
+        said = run.fmha(name, line, 4 * 3600)
+        return counts_of(said)
+
+    return step
+
+
+def bench(run):
+    line = ["bench"]
+    for shape in BENCH if not run.chosen.emulated else ("dtype=fp16,batch=1,heads=1,seqlen=64,hdim=64",):
+        line += ["--shape", shape]
+    if run.chosen.emulated:
+        line += ["--arch", run.arch(), "--seconds", "0.01"]  # the emulated machine has no time; the host's kernels have
+    else:
+        line += [*run.target(), "--kernels-dir", run.folder / "kernels-fwd"]
+    said = run.fmha("bench", [*line, "--json", run.folder / "bench.json"], 3600)
+    return said.strip().splitlines()[-1][:120]
+
+
+def beside(api, cases):
+    def step(run):
+        line = ["compare", cases, "--ck-bin", pathlib.Path(run.chosen.ck_bin).resolve(), *run.target(), "--json", run.folder / f"beside-{api}.json"]
+        if not run.chosen.emulated:
+            line += ["--kernels-dir", run.folder / f"kernels-{api}"]
+        return counts_of(run.fmha(f"beside-{api}", line, 3600))
+
+    return step
+
+
+def counts_of(said):
+    counts = re.search(r"^.* asked .*$", said, re.MULTILINE)
+    if "GREEN" not in said or not counts:
+        raise Failed(f"there is no verdict: {verdict(said)}")
+    return counts.group(0).strip()
+
+
+def steps(chosen):
+    """(name, function, names of the steps that it needs)."""
+    found = [("machine", machine, []), ("driver", driver, []), ("rocm", rocm, ["driver"]), ("build", build, []),
+             ("device", device, ["build"] if chosen.emulated else ["build", "driver"]),
+             ("instructions", gtest("hip_instructions_test", "DeviceInstructions.AgreeWithTheirRowsOfTheTable",
+                                    "Accumulation.OfTheDeviceIsAsPreciseAsKernelsDeclare"), ["device"]), ("codes", gtest("hip_codes_test", "DeviceCodes.AgreeWithTheReference"), ["device"])]
+    for api, family in FAMILIES:
+        if chosen.family and api not in chosen.family:
+            continue
+        if not chosen.emulated:
+            found.append((f"kernels-{api}", kernels(api, family), ["build", "device"]))
+        found.append((f"verify-{api}", verify(api), ["build"] if chosen.emulated else [f"kernels-{api}"]))
+    chosen_families = chosen.family or [api for api, _ in FAMILIES]
+    if "fwd" in chosen_families:
+        found.append(("bench", bench, ["build"] if chosen.emulated else ["kernels-fwd"]))
+    for api, cases in BESIDE:
+        if chosen.ck_bin and api in chosen_families:
+            found.append((f"beside-{api}", beside(api, cases), ["build"] if chosen.emulated else [f"kernels-{api}"]))
+    return found

@@ -1,0 +1,269 @@
+"""The first day on a GPU, rehearsed: a folder stands in for the system, and one program for fmha, its tests and ROCm's tools. What each
+does stands in files, so that every step can fail in every way.
+
+    day_one_test.py TREE [--fmha PROGRAM --plugin FAKE_PLUGIN [--all]]
+
+With a real command the cases run on the emulated machine, and the device comes from a plugin whose GPU is the processor; --all takes every family."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+
+FAKE = r'''#!/bin/sh
+here=$(dirname "$0") word=$(basename "$0")
+echo "$word $*" >>"$here/calls"
+[ "$word" = fmha ] && word=$1
+previous=
+for part; do [ "$previous" = --family ] && word=$word-$part; previous=$part; done
+[ -e "$here/$word.sleep" ] && sleep "$(cat "$here/$word.sleep")"
+general=${word%%-*}
+if [ -e "$here/$word.says" ]; then cat "$here/$word.says"
+elif [ -e "$here/$general.default" ]; then cat "$here/$general.default"
+else echo "$word is well"; fi
+[ -e "$here/$word.code" ] && exit "$(cat "$here/$word.code")"
+exit 0
+'''
+GTEST = "\n".join(f"[       OK ] {test} (1 ms)" for test in
+                  ("DeviceInstructions.AgreeWithTheirRowsOfTheTable", "Accumulation.OfTheDeviceIsAsPreciseAsKernelsDeclare",
+                   "DeviceCodes.AgreeWithTheReference"))
+MI300 = [{"platform": "amd", "why_none": "", "devices": [{"name": "AMD Instinct MI300X", "arch": "gfx942", "compute_units": 304}]}]
+DEFAULTS = {"devices": json.dumps(MI300), "verify": "4 asked   4 passed   0 failed\nGREEN", "hip_instructions_test": GTEST,
+            "hip_codes_test": GTEST, "compare": "14 asked   14 both_right\nGREEN", "rocminfo": "  Name:                    gfx942"}
+PROGRAMS = ("fmha", "hip_instructions_test", "hip_codes_test", "rocminfo")
+
+
+class Rehearsal(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="day_one."))
+        self.bin = self.folder / "build" / "bin"
+        self.bin.mkdir(parents=True)
+        for name in PROGRAMS:
+            (self.bin / name).write_text(FAKE)
+            (self.bin / name).chmod(0o755)
+        for word, says in DEFAULTS.items():
+            (self.bin / f"{word}.default").write_text(says + "\n")
+        self.system = self.folder / "system"
+        for path, text in (("dev/kfd", ""), ("dev/dri/renderD128", ""), ("sys/module/amdgpu/version", "6.12.12\n"),
+                           ("opt/rocm/.info/version", "6.4.1-83\n")):
+            (self.system / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.system / path).write_text(text)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def behave(self, word, **what):
+        """What a word does from now on: `says`, `code`, `sleep`."""
+        for key, value in what.items():
+            (self.bin / f"{word}.{key}").write_text(f"{value}\n")
+
+    def behave_well(self, word):
+        for file in self.bin.glob(f"{word}.*"):
+            if file.suffix != ".default":
+                file.unlink()
+
+    def line(self, *more):
+        return [sys.executable, str(TREE / "harness/day_one/day_one.py"), "--out", str(self.folder / "out"), "--system", str(self.system),
+                "--build", str(self.folder / "build"), *more]
+
+    def run_it(self, *more, environment=None):
+        env = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", **(environment or {})}
+        env.pop("ROCM_PATH", None)
+        ran = subprocess.run(self.line(*more), capture_output=True, text=True, env=env, timeout=500, check=False)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    def calls(self):
+        file = self.bin / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def expect(self, sentence, *more, step=None, not_run=(), code=1):
+        """One line names the step and says `sentence`; what needs it is not run, and everything else passes."""
+        got, out, err = self.run_it(*more)
+        self.assertEqual(got, code, out + err)
+        failed = [line for line in out.splitlines() if line.startswith("failed")]
+        self.assertEqual(len([line for line in failed if sentence in line and (step is None or f" {step} " in line)]), 1, out)
+        self.assertEqual(len(failed), 1, out)
+        for name in not_run:
+            self.assertRegex(out, rf"(?m)^not run  {name} ")
+
+    def test_all_steps_pass_and_the_archive_has_what_was_seen(self):
+        code, out, err = self.run_it("--ck-bin", "/ck")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("22 passed   0 failed   0 not run", out)
+        with tarfile.open(self.folder / "out.tar.gz") as archive:
+            names = archive.getnames()
+        for name in ("state.json", "machine.json", "rocm.log", "device.log", "hip_codes_test.log", "verify-bwd.log", "bench.log", "beside-bwd.log"):
+            self.assertIn(f"out/{name}", names)
+        kernels = [call for call in self.calls() if call.startswith("fmha build ")]
+        self.assertEqual(len(kernels), 6)
+        self.assertTrue(all("--arch gfx942" in call and "--audit" in call for call in kernels))
+        verify = [call for call in self.calls() if call.startswith("fmha verify ")]
+        self.assertTrue(all("--target hip --device 0" in call and "--journal" in call for call in verify))
+
+    def test_a_second_run_repeats_nothing(self):
+        self.assertEqual(self.run_it()[0], 0)
+        before = self.calls()
+        code, out, _ = self.run_it()
+        self.assertEqual((code, self.calls()), (0, before))
+        self.assertIn("(earlier)", out)
+        self.assertEqual(self.run_it("--again", "verify-bwd")[0], 0)
+        self.assertEqual(len(self.calls()), len(before) + 1)
+
+    def test_a_failed_step_is_repeated_and_the_rest_is_not(self):
+        self.behave("verify-bwd", says="3 asked   2 passed   1 failed\nFAILED bwd/masks@1\nRED", code=1)
+        self.expect("FAILED bwd/masks@1", step="verify-bwd")
+        before = len(self.calls())
+        self.behave_well("verify-bwd")
+        self.assertEqual(self.run_it()[0], 0)
+        self.assertEqual(len(self.calls()), before + 1)
+
+    def test_without_the_driver(self):
+        (self.system / "dev/kfd").unlink()
+        self.expect("there is no /dev/kfd: the amdgpu kernel driver is not loaded", step="driver",
+                    not_run=("rocm", "device", "instructions", "verify-fwd", "bench"))
+
+    def test_without_a_render_node(self):
+        (self.system / "dev/dri/renderD128").unlink()
+        self.expect("there is no /dev/dri/renderD*", step="driver", not_run=("rocm",))
+
+    def test_without_rights(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may open everything")
+        (self.system / "dev/kfd").chmod(0)
+        self.expect("sudo usermod -aG render,video", step="driver")
+
+    def test_rocm_that_sees_no_gpu(self):
+        self.behave("rocminfo", says="ROCk module is loaded")
+        self.expect("rocminfo lists no gfx agent", step="rocm")
+
+    def test_rocm_that_is_missing(self):
+        (self.bin / "rocminfo").unlink()
+        self.expect("rocminfo does not start: No such file or directory", step="rocm")
+
+    def test_rocm_that_is_too_old(self):
+        (self.system / "opt/rocm/.info/version").write_text("5.7.0\n")
+        self.expect("ROCm 5.7.0 does not know gfx942: it needs 6.0 at least", step="rocm")
+
+    def test_no_device(self):
+        self.behave("devices", says=json.dumps([{"platform": "amd", "why_none": "HIP finds no AMD GPU", "devices": []}]), code=1)
+        self.expect("HIP finds no AMD GPU", step="device", not_run=("instructions", "kernels-fwd", "verify-bwd"))
+
+    def test_a_device_of_another_architecture(self):
+        self.expect("the device is gfx942 and --arch gfx950", "--arch", "gfx950", step="device")
+
+    def test_a_test_of_the_gpu_that_was_skipped(self):
+        name = "DeviceCodes.AgreeWithTheReference"
+        self.behave("hip_codes_test", says=GTEST.replace(f"[       OK ] {name}", f"no compiler for gfx942\n[  SKIPPED ] {name}"))
+        self.expect(f"{name} did not run on the GPU: no compiler for gfx942", step="codes")
+
+    def test_instructions_that_differ(self):
+        self.behave("hip_instructions_test", says="[  FAILED  ] DeviceInstructions.AgreeWithTheirRowsOfTheTable", code=1)
+        self.expect("[  FAILED  ] DeviceInstructions", step="instructions")
+
+    def test_kernels_that_do_not_build(self):
+        self.behave("build-splitkv", says="error: spilled", code=1)
+        self.expect("fmha build ended with 1: error: spilled", step="kernels-fwd_splitkv", not_run=("verify-fwd_splitkv",))
+
+    def test_a_run_without_a_verdict(self):
+        self.behave("verify-fwd", says="")
+        self.expect("there is no verdict: it said nothing", step="verify-fwd")
+
+    def test_a_step_that_hangs(self):
+        self.assertEqual(self.run_it("--family", "fwd")[0], 0)
+        self.behave("bench", sleep=60)
+        self.expect("did not end within 1 s; its output is in bench.log", "--family", "fwd", "--again", "bench", "--limit", "0.0004", step="bench")
+
+    def test_sides_that_differ(self):
+        self.behave("compare", says="no_answer fwd/parity@1\n14 asked   14 no_answer\nRED", code=1)
+        code, out, _ = self.run_it("--ck-bin", "/ck")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"(?m)^failed   beside-fwd +fmha compare ended with 1: RED")
+
+    def test_no_build(self):
+        (self.bin / "fmha").unlink()
+        self.expect("the build is not finished", step="build", not_run=("device", "verify-fwd"))
+
+    def test_an_interrupted_run_goes_on(self):
+        self.behave("verify-fwd_pagedkv", sleep=60)
+        env = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+        process = subprocess.Popen(self.line(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        for _ in range(600):
+            if any("verify" in call and "fwd_pagedkv" in call for call in self.calls()):
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("interrupted; the same command continues", out)
+        self.assertTrue((self.folder / "out.tar.gz").exists())
+        self.behave_well("verify-fwd_pagedkv")
+        code, out, _ = self.run_it()
+        self.assertEqual(code, 0, out)
+        self.assertRegex(out, r"(?m)^passed   verify-fwd_splitkv .*\(earlier\)$")
+
+    def test_a_folder_of_another_run_is_left_alone(self):
+        self.assertEqual(self.run_it("--only", "machine")[0], 0)
+        code, _, err = self.run_it("--only", "machine", "--tier", "full")
+        self.assertEqual(code, 2)
+        self.assertIn("is a run with tier smoke, and this one has full: name another --out", err)
+        (self.folder / "out/state.json").write_text("[]")
+        code, _, err = self.run_it("--only", "machine")
+        self.assertEqual(code, 2)
+        self.assertIn("is not the state of a run", err)
+
+    def test_bad_usage(self):
+        code, _, err = self.run_it("--only", "benches")
+        self.assertEqual(code, 2)
+        self.assertIn("--only benches: there is no such step; allowed: machine, driver", err)
+        self.assertEqual(self.run_it("--limit", "0")[0], 2)
+
+
+class WithTheRealCommand(Rehearsal):
+    """The same script, the command itself, the emulated machine, and a device that is the processor."""
+
+    def test_cases_on_the_emulated_machine(self):
+        (self.bin / "fmha").unlink()
+        (self.bin / "fmha").symlink_to(REAL.fmha)
+        plugins = self.folder / "plugins"
+        plugins.mkdir()
+        shutil.copy(REAL.plugin, plugins / "libfmha_hip_amd.so")
+        fake = self.folder / "ck"
+        fake.mkdir()
+        for name in ("tile_example_fmha_fwd", "tile_example_fmha_bwd"):
+            (fake / name).write_text("#!/bin/sh\necho ', 0.1 ms, 2 TFlops, 3 GB/s, valid:y'\n")
+            (fake / name).chmod(0o755)
+        more = ["--ck-bin", str(fake)]
+        if not REAL.all:  # without the measured ceiling of memory, which takes ten seconds
+            more = ["--family", "fwd", "--cases", "fwd/faults@1"]
+            for step in ("machine", "driver", "rocm", "build", "device", "instructions", "verify-fwd"):
+                more += ["--only", step]
+        code, out, err = self.run_it("--emulated", *more, environment={"FMHA_HIP_PLUGIN_DIR": str(plugins), "FMHA_FAKE_ARCH": "gfx942"})
+        log = "\n".join(file.read_text()[-2000:] for file in (self.folder / "out").glob("verify*.log"))
+        self.assertEqual(code, 0, out + err + log)
+        self.assertRegex(out, r"(?m)^passed   device .*gfx942")
+        self.assertRegex(out, r"(?m)^passed   verify-fwd +\d+ asked   [1-9]\d* passed   0 failed")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("tree", type=pathlib.Path)
+    parser.add_argument("--fmha", type=pathlib.Path)
+    parser.add_argument("--plugin", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true")
+    REAL = parser.parse_args()
+    TREE = REAL.tree.resolve()
+    suite = unittest.TestSuite()
+    if REAL.fmha:
+        suite.addTest(WithTheRealCommand("test_cases_on_the_emulated_machine"))
+    else:
+        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(Rehearsal))
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)
