@@ -64,14 +64,14 @@ template <class Context>
 class FaultyStage : public Context {
   public:
     template <class... OfContext>
-    FaultyStage(BackwardFault fault, const BwdArgs& args, OfContext&&... of_context)
+    FMHA_DEVICE FaultyStage(BackwardFault fault, const BwdArgs& args, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), args_(args), fault_(fault) {}
 
   protected:
-    bool is(BackwardFault fault) const { return fault_ == fault; }
-    const BwdArgs& args() const { return args_; }
+    FMHA_DEVICE bool is(BackwardFault fault) const { return fault_ == fault; }
+    FMHA_DEVICE const BwdArgs& args() const { return args_; }
 
-    static kernels::Matrix without_last_row(kernels::Matrix matrix) {
+    FMHA_DEVICE static kernels::Matrix without_last_row(kernels::Matrix matrix) {
         matrix.rows.written = matrix.rows.size - 1;
         return matrix;
     }
@@ -92,35 +92,35 @@ class FaultyDotDoO : public FaultyStage<Context> {
   public:
     using Base::Base;
 
-    kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+    FMHA_DEVICE kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
         kernels::Entry entry = Context::entry(shape, lengths, b);
         if (is(last_entry_forgotten) && b == shape.batch - 1) entry.seqlen_q = 0;
         return entry;
     }
-    float delta_factor(const DropoutArgs& dropout) const {
+    FMHA_DEVICE float delta_factor(const DropoutArgs& dropout) const {
         const float factor = Context::delta_factor(dropout);
         return is(delta_factor_omitted) ? 1.0F : is(delta_factor_squared) ? factor * factor : factor;
     }
-    float sink_exponent(float sink, float lse) const {
+    FMHA_DEVICE float sink_exponent(float sink, float lse) const {
         return is(sink_exponent_reversed) ? lse - sink : Context::sink_exponent(sink, lse);
     }
-    float to_base2(float natural) const {
+    FMHA_DEVICE float to_base2(float natural) const {
         return is(sink_log2e_omitted) ? natural : Context::to_base2(natural);
     }
-    float sink_gradient_sign() const {
+    FMHA_DEVICE float sink_gradient_sign() const {
         return is(sink_gradient_positive) ? 1.0F : Context::sink_gradient_sign();
     }
     template <class Rows>
-    void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
+    FMHA_DEVICE void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
         Context::load(rows, matrix, row0);
     }
     template <class Tile>
-    void load(Tile& tile, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void load(Tile& tile, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
         if (is(delta_last_channel_lost)) --matrix.cols.size, --matrix.cols.read;
         Context::load(tile, matrix, row0, col0);
     }
     template <class Rows>
-    void store(kernels::Matrix matrix, Rows& rows, std::int64_t row0) {
+    FMHA_DEVICE void store(kernels::Matrix matrix, Rows& rows, std::int64_t row0) {
         if (is(d_one_row_down)) matrix.origin += matrix.tensor.row_stride;
         Context::store(is(d_unwritten) ? this->without_last_row(matrix) : matrix, rows, row0);
     }
@@ -137,48 +137,50 @@ class FaultyDqDkDv : public FaultyStage<Context> {
   public:
     using Base::Base;
 
-    kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
+    FMHA_DEVICE kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) const {
         kernels::Entry entry = Context::entry(shape, lengths, b);
         if (is(group_offset_off_by_one) && entry.start_k > 0) --entry.start_k;
         return entry;
     }
-    std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+    FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(head_map_plus_one) ? (hk + 1) % shape.nhead_k : hk;
     }
-    kernels::Mask mask(kernels::Mask mask) const {
+    FMHA_DEVICE kernels::Mask mask(kernels::Mask mask) const {
         if (this->cfg().signature.mask == MaskClass::none) return mask;
         if (is(mask_right_too_wide)) ++mask.x;
         if (is(mask_left_too_narrow)) --mask.y;
         return mask;
     }
-    float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
+    FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
         return Context::alibi_slope(score, b, is(alibi_neighbour_slope) ? (h + 1) % args().shape.nhead_q : h);
     }
-    float scale(const ScoreArgs& score) const {
+    FMHA_DEVICE float scale(const ScoreArgs& score) const {
         return Context::scale(score) * (is(scale_one_percent) ? 1.01F : 1.0F);
     }
-    float to_base2(float natural) const { return is(log2e_omitted) ? natural : Context::to_base2(natural); }
-    float gradient_scale(const ScoreArgs& score) const {
+    FMHA_DEVICE float to_base2(float natural) const {
+        return is(log2e_omitted) ? natural : Context::to_base2(natural);
+    }
+    FMHA_DEVICE float gradient_scale(const ScoreArgs& score) const {
         const float scale = Context::gradient_scale(score);
         return is(gradient_scale_omitted) ? 1.0F : is(gradient_scale_squared) ? scale * scale : scale;
     }
-    float value_rescale(const kernels::Dropout& dropout) const {
+    FMHA_DEVICE float value_rescale(const kernels::Dropout& dropout) const {
         return is(value_rescale_omitted) ? 1.0F : Context::value_rescale(dropout);
     }
-    float dropout_rescale(const kernels::Dropout& dropout) const {
+    FMHA_DEVICE float dropout_rescale(const kernels::Dropout& dropout) const {
         return is(score_rescale_omitted) ? 1.0F : Context::dropout_rescale(dropout);
     }
-    std::int64_t target_split(std::int64_t split) const {
+    FMHA_DEVICE std::int64_t target_split(std::int64_t split) const {
         return is(split_forgotten) ? 0 : Context::target_split(split);
     }
 
     template <class Rows>
-    void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
+    FMHA_DEVICE void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
         Context::load(rows, matrix, row0);
     }
     template <class Loaded>
-    void load(Loaded& loaded, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void load(Loaded& loaded, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
         const void* from = matrix.tensor.data;
         if (is(value_last_channel_lost) && from == args().v.data) --matrix.cols.size, --matrix.cols.read;
         if (is(stored_bytes_one_row_down) && from == args().randval.data) {
@@ -192,24 +194,25 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::load(loaded, matrix, row0, col0);
     }
     template <class Bytes>
-    void generate(Bytes& bytes, const kernels::RandomSquares& squares, std::int64_t row0, std::int64_t key0) {
+    FMHA_DEVICE void generate(Bytes& bytes, const kernels::RandomSquares& squares, std::int64_t row0,
+                              std::int64_t key0) {
         if (is(bytes_transposed)) std::swap(row0, key0);
         if (is(bytes_of_the_next_square)) row0 += kernels::RandomSquares::side;
         Context::generate(bytes, squares, row0, key0);
     }
     template <class Tile, class Bytes>
-    void drop(Tile& tile, Bytes& bytes, std::uint8_t threshold) {
+    FMHA_DEVICE void drop(Tile& tile, Bytes& bytes, std::uint8_t threshold) {
         const bool of_weights = drops_++ % 2 == 1;
         if (is(of_weights ? weights_not_dropped : dp_not_dropped)) return;
         Context::drop(tile, bytes, threshold);
     }
     template <class Tile>
-    void add_bias(Tile& scores, kernels::Matrix bias, std::int64_t row0, std::int64_t key0) {
+    FMHA_DEVICE void add_bias(Tile& scores, kernels::Matrix bias, std::int64_t row0, std::int64_t key0) {
         if (is(bias_row_stride_wrong) && bias.tensor.row_stride > 1) --bias.tensor.row_stride;
         Context::add_bias(scores, bias, row0, key0);
     }
     template <class Tile, class Rows>
-    void exp2_minus(Tile& scores, Rows& top) {
+    FMHA_DEVICE void exp2_minus(Tile& scores, Rows& top) {
         this->map_rows(top, top, top, [this](float x, float) {
             if (x > 1e30F) return x; // rows without a normaliser
             return is(lse_in_base_two) ? x * kernels::ln2 : is(normaliser_omitted) ? 0.0F : x;
@@ -217,7 +220,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::exp2_minus(scores, top);
     }
     template <class Tile, class Weights, class Rows>
-    void to_score_gradients(Tile& ds, Weights& weights, Rows& d) {
+    FMHA_DEVICE void to_score_gradients(Tile& ds, Weights& weights, Rows& d) {
         computed_ = true;
         const float sign = is(delta_omitted) ? 0.0F : is(delta_added) ? -1.0F : 1.0F;
         this->map_rows(d, d, d, [sign](float x, float) { return sign * x; });
@@ -226,12 +229,12 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::to_score_gradients(ds, weights, d);
     }
     template <class Acc, class Left, class Right>
-    void product_atb(Acc& acc, Left& a, Right& b) {
+    FMHA_DEVICE void product_atb(Acc& acc, Left& a, Right& b) {
         if (is(query_tile_skipped) && products_++ == 0) return;
         Context::product_atb(acc, a, b);
     }
     template <class Acc, class Left, class Right>
-    void product_ab(Acc& acc, Left& a, Right& b) {
+    FMHA_DEVICE void product_ab(Acc& acc, Left& a, Right& b) {
         if (is(key_tile_of_dq_first)) {
             kernels::Matrix below = key_;
             below.origin += below.tensor.row_stride;
@@ -241,14 +244,14 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::product_ab(acc, a, b);
     }
     template <class Tile>
-    void accumulate(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0,
-                    bool atomic) {
+    FMHA_DEVICE void accumulate(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0,
+                                std::int64_t col0, bool atomic) {
         if (is(dq_overwritten)) return Context::store(matrix, tile, row0, col0);
         Context::accumulate(matrix, tile, row0, col0, atomic);
         if (is(dq_added_twice)) Context::accumulate(matrix, tile, row0, col0, atomic);
     }
     template <class Tile>
-    void store(kernels::Matrix matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void store(kernels::Matrix matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
         const void* to = matrix.tensor.data;
         if (to == args().dbias.data) {
             const bool computed = std::exchange(computed_, false);
@@ -279,12 +282,14 @@ class FaultyConvertDq : public FaultyStage<Context> {
   public:
     using Base::Base;
 
-    std::int64_t dq_splits(std::int64_t splits) const {
+    FMHA_DEVICE std::int64_t dq_splits(std::int64_t splits) const {
         return is(last_split_dropped) && splits > 0 ? splits - 1 : splits;
     }
-    std::int64_t dq_split(std::int64_t n) const { return is(first_split_twice) && n == 1 ? 0 : n; }
+    FMHA_DEVICE std::int64_t dq_split(std::int64_t n) const {
+        return is(first_split_twice) && n == 1 ? 0 : n;
+    }
     template <class Tile>
-    void store(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
         Context::store(is(dq_unwritten) ? this->without_last_row(matrix) : matrix, tile, row0, col0);
     }
 };

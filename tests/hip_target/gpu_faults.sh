@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Every known mistake in the forward program, built into real GPU kernels: each must turn its case of faults.txt red.
+# Every known mistake in the programs of forward and backward, built into real GPU kernels: each must turn its case red.
 #
 #   gpu_faults.sh build FMHA OUT [ARCH [FAULT…]]   compiles the faulty kernels into OUT (default sm_90, all faults)
 #   gpu_faults.sh run   FMHA OUT [ARCH [FAULT…]]   runs them on this machine's GPU; exit code 1 when one is not noticed
+#   gpu_faults.sh both  FMHA OUT [ARCH [FAULT…]]   one after the other
 #
-# FMHA is the command. A faulty kernel is the planned one, generated as always but from headers in which the export
-# macro means the faulty program; nothing of what users build knows about it. Building needs no GPU, running no compiler.
+# FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default) or faults_backward.txt beside
+# this file. Faulty kernels are the planned ones, generated as always but from headers in which the export macro means the
+# faulty program; nothing of what users build knows about it. Building needs no GPU, running no compiler. As many mistakes
+# are built at a time as there are processors.
 set -euo pipefail
 
 usage() {
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
-[[ $# -ge 3 && ( $1 == build || $1 == run ) ]] || usage
+[[ $# -ge 3 && ( $1 == build || $1 == run || $1 == both ) ]] || usage
 phase=$1
 fmha=$(realpath "$2")
 mkdir -p "$3"
@@ -22,17 +25,20 @@ shift $(( $# < 4 ? $# : 4 ))
 wanted=" $* "
 here=$(cd "$(dirname "$0")" && pwd)
 project=$(cd "$here/../.." && pwd)
+faults=$(realpath "${FAULTS:-$here/faults.txt}")
 cd "$project"
 
-# The kernel that is planned for a case.
-planned_kernel() {
-    "$fmha" verify "$1" --target host --arch "$arch" --jobs 0 --json "$out/planned.json" >/dev/null
-    grep -o '"kernel": *"[^"]*"' "$out/planned.json" | head -n 1 | sed 's/.*: *"\(.*\)"/\1/'
+# The kernels that are planned for a case, as a filter of `fmha build`.
+planned_kernels() {
+    local case=$1 folder=$2
+    "$fmha" verify "$case" --target host --arch "$arch" --jobs 0 --json "$folder/planned.json" >/dev/null
+    grep -o '"kernel": *"[^"][^"]*"' "$folder/planned.json" | head -n 1 | # the kernel filter of the run is empty
+        sed "s/.*: *\"\(.*\)\"/c.name in ('\1',)/; s/ + /', '/g"
 }
 
 # Headers whose kernels make one mistake.
 write_faulty_headers() {
-    local root=$1 fault=$2
+    local root=$1 fault=$2 macro=$3
     rm -rf "$root"
     mkdir -p "$root"
     find dispatcher/types kernels/programs kernels/targets -name '*.hpp' -exec cp --parents -t "$root" {} +
@@ -40,29 +46,54 @@ write_faulty_headers() {
 
 #include "kernels/targets/hip/faults.hpp"
 #undef FMHA_KERNEL
-#define FMHA_KERNEL(symbol, Kernel) FMHA_FAULTY_KERNEL(symbol, Kernel, $fault)
+#define FMHA_KERNEL(symbol, Kernel) $macro(symbol, Kernel, $fault)
 END
 }
 
-missed=0
-while read -r fault case; do
-    [[ $wanted == "  " || $wanted == *" $fault "* ]] || continue
-    folder=$out/$fault
-    if [[ $phase == build ]]; then
-        write_faulty_headers "$folder/headers" "$fault"
-        "$fmha" build --arch "$arch" --kernel "$(planned_kernel "$case")" --root "$folder/headers" \
-            --out "$folder/kernels" </dev/null >/dev/null
-        printf '%-26s built\n' "$fault"
-        continue
-    fi
-    code=0
+build_one() {
+    local fault=$1 case=$2 folder=$out/$1 macro=FMHA_FAULTY_KERNEL family=fwd
+    [[ $case != bwd/* ]] || { macro=FMHA_FAULTY_BACKWARD_KERNEL; family=bwd; }
+    mkdir -p "$folder"
+    write_faulty_headers "$folder/headers" "$fault" "$macro"
+    "$fmha" build --arch "$arch" --family "$family" --where "$(planned_kernels "$case" "$folder")" --root "$folder/headers" \
+        --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
+        { printf '%-26s NOT BUILT, see %s\n' "$fault" "$folder/build.txt"; return 1; }
+    printf '%-26s built\n' "$fault"
+}
+
+run_one() {
+    local fault=$1 case=$2 folder=$out/$1 code=0
     "$fmha" verify "$case" --target hip --arch "$arch" --kernels-dir "$folder/kernels" --json "$folder/result.json" \
         </dev/null >"$folder/output.txt" 2>&1 || code=$?
     if [[ $code == 1 ]] && grep -q '"outcome": *"\(failed\|mistrusted\)"' "$folder/result.json"; then
         printf '%-26s caught by %s\n' "$fault" "$case"
     else
-        missed=$((missed + 1))
         printf '%-26s NOT NOTICED by %s (exit code %d), see %s\n' "$fault" "$case" "$code" "$folder/output.txt"
+        return 1
     fi
-done <"$here/faults.txt"
-[[ $missed == 0 ]]
+}
+
+chosen=()
+while read -r fault case; do
+    [[ $wanted == "  " || $wanted == *" $fault "* ]] || continue
+    chosen+=("$fault $case")
+done <"$faults"
+[[ ${#chosen[@]} -gt 0 ]] || { echo "none of$wanted stands in $faults" >&2; exit 2; }
+
+bad=0
+if [[ $phase != run ]]; then
+    for line in "${chosen[@]}"; do
+        while (( $(jobs -rp | wc -l) >= $(nproc) )); do wait -n || bad=1; done
+        read -r fault case <<<"$line"
+        build_one "$fault" "$case" &
+    done
+    while (( $(jobs -p | wc -l) > 0 )); do wait -n || bad=1; jobs >/dev/null; done
+fi
+if [[ $phase != build ]]; then
+    for line in "${chosen[@]}"; do
+        read -r fault case <<<"$line"
+        run_one "$fault" "$case" || bad=1
+    done
+    echo "${#chosen[@]} mistakes, $([[ $bad == 0 ]] && echo all || echo NOT all) noticed"
+fi
+[[ $bad == 0 ]]

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/faulty_backward.hpp"
 #include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/hip/entry.hpp"
 
@@ -20,8 +21,39 @@ struct FaultyLaunch : Launch<Kernel> {
     }
 };
 
+/// The faulty context of a stage of backward.
+template <KernelFamily family, class Context>
+struct FaultyStageOf;
+template <class Context>
+struct FaultyStageOf<KernelFamily::bwd_dot_do_o, Context> {
+    using Type = targets::FaultyDotDoO<Context>;
+};
+template <class Context>
+struct FaultyStageOf<KernelFamily::bwd_dq_dk_dv, Context> {
+    using Type = targets::FaultyDqDkDv<Context>;
+};
+template <class Context>
+struct FaultyStageOf<KernelFamily::bwd_convert_dq, Context> {
+    using Type = targets::FaultyConvertDq<Context>;
+};
+
+/// The same of a stage of backward.
+template <class Kernel, targets::BackwardFault fault>
+struct FaultyBackwardLaunch : Launch<Kernel> {
+    __attribute__((device)) static void run(const BwdArgs& args, std::int64_t block) {
+        using Base = Launch<Kernel>;
+        using Setup = Constant<Kernel>;
+        using Right = typename FamilyContext<Base::family>::template Type<typename Base::Machine, Setup>;
+        typename Base::Machine machine;
+        typename FaultyStageOf<Base::family, Right>::Type context(fault, args, machine, Setup{});
+        Base::Program::run(context, args, typename Base::Program::Grid(Setup::cfg(), args)[block]);
+    }
+};
+
 } // namespace fmha::hip_target
 
 /// FMHA_KERNEL with a fault, by its name: FMHA_FAULTY_KERNEL(symbol, K0, last_key_dropped).
 #define FMHA_FAULTY_KERNEL(symbol, Kernel, fault)                                                            \
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel, fmha::targets::Fault::fault>)
+#define FMHA_FAULTY_BACKWARD_KERNEL(symbol, Kernel, fault)                                                   \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyBackwardLaunch<Kernel, fmha::targets::BackwardFault::fault>)
