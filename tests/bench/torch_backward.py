@@ -12,41 +12,16 @@ Exit code 0: every ratio to PyTorch reaches --minimum, every ratio of determinis
 every gradient is right; 1: not; 2: no library, no kernels, no GPU.
 """
 
-import argparse
-import json
 import math
 import pathlib
 import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_sdpa import SHAPES, fmha, spread, timed_rounds, view  # noqa: E402
+from torch_bench import add_mask, argument_parser, bf16_arguments, fmha, masks, parsed, run, spread, timed_rounds, view  # noqa: E402
+from torch_sdpa import SHAPES  # noqa: E402
 
 GRADIENTS = ("dq", "dk", "dv")
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True, help="libfmha.so")
-    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
-    parser.add_argument("--device", type=int, default=0)
-    parser.add_argument("--minimum", type=float, default=0.8, help="smallest ratio of our speed to PyTorch's")
-    parser.add_argument("--minimum-deterministic", type=float, default=0.6,
-                        help="smallest ratio of our deterministic speed to our speed with atomic sums")
-    parser.add_argument("--rounds", type=int, default=20, help="timed rounds of each side")
-    parser.add_argument("--shape", action="append", metavar="B,H,S,D", help="instead of the four standard shapes")
-    parser.add_argument("--mask", choices=("both", "none", "causal"), default="both")
-    parser.add_argument("--json", help="file for the numbers")
-    chosen = parser.parse_args()
-    if chosen.rounds < 1:
-        parser.error(f"--rounds {chosen.rounds}: at least 1")
-    try:
-        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(SHAPES)
-    except ValueError:
-        parser.error(f"--shape {chosen.shape}: four integers B,H,S,D")
-    if any(len(shape) != 4 or min(shape) < 1 for shape in chosen.shapes):
-        parser.error(f"--shape {chosen.shape}: four positive integers B,H,S,D")
-    return chosen
 
 
 class Ours:
@@ -57,14 +32,7 @@ class Ours:
         self.context, self.stream = context, torch.cuda.current_stream().cuda_stream
         self.gradients = {name: torch.full_like(of, math.nan) for name, of in zip(GRADIENTS, (q, k, v))}
         self.d = torch.empty_like(lse)
-        args = self.args = lib.arguments(fmha.BWD)
-        args.shape.data_type = fmha.BF16
-        args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
-        args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
-        args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k
-        args.mask.window_left = -1
-        args.mask.window_right = 0 if causal else -1
-        args.mask.type = fmha.TOP_LEFT if causal else fmha.NO_MASK
+        args = self.args = bf16_arguments(lib, fmha.BWD, q, k, v, causal)
         args.deterministic = int(deterministic)
         args.q, args.k, args.v, args.o, args.d_o = (view(lib, tensor) for tensor in (q, k, v, o, d_o))
         args.lse, args.d = (view(lib, tensor.unsqueeze(3)) for tensor in (lse, self.d))
@@ -180,42 +148,20 @@ def line(row):
 
 
 def main():
-    chosen = arguments()
-    try:
-        import torch
-    except ImportError as error:
-        print(f"PyTorch is not installed: {error}", file=sys.stderr)
-        return 2
-    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
-        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
-        return 2
-    torch.cuda.set_device(chosen.device)
-    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
-    rows = []
-    try:
-        lib = fmha.load(chosen.library)
-        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
-            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours",
-                  flush=True)
-            for shape in chosen.shapes:
-                for causal in (False, True):
-                    if chosen.mask not in ("both", "causal" if causal else "none"):
-                        continue
-                    rows.append(measure(torch, context, shape, causal, chosen.rounds))
-                    print(line(rows[-1]), flush=True)
-    except (OSError, fmha.Error) as error:
-        print(f"{chosen.library}: {error}", file=sys.stderr)
-        return 2
-    if chosen.json:
-        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
-        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
-    bad = [row for row in rows if row["wrong"]]
-    right = [row for row in rows if not row["wrong"]]
-    slow = [row for row in right if row["ratio"] < chosen.minimum]
-    slow_sums = [row for row in right if row["deterministic_ratio"] < chosen.minimum_deterministic]
-    print(f"{len(rows)} measured, {len(bad)} wrong, {len(slow)} below {chosen.minimum} of PyTorch's flash back end, "
-          f"{len(slow_sums)} below {chosen.minimum_deterministic} of atomic sums")
-    return 1 if bad or slow or slow_sums or not rows else 0
+    parser = argument_parser(__doc__, "B,H,S,D", SHAPES, rounds=20)
+    parser.add_argument("--minimum-deterministic", type=float, default=0.6,
+                        help="smallest ratio of our deterministic speed to our speed with atomic sums")
+    add_mask(parser)
+    chosen = parsed(parser, "B,H,S,D", SHAPES)
+
+    def measured(torch, context, _):
+        for shape in chosen.shapes:
+            for causal in masks(chosen):
+                yield measure(torch, context, shape, causal, chosen.rounds)
+
+    slow = ((lambda row: row["deterministic_ratio"] < chosen.minimum_deterministic,
+             f"below {chosen.minimum_deterministic} of atomic sums"),)
+    return run(chosen, measured, line, "PyTorch's flash back end", slow)
 
 
 if __name__ == "__main__":

@@ -12,43 +12,26 @@ copy of 2 GiB in the same run, whose bytes count twice.
 Exit code 0: every ratio reaches --minimum and every output is right; 1: not; 2: no library, no kernels, no GPU.
 """
 
-import argparse
-import json
 import math
 import pathlib
 import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_sdpa import fmha, spread, timed_rounds, view  # noqa: E402
+from torch_bench import argument_parser, bf16_arguments, fmha, parsed, run, spread, timed_rounds, view  # noqa: E402
 
 QUERY_HEADS, KV_HEADS, CHANNELS = 32, 8, 128
 SHAPES = ((1, 32768), (8, 8192), (64, 8192), (128, 2048))  # batch, keys
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True, help="libfmha.so")
-    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
-    parser.add_argument("--device", type=int, default=0)
-    parser.add_argument("--minimum", type=float, default=0.9, help="smallest ratio of our speed to PyTorch's")
-    parser.add_argument("--rounds", type=int, default=40, help="timed rounds of each side")
-    parser.add_argument("--shape", action="append", metavar="B,KEYS", help="instead of the four standard shapes")
+    parser = argument_parser(__doc__, "B,KEYS", SHAPES, minimum=0.9)
     parser.add_argument("--page-size", type=int, default=128, help="keys a page, a multiple of 128 that divides the keys")
     parser.add_argument("--splits", type=int, default=0, help="number of splits; 0: the plan chooses")
     parser.add_argument("--eager", action="store_true", help="launch one by one, not as a graph")
-    parser.add_argument("--json", help="file for the numbers")
-    chosen = parser.parse_args()
-    if chosen.rounds < 1:
-        parser.error(f"--rounds {chosen.rounds}: at least 1")
+    chosen = parsed(parser, "B,KEYS", SHAPES)
     if not 0 <= chosen.splits <= 128:
         parser.error(f"--splits {chosen.splits}: 0 to 128")
-    try:
-        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(SHAPES)
-    except ValueError:
-        parser.error(f"--shape {chosen.shape}: two integers B,KEYS")
-    if any(len(shape) != 2 or min(shape) < 1 for shape in chosen.shapes):
-        parser.error(f"--shape {chosen.shape}: two positive integers B,KEYS")
     page = chosen.page_size
     if page < 128 or page % 128 or any(keys % page for _, keys in chosen.shapes):
         parser.error(f"--page-size {page}: a multiple of 128 that divides the number of keys")
@@ -61,12 +44,7 @@ class Split:
     def __init__(self, torch, context, q, k, v, splits, page_size=0):
         lib, batch, keys = context.lib, q.shape[0], k.shape[2]
         self.context, self.o = context, torch.full_like(q, math.nan)
-        args = self.args = lib.arguments(fmha.FWD_SPLITKV)
-        args.shape.data_type = fmha.BF16
-        args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
-        args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], keys, v.shape[3]
-        args.shape.max_seqlen_q, args.shape.max_seqlen_k = 1, keys
-        args.mask.type, args.mask.window_left, args.mask.window_right = fmha.NO_MASK, -1, -1
+        args = self.args = bf16_arguments(lib, fmha.FWD_SPLITKV, q, k, v)
         args.num_splits = splits
         if page_size:
             pages = keys // page_size
@@ -201,39 +179,17 @@ def line(row):
 
 def main():
     chosen = arguments()
-    try:
-        import torch
-    except ImportError as error:
-        print(f"PyTorch is not installed: {error}", file=sys.stderr)
-        return 2
-    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
-        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
-        return 2
-    torch.cuda.set_device(chosen.device)
-    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
-    rows = []
-    try:
-        lib = fmha.load(chosen.library)
-        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
-            ceiling = copy_rate(torch)
-            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours, a copy "
-                  f"moves {ceiling / 1e9:.0f} GB/s", flush=True)
-            for shape in chosen.shapes:
-                for row in measure(torch, context, shape, chosen, ceiling):
-                    rows.append(row)
-                    print(line(row), flush=True)
-                torch.cuda.empty_cache()
-    except (OSError, fmha.Error) as error:
-        print(f"{chosen.library}: {error}", file=sys.stderr)
-        return 2
-    if chosen.json:
-        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "copy_gbytes": ceiling / 1e9,
-                  "graph": not chosen.eager, "rows": rows}
-        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
-    bad = [row for row in rows if row["wrong"]]
-    slow = [row for row in rows if not row["wrong"] and row["ratio"] < chosen.minimum]
-    print(f"{len(rows)} measured, {len(bad)} wrong, {len(slow)} below {chosen.minimum} of PyTorch's cuDNN back end")
-    return 1 if bad or slow or not rows else 0
+
+    def prepare(torch):
+        ceiling = copy_rate(torch)
+        return {"copy_gbytes": ceiling / 1e9, "graph": not chosen.eager}, f", a copy moves {ceiling / 1e9:.0f} GB/s"
+
+    def measured(torch, context, facts):
+        for shape in chosen.shapes:
+            yield from measure(torch, context, shape, chosen, facts["copy_gbytes"] * 1e9)
+            torch.cuda.empty_cache()
+
+    return run(chosen, measured, line, "PyTorch's cuDNN back end", (), prepare)
 
 
 if __name__ == "__main__":

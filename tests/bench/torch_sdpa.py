@@ -9,59 +9,16 @@ attention in fp32 on sampled rows. FLOPs are 4·B·H·S²·D, half of it with a 
 Exit code 0: every ratio reaches --minimum and every output is right; 1: not; 2: no library, no kernels, no GPU.
 """
 
-import argparse
-import json
 import math
 import pathlib
 import statistics
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "dispatcher" / "python"))
-import fmha  # noqa: E402, from this source tree
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from torch_bench import add_mask, argument_parser, bf16_arguments, fmha, masks, parsed, run, spread, timed_rounds, view  # noqa: E402
 
 # batch, heads, rows = keys, head dimension
 SHAPES = ((8, 16, 2048, 128), (8, 32, 2048, 64), (1, 16, 16384, 128), (1, 32, 16384, 64))
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True, help="libfmha.so")
-    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
-    parser.add_argument("--device", type=int, default=0)
-    parser.add_argument("--minimum", type=float, default=0.8, help="smallest ratio of our speed to PyTorch's")
-    parser.add_argument("--rounds", type=int, default=40, help="timed rounds of each side")
-    parser.add_argument("--shape", action="append", metavar="B,H,S,D", help="instead of the four standard shapes")
-    parser.add_argument("--mask", choices=("both", "none", "causal"), default="both")
-    parser.add_argument("--json", help="file for the numbers")
-    chosen = parser.parse_args()
-    if chosen.rounds < 1:
-        parser.error(f"--rounds {chosen.rounds}: at least 1")
-    try:
-        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(SHAPES)
-    except ValueError:
-        parser.error(f"--shape {chosen.shape}: four integers B,H,S,D")
-    if any(len(shape) != 4 or min(shape) < 1 for shape in chosen.shapes):
-        parser.error(f"--shape {chosen.shape}: four positive integers B,H,S,D")
-    return chosen
-
-
-def view(lib, tensor):
-    """A torch tensor (batch, head, row, channel) as the library takes it: its memory and strides in elements."""
-    return lib.tensor(tensor.data_ptr(), *tensor.stride())
-
-
-def call(lib, q, k, v, o, causal):
-    """The arguments of our side; bottom-right and top-left are one mask where there are as many rows as keys."""
-    args = lib.arguments(fmha.FWD)
-    args.shape.data_type = fmha.BF16
-    args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
-    args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
-    args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k
-    args.mask.window_left = -1
-    args.mask.window_right = 0 if causal else -1
-    args.mask.type = fmha.TOP_LEFT if causal else fmha.NO_MASK
-    args.q, args.k, args.v, args.o = (view(lib, tensor) for tensor in (q, k, v, o))
-    return args
 
 
 def exact_rows(torch, q, k, v, b, h, rows, causal):
@@ -104,41 +61,6 @@ def wrong(torch, q, k, v, ours, theirs, causal):
     return ""
 
 
-def timed_rounds(torch, sides, rounds):
-    """Milliseconds of each side in alternating rounds, so that clocks and heat are the same for both."""
-    inner = []
-    for side in sides:  # as many launches a round as take about 3 ms
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        for _ in range(3):
-            side()
-        start.record()
-        for _ in range(3):
-            side()
-        stop.record()
-        stop.synchronize()
-        inner.append(max(1, math.ceil(3.0 / max(start.elapsed_time(stop) / 3, 1e-3))))
-    events = [[(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(rounds)]
-              for _ in sides]
-    for n in range(rounds):
-        order = range(len(sides)) if n % 2 == 0 else reversed(range(len(sides)))
-        for i in order:
-            start, stop = events[i][n]
-            start.record()
-            for _ in range(inner[i]):
-                sides[i]()
-            stop.record()
-    torch.cuda.synchronize()
-    return [[start.elapsed_time(stop) / inner[i] for start, stop in events[i]] for i in range(len(sides))]
-
-
-def spread(times):
-    """Half the distance of the quartiles, in percent of the median."""
-    if len(times) < 4:
-        return 0.0
-    low, middle, high = statistics.quantiles(times, n=4)
-    return 50.0 * (high - low) / middle
-
-
 def measure(torch, context, shape, causal, rounds):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -146,7 +68,8 @@ def measure(torch, context, shape, causal, rounds):
     torch.manual_seed(20261)
     q, k, v = (torch.randn(shape, device="cuda").to(torch.bfloat16) for _ in range(3))
     o = torch.full_like(q, math.nan)
-    args = call(context.lib, q, k, v, o, causal)
+    args = bf16_arguments(context.lib, fmha.FWD, q, k, v, causal)
+    args.q, args.k, args.v, args.o = (view(context.lib, tensor) for tensor in (q, k, v, o))
     stream = torch.cuda.current_stream().cuda_stream
 
     def ours():
@@ -182,39 +105,16 @@ def line(row):
 
 
 def main():
-    chosen = arguments()
-    try:
-        import torch
-    except ImportError as error:
-        print(f"PyTorch is not installed: {error}", file=sys.stderr)
-        return 2
-    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
-        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
-        return 2
-    torch.cuda.set_device(chosen.device)
-    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
-    rows = []
-    try:
-        lib = fmha.load(chosen.library)
-        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
-            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours",
-                  flush=True)
-            for shape in chosen.shapes:
-                for causal in (False, True):
-                    if chosen.mask not in ("both", "causal" if causal else "none"):
-                        continue
-                    rows.append(measure(torch, context, shape, causal, chosen.rounds))
-                    print(line(rows[-1]), flush=True)
-    except (OSError, fmha.Error) as error:
-        print(f"{chosen.library}: {error}", file=sys.stderr)
-        return 2
-    if chosen.json:
-        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "rows": rows}
-        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
-    bad = [row for row in rows if row["wrong"]]
-    slow = [row for row in rows if not row["wrong"] and row["ratio"] < chosen.minimum]
-    print(f"{len(rows)} measured, {len(bad)} wrong, {len(slow)} below {chosen.minimum} of PyTorch's flash back end")
-    return 1 if bad or slow or not rows else 0
+    parser = argument_parser(__doc__, "B,H,S,D", SHAPES)
+    add_mask(parser)
+    chosen = parsed(parser, "B,H,S,D", SHAPES)
+
+    def measured(torch, context, _):
+        for shape in chosen.shapes:
+            for causal in masks(chosen):
+                yield measure(torch, context, shape, causal, chosen.rounds)
+
+    return run(chosen, measured, line, "PyTorch's flash back end", ())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,139 @@
+"""What the comparisons with PyTorch share: the command line, the run from library to exit code, arguments, and timing in alternating rounds."""
+
+import argparse
+import json
+import math
+import pathlib
+import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "dispatcher" / "python"))
+import fmha  # noqa: E402, from this source tree
+
+
+def argument_parser(doc, shape, shapes, minimum=0.8, rounds=40):
+    """A parser with the options of every comparison; `shape` names the integers of one of the `shapes`, "B,H,S,D"."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help="libfmha.so")
+    parser.add_argument("--kernels", required=True, help="folder that `fmha build` filled")
+    parser.add_argument("--device", type=int, default=0)
+    parser.add_argument("--minimum", type=float, default=minimum, help="smallest ratio of our speed to PyTorch's")
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds of each side")
+    parser.add_argument("--shape", action="append", metavar=shape, help=f"instead of the {len(shapes)} standard shapes")
+    parser.add_argument("--json", help="file for the numbers")
+    return parser
+
+
+def add_mask(parser):
+    parser.add_argument("--mask", choices=("both", "none", "causal"), default="both")
+
+
+def parsed(parser, shape, shapes):
+    """The checked command line; `chosen.shapes` are tuples of integers."""
+    chosen = parser.parse_args()
+    if chosen.rounds < 1:
+        parser.error(f"--rounds {chosen.rounds}: at least 1")
+    try:
+        chosen.shapes = [tuple(int(n) for n in text.split(",")) for text in chosen.shape or ()] or list(shapes)
+    except ValueError:
+        parser.error(f"--shape {chosen.shape}: integers {shape}")
+    if any(len(one) != shape.count(",") + 1 or min(one) < 1 for one in chosen.shapes):
+        parser.error(f"--shape {chosen.shape}: positive integers {shape}")
+    return chosen
+
+
+def masks(chosen):
+    """Whether a mask is causal, for the masks of --mask."""
+    return [causal for causal in (False, True) if chosen.mask in ("both", "causal" if causal else "none")]
+
+
+def run(chosen, measured, line, against, slow, prepare=None):
+    """Measures and returns the exit code: 0 well, 1 something is slow or wrong, 2 nothing can be measured here.
+
+    `measured(torch, context, facts)` yields rows, dicts with "wrong"; `line(row)` is the text of one. `slow` are pairs of a predicate of a
+    right row and of the words that count the rows for which it is true. `prepare(torch)` gives facts for the record and words for
+    the first line."""
+    try:
+        import torch
+    except ImportError as error:
+        print(f"PyTorch is not installed: {error}", file=sys.stderr)
+        return 2
+    if not torch.cuda.is_available() or chosen.device >= torch.cuda.device_count():
+        print(f"PyTorch sees no device {chosen.device}", file=sys.stderr)
+        return 2
+    torch.cuda.set_device(chosen.device)
+    torch.zeros(1, device="cuda")  # PyTorch's context exists before ours asks for the device
+    rows = []
+    try:
+        lib = fmha.load(chosen.library)
+        with fmha.Context(lib, kernels_dir=chosen.kernels, device=chosen.device) as context:
+            facts, words = prepare(torch) if prepare else ({}, "")
+            print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {context.kernel_count()} kernels of ours{words}", flush=True)
+            for row in measured(torch, context, facts):
+                rows.append(row)
+                print(line(row), flush=True)
+    except (OSError, fmha.Error) as error:
+        print(f"{chosen.library}: {error}", file=sys.stderr)
+        return 2
+    if chosen.json:
+        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, **facts, "rows": rows}
+        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
+    wrong = [row for row in rows if row["wrong"]]
+    counts = [(sum(bool(predicate(row)) for row in rows if not row["wrong"]), words) for predicate, words in
+              ((lambda row: row["ratio"] < chosen.minimum, f"below {chosen.minimum} of {against}"), *slow)]
+    print(f"{len(rows)} measured, {len(wrong)} wrong, " + ", ".join(f"{count} {words}" for count, words in counts))
+    return 1 if wrong or any(count for count, _ in counts) or not rows else 0
+
+
+def view(lib, tensor):
+    """A torch tensor (batch, head, row, channel) as the library takes it: its memory and strides in elements."""
+    return lib.tensor(tensor.data_ptr(), *tensor.stride())
+
+
+def bf16_arguments(lib, api, q, k, v, causal=False):
+    """Arguments of an API for tensors of bf16, their sizes and the mask filled in; bottom-right and top-left are one mask where there are as
+    many rows as keys."""
+    args = lib.arguments(api)
+    args.shape.data_type = fmha.BF16
+    args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
+    args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
+    args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k
+    args.mask.window_left = -1
+    args.mask.window_right = 0 if causal else -1
+    args.mask.type = fmha.TOP_LEFT if causal else fmha.NO_MASK
+    return args
+
+
+def timed_rounds(torch, sides, rounds):
+    """Milliseconds of each side in alternating rounds, so that clocks and heat are the same for both."""
+    inner = []
+    for side in sides:  # as many launches a round as take about 3 ms
+        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        for _ in range(3):
+            side()
+        start.record()
+        for _ in range(3):
+            side()
+        stop.record()
+        stop.synchronize()
+        inner.append(max(1, math.ceil(3.0 / max(start.elapsed_time(stop) / 3, 1e-3))))
+    events = [[(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(rounds)]
+              for _ in sides]
+    for n in range(rounds):
+        order = range(len(sides)) if n % 2 == 0 else reversed(range(len(sides)))
+        for i in order:
+            start, stop = events[i][n]
+            start.record()
+            for _ in range(inner[i]):
+                sides[i]()
+            stop.record()
+    torch.cuda.synchronize()
+    return [[start.elapsed_time(stop) / inner[i] for start, stop in events[i]] for i in range(len(sides))]
+
+
+def spread(times):
+    """Half the distance of the quartiles, in percent of the median."""
+    if len(times) < 4:
+        return 0.0
+    low, middle, high = statistics.quantiles(times, n=4)
+    return 50.0 * (high - low) / middle
