@@ -1,5 +1,6 @@
 #include "dispatcher/c/arguments.hpp"
 
+#include "dispatcher/c/guarded.hpp"
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_cache.hpp"
@@ -202,10 +203,6 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     return call;
 }
 
-void require(bool present, const char* name) {
-    if (!present) throw InputError(fmt::format("{} is NULL", name));
-}
-
 void require_slopes(const ScoreArgs& score) {
     require(score.bias_type != BiasType::alibi || score.alibi_slopes != nullptr, "score.alibi_slopes");
 }
@@ -228,7 +225,7 @@ void check_forward(const FwdArgs& args, Memory memory) {
 
 template <class T>
 void check_header(const T* object, const char* name) {
-    if (object == nullptr) throw InputError(fmt::format("{} is NULL", name));
+    require(object != nullptr, name);
     if (object->size != sizeof(T))
         throw InputError(fmt::format("{}.size is {}, this library's structure has {} bytes", name,
                                      object->size, sizeof(T)));
@@ -240,7 +237,7 @@ template void check_header(const fmha_context_options*, const char*);
 template void check_header(const fmha_run_info*, const char*);
 
 Call call_of(const void* args, const ArchName& arch, Memory memory) {
-    if (args == nullptr) throw InputError("args is NULL");
+    require(args != nullptr, "args");
     // All six begin with size, version and API.
     const auto api = static_cast<const fmha_fwd_args*>(args)->api;
     switch (enumerator<ApiFamily>("args.api", api)) {

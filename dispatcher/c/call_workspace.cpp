@@ -1,5 +1,6 @@
 #include "dispatcher/c/call_workspace.hpp"
 
+#include "dispatcher/c/guarded.hpp"
 #include "dispatcher/plan/workspace.hpp"
 #include "dispatcher/types/error.hpp"
 
@@ -53,9 +54,7 @@ void require_workspace(const ExecutionPlan& plan, const void* workspace) {
     if (workspace == nullptr)
         throw InputError(fmt::format("workspace is NULL; these kernels need {} bytes (fmha_workspace_size)",
                                      plan.workspace_bytes()));
-    if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment != 0)
-        throw InputError(
-            fmt::format("workspace {} is not aligned to {} bytes", workspace, workspace_alignment));
+    if (const auto fault = misaligned(workspace)) throw InputError(*fault);
 }
 
 } // namespace
@@ -115,7 +114,7 @@ void prepare_on_device(DeviceSide* device, const Invocation& arguments, const Ex
     std::vector<std::int32_t> fetched;
     const BwdWorkspaceLayout layout =
         layout_of(*args, plan, [&](const std::int32_t* array, const char* name) {
-            if (array == nullptr) throw InputError(fmt::format("lengths.{} is NULL", name));
+            require(array != nullptr, fmt::format("lengths.{}", name).c_str());
             fetched.resize(static_cast<std::size_t>(args->shape.batch) + 1);
             device->copy(fetched.data(), array, static_cast<std::int64_t>(fetched.size() * sizeof fetched[0]),
                          Direction::to_host, stream);

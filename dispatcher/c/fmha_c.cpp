@@ -46,10 +46,11 @@ using fmha::c::check_ready;
 using fmha::c::guarded;
 using fmha::c::Memory;
 using fmha::c::planned;
+using fmha::c::require;
 
 void open_catalogue(fmha_context& fresh, const fmha_context_options& options,
                     const fmha::arch::ArchSet& archs) {
-    if (options.arch == nullptr) throw InputError("options.arch is NULL");
+    require(options.arch != nullptr, "options.arch");
     if (options.device != 0)
         throw InputError(fmt::format("options.device is {} without kernels_dir; allowed: 0", options.device));
     fresh.arch = archs.at(options.arch).name();
@@ -119,7 +120,7 @@ fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
-        if (bytes == nullptr) throw InputError("bytes is NULL");
+        require(bytes != nullptr, "bytes");
         const auto plan = planned(*context, call_of(args, context->arch, Memory::device).problem, nullptr);
         *bytes = plan.workspace_bytes();
         if (exact != nullptr) *exact = plan.workspace_exact() ? 1 : 0;

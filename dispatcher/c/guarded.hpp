@@ -4,10 +4,17 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/problem.hpp"
 
+#include <fmt/format.h>
+
 #include <new>
 #include <string>
 
 namespace fmha::c {
+
+/// Throws InputError, which says that `name` is NULL, unless it is present: a pointer, or what makes one necessary.
+inline void require(bool present, const char* name) {
+    if (!present) throw InputError(fmt::format("{} is NULL", name));
+}
 
 /// Runs `body`, turns exceptions into a status and keeps their sentence and rule.
 template <class Body>

@@ -14,14 +14,14 @@
 
 namespace {
 
-using fmha::InputError;
 using fmha::c::check_ready;
 using fmha::c::guarded;
+using fmha::c::require;
 
 /// Copies as much of `whole` as `text` has room for, with a NUL behind it.
 void hand_out(const std::string& whole, char* text, uint64_t capacity, uint64_t* length) {
-    if (length == nullptr) throw InputError("length is NULL");
-    if (text == nullptr && capacity > 0) throw InputError("text is NULL");
+    require(length != nullptr, "length");
+    require(text != nullptr || capacity == 0, "text");
     *length = whole.size();
     if (capacity == 0) return;
     const auto count = static_cast<std::size_t>(std::min<uint64_t>(whole.size(), capacity - 1));
@@ -37,7 +37,7 @@ fmha_status fmha_keep_kernels(fmha_context* context, const char* where) {
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
-        if (where == nullptr) throw InputError("where is NULL");
+        require(where != nullptr, "where");
         const auto name_of = [](const fmha::KernelConfig& config, std::string& name) {
             name += fmha::catalog::name_of(fmha::catalog::RuleSet::house, config);
         };

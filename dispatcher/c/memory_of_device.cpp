@@ -7,6 +7,7 @@ namespace {
 
 using fmha::InputError;
 using fmha::c::guarded;
+using fmha::c::require;
 
 /// The device of a context that has one. Throws UnsupportedInvocation for one that has not, InputError for a negative size.
 fmha::c::DeviceSide& device_of(const fmha_context& context, int64_t bytes = 0) {
@@ -17,10 +18,6 @@ fmha::c::DeviceSide& device_of(const fmha_context& context, int64_t bytes = 0) {
     return *context.device;
 }
 
-void require(const void* pointer, const char* name) {
-    if (pointer == nullptr) throw InputError(fmt::format("{} is NULL", name));
-}
-
 } // namespace
 
 extern "C" {
@@ -28,7 +25,7 @@ extern "C" {
 fmha_status fmha_device_allocate(fmha_context* context, int64_t bytes, void** memory) {
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
-        require(memory, "memory");
+        require(memory != nullptr, "memory");
         *memory = nullptr;
         *memory = device_of(*context, bytes).allocate(bytes);
     });
@@ -44,8 +41,8 @@ fmha_status fmha_device_upload(fmha_context* context, void* device, const void* 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         auto& side = device_of(*context, bytes);
-        require(device, "device");
-        require(host, "host");
+        require(device != nullptr, "device");
+        require(host != nullptr, "host");
         side.copy(device, host, bytes, fmha::c::Direction::to_device, stream);
     });
 }
@@ -55,8 +52,8 @@ fmha_status fmha_device_download(fmha_context* context, void* host, const void* 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         auto& side = device_of(*context, bytes);
-        require(host, "host");
-        require(device, "device");
+        require(host != nullptr, "host");
+        require(device != nullptr, "device");
         side.copy(host, device, bytes, fmha::c::Direction::to_host, stream);
     });
 }
@@ -71,7 +68,7 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         auto& side = device_of(*context);
-        require(milliseconds, "milliseconds");
+        require(milliseconds != nullptr, "milliseconds");
         if (warm_up < 0) throw InputError(fmt::format("warm_up is {}; allowed: 0 and above", warm_up));
         if (repeats < 1) throw InputError(fmt::format("repeats is {}; allowed: 1 and above", repeats));
         fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);

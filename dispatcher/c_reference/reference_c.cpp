@@ -17,6 +17,7 @@
 namespace {
 
 using namespace fmha;
+using c::require;
 
 /// Runs `body` and puts the sentence of a failure into the caller's text.
 template <class Body>
@@ -33,12 +34,8 @@ fmha_status told(char* error, uint64_t capacity, Body&& body) {
 }
 
 c::Call checked_call(const char* arch, const void* args) {
-    if (arch == nullptr) throw InputError("arch is NULL");
+    require(arch != nullptr, "arch");
     return c::call_of(args, ArchName(arch), c::Memory::host);
-}
-
-void require(bool present, const char* name) {
-    if (!present) throw InputError(fmt::format("{} is NULL", name));
 }
 
 void require_scales(const ScoreArgs& score, const QuantArgs& quant) {

@@ -11,6 +11,11 @@
 
 namespace fmha {
 
+std::optional<std::string> misaligned(const void* workspace) {
+    if (reinterpret_cast<std::uintptr_t>(workspace) % workspace_alignment == 0) return std::nullopt;
+    return fmt::format("workspace {} is not aligned to {} bytes", workspace, workspace_alignment);
+}
+
 namespace {
 
 std::int64_t product(std::initializer_list<std::int64_t> factors) {
@@ -141,8 +146,7 @@ void BwdWorkspaceLayout::prepare(std::span<std::byte> workspace) const {
     if (workspace.size() < static_cast<std::size_t>(size.bytes))
         throw WorkspaceError(
             fmt::format("the workspace has {} bytes, {} are needed", workspace.size(), size.bytes));
-    if (reinterpret_cast<std::uintptr_t>(workspace.data()) % workspace_alignment != 0)
-        throw WorkspaceError(fmt::format("the workspace is not aligned to {} bytes", workspace_alignment));
+    if (const auto fault = misaligned(workspace.data())) throw WorkspaceError(*fault);
     const std::vector<std::byte> image = host_image();
     std::ranges::copy(image, workspace.begin());
     if (size.zero_dq_acc)

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Sizes and offsets of the memory that a plan needs besides its tensors (semantics 20.4 and S-3). The
@@ -13,6 +15,9 @@ namespace fmha {
 
 /// Bytes to which workspaces and their segments are aligned.
 inline constexpr std::int64_t workspace_alignment = 16;
+
+/// A sentence when memory cannot be a workspace because it is not aligned.
+std::optional<std::string> misaligned(const void* workspace);
 
 /// The sizes that decide the backward workspace. `compute_units` is W of X-2; with 0 the sizes are upper bounds.
 struct BwdWorkspaceInputs {
