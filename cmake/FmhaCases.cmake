@@ -4,8 +4,6 @@
 # registers `fmha verify <stem> --tier <tier>` as the test case/<stem>:<tier>. Labels: the family (first part of the
 # stem), the tier, and the features given. A test of a higher tier runs what the lower one runs too. ARGS: further
 # options of the command.
-# Every case requires the fixture `enumeration`: once a test declares FIXTURES_SETUP enumeration, no case runs on a
-# kernel set that failed it.
 function(fmha_case_file stem)
   cmake_parse_arguments(ARG "" "TIMEOUT" "TIERS;LABELS;ARGS" ${ARGN})
   if(NOT ARG_TIERS)
@@ -32,8 +30,7 @@ function(fmha_case_file stem)
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES
       LABELS "case;${family};${tier};${ARG_LABELS}"
-      TIMEOUT ${timeout}
-      FIXTURES_REQUIRED enumeration)
+      TIMEOUT ${timeout})
   endforeach()
   set_property(GLOBAL APPEND PROPERTY FMHA_CASE_FILES ${stem})
 endfunction()

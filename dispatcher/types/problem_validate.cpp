@@ -1,4 +1,5 @@
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/micro_scaled.hpp"
 #include "dispatcher/types/problem.hpp"
 
 #include <fmt/format.h>
@@ -30,10 +31,6 @@ void require_known(const char* rule, std::string_view field, E value) {
 
 bool is_one_of(auto value, auto... allowed) {
     return ((value == allowed) || ...);
-}
-
-bool is_mx(DataType type) {
-    return is_one_of(type, DataType::mxfp8, DataType::mxfp4);
 }
 
 /// Families that read K and V from a cache and take no logical-length padding (N-6).
@@ -284,7 +281,7 @@ void check_paging(const Problem& p) {
 
 void check_quantisation(const Problem& p) {
     const Signature& s = p.signature;
-    if (is_mx(s.data_type) != (s.qscale == QScale::mx))
+    if (is_micro_scaled(s.data_type) != (s.qscale == QScale::mx))
         reject("Q-5", "qscale", std::string(to_string(s.qscale)),
                fmt::format("data type {} and qscale {} do not belong together: mx scales go with mx types",
                            to_string(s.data_type), to_string(s.qscale)));
@@ -295,7 +292,7 @@ void check_quantisation(const Problem& p) {
         reject("15", "qscale", std::string(to_string(s.qscale)),
                fmt::format("qscale {} exists in {} only, not in {}", to_string(s.qscale),
                            prefill_only ? "batch_prefill" : "fwd", to_string(p.api_family)));
-    if (is_mx(s.data_type) && s.v_layout == VLayout::row)
+    if (is_micro_scaled(s.data_type) && s.v_layout == VLayout::row)
         reject("Q-5", "v_layout", "row", fmt::format("{} needs column-major V", to_string(s.data_type)));
     if (s.data_type == DataType::mxfp4 && s.mode == Mode::batch && p.seqlen_k % 2 != 0)
         reject("T-2", "seqlen_k", p.seqlen_k,

@@ -1,6 +1,7 @@
 #include "harness/catalogue/catalogue_ledger.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
 
@@ -22,10 +23,6 @@ bool is_stage(std::string_view candidate, std::string_view name) {
         if (end == std::string_view::npos) return false;
         candidate.remove_prefix(end + joint.size());
     }
-}
-
-std::string first_line(const std::string& text) {
-    return text.substr(0, text.find('\n'));
 }
 
 Account account_of(Outcome outcome) {

@@ -1,5 +1,6 @@
 #include "harness/fuzz/random_case.hpp"
 
+#include "dispatcher/types/micro_scaled.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/plain_case.hpp"
 #include "harness/fuzz/draw.hpp"
@@ -13,10 +14,6 @@ namespace {
 bool is_8_bit(DataType type) {
     return type == DataType::fp8 || type == DataType::bf8 || type == DataType::fp8bf16 ||
            type == DataType::fp8fp32;
-}
-
-bool is_micro_scaled(DataType type) {
-    return type == DataType::mxfp8 || type == DataType::mxfp4;
 }
 
 class RandomCase {

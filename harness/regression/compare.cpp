@@ -2,6 +2,7 @@
 
 #include "harness/regression/margins.hpp"
 #include "harness/regression/noise.hpp"
+#include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +33,7 @@ std::string family_of_count(const std::string& subject) {
 
 std::string outcome_of(const CaseResult& result) {
     std::string text(to_string(result.outcome));
-    if (!result.message.empty()) text += ": " + result.message.substr(0, result.message.find('\n'));
+    if (!result.message.empty()) text += ": " + harness::first_line(result.message);
     return text;
 }
 

@@ -1,5 +1,7 @@
 #include "harness/results/ledger.hpp"
 
+#include "harness/results/first_line.hpp"
+
 #include <fmt/format.h>
 
 namespace fmha::harness {
@@ -9,7 +11,7 @@ void Ledger::add(const CaseResult& result) {
     ++counts_[static_cast<std::size_t>(result.outcome)];
     if (result.outcome == Outcome::not_run && ++reasons_[result.not_run_reason].count == 1)
         reasons_[result.not_run_reason].example =
-            fmt::format("{}: {}", result.name, result.message.substr(0, result.message.find('\n')));
+            fmt::format("{}: {}", result.name, first_line(result.message));
     if (result.outcome == Outcome::type_absent && absent_example_.empty())
         absent_example_ = fmt::format("{}: {}", result.name, result.message);
     if (!result.kernel.empty() && result.outcome != Outcome::not_run) ++kernels_[result.kernel];

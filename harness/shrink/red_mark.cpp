@@ -1,5 +1,7 @@
 #include "harness/shrink/red_mark.hpp"
 
+#include "harness/results/first_line.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <fmt/format.h>
@@ -37,8 +39,8 @@ std::string gate_text(const std::string& gate, const std::string& tensor) {
 
 constexpr std::size_t most_words = 140;
 
-std::string first_line(const std::string& message) {
-    std::string line = message.substr(0, message.find('\n'));
+std::string short_line(const std::string& message) {
+    std::string line = first_line(message);
     if (line.size() > most_words) line = line.substr(0, most_words - 1) + "…";
     return line;
 }
@@ -93,10 +95,10 @@ std::string ending(const CaseResult& result) {
         return "green";
     case Outcome::refused_unexpectedly:
         return result.message.starts_with("no complete plan") ? refusal_reason(result)
-                                                              : "refused: " + first_line(result.message);
+                                                              : "refused: " + short_line(result.message);
     case Outcome::type_absent:
     case Outcome::not_run:
-        return "not run: " + first_line(result.message);
+        return "not run: " + short_line(result.message);
     case Outcome::failed:
     case Outcome::mistrusted:
     case Outcome::crashed:

@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/plain_case.hpp"
+#include "harness/results/first_line.hpp"
 #include "harness/shrink/steps.hpp"
 
 #include <algorithm>
@@ -74,7 +75,7 @@ class Shrinker {
         } catch (const InputError& error) {
             std::string sentence = error.what();
             if (sentence.starts_with(candidate.id + ": ")) sentence.erase(0, candidate.id.size() + 2);
-            return "not a case: " + sentence.substr(0, sentence.find('\n'));
+            return "not a case: " + first_line(sentence);
         }
     }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <unistd.h>
 
 namespace fmha::store {
 namespace {
@@ -137,6 +138,10 @@ Database::Database(fs::path file, Access access, std::chrono::milliseconds patie
         return;
     }
     if (file_.has_parent_path()) fs::create_directories(file_.parent_path());
+    // SQLite asks for a new file to be read after it could not be written, and then says that it does not exist.
+    const fs::path folder = file_.has_parent_path() ? file_.parent_path() : fs::path(".");
+    if (!fs::exists(file_, ignored) && ::access(folder.c_str(), W_OK) != 0)
+        throw InputError(fmt::format("{}: cannot be opened: {}", file_.string(), std::strerror(errno)));
     open(file_.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     // A first look, so that a file of another kind is refused before anything is changed.
     number("SELECT count(*) FROM sqlite_master");

@@ -278,6 +278,26 @@ TEST(Store, AFullDiskCostsTheRestAndNothingBefore) {
     EXPECT_GT(store.results("one").size(), 1U);
 }
 
+TEST(Store, AClockThatGoesBackChangesNoOrder) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    for (const auto& [id, started] :
+         {std::pair{"older", "2026-01-02T03:04:05Z"}, {"newer", "2026-01-01T00:00:00Z"}}) {
+        RunRecord run = run_called(id);
+        run.started = started;
+        Recording recording(file, run);
+        add(recording, result_called("a@1", id == std::string("older") ? 0.5 : 0.25));
+        recording.finish(1.0, "green");
+    }
+    const Store store(file, Access::read);
+    ASSERT_EQ(store.runs().size(), 2U);
+    EXPECT_EQ(store.runs().back().id, "newer");
+    const auto course = courses(store, "a@1", 5);
+    ASSERT_FALSE(course.empty());
+    ASSERT_EQ(course.front().points.size(), 2U);
+    EXPECT_EQ(course.front().points.back().started, "2026-01-01T00:00:00Z");
+}
+
 TEST(Store, TwoWritersLoseNothing) {
     const Scratch folder;
     const std::string file = folder / "runs.db";

@@ -1,5 +1,6 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
+#include "dispatcher/types/micro_scaled.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
@@ -79,7 +80,7 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
 std::optional<std::string> unfit_attention(const KernelConfig& config) {
     const Signature& s = config.signature;
     if (auto reason = targets::wrong_features(config)) return reason;
-    const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
+    const bool mx_type = is_micro_scaled(s.data_type);
     if (mx_type != (s.qscale == QScale::mx))
         return fmt::format("data type {} and qscale {} do not belong together (Q-5)", to_string(s.data_type),
                            to_string(s.qscale));

@@ -1,6 +1,7 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/micro_scaled.hpp"
 #include "kernels/targets/host/append_context.hpp"
 #include "kernels/targets/host/backward_context.hpp"
 #include "kernels/targets/host/combine_context.hpp"
@@ -40,7 +41,7 @@ std::optional<std::string> unfit_tiles(const KernelConfig& config) {
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q, tile.k0max);
     if (tile.n0 % tile.k1 != 0)
         return fmt::format("tile n0={} must be a multiple of its step k1={}", tile.n0, tile.k1);
-    const bool mx_type = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
+    const bool mx_type = is_micro_scaled(s.data_type);
     if (mx_type != (s.qscale == QScale::mx))
         return fmt::format(
             "data type {} and qscale {} do not belong together: mx scales come with mxfp8 and mxfp4 only",

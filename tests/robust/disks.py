@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""disks.py FMHA CASES_ROOT: on a read-only disk and on one that is full, each command that writes a file says so in one sentence with the
+file's name and ends with 2, and a verdict that was reached is told. Both disks are small file systems of a mount namespace of
+this process; without the right to one it ends with 77."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+FMHA, CASES_ROOT = sys.argv[1], sys.argv[2]
+VERIFY = ["verify", "fwd/sink_tokens", "--shard", "1/3", "--jobs", "1", "--cases-root", CASES_ROOT]
+GENERATE = ["generate", "--arch", "gfx942", "--covering", "--sample", "20", "--out"]
+
+# The words of each command, with {} for the folder of the disk, and whether its verdict comes before the file is written.
+COMMANDS = [
+    ([*VERIFY, "--journal", "{}/run.jsonl"], True),
+    ([*VERIFY, "--store", "{}/runs.db"], False),
+    ([*VERIFY, "--json", "{}/run.json"], True),
+    ([*VERIFY, "--html", "{}/run.html"], True),
+    ([*GENERATE, "{}/kernels"], False),
+    (["merge", "shard.json", "--json", "{}/merged.json"], True),
+]
+REASONS = {"read-only": "Read-only file system", "full": "No space left on device"}
+
+
+def inside_namespace():
+    if os.environ.get("FMHA_DISKS") == "mounted":
+        return True
+    if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0:
+        print("NOT RUN: this process may not have a mount namespace of its own")
+        sys.exit(77)
+    os.environ["FMHA_DISKS"] = "mounted"
+    os.execvp("unshare", ["unshare", "-rm", sys.executable, *sys.argv])
+
+
+def mount(folder, options):
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
+
+
+def complaint(words, disk, folder, verdict):
+    done = subprocess.run([FMHA, *[word.format(disk) for word in words]], cwd=folder, capture_output=True, text=True, timeout=120)
+    lines = [line for line in done.stderr.splitlines() if line]
+    begin = f"fmha {words[0]}: {words[-1].format(disk)}"
+    wrong = []
+    if done.returncode != 2:
+        wrong.append(f"ended with {done.returncode}")
+    if len(lines) != 1 or not lines[0].startswith(begin) or REASONS[disk] not in lines[0].replace("the disk is full", REASONS["full"]):
+        wrong.append(f"said {lines}")
+    if disk == "full" and verdict and not any(word in done.stdout for word in ("GREEN", "RED")):
+        wrong.append("told no verdict")
+    return [f"{disk}: {' '.join(words)}: {', '.join(wrong)}"] if wrong else []
+
+
+def main():
+    inside_namespace()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        mount(folder / "read-only", "size=64k,ro")
+        mount(folder / "full", "size=16k")
+        subprocess.run([FMHA, *VERIFY, "--json", "shard.json"], cwd=folder, capture_output=True, check=False, timeout=120)
+        wrong = []
+        for disk in REASONS:
+            for words, verdict in COMMANDS:
+                wrong += complaint(words, disk, folder, verdict)
+                if disk == "full":
+                    subprocess.run(["find", str(folder / disk), "-mindepth", "1", "-delete"], check=True)
+            subprocess.run(["umount", str(folder / disk)], check=True)
+        print("\n".join(wrong) if wrong else f"{len(COMMANDS)} commands on a read-only and on a full disk: a sentence each")
+        return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
