@@ -1,0 +1,207 @@
+// The power of the smoke cases: runs them on mutants of the tile programs, and prints how many they kill. Ends with 1 when a mutant
+// survives that the table of survivors does not list, or one that it lists as equivalent is killed.
+
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/system/parallel.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/host_target.hpp"
+#include "harness/run/planned_kernels.hpp"
+#include "kernels/targets/host/host_target.hpp"
+#include "kernels/targets/host/numerics.hpp"
+#include "tests/mutation/score.hpp"
+#include "tests/mutation/survivors.hpp"
+#include "tests/mutation/trials.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace fmha;
+using namespace fmha::harness;
+using namespace fmha::harness::test;
+using fmha::test::Mutant;
+using fmha::test::mutants;
+
+constexpr std::string_view usage =
+    "usage: mutation_score [--every N] [--only TEXT] [--cases FILES] [--per-file N] [--survivors FILE] "
+    "[--record FILE] [--jobs N]\n"
+    "  --every N         every Nth mutant that the table of survivors does not list; 1 (default): all, "
+    "listed ones too\n"
+    "  --only TEXT       those whose name begins with TEXT, or whose names are the lines of the file @TEXT\n"
+    "  --cases FILES     a case file or folder, instead of all\n"
+    "  --per-file N      cases of each file of the smoke tier; 0: all\n"
+    "  --survivors FILE  the table of survivors, instead of the one beside the sources\n"
+    "  --record FILE     write every verdict and all sums as JSON\n"
+    "  --jobs N          processes at a time\n";
+
+const std::string arch = "gfx950";
+/// From so many mutants on, all cases are prepared once for all of them.
+constexpr std::size_t many = 200;
+
+struct Settings {
+    std::size_t every = 1, per_file = 12;
+    std::string only, cases, survivors = FMHA_MUTATION_DIR "/survivors.txt", record;
+    int jobs = system::hardware_threads();
+};
+
+template <class Number>
+void read_number(std::string_view option, std::string_view text, Number& to) {
+    const auto end = text.data() + text.size();
+    if (const auto read = std::from_chars(text.data(), end, to);
+        read.ec != std::errc() || read.ptr != end || to < 0)
+        throw InputError(
+            fmt::format("{}: a whole number of at least 0 is expected, found '{}'", option, text));
+}
+
+Settings read_settings(const std::vector<std::string>& words) {
+    Settings settings;
+    for (std::size_t i = 0; i < words.size(); i += 2) {
+        const std::string& option = words[i];
+        if (i + 1 == words.size()) throw InputError(option + ": a value is missing\n" + std::string(usage));
+        const std::string& value = words[i + 1];
+        if (option == "--every")
+            read_number(option, value, settings.every);
+        else if (option == "--per-file")
+            read_number(option, value, settings.per_file);
+        else if (option == "--jobs")
+            read_number(option, value, settings.jobs);
+        else if (option == "--only")
+            settings.only = value;
+        else if (option == "--cases")
+            settings.cases = value;
+        else if (option == "--survivors")
+            settings.survivors = value;
+        else if (option == "--record")
+            settings.record = value;
+        else
+            throw InputError(option + ": there is no such option\n" + std::string(usage));
+    }
+    if (settings.every == 0) throw InputError("--every: a number of at least 1 is expected, found 0");
+    return settings;
+}
+
+/// The host target, with programs that can be wrong.
+class MutatedTarget final : public Target {
+  public:
+    std::string_view name() const override { return "mutated"; }
+    const std::string& arch() const override { return ::arch; }
+    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
+        return host_target::cannot_execute(config);
+    }
+    StageKernel make(const KernelConfig& config) const override {
+        return {{}, fmha::test::mutated_kernel(config), host_target::numerics_of(config)};
+    }
+};
+
+/// At most `per_file` cases of each file of the smoke tier in `folder`, spread over the file; the first of every file, then the second.
+std::vector<Case> smoke_cases(const std::string& folder, std::size_t per_file) {
+    const auto named = folder.empty() ? std::vector<std::string>{} : std::vector{folder};
+    std::map<std::string, std::vector<Case>> files;
+    for (Case& c : load_cases(named, {.root = FMHA_CASES_DIR, .planned_tile = house_tiles(arch)}))
+        if (c.expect == Expectation::pass)
+            files[c.id.substr(0, c.id.find_first_of("[@"))].push_back(std::move(c));
+    std::vector<Case> chosen;
+    bool found = true;
+    for (std::size_t n = 0; found; ++n) {
+        found = false;
+        for (const auto& [file, cases] : files) {
+            const std::size_t taken = per_file == 0 ? cases.size() : std::min(per_file, cases.size());
+            if (n >= taken) continue;
+            chosen.push_back(cases[n * cases.size() / taken]);
+            found = true;
+        }
+    }
+    return chosen;
+}
+
+/// Whether `name` is wanted by --only.
+bool wanted(const std::string& name, const std::string& only, const std::string& names) {
+    if (only.starts_with('@')) return names.find("\n" + name + "\n") != std::string::npos;
+    return name.starts_with(only);
+}
+
+std::vector<Mutant> chosen_mutants(const Settings& settings,
+                                   const std::map<std::string, KnownSurvivor>& known) {
+    const std::string names =
+        settings.only.starts_with('@') ? "\n" + system::read_file(settings.only.substr(1)) : "";
+    std::vector<Mutant> chosen;
+    std::size_t n = 0;
+    for (const Mutant& mutant : mutants()) {
+        const std::string name = mutant.name();
+        if (!wanted(name, settings.only, names)) continue;
+        const bool sampled = n++ % settings.every == 0;
+        if (sampled && (settings.every == 1 || find_survivor(known, name) == nullptr))
+            chosen.push_back(mutant);
+    }
+    if (chosen.empty()) throw InputError(fmt::format("--only {}: no mutant's name begins so", settings.only));
+    return chosen;
+}
+
+/// Entries of the table whose places are gone.
+std::size_t report_stale(const std::map<std::string, KnownSurvivor>& known) {
+    std::size_t stale = 0;
+    for (const auto& [name, survivor] : known) {
+        const std::map<std::string, KnownSurvivor> one{{name, survivor}};
+        const auto all = mutants();
+        if (std::ranges::any_of(all,
+                                [&](const Mutant& m) { return find_survivor(one, m.name()) != nullptr; }))
+            continue;
+        fmt::print("{}: the table of survivors lists it, and the programs have no such place\n", name);
+        ++stale;
+    }
+    return stale;
+}
+
+int run(const Settings& settings) {
+    const auto known = read_survivors(settings.survivors);
+    const std::vector<Mutant> tried = chosen_mutants(settings, known);
+    const std::vector<Case> cases = smoke_cases(settings.cases, settings.per_file);
+    const auto families = kernel_families_of(cases);
+    TargetOptions host;
+    host.arch = arch;
+    host.jobs = system::
+        hardware_threads(); // one thread a launch: the sums of backward's atomics depend on the order of blocks
+    Trials trials(cases, house_kernels(std::make_shared<MutatedTarget>(), {}, families),
+                  house_kernels(make_host_target(host), {}, families), arch);
+    fmt::print("{} mutants of {}, {} cases\n", tried.size(), mutants().size(), trials.size());
+    if (tried.size() >= many) trials.prepare_all();
+
+    ScoreTable table(known);
+    std::size_t told = 0;
+    trials.run(tried, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
+        table.add(tried[i], verdict);
+        fmt::print("{}: {} {} {}\n", tried[i].name(), to_string(verdict.kind), verdict.gate,
+                   verdict.case_name);
+        for (; told < table.contradictions().size(); ++told)
+            fmt::print("RED {}\n", table.contradictions()[told]);
+        std::fflush(stdout);
+    });
+    if (!settings.record.empty())
+        system::write_file(settings.record, table.record(mutants().size()).dump(1) + "\n");
+    fmt::print("\n{}", table.text());
+    const std::size_t stale = report_stale(known);
+    const bool green = table.contradictions().empty() && stale == 0;
+    fmt::print("{}: {} of {} mutants tried, {} killed, {} contradict the table of survivors\n",
+               green ? "GREEN" : "RED", table.all().tried(), mutants().size(), table.all().killed,
+               table.contradictions().size() + stale);
+    return green ? 0 : 1;
+}
+
+} // namespace
+
+int main(int count, char** words) try {
+    return run(read_settings({words + 1, words + count}));
+} catch (const std::exception& error) {
+    fmt::print(stderr, "mutation_score: {}\n", error.what());
+    return 2;
+}
