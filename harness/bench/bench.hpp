@@ -4,23 +4,39 @@
 #include "harness/bench/timing.hpp"
 #include "harness/bench/work.hpp"
 #include "harness/cases/case.hpp"
+#include "harness/families/family.hpp"
+#include "harness/run/candidate.hpp"
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fmha::harness {
 
+/// Which kernels of a case are timed.
+enum class KernelChoice : std::uint8_t {
+    planned,  ///< those that the dispatcher chooses
+    matching, ///< every accepting kernel with the smallest head dimensions that any of them has
+    all,      ///< every accepting kernel
+};
+
 struct BenchOptions {
-    double seconds = 0.5;      ///< of timed launches for each kernel
-    bool all_kernels = false;  ///< every accepting kernel, not only the planned one
-    std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
+    double seconds = 0.5; ///< of timed launches for each kernel
+    KernelChoice kernels = KernelChoice::planned;
+    std::string kernel_filter{}; ///< glob on kernel names, but for planned ones; empty = all
+    std::optional<std::int64_t>
+        warm_up{}; ///< launches before the timed ones; absent: as long as a tenth of `seconds`
+    std::optional<std::int64_t> launches{}; ///< timed ones; absent: as many as fit into `seconds`
 };
 
 /// The outcome of one kernel on one case.
 enum class BenchOutcome : std::uint8_t {
     measured,
-    wrong,   ///< its outputs fail a gate: how fast it is does not matter
-    not_run, ///< no kernel, not built, or the target cannot
+    wrong,     ///< its outputs fail a gate: how fast it is does not matter
+    not_run,   ///< no kernel, not built, or the target cannot
+    crashed,   ///< the process that ran it died
+    timed_out, ///< it took longer than it may
 };
 
 /// A stage of a case, or the clearing of memory before the first one.
@@ -38,6 +54,10 @@ struct BenchRow {
     Spread time;
     std::vector<PartTime> parts; ///< each on its own, where there are several
     std::int64_t places = 0;
+    /// The largest difference from the reference among the ten elements that come nearest to their limits, of kernels that
+    /// were judged.
+    std::optional<double> max_error{};
+    std::vector<KernelConfig> kernels{}; ///< of all stages that were reached
     Work work;
     Ceiling matrix, copy;
 
@@ -45,8 +65,32 @@ struct BenchRow {
     double bytes_per_second() const { return time.median > 0.0 ? work.bytes / time.median : 0.0; }
 };
 
-/// Times the kernels of one case. The first launch is judged by the gates on sampled rows, and the outputs after the last
-/// one must be the same bits, or pass the gates where a kernel does not promise its bits; only then is there a time. Throws InputError for a case that cannot be laid out.
+/// The kernels of a case that are to be timed, or why there are none.
+struct PlannedCase {
+    std::vector<Candidate> candidates;
+    std::optional<BenchRow> refused;
+};
+PlannedCase plan_case(const Case& c, const KernelSource& source, const std::string& arch,
+                      const BenchOptions& options);
+
+/// One case in memory. Throws InputError for a case that cannot be laid out, and NoRoomForTensor.
+class CaseBench {
+  public:
+    CaseBench(const Case& c, const std::string& arch, TimingTarget& timing, const BenchOptions& options);
+
+    /// Times kernels. The first launch is judged by the gates on sampled rows, and the outputs after the last
+    /// one must be the same bits, or pass the gates where a kernel does not promise its bits; only then is there a time.
+    BenchRow time(const Candidate& candidate);
+
+  private:
+    Case c_;
+    TimingTarget& timing_;
+    BenchOptions options_;
+    std::unique_ptr<CaseData> data_;
+    Work work_;
+};
+
+/// Times the kernels of one case, one after the other in this process.
 std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, TimingTarget& timing,
                                  const BenchOptions& options);
 
@@ -54,12 +98,27 @@ std::vector<BenchRow> bench_case(const Case& c, const KernelSource& source, Timi
 std::string to_text(const BenchRow& row);
 Json to_json(const BenchRow& row);
 
+/// A row whole, for another process or a later one, and back. Throws InputError for another text.
+Json pack(const BenchRow& row);
+BenchRow unpack_row(const Json& json);
+
 } // namespace fmha::harness
 
 template <>
 struct fmha::EnumTable<fmha::harness::BenchOutcome> {
     using enum harness::BenchOutcome;
-    static constexpr std::array<EnumName<harness::BenchOutcome>, 3> names{
-        {{measured, "measured"}, {wrong, "wrong"}, {not_run, "not_run"}}};
+    static constexpr std::array<EnumName<harness::BenchOutcome>, 5> names{{{measured, "measured"},
+                                                                           {wrong, "wrong"},
+                                                                           {not_run, "not_run"},
+                                                                           {crashed, "crashed"},
+                                                                           {timed_out, "timed_out"}}};
     static constexpr auto& aliases = no_aliases<harness::BenchOutcome>;
+};
+
+template <>
+struct fmha::EnumTable<fmha::harness::KernelChoice> {
+    using enum harness::KernelChoice;
+    static constexpr std::array<EnumName<harness::KernelChoice>, 3> names{
+        {{planned, "planned"}, {matching, "matching"}, {all, "all"}}};
+    static constexpr auto& aliases = no_aliases<harness::KernelChoice>;
 };

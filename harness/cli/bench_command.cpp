@@ -1,22 +1,24 @@
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/processor.hpp"
 #include "dispatcher/system/sha256.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
-#include "harness/bench/bench.hpp"
-#include "harness/cases/case_enums.hpp"
-#include "harness/cases/case_name.hpp"
-#include "harness/cases/load.hpp"
-#include "harness/cli/cases_root.hpp"
+#include "harness/bench/bench_run.hpp"
+#include "harness/bench/tile_engine_files.hpp"
+#include "harness/cli/bench_choice.hpp"
+#include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
-#include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/planned_kernels.hpp"
-#include "reports/report.hpp"
+#include "harness/run/interrupt.hpp"
 
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <map>
+#include <optional>
 #include <set>
 
 namespace fmha::cli {
@@ -32,71 +34,90 @@ class BenchCommand final : public Command {
     std::string_view summary() const override { return "Time kernels, judged in the same run"; }
     std::string_view example() const override {
         return "fmha bench --shape dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128,mask=t\n"
+               "  fmha bench matrix.yaml --journal matrix.jsonl --sweep-csv matrix.csv\n"
+               "  fmha bench --config cases/sweeps/fwd_ci.json --problems 2,8,1024,128 --csv results.csv\n"
                "  fmha bench fwd/models --target hip --kernels-dir out/sm_90 --json bench.json";
     }
 
     void declare(OptionSet& options) override {
-        options.positionals("CASES", cases_,
-                            "Case files, folders, shape matrices (*.yaml) or printed names of single cases");
-        options.each(
-            "--shape", shapes_,
-            "A case of your own, \"field=value,…\" in the language of case files (may be repeated); packed, "
-            "without LSE unless it says otherwise");
-        options.option(
-            "--cases-root", root_,
-            "Folder that relative case names start from (default: cases here, else the source tree's)");
-        options.choice("--tier", tier_, {"smoke", "full", "nightly"},
-                       "Highest tier to take from files; a tier includes the lower ones");
+        choice_.declare(options);
         options.choice("--target", target_, harness::target_names(), "Where kernels run");
         options.option("--arch", arch_,
                        "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
         options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
         options.option("--device", device_, "With --target hip: number of the device (default: 0)");
-        options.choice("--kernels", kernels_, {"planned", "all"},
-                       "The planned kernel, or every kernel that accepts the problem");
-        options.option("--kernel", kernel_filter_,
-                       "With --kernels all: only kernels whose name matches this glob");
-        options.option("--where", where_,
-                       "Python expression over a kernel c: only kernels for which it is true");
+        options.flag("--compile-only", compile_only_,
+                     "Build the kernels of the list into --kernels-dir, and time nothing");
         options.option("--seconds", seconds_, "Time spent on the timed launches of each kernel in a round");
+        options.option("--warmup", warm_up_,
+                       "Launches before the timed ones, instead of a tenth of --seconds");
+        options.option("--repeat,--repeats", launches_,
+                       "Timed launches, instead of as many as fit into --seconds");
         options.option(
             "--rounds", rounds_,
             "Rounds over all cases and kernels, one after the other, so that a disturbance of the machine "
             "meets all of them (default: 1, with --store 3, which `fmha gate` compares pair by pair)");
+        options.option(
+            "--workers,--jobs", workers_,
+            "Processes at a time, each with kernels of its own: more than one disturb each other's times; 0: "
+            "everything in this process. With --compile-only: compilers at a time");
+        options.option("--timeout", timeout_,
+                       "Seconds after which a kernel on one case is given up; 0: never");
+        options.option(
+            "--journal", journal_,
+            "Append every row to this file as soon as it is known, so that the same command continues a "
+            "run that was stopped or killed");
         store_.declare(options);
         options.option("--json", json_, "Write the numbers as JSON");
+        options.option("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
+        options.option("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
+        options.option("--engine-json", engine_json_, "Write the JSON of upstream's tile engine");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
 
     int run(const Streams& streams) override {
         check_options();
-        if (!json_.empty()) system::check_writable(json_);
+        if (compile_only_)
+            return build_kernels({choice_.list(), choice_.family(), target_, arch_, kernels_dir_, workers_},
+                                 streams);
+        for (const std::string* file : {&json_, &csv_, &sweep_csv_, &engine_json_})
+            if (!file->empty()) system::check_writable(*file);
         harness::TargetOptions target_options{arch_, kernels_dir_};
         if (device_) target_options.device = static_cast<int>(*device_);
-        const auto timing = harness::make_timing_target(target_, target_options);
-        const std::vector<Case> cases = chosen_cases(timing->target()->arch());
-        const auto source =
-            harness::house_kernels(timing->target(), where_, harness::kernel_families_of(cases));
-        if (format_ == "text") print_head(*timing, streams);
-        const auto recording = store_.begin(run_record(*timing, cases.size(), streams.invocation));
-        const auto start = std::chrono::steady_clock::now();
-        std::vector<BenchRow> rows;
-        const harness::BenchOptions options{seconds_, kernels_ == "all", kernel_filter_};
-        for (std::int64_t round = 1; round <= rounds(); ++round) {
-            if (format_ == "text" && rounds() > 1)
-                fmt::print(streams.out, "round {} of {}\n", round, rounds());
-            for (const Case& c : cases)
-                for (BenchRow& row : harness::bench_case(c, *source, *timing, options)) {
-                    if (format_ == "text") fmt::print(streams.out, "{}", to_text(row));
-                    streams.out.flush();
-                    row.round = round;
-                    if (recording) recording->add(time_record(row));
-                    rows.push_back(std::move(row));
+        const auto target = harness::make_target(target_, target_options);
+        const std::vector<Case> cases = choice_.cases(target->arch());
+        const auto source = choice_.source(target, cases);
+        harness::BenchRun bench{.cases = cases, .source = *source, .arch = target->arch(), .timing = [&] {
+                                    return harness::make_timing_target(target_, target_options);
+                                }};
+        bench.options = {seconds_, choice_.kernels(), choice_.kernel_filter(), warm_up_, launches_};
+        bench.rounds = rounds();
+        bench.workers = static_cast<int>(workers_);
+        bench.timeout = std::chrono::seconds(timeout_);
+        const harness::InterruptWatch interrupt;
+        bench.stop = [&] { return interrupt.requested(); };
+        if (format_ == "text") print_head(*target, cases.size(), streams);
+        store::RunRecord record = run_record(*target, cases.size(), streams.invocation);
+        std::optional<harness::BenchJournal> journal;
+        if (!journal_.empty())
+            record.id = journal.emplace(journal_, identity(cases, *target), record.id).run_id();
+        const auto recording = store_.begin(record);
+        const system::Stopwatch watch;
+        std::vector<std::pair<std::size_t, BenchRow>> rows;
+        const auto end = harness::bench_cases(
+            bench, journal ? &*journal : nullptr, [&](std::size_t c, const BenchRow& row) {
+                if (format_ == "text") {
+                    if (rounds() > 1 && (rows.empty() || rows.back().second.round != row.round))
+                        fmt::print(streams.out, "round {} of {}\n", row.round, rounds());
+                    fmt::print(streams.out, "{}", to_text(row));
                 }
-        }
-        const int code = conclude(rows, *timing, streams);
-        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-        finish(recording.get(), spent.count(), code == all_well);
+                streams.out.flush();
+                if (recording) recording->add(time_record(row));
+                rows.emplace_back(c, row);
+            });
+        const int code = conclude(cases, rows, *target, watch.seconds(), end, streams);
+        if (!end.interrupted) finish(recording.get(), watch.seconds(), code == all_well);
+        if (journal && !journal->failure().empty()) throw InputError(journal->failure());
         return code;
     }
 
@@ -106,29 +127,55 @@ class BenchCommand final : public Command {
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));
         if (rounds_ && (*rounds_ < 1 || *rounds_ > 1000))
             throw InputError(fmt::format("--rounds is {}; allowed: 1 to 1000", *rounds_));
-        if (!kernel_filter_.empty() && kernels_ != "all") throw InputError("--kernel needs --kernels all");
-        if (device_ && (*device_ < 0 || *device_ > 1'000'000))
-            throw InputError(fmt::format("--device is {}; allowed: 0 to 1000000", *device_));
-        if (cases_.empty() && shapes_.empty())
-            throw InputError("nothing to time: name cases, or give a --shape");
+        if (launches_ && *launches_ < 1)
+            throw InputError(fmt::format("--repeat is {}; allowed: 1 to 1000000", *launches_));
+        for (const auto& [name, value] : {std::pair{"--device", device_.value_or(0)},
+                                          {"--warmup", warm_up_.value_or(0)},
+                                          {"--repeat", launches_.value_or(1)},
+                                          {"--workers", workers_},
+                                          {"--timeout", timeout_}})
+            if (value < 0 || value > 1'000'000)
+                throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
+        choice_.check();
     }
 
     std::int64_t rounds() const { return rounds_.value_or(store_.file().empty() ? 1 : 3); }
 
-    store::RunRecord run_record(const harness::TimingTarget& timing, std::size_t cases,
+    /// What decides the rows of a run that is continued.
+    Json identity(const std::vector<Case>& cases, const harness::Target& target) const {
+        harness::RunOptions options;
+        options.timeout = std::chrono::seconds(timeout_);
+        options.of_case.arch = target.arch();
+        options.of_case.target_flags = target.flags();
+        options.of_case.cases_root = choice_.cases_root();
+        options.of_case.kernel_filter = choice_.kernel_filter();
+        options.of_case.catalogue = fmt::format("{}", fmt::join(choice_.list(), " "));
+        Json identity = run_identity(cases, target, options);
+        identity["kernels"] = to_string(choice_.kernels());
+        identity["list"] = options.of_case.catalogue;
+        identity["seconds"] = seconds_;
+        identity["warmup"] = warm_up_.value_or(-1);
+        identity["repeat"] = launches_.value_or(-1);
+        identity["selection"] = choice_.words();
+        return identity;
+    }
+
+    store::RunRecord run_record(const harness::Target& target, std::size_t cases,
                                 const std::string& invocation) const {
         store::RunRecord record = new_run("bench", invocation);
-        record.selection =
-            fmt::format("{} {} tier={} kernels={} kernel={} where={} seconds={}", fmt::join(cases_, " "),
-                        fmt::join(shapes_, " "), tier_, kernels_, kernel_filter_, where_, seconds_);
-        record.machine = timing.machine();
+        record.selection = fmt::format("{} seconds={}", choice_.words(), seconds_);
+        record.machine = machine(target);
         record.target = target_;
-        record.arch = timing.target()->arch();
-        record.driver = timing.target()->driver();
-        if (const std::string kernels = timing.target()->kernel_build(); !kernels.empty())
+        record.arch = target.arch();
+        record.driver = target.driver();
+        if (const std::string kernels = target.kernel_build(); !kernels.empty())
             record.identity["kernels_sha256"] = system::sha256(kernels);
         record.asked = static_cast<std::int64_t>(cases);
         return record;
+    }
+
+    static std::string machine(const harness::Target& target) {
+        return target.description().empty() ? system::processor_description() : target.description();
     }
 
     static store::TimeRecord time_record(const BenchRow& row) {
@@ -147,61 +194,62 @@ class BenchCommand final : public Command {
                 .bytes = row.work.bytes};
     }
 
-    /// Cases that are there to be refused are left out: there is nothing to time.
-    std::vector<Case> chosen_cases(const std::string& arch) const {
-        std::vector<Case> chosen;
-        if (!cases_.empty()) {
-            const harness::LoadOptions load{.root = cases_root(root_),
-                                            .tier = *parse_enum<harness::Tier>(tier_),
-                                            .planned_tile = harness::house_tiles(arch)};
-            for (Case& c : harness::load_cases(cases_, load))
-                if (c.expect == harness::Expectation::pass) chosen.push_back(std::move(c));
-        }
-        for (const std::string& shape : shapes_) {
-            Case c;
-            c.id = shape;
-            c.lse = false;
-            c.stride_padding = 0;
-            harness::apply_overrides(shape, shape, c);
-            chosen.push_back(std::move(c));
-        }
-        if (chosen.empty()) throw InputError("every case named expects a refusal, which takes no time");
-        return chosen;
+    void print_head(const harness::Target& target, std::size_t cases, const Streams& streams) const {
+        fmt::print(streams.out, "{} on target {}, kernels for {}\n", machine(target), target_, target.arch());
+        if (choice_.left_out() > 0)
+            fmt::print(streams.out, "{} cases, and {} that expect a refusal, which takes no time\n", cases,
+                       choice_.left_out());
+        if (!choice_.sentence().empty()) fmt::print(streams.out, "{}\n", choice_.sentence());
     }
 
-    void print_head(harness::TimingTarget& timing, const Streams& streams) const {
-        fmt::print(streams.out, "{} on target {}, kernels for {}\n", timing.machine(), target_,
-                   timing.target()->arch());
-    }
-
-    int conclude(const std::vector<BenchRow>& rows, const harness::TimingTarget& timing,
+    int conclude(const std::vector<Case>& cases, const std::vector<std::pair<std::size_t, BenchRow>>& rows,
+                 const harness::Target& target, double seconds, const harness::BenchEnd& end,
                  const Streams& streams) const {
-        std::size_t measured = 0, wrong = 0;
-        for (const BenchRow& row : rows) {
-            measured += row.outcome == BenchOutcome::measured ? 1U : 0U;
-            wrong += row.outcome == BenchOutcome::wrong ? 1U : 0U;
+        std::map<BenchOutcome, std::size_t> counts;
+        auto json =
+            Json{{"schema_version", 1}, {"command", streams.invocation},  {"machine", machine(target)},
+                 {"target", target_},   {"interrupted", end.interrupted}, {"rows", Json::array()}};
+        std::vector<harness::TileEngineRow> engine_rows;
+        for (const auto& [c, row] : rows) {
+            ++counts[row.outcome];
+            json["rows"].push_back(to_json(row));
+            engine_rows.push_back({&cases[c], &row});
         }
-        auto json = Json{{"schema_version", 1},
-                         {"command", streams.invocation},
-                         {"machine", timing.machine()},
-                         {"target", target_},
-                         {"rows", Json::array()}};
-        for (const BenchRow& row : rows) json["rows"].push_back(to_json(row));
+        const std::size_t measured = counts[BenchOutcome::measured];
         if (format_ == "json") {
             fmt::print(streams.out, "{}\n", json.dump(1));
         } else {
             print_ceilings(rows, streams);
-            fmt::print(streams.out, "{} measured, {} wrong, {} not run\n", measured, wrong,
-                       rows.size() - measured - wrong);
+            if (end.resumed > 0)
+                fmt::print(streams.out, "continued: {} rows were there, says {}\n", end.resumed, journal_);
+            fmt::print(streams.out, "{} measured, {} wrong, {} not run", measured,
+                       counts[BenchOutcome::wrong], counts[BenchOutcome::not_run]);
+            if (const std::size_t lost = counts[BenchOutcome::crashed] + counts[BenchOutcome::timed_out];
+                lost > 0)
+                fmt::print(streams.out, ", {} crashed, {} timed out", counts[BenchOutcome::crashed],
+                           counts[BenchOutcome::timed_out]);
+            fmt::print(streams.out, "\n");
+            if (end.interrupted)
+                fmt::print(streams.out, "interrupted; {}\n",
+                           journal_.empty() ? "a run with --journal FILE can be continued"
+                                            : "the same command continues it");
         }
         if (!json_.empty()) system::write_file(json_, json.dump(1) + "\n");
-        return measured == rows.size() && measured > 0 ? all_well : check_failed;
+        if (!csv_.empty()) system::write_file(csv_, harness::tile_engine_csv(engine_rows));
+        if (!sweep_csv_.empty()) system::write_file(sweep_csv_, harness::sweep_csv(engine_rows));
+        if (!engine_json_.empty())
+            system::write_file(
+                engine_json_,
+                harness::tile_engine_json({target.arch(), seconds, cases.size()}, engine_rows).dump(2) +
+                    "\n");
+        return !end.interrupted && measured == rows.size() && measured > 0 ? all_well : check_failed;
     }
 
     /// What the shares are shares of, once each.
-    static void print_ceilings(const std::vector<BenchRow>& rows, const Streams& streams) {
+    static void print_ceilings(const std::vector<std::pair<std::size_t, BenchRow>>& rows,
+                               const Streams& streams) {
         std::set<std::string> lines;
-        for (const BenchRow& row : rows) {
+        for (const auto& [c, row] : rows) {
             if (row.outcome != BenchOutcome::measured) continue;
             for (const auto& [what, ceiling, unit] :
                  {std::tuple{"TFLOP/s", &row.matrix, 1e12}, {"GB/s", &row.copy, 1e9}})
@@ -212,12 +260,14 @@ class BenchCommand final : public Command {
         for (const std::string& line : lines) fmt::print(streams.out, "{}\n", line);
     }
 
-    std::vector<std::string> cases_, shapes_;
-    std::string root_, tier_ = "smoke", target_ = harness::target_names().front(), arch_, kernels_dir_,
-                       kernels_ = "planned", kernel_filter_, where_, json_, format_ = "text";
+    BenchChoice choice_;
+    std::string target_ = harness::target_names().front(), arch_, kernels_dir_, journal_, json_, csv_,
+                sweep_csv_, engine_json_, format_ = "text";
     StoreOption store_;
-    std::optional<std::int64_t> device_, rounds_;
+    std::optional<std::int64_t> device_, rounds_, warm_up_, launches_;
+    std::int64_t workers_ = 1, timeout_ = 600;
     double seconds_ = 0.5;
+    bool compile_only_ = false;
 };
 
 } // namespace

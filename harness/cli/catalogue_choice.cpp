@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/catalogue/listed_kernels.hpp"
 #include "harness/cli/catalog_options.hpp"
+#include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
 #include "kernels/generator/sample.hpp"
@@ -18,7 +19,7 @@ namespace fmha::cli {
 void CatalogueChoice::declare(OptionSet& options) {
     options.flag("--catalogue", on_,
                  "Instead of case files: every kernel of the list of --rules, each on a problem of its own");
-    options.choice("--rules", rules_, {"claim", "house", "ck", "stored"}, "With --catalogue: which list");
+    options_.declare_without_where(options, "With --catalogue, and --config without it: ");
     options.flag(
         "--covering", covering_,
         "With --catalogue: a sample with every data type, head dimension, tile and pipeline, and every "
@@ -33,8 +34,7 @@ void CatalogueChoice::declare(OptionSet& options) {
 
 std::vector<harness::Case> CatalogueChoice::choose(const std::string& arch, const CatalogueFilter& filter) {
     const auto archs = arch::ArchSet::built_in();
-    catalog::Request request;
-    request.rules = parse_option<catalog::RuleSet>("--rules", rules_);
+    catalog::Request request = options_.request();
     request.targets = {archs.at(arch).name()};
     list_.clear();
     catalog::enumerate(archs, request, [&](const KernelConfig& listed) {
@@ -53,18 +53,18 @@ std::vector<harness::Case> CatalogueChoice::choose(const std::string& arch, cons
             throw InputError(
                 fmt::format("{}: no witness of {} for {} has this name, or the other options leave "
                             "none of its kernels",
-                            name, rules_, arch));
+                            name, rules(), arch));
         named.push_back(*found);
     }
     if (!filter.names.empty()) chosen_ = std::move(named);
     if (chosen_.empty())
-        throw InputError(fmt::format("--catalogue: no kernel of {} for {} is left", rules_, arch));
+        throw InputError(fmt::format("--catalogue: no kernel of {} for {} is left", rules(), arch));
     std::vector<harness::Case> cases;
     for (const harness::Witness& witness : chosen_) cases.push_back(witness.of);
     return cases;
 }
 
-std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) const {
+std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) {
     std::vector<bool> kept(list_.size(), true);
     std::vector<KernelConfig> configs;
     for (const auto& kernel : list_) configs.push_back(kernel.config);
@@ -77,14 +77,15 @@ std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) c
         for (std::size_t i = 0; i < list_.size(); ++i)
             kept[i] = kept[i] && catalog::glob_match(filter.kernel, list_[i].name);
     if (!filter.where.empty()) {
-        const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
-        catalog::RowFilter where(filter.where, [rules](const KernelConfig& config, std::string& name) {
-            catalog::append_name(rules, config, name);
+        const auto naming = options_.rules();
+        catalog::RowFilter where(filter.where, [naming](const KernelConfig& config, std::string& name) {
+            catalog::append_name(naming, config, name);
         });
         std::vector<bool> hit(list_.size(), false);
         where.select(configs, [&](std::size_t i) { hit[i] = true; });
         for (std::size_t i = 0; i < list_.size(); ++i) kept[i] = kept[i] && hit[i];
     }
+    keep_by_options(kept);
     if (!covering_ && !sample_) return kept;
     // A sample of each family, so that the largest do not leave the others out.
     std::vector<bool> sampled(list_.size(), false);
@@ -99,6 +100,32 @@ std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) c
         for (const std::size_t i : generator::covering_sample(own, sample_)) sampled[positions[i]] = true;
     }
     return sampled;
+}
+
+void CatalogueChoice::keep_by_options(std::vector<bool>& kept) {
+    std::vector<KernelConfig> rest;
+    std::vector<std::size_t> positions;
+    for (std::size_t i = 0; i < list_.size(); ++i)
+        if (kept[i]) {
+            rest.push_back(list_[i].config);
+            positions.push_back(i);
+        }
+    options_.filter(rest);
+    options_.keep_first(rest);
+    // Both leave a part of the list in its order.
+    std::size_t next = 0;
+    for (const std::size_t i : positions) {
+        kept[i] = next < rest.size() && list_[i].config == rest[next];
+        if (kept[i]) ++next;
+    }
+}
+
+std::string CatalogueChoice::words() const {
+    std::string text = rules();
+    const auto given = options_.arguments();
+    for (std::size_t i = 0; i + 1 < given.size(); i += 2)
+        if (given[i] != "--rules") text += fmt::format(" {} {}", given[i], harness::shell_word(given[i + 1]));
+    return text;
 }
 
 void CatalogueChoice::keep(const std::vector<bool>& kernels) {

@@ -2,6 +2,7 @@
 
 #include "harness/catalogue/catalogue_ledger.hpp"
 #include "harness/catalogue/witness.hpp"
+#include "harness/cli/list_options.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -26,8 +27,16 @@ struct CatalogueFilter {
 class CatalogueChoice {
   public:
     void declare(OptionSet& options);
-    bool on() const { return on_; }
-    const std::string& rules() const { return rules_; }
+    /// With --catalogue, and with a sweep configuration.
+    bool on() const { return on_ || !options_.configs().empty(); }
+    /// The list, in the words of the command line behind --rules: "claim", "claim --config FILE".
+    std::string words() const;
+    /// The options of the list as they were given.
+    std::vector<std::string> arguments() const { return options_.arguments(); }
+    /// How many kernels the filter files saw and left, a line; empty without them.
+    std::string sentence() const {
+        return options_.filters().any() ? options_.filters().sentence() : std::string();
+    }
 
     /// Lists the kernels of `arch` and returns the cases of the chosen witnesses. Throws InputError for options that cannot be
     /// used and when nothing is left.
@@ -42,10 +51,14 @@ class CatalogueChoice {
 
   private:
     void keep(const std::vector<bool>& kernels);
-    std::vector<bool> kept_kernels(const CatalogueFilter& filter) const;
+    /// Clears those that a filter file or --max-kernels leaves out.
+    void keep_by_options(std::vector<bool>& kept);
+    std::vector<bool> kept_kernels(const CatalogueFilter& filter);
+    std::string rules() const { return std::string(to_string(options_.rules())); }
 
     bool on_ = false, covering_ = false;
-    std::string rules_ = "claim", ledger_;
+    ListOptions options_{{"claim", "house", "ck", "stored", "sweep"}, "claim"};
+    std::string ledger_;
     std::optional<std::uint64_t> sample_;
     std::vector<harness::ListedKernel> list_;
     std::vector<harness::Witness> all_, chosen_;

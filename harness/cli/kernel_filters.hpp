@@ -20,6 +20,8 @@ class KernelFilters {
     void declare(OptionSet& options);
     /// Without `--filter`, which has another meaning for some lists of the command; see `add_expression`.
     void declare_without_filter(OptionSet& options);
+    /// The files alone.
+    void declare_files(OptionSet& options);
     void add_expression(const std::string& expression) { expressions_.push_back(expression); }
 
     bool any() const { return !expressions_.empty() || !files_.empty(); }
@@ -40,7 +42,6 @@ class KernelFilters {
 
   private:
     using Filter = std::variant<catalog::RowFilter, catalog::PythonFilter>;
-    void declare_files(OptionSet& options);
     void open(const catalog::Naming& naming);
 
     std::vector<std::string> expressions_, files_;

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <unordered_set>
 
 namespace fmha::cli {
@@ -42,13 +41,7 @@ void KernelRequest::declare(OptionSet& options) {
         "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
         "with --tier all). With --tier and an API also the kernels of other stages that its cases run");
     options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
-    options.option("--rules", rules_,
-                   "List: house (the default), claim (the default with a sweep configuration), stored or "
-                   "sweep; records of the "
-                   "last three that a rule forbids are declined");
-    options.option("--profile,--receipt", profile_, "Profile, or upstream's receipt number");
-    filters_.declare(options);
-    options.option("--max-kernels", max_kernels_, "The first so many kernels of each API; 0: all");
+    list_.declare(options, "", "; or JSON files with one kernel configuration each, instead of a list");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
                    "Only kernels that are planned for a case of this tier: smoke, full or nightly");
@@ -56,10 +49,6 @@ void KernelRequest::declare(OptionSet& options) {
                    "i/n: with --tier, only for the cases that `fmha verify --shard i/n` runs");
     options.option("--cases-root", cases_root_,
                    "Folder of the case files for --tier (default: cases here, else the source tree's)");
-    options.list("--config", configs_,
-                 "A sweep configuration (cases/sweeps), which restricts the list; or JSON files with one "
-                 "kernel configuration "
-                 "each, instead of a list");
     options.flag("--covering", covering_,
                  "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
                  "of features");
@@ -73,11 +62,7 @@ std::vector<std::string> KernelRequest::arguments() const {
     };
     for (const std::string& arch : archs_) add("--arch", arch);
     for (const std::string& family : families_) add("--family", family);
-    for (const std::string& config : configs_) add("--config", config);
-    add("--rules", rules_);
-    add("--profile", profile_);
-    for (const std::string& word : filters_.arguments()) words.push_back(word);
-    if (max_kernels_ > 0) add("--max-kernels", std::to_string(max_kernels_));
+    for (const std::string& word : list_.arguments()) words.push_back(word);
     add("--kernel", glob_);
     add("--tier", tier_);
     add("--cases-root", cases_root_);
@@ -87,47 +72,30 @@ std::vector<std::string> KernelRequest::arguments() const {
     return words;
 }
 
-bool KernelRequest::sweeps() const {
-    if (configs_.size() != 1) return false;
-    const Json document = parse_strict_json(system::read_file(configs_.front()), configs_.front());
-    return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
-}
-
-catalog::RuleSet KernelRequest::rules() const {
-    using enum catalog::RuleSet;
-    if (rules_.empty()) return sweeps() ? claim : house;
-    const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
-    // Its records know no architecture, only a group of them.
-    if (rules == ck) throw InputError("--rules ck: not built from; allowed: house, claim, stored or sweep");
-    return rules;
-}
-
 generator::Selection KernelRequest::select(const arch::ArchSet& archs) {
-    if (!configs_.empty() && !sweeps()) {
-        for (const auto& [given, option] : {std::pair{!archs_.empty(), "--arch"},
-                                            {!families_.empty(), "--family"},
-                                            {!rules_.empty(), "--rules"},
-                                            {!profile_.empty(), "--profile"},
-                                            {filters_.any(), "--where or --where-file"},
-                                            {max_kernels_ != 0, "--max-kernels"},
-                                            {!glob_.empty(), "--kernel"},
-                                            {!tier_.empty(), "--tier"},
-                                            {!shard_.empty(), "--shard"},
-                                            {whole_list_, "--catalogue"},
-                                            {covering_, "--covering"},
-                                            {sample_.has_value(), "--sample"}})
+    if (!list_.configs().empty() && !list_.sweeps()) {
+        for (const auto& [given, option] :
+             {std::pair{!archs_.empty(), "--arch"},
+              {!families_.empty(), "--family"},
+              {list_.restricts(), "--rules, --profile, --max-kernels or a filter"},
+              {!glob_.empty(), "--kernel"},
+              {!tier_.empty(), "--tier"},
+              {!shard_.empty(), "--shard"},
+              {whole_list_, "--catalogue"},
+              {covering_, "--covering"},
+              {sample_.has_value(), "--sample"}})
             if (given)
                 throw InputError(fmt::format("--config of a kernel and {} exclude one another", option));
         return generator::select(from_files(archs));
     }
     const std::vector<KernelConfig> kernels = sampled(from_catalogue(archs));
-    return rules() == catalog::RuleSet::house ? generator::select(kernels)
-                                              : generator::select_valid(archs, kernels);
+    return list_.rules() == catalog::RuleSet::house ? generator::select(kernels)
+                                                    : generator::select_valid(archs, kernels);
 }
 
 std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) const {
     std::vector<KernelConfig> kernels;
-    for (const std::string& file : configs_) {
+    for (const std::string& file : list_.configs()) {
         const auto config =
             fields_from_json<KernelConfig>(parse_strict_json(system::read_file(file), file), file);
         if (const auto rule = generator::forbidden(archs, config))
@@ -138,12 +106,7 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
 }
 
 std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) {
-    catalog::Request request;
-    request.rules = rules();
-    if (!profile_.empty()) request.profile = catalog::parse_profile(profile_);
-    if (!configs_.empty())
-        request.sweep =
-            catalog::read_sweep_config(configs_.front(), catalog::sweep_use(request.rules, false));
+    catalog::Request request = list_.request();
     if (request.rules != catalog::RuleSet::house && !tier_.empty())
         throw InputError(
             fmt::format("--tier plans on the list house; --rules is {}", to_string(request.rules)));
@@ -160,26 +123,12 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
         const auto of_arch = catalog::list(archs, request);
         kernels.insert(kernels.end(), of_arch.begin(), of_arch.end());
     }
-    if (filters_.any()) keep_filtered(kernels);
+    list_.filter(kernels);
     if (!glob_.empty()) keep_named(kernels);
     if (!shard_.empty() && tier_.empty()) throw InputError("--shard needs --tier, whose cases it divides");
     if (!tier_.empty()) keep_planned(kernels);
-    keep_first(kernels);
+    list_.keep_first(kernels);
     return kernels;
-}
-
-void KernelRequest::keep_filtered(std::vector<KernelConfig>& kernels) {
-    filters_.keep(kernels, rules());
-    refuse_if_empty(kernels, "--where", filters_.text());
-}
-
-void KernelRequest::keep_first(std::vector<KernelConfig>& kernels) const {
-    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
-    if (max_kernels_ == 0) return;
-    std::map<ApiFamily, std::int64_t> taken;
-    std::erase_if(kernels, [&](const KernelConfig& kernel) {
-        return taken[catalog::api_of(kernel.signature.family)]++ >= max_kernels_;
-    });
 }
 
 void KernelRequest::keep_named(std::vector<KernelConfig>& kernels) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "harness/cli/kernel_filters.hpp"
+#include "harness/cli/list_options.hpp"
 #include "harness/cli/options.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/selection.hpp"
@@ -29,24 +29,20 @@ class KernelRequest {
     generator::Selection select(const arch::ArchSet& archs);
 
     /// How many kernels the filters saw and left, a line; empty without filters.
-    std::string sentence() const { return filters_.any() ? filters_.sentence() : std::string(); }
+    std::string sentence() const {
+        return list_.filters().any() ? list_.filters().sentence() : std::string();
+    }
 
   private:
     std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
     std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs);
-    /// The sweep configuration of --config, if it is one; the other kind has one kernel a file.
-    bool sweeps() const;
-    catalog::RuleSet rules() const;
-    void keep_filtered(std::vector<KernelConfig>& kernels);
-    void keep_first(std::vector<KernelConfig>& kernels) const;
     void keep_named(std::vector<KernelConfig>& kernels) const;
     void keep_planned(std::vector<KernelConfig>& kernels) const;
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
 
-    std::vector<std::string> archs_, families_, configs_;
-    KernelFilters filters_;
-    std::string rules_, profile_, glob_, tier_, shard_, cases_root_;
-    std::int64_t max_kernels_ = 0;
+    std::vector<std::string> archs_, families_;
+    ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
+    std::string glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;
     bool covering_ = false, whole_list_ = false;
 };

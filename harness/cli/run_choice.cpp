@@ -4,9 +4,16 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/cases_root.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace fmha::cli {
+namespace {
+
+/// Launches of a case that says nothing about them.
+constexpr std::int64_t least_repeats = 2;
+
+} // namespace
 
 void RunChoice::declare(OptionSet& options) {
     options.choice("--target", target_, harness::target_names(), "Where kernels run");
@@ -19,9 +26,12 @@ void RunChoice::declare(OptionSet& options) {
                    "The planned kernel, or every kernel that accepts the problem");
     options.option("--kernel", kernel_filter_,
                    "With --kernels all: only kernels whose name matches this glob");
-    options.option("--where", where_, "Python expression over a kernel c: only kernels for which it is true");
-    options.option("--repeats", repeats_,
+    options.option("--where,--filter", where_,
+                   "Python expression over a kernel c: only kernels for which it is true");
+    options.option("--repeats,--repeat", repeats_,
                    "Launches of every kernel that must agree bit for bit; 0: as the case says");
+    options.option("--warmup", warm_up_,
+                   "So many launches more, which are judged like the others: no launch is for nothing here");
     options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
     options.option(
         "--memory-limit", memory_gib_,
@@ -33,6 +43,7 @@ void RunChoice::declare(OptionSet& options) {
 
 void RunChoice::check(const CatalogueChoice* lists) const {
     for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
+                                      {"--warmup", warm_up_},
                                       {"--device", device_.value_or(0)},
                                       {"--timeout", timeout_},
                                       {"--memory-limit", memory_gib_}})
@@ -61,7 +72,7 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     run.kernel_filter = kernel_filter_;
     run.where = where_;
     run.cases_root = root_;
-    run.repeats = static_cast<int>(repeats_);
+    run.repeats = static_cast<int>(warm_up_ == 0 ? repeats_ : std::max(repeats_, least_repeats) + warm_up_);
     run.memory_limit = memory_gib_ << 30;
     run.work_limit = target.work_limit();
     return run;

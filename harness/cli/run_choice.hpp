@@ -26,6 +26,7 @@ class RunChoice {
     /// Throws InputError for options that the target does not take.
     std::shared_ptr<const harness::Target> target(int jobs) const;
     harness::CaseRunOptions of_case(const harness::Target& target, int jobs) const;
+    const std::string& kernels_dir() const { return kernels_dir_; } ///< as it was given
     const std::string& where() const { return where_; }
     const std::string& target_name() const { return target_; }
     const std::string& arch() const { return arch_; } ///< as it was given
@@ -38,7 +39,7 @@ class RunChoice {
     std::string root_, target_ = harness::target_names().front(), arch_, kernels_dir_, kernels_ = "planned",
                        kernel_filter_, where_;
     std::optional<std::int64_t> device_;
-    std::int64_t repeats_ = 0, timeout_ = 600, memory_gib_ = 8;
+    std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600, memory_gib_ = 8;
 };
 
 } // namespace fmha::cli

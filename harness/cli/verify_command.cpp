@@ -8,6 +8,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/build_kernels.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/input_text.hpp"
@@ -48,7 +49,8 @@ class VerifyCommand final : public Command {
         return "fmha verify fwd/ragged_tail --kernels all --html report.html\n"
                "  fmha verify 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'\n"
                "  fmha verify --tier full --journal full.jsonl --junit full.xml\n"
-               "  fmha verify --catalogue --rules claim --arch gfx950 --journal claim.jsonl";
+               "  fmha verify --catalogue --rules claim --arch gfx950 --journal claim.jsonl\n"
+               "  fmha verify --config cases/sweeps/fwd_ci.json --filter \"c.hdim_q == 128\"";
     }
 
     void declare(OptionSet& options) override {
@@ -58,7 +60,7 @@ class VerifyCommand final : public Command {
             "without any, every case file");
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
-        options.option("--family", family_, "Only cases of this kernel family");
+        options.option("--family,--variant", family_, "Only cases of this kernel family");
         run_.declare(options);
         catalogue_.declare(options);
         options.option("--seed", seed_,
@@ -68,9 +70,11 @@ class VerifyCommand final : public Command {
                        "they took, the i-th of n "
                        "shards that take equally long");
         options.option(
-            "--jobs", jobs_,
+            "--jobs,--workers", jobs_,
             "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
             "one a device)");
+        options.flag("--compile-only", compile_only_,
+                     "With --config: build the kernels of the list into --kernels-dir, and run nothing");
         options.option("--not-run-budget", not_run_budget_,
                        "How many results may be not run in a green run; a red run prints the number that it "
                        "needs, with the reasons");
@@ -97,6 +101,10 @@ class VerifyCommand final : public Command {
 
     int run(const Streams& streams) override {
         check_options();
+        if (compile_only_)
+            return build_kernels({catalogue_.arguments(), family_, run_.target_name(), run_.arch(),
+                                  run_.kernels_dir(), jobs_.value_or(0)},
+                                 streams);
         if (pairs_) return print_pairs(streams);
         const std::vector<Case> all =
             catalogue_.on() ? catalogue_.choose(case_arch(), {family_, run_.where(), run_.kernel_filter(),
@@ -176,7 +184,10 @@ class VerifyCommand final : public Command {
                    const Streams& streams) const {
         if (!catalogue_.on()) return true;
         const harness::CatalogueLedger ledger = catalogue_.account(cases, report.results);
-        if (format_ != "json") fmt::print(streams.out, "{}", ledger.text());
+        if (format_ != "json") {
+            if (!catalogue_.sentence().empty()) fmt::print(streams.out, "{}\n", catalogue_.sentence());
+            fmt::print(streams.out, "{}", ledger.text());
+        }
         return ledger.complete();
     }
 
@@ -292,7 +303,7 @@ class VerifyCommand final : public Command {
 
     std::string selection() const {
         return fmt::format("{} tier={} family={} kernels={} kernel={} where={}",
-                           catalogue_.on()  ? "list " + catalogue_.rules()
+                           catalogue_.on()  ? "list " + catalogue_.words()
                            : cases_.empty() ? "all"
                                             : fmt::format("{}", fmt::join(cases_, " ")),
                            tier_, family_, run_.kernels(), run_.kernel_filter(), run_.where());
@@ -338,7 +349,7 @@ class VerifyCommand final : public Command {
         options.of_case = run_.of_case(target, jobs);
         if (catalogue_.on()) {
             options.of_case.all_kernels = true;
-            options.of_case.catalogue = catalogue_.rules();
+            options.of_case.catalogue = catalogue_.words();
         }
         return options;
     }
@@ -387,7 +398,7 @@ class VerifyCommand final : public Command {
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
         fmt::print(streams.out, "{} on target {}, catalogue {} for {} ({} kernels)\n", report.info.command,
-                   run_.target_name(), catalogue_.on() ? catalogue_.rules() : "house", report.info.arch,
+                   run_.target_name(), catalogue_.on() ? catalogue_.words() : "house", report.info.arch,
                    catalogue_.on() ? "all" : run_.kernels());
         if (report.info.resumed > 0)
             fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
@@ -411,7 +422,7 @@ class VerifyCommand final : public Command {
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> jobs_;
     std::int64_t not_run_budget_ = 0, shrink_ = 0;
-    bool list_ = false, pairs_ = false, strict_ = false, fail_fast_ = false;
+    bool list_ = false, pairs_ = false, compile_only_ = false, strict_ = false, fail_fast_ = false;
     std::shared_ptr<const harness::Target> made_target_;
     int made_for_jobs_ = 0;
 };

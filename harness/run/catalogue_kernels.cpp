@@ -101,4 +101,15 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
                                               archs.at(arch).hardware().limits.data_types, listed);
 }
 
+std::unique_ptr<KernelSource> listed_kernels(const std::shared_ptr<const Target>& target,
+                                             const std::vector<KernelConfig>& kernels, KernelNamer namer) {
+    const auto archs = arch::ArchSet::built_in();
+    std::uint32_t families = 0;
+    for (const KernelConfig& config : kernels)
+        families |= 1U << static_cast<unsigned>(config.signature.family);
+    return std::make_unique<CatalogueKernels>(kernels, std::move(namer), devices_of(archs), target,
+                                              archs.at(target->arch()).hardware().limits.data_types,
+                                              families);
+}
+
 } // namespace fmha::harness

@@ -49,4 +49,8 @@ std::unique_ptr<KernelSource>
 house_kernels(const std::shared_ptr<const Target>& target, const std::string& where = {},
               catalog::FamilySet families = catalog::FamilySet::of(KernelFamily::fwd));
 
+/// The same of other kernels for that architecture, under the names that `namer` gives them.
+std::unique_ptr<KernelSource> listed_kernels(const std::shared_ptr<const Target>& target,
+                                             const std::vector<KernelConfig>& kernels, KernelNamer namer);
+
 } // namespace fmha::harness

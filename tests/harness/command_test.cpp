@@ -1,5 +1,6 @@
 // The command line: exit codes 0, 1 and 2 and nothing else, one sentence for every kind of bad input, and reports.
 
+#include "dispatcher/system/files.hpp"
 #include "harness/npy/npy.hpp"
 #include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
@@ -311,6 +312,46 @@ TEST(BenchCommand, TimesAShapeAndWritesJson) {
     EXPECT_EQ(json["rows"][0]["outcome"], "measured");
     EXPECT_EQ(json["rows"][0]["flops"], 2.0 * 16 * 16 * 64);
     EXPECT_GT(json["rows"][0]["copy_ceiling"]["value"], 0.0);
+}
+
+TEST(BenchCommand, TimesEveryMatchingKernelOfAMatrixAndContinues) {
+    const Scratch folder;
+    std::ofstream(folder / "matrix.yaml")
+        << "forward_tests:\n  smoke:\n    - {name: Tiny, seqlen_q: [16], seqlen_k: [48], "
+           "nhead_q: [1], nhead_k: [1], hdim_q: [64], hdim_v: [64]}\n"
+           "    - {name: Odd, nhead_q: [3], nhead_k: [2]}\n";
+    const std::vector<std::string> line{"bench",       folder / "matrix.yaml",
+                                        "--repeat",    "1",
+                                        "--warmup",    "0",
+                                        "--journal",   folder / "journal",
+                                        "--sweep-csv", folder / "sweep.csv"};
+    const Ran ran = run(line);
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("1 cases, and 1 that expect a refusal"));
+    const std::string csv = system::read_file(folder / "sweep.csv");
+    const auto kernels = std::count(csv.begin(), csv.end(), '\n') - 1;
+    EXPECT_GT(kernels, 1);
+    EXPECT_THAT(csv, HasSubstr("\nTiny,1,16,48,1,1,64,64,fp16,fwd_gfx950_"));
+    const Ran again = run(line);
+    EXPECT_THAT(again.out, HasSubstr(fmt::format("continued: {} rows were there", kernels)));
+    EXPECT_EQ(system::read_file(folder / "sweep.csv"), csv);
+    auto other = line;
+    other.insert(other.end(), {"--kernels", "planned"});
+    EXPECT_THAT(run(other).err, HasSubstr("belongs to another run: kernels is"));
+}
+
+TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
+    const Scratch folder;
+    const Ran ran = run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter",
+                         "c.hdim_q == 64", "--problems", "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0",
+                         "--csv", folder / "engine.csv"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("32 (filtered 28, kept 4)"));
+    EXPECT_THAT(system::read_file(folder / "engine.csv"), HasSubstr("\nfmha_fwd_fp16_batch_h64_"));
+    EXPECT_THAT(run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--compile-only"}).out,
+                HasSubstr("nothing to compile: kernels of target host are parts of this program"));
+    EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--compile-only"}).err,
+                HasSubstr("--compile-only needs --config"));
 }
 
 TEST(BenchCommand, WhatCannotBeTimedIsRed) {

@@ -1,0 +1,33 @@
+# The targets that upstream's tile engine has: kernels of a sweep configuration, timed. FMHA_BENCHMARK_ARCH is a name, never a truth value.
+#   cmake -DFMHA_BENCHMARK_ARCH=… -P FmhaBenchmarks.cmake only checks the name.
+if(NOT DEFINED FMHA_BENCHMARK_ARCH)
+  set(FMHA_BENCHMARK_ARCH gfx950 CACHE STRING "Architecture whose kernels the targets benchmark_fmha… time, by name")
+endif()
+if(NOT FMHA_BENCHMARK_ARCH MATCHES "^(gfx[0-9a-f]+|sm_[0-9]+)$")
+  message(FATAL_ERROR "FMHA_BENCHMARK_ARCH is \"${FMHA_BENCHMARK_ARCH}\"; allowed: the name of an architecture, such as gfx950 or sm_90")
+endif()
+if(CMAKE_SCRIPT_MODE_FILE)
+  return()
+endif()
+
+set(FMHA_BENCHMARK_PROBLEMS "2,8,1024,128" CACHE STRING "Problems of the targets benchmark_fmha…, as fmha bench --problems has them")
+set(FMHA_BENCHMARK_OPTIONS "" CACHE STRING "Further options of fmha bench for these targets, a list")
+
+# fmha_benchmark(<target> <sweep configuration>…): each writes fmha_<configuration>_results.json into the build folder.
+function(fmha_benchmark target)
+  set(commands)
+  foreach(sweep IN LISTS ARGN)
+    list(APPEND commands COMMAND fmha bench --config ${PROJECT_SOURCE_DIR}/cases/sweeps/${sweep}.json --arch ${FMHA_BENCHMARK_ARCH}
+      --problems "${FMHA_BENCHMARK_PROBLEMS}" --engine-json ${PROJECT_BINARY_DIR}/fmha_${sweep}_results.json ${FMHA_BENCHMARK_OPTIONS})
+  endforeach()
+  add_custom_target(${target} ${commands} USES_TERMINAL VERBATIM
+    COMMENT "Timing kernels of ${ARGN} for ${FMHA_BENCHMARK_ARCH}")
+endfunction()
+
+fmha_benchmark(benchmark_fmha fwd)
+fmha_benchmark(benchmark_fmha_ci fwd_ci)
+set(variants splitkv pagedkv appendkv batch_prefill bwd)
+foreach(variant IN LISTS variants)
+  fmha_benchmark(benchmark_fmha_${variant} ${variant})
+endforeach()
+fmha_benchmark(benchmark_fmha_all fwd ${variants})

@@ -1,0 +1,164 @@
+#include "harness/cli/bench_choice.hpp"
+
+#include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/bench/problem_cases.hpp"
+#include "harness/cases/case_enums.hpp"
+#include "harness/cases/case_name.hpp"
+#include "harness/cases/load.hpp"
+#include "harness/cases/shape_ranges.hpp"
+#include "harness/cli/cases_root.hpp"
+#include "harness/cli/catalog_options.hpp"
+#include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/kernel_dims.hpp"
+#include "harness/run/planned_kernels.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace fmha::cli {
+
+using harness::Case;
+using harness::KernelChoice;
+
+void BenchChoice::declare(OptionSet& options) {
+    options.positionals("CASES", files_,
+                        "Case files, folders, shape matrices (*.yaml) or printed names of single cases");
+    options.each(
+        "--shape", shapes_,
+        "A case of your own, \"field=value,…\" in the language of case files (may be repeated); packed, "
+        "without LSE unless it says otherwise. A value may be a range, seqlen=32:2048:x2 or batch=1:8:+1");
+    options.option("--problems", problems_,
+                   "Sizes \"b,h,s,d\" or \"b,hq,hk,sq,sk,d\", with \";\" between: each combination of "
+                   "features of the list's "
+                   "kernels, with these sizes (a list that is named alone has 2,8,1024,128)");
+    options.list("--num-splits", num_splits_,
+                 "With --problems: numbers of splits of split-KV (default: 1,2,4,8)");
+    options.option(
+        "--cases-root", root_,
+        "Folder that relative case names start from (default: cases here, else the source tree's)");
+    options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
+                   "Highest tier to take from files; a tier includes the lower ones");
+    options.option("--family,--variant", family_,
+                   "Only cases of files, and kernels of lists, of this family; all: of every one");
+    list_.declare(options, "");
+    options.choice(
+        "--kernels", kernels_, {"planned", "matching", "all"},
+        "The planned kernel, every accepting kernel with the smallest head dimensions that accept, or every "
+        "accepting kernel (default: matching with a shape matrix or --problems, else planned)");
+    options.option("--kernel", kernel_filter_,
+                   "But for planned kernels: only those whose name matches this glob");
+}
+
+bool BenchChoice::names_matrix() const {
+    return std::ranges::any_of(
+        files_, [](const std::string& file) { return file.ends_with(".yaml") || file.ends_with(".yml"); });
+}
+
+KernelChoice BenchChoice::kernels() const {
+    if (!kernels_.empty()) return *parse_enum<KernelChoice>(kernels_);
+    const bool list_alone = files_.empty() && shapes_.empty();
+    return names_matrix() || !problems_.empty() || list_alone ? KernelChoice::matching
+                                                              : KernelChoice::planned;
+}
+
+void BenchChoice::check() const {
+    if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
+        throw InputError("--kernel needs --kernels matching or all");
+    if (files_.empty() && shapes_.empty() && problems_.empty() && list_.configs().empty() &&
+        !list_.restricts())
+        throw InputError(
+            "nothing to time: name cases, or give a --shape, --problems or a list (--config, --rules)");
+    if (!list_.configs().empty() && !list_.sweeps())
+        throw InputError(fmt::format("--config {}: not a sweep configuration, which has a \"variant\"",
+                                     list_.configs().front()));
+}
+
+std::vector<Case> BenchChoice::cases(const std::string& arch) {
+    std::vector<Case> chosen;
+    if (!files_.empty()) add_files(arch, chosen);
+    for (const std::string& text : shapes_)
+        for (const std::string& shape : harness::expand_ranges(text)) {
+            Case c;
+            c.id = shape;
+            c.lse = false;
+            c.stride_padding = 0;
+            harness::apply_overrides(shape, shape, c);
+            chosen.push_back(std::move(c));
+        }
+    if (!problems_.empty() || (files_.empty() && shapes_.empty())) {
+        const auto problems = harness::parse_problems(problems_.empty() ? "2,8,1024,128" : problems_);
+        std::vector<std::int64_t> splits;
+        for (const std::string& text : num_splits_) {
+            if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos || text.size() > 4)
+                throw InputError(fmt::format("--num-splits {}: allowed: 0 (automatic) to 9999", text));
+            splits.push_back(std::stoll(text));
+        }
+        if (splits.empty()) splits = {1, 2, 4, 8};
+        std::vector<harness::ListedKernel> kernels;
+        for (const KernelConfig& config : kernels_of(
+                 arch, parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_})))
+            kernels.push_back({catalog::name_of(list_.rules(), config), config});
+        for (Case& c : harness::problem_cases(kernels, problems, splits)) chosen.push_back(std::move(c));
+        if (chosen.empty())
+            throw InputError("--problems: no kernel of the list has a head dimension that they name");
+    }
+    if (chosen.empty()) throw InputError("every case named expects a refusal, which takes no time");
+    return chosen;
+}
+
+void BenchChoice::add_files(const std::string& arch, std::vector<Case>& chosen) {
+    harness::LoadOptions load{.root = fmha::cli::cases_root(root_),
+                              .tier = *parse_enum<harness::Tier>(tier_),
+                              .planned_tile = harness::house_tiles(arch)};
+    if (!family_.empty() && family_ != "all") load.family = parse_option<ApiFamily>("--family", family_);
+    load.kernel_dims = [&arch](ApiFamily family) { return harness::kernel_dims(arch, family); };
+    for (Case& c : harness::load_cases(files_, load)) {
+        if (c.expect == harness::Expectation::pass)
+            chosen.push_back(std::move(c));
+        else
+            ++left_out_;
+    }
+}
+
+const std::vector<KernelConfig>& BenchChoice::kernels_of(const std::string& arch,
+                                                         catalog::FamilySet families) {
+    if (is_listed_) return listed_;
+    const auto archs = arch::ArchSet::built_in();
+    catalog::Request request = list_.request();
+    request.targets = {archs.at(arch).name()};
+    if (!request.sweep) request.families = families;
+    listed_ = catalog::list(archs, request);
+    // Records of audit lists may break rules; no plan may have them.
+    const auto& limits = archs.at(arch).hardware().limits;
+    if (request.rules != catalog::RuleSet::house)
+        std::erase_if(listed_, [&](const KernelConfig& config) {
+            return std::ranges::any_of(validate(config, limits), [](const RuleFinding& finding) {
+                return finding.severity == Severity::error;
+            });
+        });
+    list_.filter(listed_);
+    list_.keep_first(listed_);
+    if (listed_.empty()) throw InputError(fmt::format("the list has no kernel for {}", arch));
+    is_listed_ = true;
+    return listed_;
+}
+
+std::unique_ptr<harness::KernelSource>
+BenchChoice::source(const std::shared_ptr<const harness::Target>& target, const std::vector<Case>& cases) {
+    const auto naming = list_.rules();
+    return harness::listed_kernels(
+        target, kernels_of(target->arch(), harness::kernel_families_of(cases)),
+        [naming](const KernelConfig& config) { return catalog::name_of(naming, config); });
+}
+
+std::string BenchChoice::words() const {
+    return fmt::format("{} {} tier={} family={} problems={} splits={} kernels={} kernel={} list={}",
+                       fmt::join(files_, " "), fmt::join(shapes_, " "), tier_, family_, problems_,
+                       fmt::join(num_splits_, ","), to_string(kernels()), kernel_filter_,
+                       fmt::join(list_.arguments(), " "));
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,95 @@
+#include "harness/cli/list_options.hpp"
+
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/strict_json.hpp"
+#include "harness/cli/catalog_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace fmha::cli {
+
+void ListOptions::declare(OptionSet& options, const std::string& when, const std::string& config_too) {
+    declare_list(options, when, config_too);
+    filters_.declare(options);
+}
+
+void ListOptions::declare_without_where(OptionSet& options, const std::string& when) {
+    declare_list(options, when, {});
+    filters_.declare_files(options);
+}
+
+void ListOptions::declare_list(OptionSet& options, const std::string& when, const std::string& config_too) {
+    options.option("--rules", rules_,
+                   fmt::format("{}which list: {}{}", when, fmt::join(choices_, ", "),
+                               usual_.empty() ? " (default: house, with a sweep configuration claim)" : ""));
+    options.list(
+        "--config", configs_,
+        fmt::format("{}sweep configuration (cases/sweeps), which restricts the list{}", when, config_too));
+    options.option("--profile,--receipt", profile_,
+                   when + "profile, or upstream's receipt number (fmha enumerate --show-profiles)");
+    options.option("--max-kernels", max_kernels_, when + "the first so many kernels of each API; 0: all");
+}
+
+bool ListOptions::restricts() const {
+    return rules_ != usual_ || !profile_.empty() || filters_.any() || limited();
+}
+
+std::vector<std::string> ListOptions::arguments() const {
+    std::vector<std::string> words;
+    const auto add = [&](const char* option, const std::string& value) {
+        if (!value.empty()) words.insert(words.end(), {option, value});
+    };
+    for (const std::string& config : configs_) add("--config", config);
+    if (rules_ != usual_) add("--rules", rules_);
+    add("--profile", profile_);
+    for (const std::string& word : filters_.arguments()) words.push_back(word);
+    if (limited()) add("--max-kernels", std::to_string(max_kernels_));
+    return words;
+}
+
+bool ListOptions::sweeps() const {
+    if (configs_.size() != 1) return false;
+    const Json document = parse_strict_json(system::read_file(configs_.front()), configs_.front());
+    return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
+}
+
+catalog::RuleSet ListOptions::rules() const {
+    if (rules_.empty()) return sweeps() ? catalog::RuleSet::claim : catalog::RuleSet::house;
+    if (std::ranges::find(choices_, rules_) == choices_.end())
+        throw InputError(
+            fmt::format("--rules {}: not known here; allowed: {}", rules_, fmt::join(choices_, ", ")));
+    return parse_option<catalog::RuleSet>("--rules", rules_);
+}
+
+catalog::Request ListOptions::request() const {
+    catalog::Request request;
+    request.rules = rules();
+    if (!profile_.empty()) request.profile = catalog::parse_profile(profile_);
+    if (configs_.size() > 1) throw InputError("--config: one sweep configuration at a time");
+    if (!configs_.empty())
+        request.sweep =
+            catalog::read_sweep_config(configs_.front(), catalog::sweep_use(request.rules, false));
+    return request;
+}
+
+void ListOptions::filter(std::vector<KernelConfig>& kernels) {
+    if (!filters_.any()) return;
+    filters_.keep(kernels, rules());
+    if (kernels.empty()) throw InputError(fmt::format("--where {}: no kernel is left", filters_.text()));
+}
+
+void ListOptions::keep_first(std::vector<KernelConfig>& kernels) const {
+    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
+    if (!limited()) return;
+    std::map<ApiFamily, std::int64_t> taken;
+    std::erase_if(kernels, [&](const KernelConfig& kernel) {
+        return taken[catalog::api_of(kernel.signature.family)]++ >= max_kernels_;
+    });
+}
+
+} // namespace fmha::cli

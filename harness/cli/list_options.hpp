@@ -1,0 +1,58 @@
+#pragma once
+
+#include "harness/cli/kernel_filters.hpp"
+#include "harness/cli/options.hpp"
+#include "kernels/catalog/catalog.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fmha::cli {
+
+/// --rules, --config, --profile, --max-kernels and the filters: the list that a command works on, and which kernels of it.
+class ListOptions {
+  public:
+    /// `rules`: the choices of --rules. `usual`: the list without it, also with a sweep configuration; "": house, and claim
+    /// with one.
+    ListOptions(std::vector<std::string> rules, std::string usual)
+        : choices_(std::move(rules)), usual_(std::move(usual)), rules_(usual_) {}
+
+    /// `when` stands before the help of each option ("With --catalogue: "), `config_too` behind that of --config.
+    void declare(OptionSet& options, const std::string& when, const std::string& config_too = {});
+    /// The same without `--where` and `--filter`, which the command declares.
+    void declare_without_where(OptionSet& options, const std::string& when);
+
+    /// Whether one of them was given, but for --config.
+    bool restricts() const;
+    /// The options as they were given.
+    std::vector<std::string> arguments() const;
+
+    const std::vector<std::string>& configs() const { return configs_; }
+    /// Whether --config names a sweep configuration. Throws InputError for a file that is no JSON.
+    bool sweeps() const;
+    /// Throws InputError for an unknown set.
+    catalog::RuleSet rules() const;
+    /// Rules, profile and sweep configuration; the caller adds targets and families.
+    catalog::Request request() const;
+
+    KernelFilters& filters() { return filters_; }
+    const KernelFilters& filters() const { return filters_; }
+    /// Whether --max-kernels leaves any out.
+    bool limited() const { return max_kernels_ != 0; }
+    /// Leaves those that the filters accept. Throws InputError when none is left.
+    void filter(std::vector<KernelConfig>& kernels);
+    /// Leaves the first of each API, as many as --max-kernels says.
+    void keep_first(std::vector<KernelConfig>& kernels) const;
+
+  private:
+    void declare_list(OptionSet& options, const std::string& when, const std::string& config_too);
+
+    std::vector<std::string> choices_;
+    std::string usual_, rules_, profile_;
+    std::vector<std::string> configs_;
+    KernelFilters filters_;
+    std::int64_t max_kernels_ = 0;
+};
+
+} // namespace fmha::cli
