@@ -126,7 +126,7 @@ TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {
         }
     const auto bad = build({"--config", sweeps + "fwd_ci.json", "--rules", "ck"});
     EXPECT_EQ(bad.code, cli::bad_input);
-    EXPECT_THAT(bad.err, HasSubstr("--rules ck: not built from"));
+    EXPECT_THAT(bad.err, HasSubstr("--rules ck: not known here; allowed: house, claim, stored, sweep"));
 }
 
 TEST_F(Commands, RecordsThatARuleForbidsAreDeclinedByName) {
