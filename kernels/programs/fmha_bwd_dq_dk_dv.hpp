@@ -139,7 +139,8 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead
     FMHA_NO_UNROLL
     for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end); ++t) {
         const std::int64_t row0 = t * tile.m0;
-        if (t < visits.begin || t >= visits.end) { // only dBias is written where nothing is seen (W-12)
+        // Only dBias is written where nothing is seen (W-12); kernels without it have no such tiles.
+        if (writes_dbias && (t < visits.begin || t >= visits.end)) {
             ctx.fill(ds, 0.0F);
             ctx.store(in.dbias, ds, row0, key0);
             continue;

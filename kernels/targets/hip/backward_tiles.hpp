@@ -91,7 +91,19 @@ class BackwardMemory {
 
     template <class Registers>
     FMHA_DEVICE void load(RowValues<Registers>& values, const kernels::Matrix& matrix, std::int64_t row0) {
-        memory_.load(values, matrix, row0);
+        const RowPlan& rows = block_.plan().rows;
+        const TileView from = LineView::of(matrix, ElementType::fp32).window(row0, 0, rows.block_rows);
+        block_.machine.each([&](int thread) {
+            const int row1 = rows.row.of_lane(block_.lane(thread));
+            const char* const base = from.at(row1, 0);
+            FMHA_UNROLL
+            for (int s = 0; s < rows.registers; ++s) {
+                const int row = s / rows.slots * rows.tile_rows + rows.row_of_slot[s % rows.slots];
+                values.x.at(thread, s) = row1 + row < from.lines
+                                             ? *reinterpret_cast<const float*>(base + row * from.line_bytes)
+                                             : 0.0F;
+            }
+        });
     }
     template <class Tile>
     FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
@@ -137,6 +149,22 @@ class BackwardMemory {
             char* const base =
                 const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
             const int line_bytes = static_cast<int>(to.line_bytes);
+            if constexpr (Machine::sums_at_once == 2)
+                if (acc.run % 2 == 0 && to.granule >= 8) {
+                    each_place<Of>(
+                        block_,
+                        [&](int at, int, int row, int col) {
+                            if (row >= rows || col >= cols) return;
+                            auto* const sum = reinterpret_cast<Pair*>(base + row * line_bytes + col * 4);
+                            const float x = tile.x.at(thread, at), y = tile.x.at(thread, at + 1);
+                            if (atomic)
+                                block_.machine.atomic_add_pair(&sum->first, x, y);
+                            else
+                                *sum = {sum->first + x, sum->second + y};
+                        },
+                        2);
+                    return;
+                }
             each_place<Of>(block_, [&](int at, int, int row, int col) {
                 if (row >= rows || col >= cols) return;
                 auto* const sum = reinterpret_cast<float*>(base + row * line_bytes + col * 4);
@@ -149,6 +177,11 @@ class BackwardMemory {
     }
 
   private:
+    using Machine = typename Block::Machine;
+    /// Neighbours that are read and written at once.
+    struct alignas(8) Pair {
+        float first, second;
+    };
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
 };

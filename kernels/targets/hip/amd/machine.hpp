@@ -203,6 +203,7 @@ class Machine {
     }
 #endif
 
+    static constexpr int sums_at_once = 1;
     /// By the device's own instruction, which rounds as ordinary addition does; memory is a device's.
     __attribute__((device, always_inline)) static void atomic_add(float* to, float value) {
         using Global = __attribute__((address_space(1))) float*;

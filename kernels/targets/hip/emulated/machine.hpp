@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/emulated/emulation_error.hpp"
 #include "kernels/targets/hip/emulated/lds.hpp"
 #include "kernels/targets/hip/emulated/matrix_model.hpp"
 #include "kernels/targets/hip/emulated/registers.hpp"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -144,8 +146,15 @@ class EmulatedMachine {
         read_by(checked_transposing_read(type), out, r0, type, address);
     }
 
+    static constexpr int sums_at_once = 2;
     static void atomic_add(float* to, float value) {
         std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed);
+    }
+    static void atomic_add_pair(float* to, float first, float second) {
+        if (reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(float)) != 0)
+            throw EmulationError(Hazard::misaligned, "a pair of atomic sums is not aligned to eight bytes");
+        atomic_add(to, first);
+        atomic_add(to + 1, second);
     }
 
     void barrier() { lds_.barrier(); }

@@ -185,7 +185,13 @@ class Machine {
                          : "memory");
     }
 
+    static constexpr int sums_at_once = 2;
     FMHA_DEVICE static void atomic_add(float* to, float value) { atomicAdd(to, value); }
+    FMHA_DEVICE static void atomic_add_pair(float* to, float first, float second) {
+        asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(first),
+                     "f"(second)
+                     : "memory");
+    }
 
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
