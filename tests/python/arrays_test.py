@@ -35,6 +35,20 @@ class Views(unittest.TestCase):
         self.assertTrue(view_of(DlTensor(bits, code=4)).is_bf16)
         self.assertFalse(view_of(DlTensor(bits)).is_bf16)
 
+    def test_bfloat16_of_a_device_is_not_taken_for_float16(self):
+        class Tensor(DlTensor):
+            """Speaks both protocols, as PyTorch's tensors do, and one of them imprecisely."""
+            __cuda_array_interface__ = {"version": 2, "shape": (4,), "typestr": "<f2", "data": (64, False), "strides": None}
+
+        bits = np.full(4, 0x3F80, np.uint16)
+        self.assertTrue(view_of(Tensor(bits, code=4, device_type=2)).is_bf16)
+
+        class Floats:
+            __cuda_array_interface__ = {"version": 3, "shape": (4,), "typestr": "<V2", "data": (64, False), "strides": None}
+
+        view = view_of(Floats())
+        self.assertEqual((view.is_bf16, view.dtype, view.on_device), (True, np.dtype("<u2"), True))
+
     def test_what_cannot_be_taken_is_named(self):
         for array, error, words in ((object(), TypeError, "object is no array"),
                                     (DlTensor(np.zeros(2, np.float32), device_type=7), ValueError, "device type 7"),

@@ -31,10 +31,11 @@ def view_of(array: Any) -> View:
         return array
     if isinstance(array, np.ndarray):
         return _numpy_view(array)
-    if hasattr(array, "__cuda_array_interface__"):
-        return _cuda_view(array)
+    # DLPack first: PyTorch's __cuda_array_interface__ calls bfloat16 "<f2" up to 2.4, as if it were float16, and "<V2" since.
     if hasattr(array, "__dlpack__"):
         return _dlpack_view(array)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _cuda_view(array)
     if hasattr(array, "__array_interface__") or isinstance(array, (list, tuple, float, int)):
         return _numpy_view(np.asarray(array))
     raise TypeError(f"{type(array).__name__} is no array: it has neither __dlpack__ nor __cuda_array_interface__ and is not NumPy's")
@@ -84,11 +85,12 @@ def _packed(shape) -> tuple[int, ...]:
 
 def _cuda_view(array: Any) -> View:
     told = array.__cuda_array_interface__
-    dtype = np.dtype(told["typestr"])
+    is_bf16 = told["typestr"] == "<V2"  # as ml_dtypes and PyTorch write it
+    dtype = np.dtype("<u2" if is_bf16 else told["typestr"])
     shape = tuple(told["shape"])
     strides = told.get("strides")
     steps = _packed(shape) if strides is None else _elements(strides, dtype.itemsize, "the array")
-    return View(told["data"][0], shape, steps, dtype, on_device=True, owner=array)
+    return View(told["data"][0], shape, steps, dtype, is_bf16=is_bf16, on_device=True, owner=array)
 
 
 class _DlTensor(ctypes.Structure):
