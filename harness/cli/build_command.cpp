@@ -60,7 +60,7 @@ class BuildCommand final : public Command {
     }
 
     int run(const Streams& streams) override {
-        const auto archs = arch::ArchSet::built_in();
+        const auto archs = request_.archs();
         audit_ = audit_ || request_.whole_list();
         const generator::Selection selection = request_.select(archs);
         const auto tools = compile_.tools(archs, selection, request_.arguments());

@@ -29,7 +29,7 @@ class GenerateCommand final : public Command {
     }
 
     int run(const Streams& streams) override {
-        const auto archs = arch::ArchSet::built_in();
+        const auto archs = request_.archs();
         const generator::Selection selection = request_.select(archs);
         const auto build = compile_.build();
         const auto units = generator::units_of(selection.kernels, build.per_file);

@@ -36,6 +36,8 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
+    options.option("--arch-dir", arch_dir_,
+                   "Read architecture files from this folder instead of those compiled in");
     options.list(
         "--family,--variant", families_,
         "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
@@ -55,12 +57,19 @@ void KernelRequest::declare(OptionSet& options) {
     options.option("--sample", sample_, "So many kernels of that sample: the first ones, which cover most");
 }
 
+arch::ArchSet KernelRequest::archs() const {
+    if (!arch_dir_.empty() && !tier_.empty())
+        throw InputError("--tier plans on the architectures that are compiled in; leave out --arch-dir");
+    return load_archs(arch_dir_);
+}
+
 std::vector<std::string> KernelRequest::arguments() const {
     std::vector<std::string> words;
     const auto add = [&](const char* option, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {option, value});
     };
     for (const std::string& arch : archs_) add("--arch", arch);
+    add("--arch-dir", arch_dir_);
     for (const std::string& family : families_) add("--family", family);
     for (const std::string& word : list_.arguments()) words.push_back(word);
     add("--kernel", glob_);

@@ -17,6 +17,9 @@ class KernelRequest {
   public:
     void declare(OptionSet& options);
 
+    /// The architecture files of --arch-dir, or those compiled in.
+    arch::ArchSet archs() const;
+
     /// Whether every kernel of the list was asked for.
     bool whole_list() const { return whole_list_; }
 
@@ -42,7 +45,7 @@ class KernelRequest {
 
     std::vector<std::string> archs_, families_;
     ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
-    std::string glob_, tier_, shard_, cases_root_;
+    std::string arch_dir_, glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;
     bool covering_ = false, whole_list_ = false;
 };

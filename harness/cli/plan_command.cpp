@@ -4,14 +4,17 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/ck_policy.hpp"
+#include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/plan_snapshot.hpp"
 #include "harness/cli/plan_upstream.hpp"
+#include "kernels/catalog/glob.hpp"
 
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +39,8 @@ class PlanCommand final : public Command {
             "one problem, an array of them or one a line, as JSON (dispatcher/README.md); - for standard "
             "input");
         options.option("--arch", arch_, "architecture of problems that name none, and of every kernel");
+        options.option("--arch-dir", arch_dir_,
+                       "read architecture files from this folder instead of those compiled in");
         options.choice("--policy", policy_, {"seqtune", "ck"},
                        "how one of several fitting kernels is chosen");
         options.choice(
@@ -45,6 +50,13 @@ class PlanCommand final : public Command {
                        "claim, stored, sweep: configuration file that says which of its kernels");
         options.flag("--explain", explain_,
                      "add the runner-up and the nearest kernels that were refused, and why");
+        options.list("--prefer", preferred_,
+                     "a heuristic: names of kernels, or globs, in order; the first that takes the problem is "
+                     "chosen, else the policy chooses");
+        options.option("--export", export_,
+                       "write the kernels that are planned on as registry.json "
+                       "(dispatcher/registry/export.schema.json); needs no "
+                       "problem");
         options.option(
             "--upstream-problems", upstream_,
             "problems in upstream's terms, JSON lines or a file of cases, gzip or not, - for standard "
@@ -64,7 +76,11 @@ class PlanCommand final : public Command {
             return plan_snapshots(snapshots_, accept_, reason_, streams);
         }
         if (accept_ || !reason_.empty()) throw InputError("--accept and --reason belong to --snapshots");
-        if (problem_file_.empty() == upstream_.empty())
+        if (!upstream_.empty() && (!arch_dir_.empty() || !preferred_.empty() || !export_.empty()))
+            throw InputError("--arch-dir, --prefer and --export read --problem, not --upstream-problems");
+        if (policy_ == "ck" && !preferred_.empty())
+            throw InputError("--prefer asks before the policy seqtune; --policy ck walks upstream's chain");
+        if (problem_file_.empty() == upstream_.empty() && export_.empty())
             throw InputError("give either --problem FILE or --upstream-problems FILE");
         if (policy_ == "ck" && !rules_.empty() && rules_ != "ck")
             throw InputError(
@@ -80,9 +96,11 @@ class PlanCommand final : public Command {
 
   private:
     int plan_problems(const Streams& streams) const {
-        const arch::ArchSet archs = arch::ArchSet::built_in();
-        std::vector<StatedProblem> problems = problems_from_text(input_text(problem_file_), problem_file_);
+        const arch::ArchSet archs = load_archs(arch_dir_);
+        std::vector<StatedProblem> problems;
+        if (!problem_file_.empty()) problems = problems_from_text(input_text(problem_file_), problem_file_);
         std::vector<ArchName> names;
+        if (problems.empty()) names.push_back(archs.at(arch_.empty() ? default_arch : arch_).name());
         for (StatedProblem& stated : problems) {
             Problem& problem = stated.problem;
             if (problem.arch.empty()) problem.arch = archs.at(arch_.empty() ? default_arch : arch_).name();
@@ -100,10 +118,30 @@ class PlanCommand final : public Command {
         const auto registry = catalogue_registry(archs, rules, names, sweep);
         Dispatcher dispatcher(*registry, devices_of(archs));
         if (policy_ == "ck") dispatcher.set_policy(std::make_shared<const upstream::CkPolicy>(archs, names));
+        if (!preferred_.empty()) prefer(*registry, dispatcher);
+        if (!export_.empty()) {
+            registry->export_json(std::filesystem::path(export_));
+            fmt::print(streams.err, "{} kernels in {}\n", registry->size(), export_);
+        }
         bool complete = true;
         for (const StatedProblem& stated : problems)
             complete = answer(dispatcher, stated, streams) && complete;
         return complete ? all_well : check_failed;
+    }
+
+    /// Throws InputError for a name that no kernel has.
+    void prefer(const Registry& registry, Dispatcher& dispatcher) const {
+        const std::vector<KernelEntry> all = registry.get_all();
+        std::vector<std::string> identifiers;
+        for (const std::string& glob : preferred_) {
+            const std::size_t before = identifiers.size();
+            for (const KernelEntry& entry : all)
+                if (catalog::glob_match(glob, registry.name_of(entry)))
+                    identifiers.push_back(identifier(entry.config));
+            if (identifiers.size() == before)
+                throw InputError(fmt::format("--prefer {}: no kernel has this name", glob));
+        }
+        dispatcher.set_heuristic([identifiers](const Problem&) { return identifiers; });
     }
 
     bool answer(const Dispatcher& dispatcher, const StatedProblem& stated, const Streams& streams) const {
@@ -127,7 +165,8 @@ class PlanCommand final : public Command {
 
     static constexpr const char* default_arch = "gfx950";
     std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, format_ = "text",
-                                      snapshots_, reason_;
+                                      snapshots_, reason_, arch_dir_, export_;
+    std::vector<std::string> preferred_;
     bool explain_ = false, accept_ = false;
 };
 

@@ -354,6 +354,36 @@ TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
                 HasSubstr("--compile-only needs --config"));
 }
 
+TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
+    const Scratch folder;
+    std::ofstream(folder / "p.json") << R"({"signature": {"data_type": "fp16", "hdim_q": 128, "hdim_v": 128},
+        "batch": 1, "nhead_q": 2, "nhead_k": 2, "seqlen_q": 100, "seqlen_k": 100})";
+    const std::vector<std::string> line{"plan", "--problem", folder / "p.json"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), line.begin(), line.end());
+        return run(more);
+    };
+    const std::string usual = with({}).out;
+    // One that takes the problem and is not the usual choice: it has room for any head dimension.
+    const Ran preferred = with({"--prefer", "no_such*", "--prefer", "fwd_*"});
+    EXPECT_EQ(preferred.code, 2);
+    EXPECT_THAT(preferred.err, HasSubstr("--prefer no_such*: no kernel has this name"));
+    const Ran wide = with({"--prefer", "fwd_gfx950_fp16_batch_h256x256_*"});
+    EXPECT_EQ(wide.code, 0) << wide.err;
+    EXPECT_THAT(usual, HasSubstr("_h128x128_"));
+    EXPECT_THAT(wide.out, HasSubstr("_h256x256_"));
+    EXPECT_THAT(with({"--prefer", "fwd_gfx950_fp16_batch_h64x64_*"}).out, testing::Eq(usual))
+        << "kernels that do not take the problem are passed over";
+
+    const Ran exported = run({"plan", "--export", folder / "registry.json", "--arch", "gfx1100"});
+    EXPECT_EQ(exported.code, 0) << exported.err;
+    const auto registry = nlohmann::json::parse(system::read_file(folder / "registry.json"));
+    EXPECT_EQ(registry.at("metadata").at("total_kernels"), registry.at("kernels").size());
+    EXPECT_EQ(registry.at("kernels").at(0).at("gfx_arch"), "gfx1100");
+    EXPECT_THAT(with({"--arch-dir", folder / "nothing"}).err,
+                HasSubstr("not a folder of architecture files"));
+}
+
 TEST(BenchCommand, WhatCannotBeTimedIsRed) {
     const auto ran = run({"bench", "--shape", "hdim=512"});
     EXPECT_EQ(ran.code, 1);
