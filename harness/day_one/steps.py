@@ -18,8 +18,11 @@ FAMILIES = (("fwd", "fwd"), ("fwd_splitkv", "splitkv"), ("fwd_pagedkv", "pagedkv
 ROCM = {"gfx90a": (5, 2), "gfx942": (6, 0), "gfx950": (7, 0), "gfx1100": (5, 7), "gfx1151": (7, 0), "gfx1201": (6, 4)}
 # Cases that the example programs of a checkout compute too.
 BESIDE = (("fwd", "fwd/parity"), ("bwd", "bwd/upstream_smoke"))
-BENCH = ("dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128", "dtype=bf16,batch=8,heads=16,seqlen=2048,hdim=128,mask=t",
-         "dtype=fp16,batch=8,heads=32,seqlen=2048,hdim=64", "dtype=bf16,batch=1,heads=16,seqlen=16384,hdim=128")
+# Forward, timed: shapes of training and of long prompts, tensors packed.
+BENCH = {"about": "Shapes that the first day times.", "family": "fwd", "tier": "smoke",
+         "set": {"stride_padding": 0, "lse": False, "repeats": 2, "sampled_rows": True},
+         "pair": {"batch,heads,seqlen,hdim,dtype": [[8, 16, 2048, 128, "bf16"], [8, 32, 2048, 64, "fp16"], [1, 16, 16384, 128, "bf16"]]},
+         "each": {"mask": ["0", "t"]}, "fill": ["normal"]}
 
 
 def machine(run):
@@ -133,12 +136,14 @@ def gtest(program, *on_device):
     return step
 
 
-def kernels(api, family):
+def kernels(api, family, audit=False):
+    """Compiles; the audit is a step of its own, so that a kernel which spills is run all the same."""
+
     def step(run):
-        folder = run.folder / f"kernels-{api}"
-        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", folder, "--audit"]
-        said = run.fmha(f"kernels-{api}", line, 4 * 3600)
-        return said.strip().splitlines()[-1][:120] if said.strip() else str(folder)
+        name = f"{'audit' if audit else 'kernels'}-{api}"
+        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", run.folder / f"kernels-{api}"]
+        said = run.fmha(name, line + ["--audit"] * audit, 4 * 3600)
+        return said.strip().splitlines()[-1][:120] if said.strip() else str(run.folder / f"kernels-{api}")
 
     return step
 
@@ -159,14 +164,24 @@ def verify(api):
     return step
 
 
+def bench_cases(run):
+    """The case file of the bench, so that its kernels are those that are planned for it."""
+    folder = run.folder / "bench-cases"
+    (folder / "fwd").mkdir(parents=True, exist_ok=True)
+    (folder / "fwd" / "day_one.json").write_text(json.dumps(BENCH, indent=1) + "\n")
+    return folder
+
+
+def kernels_bench(run):
+    line = ["build", "--arch", run.arch(), "--family", "fwd", "--tier", "smoke", "--cases-root", bench_cases(run), "--out", run.folder / "kernels-bench"]
+    return run.fmha("kernels-bench", line, 3600).strip().splitlines()[-1][:120]
+
+
 def bench(run):
-    line = ["bench"]
-    for shape in BENCH if not run.chosen.emulated else ("dtype=fp16,batch=1,heads=1,seqlen=64,hdim=64",):
-        line += ["--shape", shape]
-    if run.chosen.emulated:
-        line += ["--arch", run.arch(), "--seconds", "0.01"]  # the emulated machine has no time; the host's kernels have
+    if run.chosen.emulated:  # the emulated machine has no time; the host's kernels have
+        line = ["bench", "--shape", "dtype=fp16,batch=1,heads=1,seqlen=64,hdim=64", "--arch", run.arch(), "--seconds", "0.01"]
     else:
-        line += [*run.target(), "--kernels-dir", run.folder / "kernels-fwd"]
+        line = ["bench", "fwd/day_one", "--cases-root", bench_cases(run), *run.target(), "--kernels-dir", run.folder / "kernels-bench"]
     said = run.fmha("bench", [*line, "--json", run.folder / "bench.json"], 3600)
     return said.strip().splitlines()[-1][:120]
 
@@ -200,9 +215,13 @@ def steps(chosen):
         if not chosen.emulated:
             found.append((f"kernels-{api}", kernels(api, family), ["build", "device"]))
         found.append((f"verify-{api}", verify(api), ["build"] if chosen.emulated else [f"kernels-{api}"]))
+        if not chosen.emulated:
+            found.append((f"audit-{api}", kernels(api, family, audit=True), [f"kernels-{api}"]))
     chosen_families = chosen.family or [api for api, _ in FAMILIES]
     if "fwd" in chosen_families:
-        found.append(("bench", bench, ["build"] if chosen.emulated else ["kernels-fwd"]))
+        if not chosen.emulated:
+            found.append(("kernels-bench", kernels_bench, ["build", "device"]))
+        found.append(("bench", bench, ["build"] if chosen.emulated else ["kernels-bench"]))
     for api, cases in BESIDE:
         if chosen.ck_bin and api in chosen_families:
             found.append((f"beside-{api}", beside(api, cases), ["build"] if chosen.emulated else [f"kernels-{api}"]))

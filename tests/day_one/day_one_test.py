@@ -23,7 +23,11 @@ here=$(dirname "$0") word=$(basename "$0")
 echo "$word $*" >>"$here/calls"
 [ "$word" = fmha ] && word=$1
 previous=
-for part; do [ "$previous" = --family ] && word=$word-$part; previous=$part; done
+for part; do
+  [ "$previous" = --family ] && word=$word-$part
+  [ "$part" = --audit ] && word=audit
+  previous=$part
+done
 [ -e "$here/$word.sleep" ] && sleep "$(cat "$here/$word.sleep")"
 general=${word%%-*}
 if [ -e "$here/$word.says" ]; then cat "$here/$word.says"
@@ -97,14 +101,15 @@ class Rehearsal(unittest.TestCase):
     def test_all_steps_pass_and_the_archive_has_what_was_seen(self):
         code, out, err = self.run_it("--ck-bin", "/ck")
         self.assertEqual(code, 0, out + err)
-        self.assertIn("22 passed   0 failed   0 not run", out)
+        self.assertIn("29 passed   0 failed   0 not run", out)
         with tarfile.open(self.folder / "out.tar.gz") as archive:
             names = archive.getnames()
         for name in ("state.json", "machine.json", "rocm.log", "device.log", "hip_codes_test.log", "verify-bwd.log", "bench.log", "beside-bwd.log"):
             self.assertIn(f"out/{name}", names)
         kernels = [call for call in self.calls() if call.startswith("fmha build ")]
-        self.assertEqual(len(kernels), 6)
-        self.assertTrue(all("--arch gfx942" in call and "--audit" in call for call in kernels))
+        self.assertEqual(len(kernels), 13)
+        self.assertTrue(all("--arch gfx942" in call for call in kernels))
+        self.assertEqual(len([call for call in kernels if "--audit" in call]), 6)
         verify = [call for call in self.calls() if call.startswith("fmha verify ")]
         self.assertTrue(all("--target hip --device 0" in call and "--journal" in call for call in verify))
 
@@ -169,8 +174,15 @@ class Rehearsal(unittest.TestCase):
         self.expect("[  FAILED  ] DeviceInstructions", step="instructions")
 
     def test_kernels_that_do_not_build(self):
-        self.behave("build-splitkv", says="error: spilled", code=1)
-        self.expect("fmha build ended with 1: error: spilled", step="kernels-fwd_splitkv", not_run=("verify-fwd_splitkv",))
+        self.behave("build-splitkv", says="error: no such register", code=1)
+        self.expect("fmha build ended with 1: error: no such register", step="kernels-fwd_splitkv", not_run=("verify-fwd_splitkv", "audit-fwd_splitkv"))
+
+    def test_kernels_that_spill_are_run_all_the_same(self):
+        self.behave("audit", says="error: 12 bytes of scratch", code=1)
+        code, out, _ = self.run_it("--family", "bwd")
+        self.assertEqual(code, 1)
+        self.assertRegex(out, r"(?m)^passed   verify-bwd ")
+        self.assertRegex(out, r"(?m)^failed   audit-bwd .*12 bytes of scratch")
 
     def test_a_run_without_a_verdict(self):
         self.behave("verify-fwd", says="")
@@ -229,6 +241,13 @@ class Rehearsal(unittest.TestCase):
 class WithTheRealCommand(Rehearsal):
     """The same script, the command itself, the emulated machine, and a device that is the processor."""
 
+    def test_the_cases_of_the_bench_are_cases(self):
+        (self.folder / "fwd").mkdir()
+        (self.folder / "fwd" / "day_one.json").write_text(json.dumps(BENCH))
+        ran = subprocess.run([str(REAL.fmha), "verify", "--list", "--cases-root", str(self.folder), "fwd/day_one"], capture_output=True, text=True,
+                             check=False)
+        self.assertEqual((ran.returncode, len(ran.stdout.splitlines())), (0, 6), ran.stdout + ran.stderr)
+
     def test_cases_on_the_emulated_machine(self):
         (self.bin / "fmha").unlink()
         (self.bin / "fmha").symlink_to(REAL.fmha)
@@ -240,16 +259,25 @@ class WithTheRealCommand(Rehearsal):
         for name in ("tile_example_fmha_fwd", "tile_example_fmha_bwd"):
             (fake / name).write_text("#!/bin/sh\necho ', 0.1 ms, 2 TFlops, 3 GB/s, valid:y'\n")
             (fake / name).chmod(0o755)
-        more = ["--ck-bin", str(fake)]
-        if not REAL.all:  # without the measured ceiling of memory, which takes ten seconds
-            more = ["--family", "fwd", "--cases", "fwd/faults@1"]
-            for step in ("machine", "driver", "rocm", "build", "device", "instructions", "verify-fwd"):
+        # One folder of cases of each API; of forward alone a single case, and no bench, whose ceiling of memory takes ten seconds.
+        cases = {"fwd": "fwd/faults@1"}
+        if REAL.all:
+            cases |= {"fwd_splitkv": "splitkv/plain", "fwd_pagedkv": "pagedkv/plain", "fwd_appendkv": "appendkv/plain",
+                      "batch_prefill": "batch_prefill/plain", "bwd": "bwd/plain"}
+        for api, stem in cases.items():
+            steps = ["machine", "driver", "rocm", "build", "device", "instructions", f"verify-{api}"]
+            if REAL.all and api in ("fwd", "bwd"):
+                steps.append(f"beside-{api}")
+            if REAL.all and api == "fwd":
+                steps.append("bench")
+            more = ["--emulated", "--ck-bin", str(fake), "--family", api, "--cases", stem, "--out", str(self.folder / api)]
+            for step in steps:
                 more += ["--only", step]
-        code, out, err = self.run_it("--emulated", *more, environment={"FMHA_HIP_PLUGIN_DIR": str(plugins), "FMHA_FAKE_ARCH": "gfx942"})
-        log = "\n".join(file.read_text()[-2000:] for file in (self.folder / "out").glob("verify*.log"))
-        self.assertEqual(code, 0, out + err + log)
-        self.assertRegex(out, r"(?m)^passed   device .*gfx942")
-        self.assertRegex(out, r"(?m)^passed   verify-fwd +\d+ asked   [1-9]\d* passed   0 failed")
+            code, out, err = self.run_it(*more, environment={"FMHA_HIP_PLUGIN_DIR": str(plugins), "FMHA_FAKE_ARCH": "gfx942"})
+            log = "\n".join(file.read_text()[-2000:] for file in (self.folder / api).glob("*e-*.log"))
+            self.assertEqual(code, 0, out + err + log)
+            self.assertRegex(out, r"(?m)^passed   device .*gfx942")
+            self.assertRegex(out, rf"(?m)^passed   verify-{api} +\d+ asked   [1-9]\d* passed   0 failed")
 
 
 if __name__ == "__main__":
@@ -262,6 +290,9 @@ if __name__ == "__main__":
     TREE = REAL.tree.resolve()
     suite = unittest.TestSuite()
     if REAL.fmha:
+        sys.path.insert(0, str(TREE / "harness" / "day_one"))
+        from steps import BENCH
+        suite.addTest(WithTheRealCommand("test_the_cases_of_the_bench_are_cases"))
         suite.addTest(WithTheRealCommand("test_cases_on_the_emulated_machine"))
     else:
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(Rehearsal))
