@@ -405,6 +405,10 @@ class VerifyCommand final : public Command {
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
                        journal_);
         for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
+        const auto sampled = std::ranges::count_if(report.results, [](const harness::CaseResult& result) {
+            return result.sampled && std::ranges::find(result.labels, "matrix") != result.labels.end();
+        });
+        if (sampled > 0) fmt::print(streams.out, "{} results of large shapes are of sampled rows\n", sampled);
         fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",

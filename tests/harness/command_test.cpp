@@ -21,6 +21,7 @@ using test::Ran;
 using test::run;
 using test::Scratch;
 using test::verify_on;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
@@ -352,6 +353,31 @@ TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
                 HasSubstr("nothing to compile: kernels of target host are parts of this program"));
     EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--compile-only"}).err,
                 HasSubstr("--compile-only needs --config"));
+}
+
+TEST(VerifyCommand, SaysThatLargeShapesOfAMatrixAreSampled) {
+    const Scratch folder;
+    // The second one has more than 2e9 floating-point operations.
+    std::ofstream(folder / "matrix.yaml")
+        << "forward_tests:\n  smoke:\n    - {name: Small, seqlen_q: [16], seqlen_k: [16], nhead_q: [1], "
+           "nhead_k: [1]}\n"
+           "    - {name: Large, seqlen_q: [520], seqlen_k: [2048], nhead_q: [4], nhead_k: [1]}\n";
+    const Ran ran =
+        run({"verify", folder / "matrix.yaml", "--jobs", "0", "--repeats", "1", "--json", folder / "r.json"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out,
+                AllOf(HasSubstr("\n1 results of large shapes are of sampled rows\n"), HasSubstr("2 passed")));
+}
+
+TEST(VerifyCommand, RunsTheKernelsOfASweepConfiguration) {
+    const Ran ran = run({"verify", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter",
+                         "c.hdim_q == 32", "--max-kernels", "2", "--workers", "0"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out,
+                AllOf(HasSubstr("2 passed"), HasSubstr("catalogue claim --config "), HasSubstr(" 30\n")));
+    EXPECT_THAT(
+        run({"verify", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter", "c.hdim_q == 3"}).err,
+        HasSubstr("no kernel of claim for gfx950 is left"));
 }
 
 TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
