@@ -1,10 +1,12 @@
 // Speed of the matrix oracle in units of Eigen's own double product, measured in the same run.
+#include "reference/backward.hpp"
 #include "reference/forward.hpp"
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -119,6 +121,64 @@ void matrix_oracle(benchmark::State& state) {
         attention_flops / median(plain.processor) / (product_flops / median(product.processor));
     state.counters["companions_over_plain_cpu"] = median(companions.processor) / median(plain.processor);
 }
+/// Batch 1, 4 heads, 1024 x 1024, head dimension 128, fp32 inputs; any LSE does for the time.
+class Backward {
+  public:
+    static constexpr std::int64_t rows = 1024, of_heads = 4;
+    static constexpr double flops = 10.0 * of_heads * rows * rows * hdim;
+
+    Backward() : lse_(of_heads * rows, 8.0F) {
+        std::mt19937 engine{2};
+        std::normal_distribution<float> normal;
+        for (auto& tensor : tensors_) {
+            tensor.resize(of_heads * rows * hdim);
+            for (float& value : tensor) value = normal(engine);
+        }
+        args_.shape.batch = 1;
+        args_.shape.nhead_q = args_.shape.nhead_k = of_heads;
+        args_.shape.seqlen_q = args_.shape.seqlen_k = rows;
+        args_.shape.hdim_q = args_.shape.hdim_v = hdim;
+        args_.score.scale_s = 0.0883883461F;
+        TensorView* const views[] = {&args_.q, &args_.k, &args_.v, &args_.o, &args_.d_o};
+        for (std::size_t n = 0; n < tensors_.size(); ++n)
+            *views[n] = {tensors_[n].data(), ElementType::fp32, 0, rows * hdim, hdim, 1};
+        args_.lse = {lse_.data(), ElementType::fp32, 0, rows, 1, 1};
+        request_.rows = fmha::reference::all_rows(args_);
+        request_.keys = fmha::reference::all_keys(args_);
+    }
+
+    void run() const {
+        fmha::reference::GradientOptions options;
+        options.threads = threads;
+        benchmark::DoNotOptimize(fmha::reference::backward(args_, request_, options).dq.value.data());
+    }
+
+  private:
+    std::array<std::vector<float>, 5> tensors_;
+    std::vector<float> lse_;
+    fmha::BwdArgs args_;
+    fmha::reference::GradientRequest request_;
+};
+
+/// Counts the five products; the bounds and variances that come with every gradient are part of the time.
+void matrix_gradients(benchmark::State& state) {
+    ConcurrentProducts products;
+    const Backward backward;
+    Times product, gradients;
+    for (auto _ : state) {
+        for (int n = 0; n < repetitions; ++n) {
+            product.measure([&] { products.run(); });
+            gradients.measure([&] { backward.run(); });
+        }
+    }
+    const double product_rate = product_flops / median(product.wall);
+    state.counters["eigen_GFLOPs"] = product_rate * 1e-9;
+    state.counters["oracle_over_eigen"] = Backward::flops / median(gradients.wall) / product_rate;
+    state.counters["oracle_over_eigen_cpu"] =
+        Backward::flops / median(gradients.processor) / (product_flops / median(product.processor));
+}
+BENCHMARK(matrix_gradients)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
+
 BENCHMARK(matrix_oracle)->Iterations(1)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 } // namespace
