@@ -3,39 +3,124 @@
 #include "kernels/programs/decisions.hpp"
 #include "kernels/programs/program.hpp"
 
+#include <utility>
+
 namespace fmha::kernels {
 
 /// Query rows of a block. Combine kernels have no row tile of their own; this divides that of every main kernel.
 inline constexpr int combine_rows = 8;
 
-/// What one block combines: query rows [q_tile·combine_rows, …) and output channels [v_tile·n1, …) of one (entry, head).
+/// What one block combines: query rows [q_tile·combine_rows, …) and output channels [v_tile·n1, …) of one (entry, head), or,
+/// where heads share a block, the row of every head from h on.
 struct CombineItem {
     std::int64_t b = 0, h = 0, q_tile = 0, v_tile = 0;
 };
 FMHA_FIELDS(CombineItem, b, h, q_tile, v_tile)
 
-/// The matrices of one (entry, head): the partial results of every split (S-3), and what is made of them.
-struct CombineMatrices {
-    const SplitKvArgs& args;
-    CombineItem item;
-    std::int64_t start = 0;
-    Extent rows, channels;
+/// The heads of a block. Entries of one query row at most would leave all rows of a block but one empty: the row of every
+/// head takes a row of its own instead.
+struct CombinedHeads {
+    bool shared = false;    ///< whether rows are heads
+    std::int64_t heads = 1; ///< of a whole block
 
-    FMHA_DEVICE static CombineMatrices of(const KernelConfig& cfg, const SplitKvArgs& args,
-                                          const Entry& entry, const CombineItem& item) {
-        const Padding& pad = cfg.algorithm.pad;
-        return {args, item, entry.start_q, Extent::of(entry.seqlen_q, pad.s ? 1 : combine_rows),
-                Extent::of(args.shape.hdim_v, pad.dv != 0 ? pad.dv : cfg.algorithm.tile.n1)};
+    FMHA_DEVICE static constexpr CombinedHeads of(const KernelConfig& cfg, const SplitKvArgs& args) {
+        const Shape& shape = args.shape;
+        const std::int64_t rows = shape.mode == Mode::group ? shape.max_seqlen_q : shape.seqlen_q;
+        if (!cfg.algorithm.pad.s || rows > 1) return {};
+        return {true, combine_rows};
     }
-    FMHA_DEVICE Matrix partial_lse(std::int64_t head) const {
-        return matrix_of(args.partials.lse_acc, item.b, head, start, rows, {1, 1, 1});
+    /// Those of the block that begins with head h.
+    FMHA_DEVICE constexpr std::int64_t from(std::int64_t h, const SplitKvArgs& args) const {
+        const std::int64_t left = args.shape.nhead_q - h;
+        return left < heads ? left : heads;
     }
-    FMHA_DEVICE Matrix partial_o(std::int64_t head) const {
-        return matrix_of(args.partials.o_acc, item.b, head, start, rows, channels);
-    }
-    FMHA_DEVICE Matrix lse() const { return matrix_of(args.lse, item.b, item.h, start, rows, {1, 1, 1}); }
-    FMHA_DEVICE Matrix o() const { return matrix_of(args.o, item.b, item.h, start, rows, channels); }
 };
+
+/// The same rows of every split (S-3), which lie `step` bytes apart.
+struct SplitMatrices {
+    Matrix first;
+    std::int64_t step = 0;
+
+    /// Split s; where it does not `exist` the first one, so that no load waits for an answer.
+    FMHA_DEVICE Matrix of(std::int64_t s, bool exists) const {
+        Matrix matrix = first;
+        matrix.tensor.data = static_cast<char*>(first.tensor.data) + (exists ? s : 0) * step;
+        return matrix;
+    }
+};
+
+/// The matrices of one block: the partial results of every split, and what is made of them.
+struct CombineMatrices {
+    SplitMatrices partial_lse, partial_o;
+    Matrix lse, o;
+    const float* sinks = nullptr;   ///< from the block's first head on
+    std::int64_t sink_distance = 0; ///< from one row to the next: 0 or 1
+    std::int64_t heads = 1;
+
+    template <class Ctx>
+    FMHA_DEVICE static CombineMatrices of(Ctx& ctx, const SplitKvArgs& args, const Entry& entry,
+                                          const CombineItem& item) {
+        const auto& cfg = ctx.cfg();
+        const Padding& pad = cfg.algorithm.pad;
+        const CombinedHeads block = CombinedHeads::of(cfg, args);
+        const std::int64_t heads = block.from(item.h, args);
+        const Extent rows = Extent::of(entry.seqlen_q, pad.s ? 1 : combine_rows), one{1, 1, 1};
+        const Extent channels = Extent::of(args.shape.hdim_v, pad.dv != 0 ? pad.dv : cfg.algorithm.tile.n1);
+        const auto of_heads = [&](const TensorView& tensor, std::int64_t h, Extent cols, std::int64_t apart) {
+            const Matrix matrix = matrix_of(tensor, item.b, h, entry.start_q, rows, cols);
+            return block.shared ? ctx.across_heads(matrix, heads, apart) : matrix;
+        };
+        const std::int64_t head = ctx.partial_head(args, item.h, 0);
+        std::int64_t apart = 0;
+        if (heads > 1) {
+            const std::int64_t between = ctx.partial_head(args, item.h + heads - 1, 0) - head;
+            apart = static_cast<std::int32_t>(between) / (static_cast<std::int32_t>(heads) - 1);
+        }
+        const auto of_splits = [&](const TensorView& tensor, Extent cols) {
+            constexpr std::int64_t size = sizeof(float);
+            return SplitMatrices{of_heads(tensor, head, cols, apart),
+                                 (ctx.partial_head(args, item.h, 1) - head) * tensor.head_stride * size};
+        };
+        CombineMatrices m{of_splits(args.partials.lse_acc, one), of_splits(args.partials.o_acc, channels),
+                          of_heads(args.lse, item.h, one, 1), of_heads(args.o, item.h, channels, 1)};
+        if (args.score.sink_logit != nullptr) m.sinks = args.score.sink_logit + item.h;
+        m.sink_distance = block.shared ? 1 : 0;
+        m.heads = heads;
+        return m;
+    }
+    /// The sink logit of row r of the block.
+    FMHA_DEVICE float sink(int r) const {
+        const std::int64_t head = r * sink_distance;
+        return sinks != nullptr && head < heads ? sinks[head] : never;
+    }
+};
+
+/// As many tiles as splits are under way.
+template <class Tile, int n>
+struct SplitTiles {
+    Tile of[static_cast<unsigned>(n)];
+};
+template <int n, class Make>
+FMHA_DEVICE auto split_tiles(Make make) {
+    return [&]<int... i>(std::integer_sequence<int, i...>) {
+        return SplitTiles<decltype(make()), n>{{(static_cast<void>(i), make())...}};
+    }
+    (std::make_integer_sequence<int, n>{});
+}
+
+/// For every round of n splits: load(i, split, whether it exists) of all of them, then use(i, whether it exists). What waits for
+/// memory is a round, not a split: a branch between two loads would make the second wait for the first.
+template <int n, class Load, class Use>
+FMHA_DEVICE void each_split(std::int64_t splits, Load load, Use use) {
+    const int count = static_cast<int>(splits);
+    FMHA_NO_UNROLL
+    for (int s = 0; s < count; s += n) {
+        FMHA_UNROLL
+        for (int i = 0; i < n; ++i) load(i, s + i, s + i < count);
+        FMHA_UNROLL
+        for (int i = 0; i < n; ++i) use(i, s + i < count);
+    }
+}
 
 /// exp(x − m). A split without keys has none, also in a row where m = −∞.
 template <class Ctx>
@@ -52,32 +137,37 @@ FMHA_DEVICE bool has_whole_units(const Matrix& matrix, std::int64_t distance) {
     return matrix.tensor.col_stride == 1 && matrix.tensor.row_stride < near && sum % 4 == 0;
 }
 
-/// total += Σ exp(lse_s − top), out += Σ exp(lse_s − top) · o_s. `weight` and `partial` are overwritten.
-template <class Ctx, class Sums, class Rows>
-FMHA_DEVICE void add_splits(Ctx& ctx, const CombineMatrices& in, std::int64_t splits, bool whole_units,
-                            Sums& out, Sums& partial, Rows& total, Rows& weight, const Rows& top) {
-    const std::int64_t row0 = in.item.q_tile * combine_rows,
-                       channel0 = in.item.v_tile * ctx.cfg().algorithm.tile.n1;
-    FMHA_DEEPLY_PIPELINED
-    for (std::int64_t s = 0; s < splits; ++s) {
-        const std::int64_t head = ctx.partial_head(in.args, in.item.h, s);
-        Matrix o = in.partial_o(head);
-        o.whole_units = whole_units;
-        ctx.load(weight, in.partial_lse(head), row0);
-        ctx.load(partial, o, row0, channel0);
-        ctx.map_rows(weight, weight, top, [&ctx](float lse, float m) { return split_mass(ctx, lse, m); });
-        ctx.map_rows(total, total, weight, [](float sum, float w) { return sum + w; });
-        ctx.add_scaled(out, partial, weight);
-    }
+/// total += Σ exp(lse_s − top), out += Σ exp(lse_s − top) · o_s. `weights` and `partials` are overwritten.
+template <int round, class Ctx, class Sums, class Rows, class Partials, class Weights>
+FMHA_DEVICE void add_splits(Ctx& ctx, const CombineMatrices& in, std::int64_t row0, std::int64_t channel0,
+                            std::int64_t splits, bool whole_units, Sums& out, Partials& partials, Rows& total,
+                            Weights& weights, const Rows& top) {
+    each_split<round>(
+        splits,
+        [&](int i, int s, bool exists) {
+            Matrix o = in.partial_o.of(s, exists);
+            o.whole_units = whole_units;
+            ctx.load(weights.of[i], in.partial_lse.of(s, exists), row0);
+            ctx.load(partials.of[i], o, row0, channel0);
+        },
+        [&](int i, bool exists) {
+            auto& weight = weights.of[i];
+            ctx.map_rows(weight, weight, top, [&ctx, exists](float lse, float m) {
+                return exists ? split_mass(ctx, lse, m) : 0.0F;
+            });
+            ctx.map_rows(total, total, weight, [](float sum, float w) { return sum + w; });
+            ctx.add_scaled(out, partials.of[i], weight);
+        });
 }
 
 /// The second stage of split-KV (S-4): O = Σ exp(lse_s − LSE) · o_s with LSE = m + ln(Σ exp(lse_s − m) + exp(sink − m)).
-/// One block owns combine_rows query rows of one (entry, head) and n1 channels of the output. Its tiles:
+/// One block owns combine_rows rows, those of one (entry, head) or of the heads of an entry, and n1 channels of the output.
+/// Its tiles:
 ///
 /// - top (combine_rows), a row vector: m, the largest lse_s, or the sink logit
 /// - total (combine_rows), a row vector: the sum behind the logarithm
-/// - weight (combine_rows), a row vector: lse_s of one split, then exp(lse_s − m)
-/// - partial (combine_rows, n1), an accumulator: o_s of one split
+/// - weights (combine_rows), row vectors: lse_s of a split each, then exp(lse_s − m)
+/// - partials (combine_rows, n1), accumulators: o_s of a split each
 /// - out (combine_rows, n1), an accumulator: Σ weight · o_s, not yet divided by total
 template <class Ctx>
 FMHA_DEVICE void fmha_fwd_splitkv_combine(Ctx& ctx, const SplitKvArgs& args, const CombineItem& item) {
@@ -86,49 +176,56 @@ FMHA_DEVICE void fmha_fwd_splitkv_combine(Ctx& ctx, const SplitKvArgs& args, con
     const std::int64_t row0 = item.q_tile * combine_rows, channel0 = item.v_tile * cfg.algorithm.tile.n1;
     if (row0 >= entry.seqlen_q) return;
 
-    const CombineMatrices in = CombineMatrices::of(cfg, args, entry, item);
+    const CombineMatrices in = CombineMatrices::of(ctx, args, entry, item);
     const std::int64_t splits = ctx.splits(args.partials);
-    const float sink = args.score.sink_logit != nullptr ? args.score.sink_logit[item.h] : never;
 
-    auto top = ctx.rows(), total = ctx.rows(), weight = ctx.rows();
-    auto partial = ctx.partial(), out = ctx.output();
+    constexpr int round = Ctx::splits_at_once;
+    auto top = ctx.rows(), total = ctx.rows();
+    auto weights = split_tiles<round>([&] { return ctx.rows(); });
+    auto partials = split_tiles<round>([&] { return ctx.partial(); });
+    auto out = ctx.output();
 
-    ctx.fill(top, sink);
-    FMHA_DEEPLY_PIPELINED
-    for (std::int64_t s = 0; s < splits; ++s) {
-        ctx.load(weight, in.partial_lse(ctx.partial_head(args, item.h, s)), row0);
-        ctx.map_rows(top, top, weight, [](float m, float lse) { return lse > m ? lse : m; });
-    }
+    ctx.set_rows(top, [&in](int r) { return in.sink(r); });
+    each_split<round>(
+        splits,
+        [&](int i, int s, bool exists) { ctx.load(weights.of[i], in.partial_lse.of(s, exists), row0); },
+        [&](int i, bool) {
+            ctx.map_rows(top, top, weights.of[i], [](float m, float lse) { return lse > m ? lse : m; });
+        });
 
-    ctx.map_rows(total, top, top,
-                 [&ctx, sink](float m, float) { return ctx.sink_mass(sink) * split_mass(ctx, sink, m); });
+    auto& sinks = weights.of[0];
+    ctx.set_rows(sinks, [&in](int r) { return in.sink(r); });
+    ctx.map_rows(total, top, sinks,
+                 [&ctx](float m, float sink) { return ctx.sink_mass(sink) * split_mass(ctx, sink, m); });
     ctx.fill(out, 0.0F);
     // Asked once: with a branch in each of them no two loads would be under way together.
-    const TensorView& o_acc = args.partials.o_acc;
-    if (has_whole_units(in.partial_o(0), o_acc.head_stride))
-        add_splits(ctx, in, splits, true, out, partial, total, weight, top);
+    const bool whole_units = has_whole_units(in.partial_o.first, in.partial_o.step / 4);
+    if (whole_units)
+        add_splits<round>(ctx, in, row0, channel0, splits, true, out, partials, total, weights, top);
     else
-        add_splits(ctx, in, splits, false, out, partial, total, weight, top);
+        add_splits<1>(ctx, in, row0, channel0, splits, false, out, partials, total, weights, top);
 
     if (cfg.signature.has_lse && args.lse.present() && item.v_tile == 0) {
         auto lse = ctx.rows();
         ctx.map_rows(lse, top, total,
                      [&ctx](float m, float sum) { return sum > 0.0F ? ctx.lse(m, ctx.log(sum)) : never; });
-        ctx.store(in.lse(), lse, row0);
+        ctx.store(in.lse, lse, row0);
     }
-    ctx.map_rows(weight, total, total, [&ctx, scale = args.score.scale_o](float, float sum) {
+    auto& factor = weights.of[0];
+    ctx.map_rows(factor, total, total, [&ctx, scale = args.score.scale_o](float, float sum) {
         return sum > 0.0F ? ctx.row_scale(scale, sum) : 0.0F;
     });
-    ctx.scale_rows(out, weight);
-    ctx.store(in.o(), out, row0, channel0);
+    ctx.scale_rows(out, factor);
+    ctx.store(in.o, out, row0, channel0);
 }
 
 /// The blocks of one launch, numbered from 0, so that those of a row follow each other.
 struct CombineGrid {
-    std::int64_t batch, heads, q_tiles, v_tiles;
+    std::int64_t batch, block_heads, heads, q_tiles, v_tiles;
 
     FMHA_DEVICE constexpr CombineGrid(const KernelConfig& config, const SplitKvArgs& args)
-        : batch(args.shape.batch), heads(args.shape.nhead_q),
+        : batch(args.shape.batch), block_heads(CombinedHeads::of(config, args).heads),
+          heads(tiles(args.shape.nhead_q, block_heads)),
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
                         combine_rows)),
           v_tiles(tiles(args.shape.hdim_v, config.algorithm.tile.n1)) {}
@@ -136,7 +233,7 @@ struct CombineGrid {
     FMHA_DEVICE constexpr std::int64_t size() const { return batch * heads * q_tiles * v_tiles; }
     FMHA_DEVICE constexpr CombineItem operator[](std::int64_t n) const {
         const std::int64_t q = n / v_tiles, head = q / q_tiles;
-        return {head / heads, head % heads, q % q_tiles, n % v_tiles};
+        return {head / heads, head % heads * block_heads, q % q_tiles, n % v_tiles};
     }
 
   private:
@@ -152,9 +249,11 @@ struct Program<KernelFamily::fwd_splitkv_combine> {
     using Grid = CombineGrid;
     static constexpr bool has_products = false;
 
-    static std::int64_t rows(const KernelConfig&, const SplitKvArgs& args, const CombineItem& item) {
-        const std::int64_t left =
-            Entry::of_queries(args.shape, args.lengths, item.b).seqlen_q - item.q_tile * combine_rows;
+    static std::int64_t rows(const KernelConfig& config, const SplitKvArgs& args, const CombineItem& item) {
+        const std::int64_t queries = Entry::of_queries(args.shape, args.lengths, item.b).seqlen_q;
+        const CombinedHeads heads = CombinedHeads::of(config, args);
+        if (heads.shared) return queries * heads.from(item.h, args);
+        const std::int64_t left = queries - item.q_tile * combine_rows;
         return left < combine_rows ? left : combine_rows;
     }
     template <class Ctx>

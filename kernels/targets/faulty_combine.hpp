@@ -16,7 +16,7 @@ enum class CombineFault : std::uint8_t {
     empty_split_counted,     ///< an LSE of −∞ is taken as 0
     empty_split_read,        ///< o_acc of a split without keys enters with factor 0
     splits_outermost,        ///< split s of head h is looked for at s · nhead_q + h
-    head_of_the_neighbour,   ///< every head combines the next one's partial results
+    head_of_the_neighbour,   ///< every head but the last combines the next one's partial results
     log2e_omitted,           ///< shares are powers of two
     maximum_not_subtracted,  ///< shares are exp(lse_s)
     lse_without_maximum,     ///< LSE is stored without the row maximum
@@ -54,7 +54,8 @@ class FaultyCombine : public Context {
     std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
         const std::int64_t heads = args.shape.nhead_q;
         if (is(CombineFault::splits_outermost)) return s * heads + h;
-        return Context::partial_head(args, is(CombineFault::head_of_the_neighbour) ? (h + 1) % heads : h, s);
+        const bool next = is(CombineFault::head_of_the_neighbour) && h + 1 < heads;
+        return Context::partial_head(args, next ? h + 1 : h, s);
     }
     float to_base2(float natural) const {
         return is(CombineFault::log2e_omitted) ? natural : Context::to_base2(natural);

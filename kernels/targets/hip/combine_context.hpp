@@ -19,6 +19,9 @@ using Memory = TileMemory<Block, &CombinePlan::rows>;
 template <class Block>
 class Sums {
   public:
+    /// Whose partial results are asked for together.
+    static constexpr int splits_at_once = 16;
+
     FMHA_DEVICE explicit Sums(const Block& block) : block_(block) {}
     FMHA_DEVICE auto partial() const { return accumulator<&CombinePlan::tile>(block_); }
     FMHA_DEVICE auto output() const { return accumulator<&CombinePlan::tile>(block_); }

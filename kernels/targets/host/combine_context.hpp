@@ -8,6 +8,8 @@ namespace fmha::host_target {
 /// The block context of split-KV's combine kernel.
 class CombineContext : public TwoTiles {
   public:
+    static constexpr int splits_at_once = 1;
+
     explicit CombineContext(const KernelConfig& config)
         : TwoTiles(config, kernels::combine_rows, config.algorithm.tile.n1) {}
 };

@@ -22,6 +22,14 @@ inline std::vector<CombineSpec> specs_for(const KernelConfig& kernel) {
         {.batch = 2, .seqlen_q = {4, 6}, .splits = 3, .logs = Logs::all_empty, .sinks = Sinks::normal},
         {.heads = 1, .seqlen_q = {10}, .splits = 33, .logs = Logs::last_only},
         {.seqlen_q = {3}, .splits = 7, .sinks = Sinks::above, .rows_outermost = true, .gap = 4},
+        // One row a head: heads share blocks, and the last block is not full.
+        {.batch = 2,
+         .heads = 11,
+         .seqlen_q = {1},
+         .splits = 21,
+         .logs = Logs::some_empty,
+         .sinks = Sinks::normal},
+        {.batch = 3, .heads = 9, .seqlen_q = {1, 0, 1}, .splits = 17, .rows_outermost = true},
     };
     std::uint64_t seed = 1;
     for (CombineSpec& spec : specs) {
