@@ -21,14 +21,9 @@ struct Launch {
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
-    /// Blocks that NVIDIA's assembler makes room for on a multiprocessor: those of one warp, because asked for none, it spills
-    /// before it takes the registers that are free, and as many of backward's main stage as its configuration says. 0 leaves it to
-    /// the assembler.
-    static constexpr int blocks_at_once = threads <= 32                          ? 4
-                                          : family != KernelFamily::bwd_dq_dk_dv ? 0
-                                          : Kernel::config().algorithm.block_per_cu > 0
-                                              ? Kernel::config().algorithm.block_per_cu
-                                              : 0;
+    /// Blocks of one warp that NVIDIA's assembler makes room for on a multiprocessor: asked for none, it spills before it takes the
+    /// registers that are free. 0 leaves it to the assembler.
+    static constexpr int blocks_at_once = threads <= 32 ? 4 : 0;
 #if defined(__HIP__)
     using Machine = amd::Machine<threads, lds_bytes>;
 #else
