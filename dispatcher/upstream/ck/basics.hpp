@@ -41,7 +41,7 @@ constexpr bool has_members = takes<T>(std::make_index_sequence<count>{}) &&
 } // namespace fmha::ck
 
 #define FMHA_CK_DECLARE(type, name) type name{};
-#define FMHA_CK_COUNT(type, name) +1
+#define FMHA_CK_COUNT(type, name) +1 // NOLINT(bugprone-macro-parentheses): a summand
 #define FMHA_CK_HAS(type, name)                                                                              \
     static_assert(                                                                                           \
         requires(T & t) { t.name; },                                                                         \
