@@ -67,6 +67,7 @@ enum class Pipeline : std::uint8_t {
     splitkv_combine,
     appendkv,
     bwd,
+    ws, ///< warp-specialised: one part of a block copies, others multiply
 };
 
 /// Batch prefill only: `bload` reads through a descriptor with 32-bit offsets, `gload` has 64-bit addresses.
@@ -269,7 +270,7 @@ struct EnumTable<KvLookup> {
 template <>
 struct EnumTable<Pipeline> {
     using enum Pipeline;
-    static constexpr std::array<EnumName<Pipeline>, 12> names{{{qr, "qr"},
+    static constexpr std::array<EnumName<Pipeline>, 13> names{{{qr, "qr"},
                                                                {qr_hpad, "qr_hpad"},
                                                                {qr_async, "qr_async"},
                                                                {qs, "qs"},
@@ -280,7 +281,8 @@ struct EnumTable<Pipeline> {
                                                                {qr_nwarp_sshuffle, "qr_nwarp_sshuffle"},
                                                                {splitkv_combine, "splitkv_combine"},
                                                                {appendkv, "appendkv"},
-                                                               {bwd, "bwd"}}};
+                                                               {bwd, "bwd"},
+                                                               {ws, "ws"}}};
     static constexpr auto& aliases = no_aliases<Pipeline>;
 };
 

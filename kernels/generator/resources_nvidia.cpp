@@ -89,6 +89,9 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
     for (std::string line; std::getline(lines, line);) {
         if (const auto entry = behind(line, "Compiling entry function '", "'"))
             current = &found[std::string(*entry)];
+        // Products that the assembler runs one after another, registers that it does not hand over: right, but not the kernel that was meant.
+        if (line.find("Potential Performance Loss") != std::string::npos)
+            throw InputError(fmt::format("{}: {}", where, line));
         if (current == nullptr) continue;
         const auto read = [](std::int64_t& into, std::optional<std::int64_t> number) {
             if (number) into = *number;

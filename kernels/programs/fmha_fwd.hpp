@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/programs/key_loop.hpp"
+#include "kernels/programs/fmha_fwd_ws.hpp"
 #include "kernels/programs/program.hpp"
 
 namespace fmha::kernels {
@@ -65,6 +65,11 @@ struct Program<KernelFamily::fwd> {
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
+        if constexpr (requires { ctx.query_stream(); })
+            if (ctx.cfg().algorithm.pipeline == Pipeline::ws) {
+                fmha_fwd_ws(ctx, args, item);
+                return;
+            }
         fmha_fwd(ctx, args, item);
     }
 };

@@ -62,8 +62,11 @@ FMHA_DEVICE void multiply_keys(Ctx& ctx, Scores& scores, Query& query, Key& key,
     }
 }
 
+/// Whether keys of a tile are looked at one by one: when some of them are hidden, or as the caller knows.
+enum class Masking : std::uint8_t { if_needed, always, off };
+
 /// F-4 and F-5: adds the position bias to logits in base 2, and hides keys.
-template <class Ctx, class Scores>
+template <Masking masking = Masking::if_needed, class Ctx, class Scores>
 FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring, const Matrix& bias,
                                std::int64_t key_count, std::int64_t row0, std::int64_t key0) {
     const auto& has = ctx.cfg().signature;
@@ -75,15 +78,16 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
                     float s, int r, int c) { return s + factor * at.distance(r, c); });
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
+    if constexpr (masking == Masking::off) return;
     const TileMask seen = TileMask::of(scoring.mask, row0, key0, key_count);
-    if (!seen.sees_all(tile.m0, tile.n0))
+    if (masking == Masking::always || !seen.sees_all(tile.m0, tile.n0))
         ctx.map(scores, [seen, kernel = has.mask](float s, int r, int c) {
             return seen.sees(r, c, kernel) ? s : never;
         });
 }
 
 /// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
-template <class Ctx, class Scores, class Args>
+template <Masking masking = Masking::if_needed, class Ctx, class Scores, class Args>
 FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
                                   const Matrix& bias, std::int64_t row0, const KeyTile& at) {
     const auto& has = ctx.cfg().signature;
@@ -95,19 +99,18 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
     else
         ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 
-    bias_and_mask(ctx, scores, scoring, bias, at.end, row0, at.first);
+    bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
 }
 
-/// F-6: scores become weights exp2(score − top), and what was summed before shrinks by exp2(old top − new top). A row
-/// that has seen nothing yet keeps top = −∞, shrink = 1 and weights of 0, never NaN.
-template <class Ctx, class Scores, class Output, class Rows>
-FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Output& out, Rows& top, Rows& total,
-                                   Rows& shrink) {
+/// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
+/// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
+/// of 0, never NaN.
+template <class Ctx, class Scores, class Rows>
+FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Rows& top, Rows& total, Rows& shrink) {
     ctx.raise_to_row_max(top, shrink, scores);
     ctx.exp2_minus(scores, top);
     ctx.scale_rows(total, shrink);
     ctx.add_row_sums(total, scores);
-    ctx.scale_rows(out, shrink);
 }
 
 /// out += weights · V of the key tile at row `key_row` of its matrix.
@@ -158,6 +161,32 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
     ctx.store(to, lse, row0);
 }
 
+/// Where maximum and total of the rows begin: at the sink logit and its share, or at nothing.
+template <class Ctx, class Rows>
+FMHA_DEVICE void begin_rows(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& total, std::int64_t row0) {
+    const auto& has = ctx.cfg().signature;
+    if (has.bias == BiasType::alibi && has.has_sink_logit)
+        ctx.set_rows(top, [&](int r) { return first_top(ctx, scoring, scoring.alibi.origin(row0 + r)); });
+    else
+        ctx.fill(top, scoring.sink_top);
+    ctx.fill(total, ctx.sink_mass(scoring.sink));
+}
+
+/// Stores the LSE of the rows where `stores_lse`, and the output divided by their totals. `shrink` is overwritten.
+template <class Ctx, class Results, class Output, class Rows>
+FMHA_DEVICE void store_rows(Ctx& ctx, const Results& to, const Scoring& scoring, Output& out, const Rows& top,
+                            const Rows& total, Rows& shrink, std::int64_t row0, std::int64_t channel0,
+                            bool stores_lse, float scale) {
+    if (ctx.cfg().signature.has_lse && to.lse.tensor.present() && stores_lse)
+        store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
+    const float output_scale =
+        scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
+    ctx.map_rows(shrink, total, total,
+                 [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
+    ctx.scale_rows(out, shrink);
+    ctx.store(to.o, out, row0, channel0);
+}
+
 /// Asks for the keys of a tile, and with `both` for its values.
 template <class Ctx, class Key, class Value, class In>
 FMHA_DEVICE void prefetch_tile(Ctx& ctx, Key& key, Value& value, const In& in, const KeyTile& at,
@@ -183,7 +212,6 @@ FMHA_DEVICE void prefetch_tile(Ctx& ctx, Key& key, Value& value, const In& in, c
 template <class Ctx, class Args, class In, class Results>
 FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const In& in, const Scoring& scoring,
                         const KeyTiles& tiles, Results results, float scale) {
-    const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
     const std::int64_t row0 = item.q_tile * tile.m0, channel0 = item.v_tile * tile.n1;
     const bool owns_rows = item.v_tile == 0; // the first column block stores what exists once per row
@@ -197,11 +225,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
 
     ctx.load(query, in.q, row0, 0);
     ctx.fill(out, 0.0F);
-    if (has.bias == BiasType::alibi && has.has_sink_logit)
-        ctx.set_rows(top, [&](int r) { return first_top(ctx, scoring, scoring.alibi.origin(row0 + r)); });
-    else
-        ctx.fill(top, scoring.sink_top);
-    ctx.fill(total, ctx.sink_mass(scoring.sink));
+    begin_rows(ctx, scoring, top, total, row0);
     // Where tiles have to be looked up, that happens once each, ahead of its first use.
     KeyTile ahead;
     if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.first(), tiles.first() < tiles.end);
@@ -239,7 +263,8 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
             in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);
         scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at);
-        logits_to_weights(ctx, scores, out, top, total, shrink);
+        logits_to_weights(ctx, scores, top, total, shrink);
+        ctx.scale_rows(out, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).
         if constexpr (requires { args.randval; })
             if (scoring.dropout.on) {
@@ -254,15 +279,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                         scoring.descale.v_at(args.quant, at));
     }
 
-    const auto to = results();
-    if (has.has_lse && to.lse.tensor.present() && owns_rows)
-        store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
-    const float output_scale =
-        scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
-    ctx.map_rows(shrink, total, total,
-                 [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
-    ctx.scale_rows(out, shrink);
-    ctx.store(to.o, out, row0, channel0);
+    store_rows(ctx, results(), scoring, out, top, total, shrink, row0, channel0, owns_rows, scale);
 }
 
 } // namespace fmha::kernels

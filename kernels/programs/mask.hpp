@@ -56,6 +56,12 @@ struct KeyTiles {
     FMHA_DEVICE constexpr std::int64_t next(std::int64_t tile) const {
         return tile + 1 == prefix_end ? begin : tile + 1;
     }
+    FMHA_DEVICE constexpr int count() const {
+        const std::int64_t window = end > begin ? end - begin : 0;
+        return static_cast<int>(prefix_end + window);
+    }
+    /// The tile that is visited after `n` others.
+    FMHA_DEVICE constexpr std::int64_t at(int n) const { return n < prefix_end ? n : begin + n - prefix_end; }
 
     /// Tiles of `n0` keys that some row of [row0, row0 + rows) sees; keys ≥ `key_count` do not exist.
     FMHA_DEVICE static constexpr KeyTiles of(const Mask& mask, std::int64_t row0, std::int64_t rows,

@@ -140,6 +140,18 @@ TEST(NvidiaResources, AreThoseOfTheMessagesAndTheCode) {
                                                       std::pair<const std::string, std::int64_t>{"HMMA", 2}));
 }
 
+TEST(NvidiaResources, OfProductsThatTheAssemblerHoldsUpAreNoAudit) {
+    const auto cubin = cubin_of("fmha_k", {0x79F0, 0});
+    const std::string serialized =
+        std::string(ptxas) +
+        "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
+        "serialized due to insufficient register resources for the wgmma pipeline in the "
+        "function 'fmha_k'\n";
+    EXPECT_THAT([&] { nvidia_resources(serialized, cubin, "k"); },
+                testing::ThrowsMessage<InputError>(HasSubstr("serialized due to insufficient register")));
+    EXPECT_NO_THROW(nvidia_resources(ptxas, cubin, "k"));
+}
+
 TEST(NvidiaResources, ThatAreIncompleteAreNoAudit) {
     const auto cubin = cubin_of("fmha_k", {0x7400023C, 0});
     EXPECT_THAT(

@@ -2,11 +2,12 @@
 
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/hip/family_context.hpp"
+#include "kernels/targets/hip/ws_context.hpp"
 
 #if defined(__HIP__)
 #include "kernels/targets/hip/amd/machine.hpp"
 #elif defined(__CUDACC__)
-#include "kernels/targets/hip/nvidia/machine.hpp"
+#include "kernels/targets/hip/nvidia/team_machine.hpp"
 #endif
 
 /// What a generated source includes: one exported kernel per configuration.
@@ -18,12 +19,13 @@ struct Launch {
     using Program = kernels::Program<family>;
     using Args = typename Program::Args;
     static constexpr auto plan = Planned<Kernel>::plan;
+    static constexpr bool has_teams = Planned<Kernel>::has_teams;
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
     /// Blocks of one warp that NVIDIA's assembler makes room for on a multiprocessor: asked for none, it spills before it takes the
-    /// registers that are free. 0 leaves it to the assembler.
-    static constexpr int blocks_at_once = threads <= 32 ? 4 : 0;
+    /// registers that are free. 0 leaves it to the assembler. Warp groups trade registers where a block is told to be alone.
+    static constexpr int blocks_at_once = has_teams ? 1 : threads <= 32 ? 4 : 0;
 #if defined(__HIP__)
     using Machine = amd::Machine<threads, lds_bytes>;
 #else
@@ -31,9 +33,21 @@ struct Launch {
 #endif
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
-        Machine machine;
-        typename FamilyContext<family>::template Type<Machine, Constant<Kernel>> context(machine, {});
-        Program::run(context, args, typename Program::Grid(Constant<Kernel>::cfg(), args)[block]);
+        const auto item = typename Program::Grid(Constant<Kernel>::cfg(), args)[block];
+#if !defined(__HIP__)
+        if constexpr (has_teams) {
+            using Machine = nvidia::TeamMachine<plan.feed_registers, plan.team_registers>;
+            Machine machine;
+            WsContext<Machine, Constant<Kernel>> context(machine, {});
+            kernels::fmha_fwd_ws(context, args, item);
+            return;
+        } else
+#endif
+        {
+            Machine machine;
+            typename FamilyContext<family>::template Type<Machine, Constant<Kernel>> context(machine, {});
+            Program::run(context, args, item);
+        }
     }
 };
 

@@ -30,6 +30,8 @@ enum class PlanProblem : std::uint8_t {
     append_rows,
     gradient_rows,
     backward_waves,
+    ws_features,
+    ws_tiles,
 };
 
 /// The threads of a block and what it asks of a machine: the part that the plans of all families have.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/targets/hip/family_plan.hpp"
+#include "kernels/targets/hip/ws_plan.hpp"
 
 #include <type_traits>
 #include <utility>
@@ -19,7 +20,13 @@ constexpr int register_count(const auto& plan) {
 /// The plan of a kernel whose configuration is a constant expression, computed once.
 template <class Kernel>
 struct Planned {
-    static constexpr auto plan = FamilyPlan<Kernel::config().signature.family>::of(Kernel::config());
+    static constexpr bool has_teams = Kernel::config().algorithm.pipeline == Pipeline::ws;
+    static constexpr auto plan = [] {
+        if constexpr (has_teams)
+            return ws_plan_of(Kernel::config());
+        else
+            return FamilyPlan<Kernel::config().signature.family>::of(Kernel::config());
+    }();
 };
 
 #if defined(__HIP__) || defined(__CUDACC__)
@@ -43,10 +50,10 @@ struct Constant {
 #endif
 
 /// The same as values, for a machine that learns them at run time.
-template <KernelFamily family>
-class RunTimeOf {
+template <class Plan>
+class RunTimePlan {
   public:
-    explicit RunTimeOf(const KernelConfig& config) : config_(config), plan_(FamilyPlan<family>::of(config)) {}
+    RunTimePlan(const KernelConfig& config, const Plan& plan) : config_(config), plan_(plan) {}
 
     const KernelConfig& cfg() const { return config_; }
     const auto& plan() const { return plan_; }
@@ -57,7 +64,13 @@ class RunTimeOf {
 
   private:
     KernelConfig config_;
-    decltype(FamilyPlan<family>::of(KernelConfig())) plan_;
+    Plan plan_;
+};
+template <KernelFamily family>
+class RunTimeOf : public RunTimePlan<decltype(FamilyPlan<family>::of(KernelConfig()))> {
+  public:
+    explicit RunTimeOf(const KernelConfig& config)
+        : RunTimePlan<decltype(FamilyPlan<family>::of(config))>(config, FamilyPlan<family>::of(config)) {}
 };
 using RunTime = RunTimeOf<KernelFamily::fwd>;
 

@@ -9,12 +9,14 @@ namespace {
 struct Layout {
     int m0, n0, k0, n1, k1, hdim;
     int keys, channels, hdim_stride; ///< rounded up to whole vectors or panels
+    bool has_teams;
 
     explicit Layout(const KernelConfig& config)
         : m0(config.algorithm.tile.m0), n0(config.algorithm.tile.n0), k0(config.algorithm.tile.k0),
           n1(config.algorithm.tile.n1), k1(config.algorithm.tile.k1), hdim(config.algorithm.tile.k0max),
           keys(round_up(n0, panel_columns)), channels(round_up(n1, panel_columns)),
-          hdim_stride(round_up(round_up(hdim, k0), panel_columns)) {}
+          hdim_stride(round_up(round_up(hdim, k0), panel_columns)),
+          has_teams(config.algorithm.pipeline == Pipeline::ws) {}
 
     std::size_t query() const { return size(m0, hdim_stride); }
     std::size_t key() const { return size(k0, keys); }
@@ -22,7 +24,9 @@ struct Layout {
     std::size_t scores() const { return size(m0, keys); }
     std::size_t output() const { return size(m0, channels); }
     std::size_t work() const { return size(keys + k1, std::max({k0, channels}) + panel_columns); }
-    std::size_t total() const { return query() + key() + value() + scores() + output() + work(); }
+    /// Weights of one tile of keys while the scores of the next are computed.
+    std::size_t weights() const { return has_teams ? scores() : 0; }
+    std::size_t total() const { return query() + key() + value() + scores() + output() + weights() + work(); }
 
   private:
     static std::size_t size(int a, int b) {
@@ -48,6 +52,7 @@ HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* tra
     value_ = {take(at.value()), at.k1, at.n1};
     scores_ = {take(at.scores()), at.m0, at.n0, at.keys};
     output_ = {take(at.output()), at.m0, at.n1, at.channels};
+    if (at.has_teams) weights_ = {take(at.weights()), at.m0, at.n0, at.keys};
     work_ = take(at.work());
     weight_unit_ = 1.0F / static_cast<float>(1 << numerics_of(config).p_shift);
 }
@@ -58,7 +63,7 @@ void HostContext::visit(const kernels::FwdItem& item, std::int64_t key_tile) {
 
 void HostContext::begin(std::int64_t rows) {
     ScoreContext::begin(rows);
-    query_.rows = scores_.rows = output_.rows = static_cast<int>(rows);
+    query_.rows = scores_.rows = output_.rows = weights_.rows = static_cast<int>(rows);
 }
 
 void HostContext::load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
@@ -75,16 +80,47 @@ void HostContext::product(const FloatTile& acc, const FloatTile& a, int first, c
     multiply_add(acc, a, first, b, factor);
 }
 
+void HostContext::take(StreamName name) {
+    TileStream& from = stream(name);
+    while (from.filled.empty()) next_fills_();
+    from.taken = from.filled.front();
+    from.filled.pop_front();
+    if (name == StreamName::query) load(query_, from.taken->matrix, from.taken->row0, from.taken->col0);
+}
+
+void HostContext::start(const FloatTile& acc, StreamName left, StreamName right) {
+    (void)stream(left).tile(); // which `take` has loaded
+    const auto& [matrix, row0, col0] = stream(right).tile();
+    fill(acc, 0.0F);
+    const Tile& tile = cfg().algorithm.tile;
+    for (int step = 0; step < steps(tile.k0max, matrix.cols.read, tile.k0); ++step) {
+        load_transposed(key_, matrix, row0, col0 + step * tile.k0);
+        product(acc, query_, step * tile.k0, key_);
+    }
+}
+
+void HostContext::start(const FloatTile& acc, const FloatTile& left, StreamName right) {
+    const auto& [matrix, row0, col0] = stream(right).tile();
+    const Tile& tile = cfg().algorithm.tile;
+    for (int step = 0; step < steps(tile.n0, matrix.rows.read - row0, tile.k1); ++step) {
+        load(value_, matrix, row0 + step * tile.k1, col0);
+        product(acc, left, step * tile.k1, value_);
+    }
+}
+
 FloatTile HostContext::narrow(const FloatTile& scores) const {
-    if (weight_type_ == ElementType::fp32) return scores;
+    const FloatTile& weights = weights_.data != nullptr ? weights_ : scores;
+    if (weights_.data != nullptr)
+        for (int r = 0; r < scores.rows; ++r) std::copy_n(scores.row(r), scores.cols, weights.row(r));
+    if (weight_type_ == ElementType::fp32) return weights;
     const float factor = 1.0F / weight_unit_;
     for (int r = 0; r < scores.rows; ++r) {
         if (weight_type_ == ElementType::fp4)
-            round_line_in_blocks(scores.row(r), scores.cols, weight_type_);
+            round_line_in_blocks(weights.row(r), scores.cols, weight_type_);
         else
-            round_line(scores.row(r), scores.cols, factor, weight_type_);
+            round_line(weights.row(r), scores.cols, factor, weight_type_);
     }
-    return scores;
+    return weights;
 }
 
 } // namespace fmha::host_target

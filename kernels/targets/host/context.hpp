@@ -5,7 +5,31 @@
 #include "kernels/targets/host/numerics.hpp"
 #include "kernels/targets/host/score_context.hpp"
 
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+
 namespace fmha::host_target {
+
+/// The streams of warp-specialised attention.
+enum class StreamName : std::uint8_t { query, key, value };
+
+/// Tiles that a step has filled in, and the one that was taken last.
+struct TileStream {
+    struct At {
+        kernels::Matrix matrix;
+        std::int64_t row0, col0;
+    };
+    std::deque<At> filled;
+    std::optional<At> taken;
+
+    const At& tile() const {
+        if (!taken) throw std::logic_error("a product reads a tile that was not taken");
+        return *taken;
+    }
+};
 
 /// The block context of attention: products of tiles, and what stands between them. There is nothing to wait for.
 class HostContext : public ScoreContext {
@@ -42,17 +66,51 @@ class HostContext : public ScoreContext {
     FloatTile narrow(const FloatTile& scores) const;
     float weight_unit() const { return weight_unit_; }
 
+    // One team, which has all rows, and no feed: a step's fills run when the first of them is taken.
+    static StreamName query_stream() { return StreamName::query; }
+    static StreamName key_stream() { return StreamName::key; }
+    static StreamName value_stream() { return StreamName::value; }
+    std::int64_t team_row() const { return 0; }
+    int team_rows() const { return cfg().algorithm.tile.m0; }
+    void fill_stage(StreamName name, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
+        stream(name).filled.push_back({matrix, row0, col0});
+    }
+    template <class Fills, class Team>
+    void run(int steps, Fills fills, Team team) {
+        for (TileStream& stream : streams_) stream = {};
+        next_fills_ = [&fills, steps, step = 0]() mutable {
+            if (step == steps) throw std::logic_error("a tile was taken that no step fills");
+            fills(step++);
+        };
+        team();
+        next_fills_ = {};
+    }
+    void take(StreamName name);
+    void give(StreamName name) { stream(name).taken.reset(); }
+    void turn() const {}
+    void pass() const {}
+    /// acc = query · keysᵀ.
+    void start(const FloatTile& acc, StreamName left, StreamName right);
+    /// acc += left · values.
+    void start(const FloatTile& acc, const FloatTile& left, StreamName right);
+    void finish(const FloatTile&, int) const {}
+    void settle(const FloatTile&) const {}
+
   protected:
     ElementType weight_type() const { return weight_type_; }
 
   private:
+    TileStream& stream(StreamName name) { return streams_[static_cast<std::size_t>(name)]; }
+
     std::vector<TileVisit>* trace_;
     ElementType weight_type_;
     float weight_unit_;
     Scratch<float> memory_;
-    FloatTile query_, scores_, output_;
+    FloatTile query_, scores_, output_, weights_;
     Panels key_, value_;
     float* work_ = nullptr;
+    std::array<TileStream, 3> streams_; ///< by name
+    std::function<void()> next_fills_;
 };
 
 } // namespace fmha::host_target

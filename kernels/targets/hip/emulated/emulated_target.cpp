@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
-#include "kernels/targets/hip/emulated/executor.hpp"
+#include "kernels/targets/hip/emulated/team_executor.hpp"
 #include "kernels/targets/launch.hpp"
 
 #include <atomic>
@@ -16,7 +16,11 @@ class EmulatedKernel final : public KernelInstance {
     const KernelConfig& config() const override { return config_; }
     std::string name() const override { return "emulated." + identifier(config_); }
     void launch(const Invocation& invocation, Stream) const override {
-        emulate_kernel(config_, invocation, {.threads = threads_, .last_thread_first = launches_++ % 2 == 1});
+        const unsigned launch = launches_++;
+        emulate_kernel(config_, invocation,
+                       {.threads = threads_,
+                        .last_thread_first = launch % 2 == 1,
+                        .schedule = static_cast<Schedule>(launch % schedules)});
     }
 
   private:
@@ -33,6 +37,14 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
     targets::with_launch(
         config, invocation, targets::Elements::of,
         [&]<KernelFamily family>(kernels::Program<family> program, const auto& args) {
+            if constexpr (family == KernelFamily::fwd)
+                if (config.algorithm.pipeline == Pipeline::ws) {
+                    emulate_teams(config, args, options.threads, options.schedule,
+                                  [](TeamBlock& block, MatrixUnit unit, int agent) {
+                                      return EmulatedTeamMachine(block, unit, agent);
+                                  });
+                    return;
+                }
             if constexpr (HasPlan<family>) // others are refused above
                 emulate_blocks(
                     program, config, args, options,

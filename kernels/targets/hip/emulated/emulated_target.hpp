@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
+#include "kernels/targets/hip/emulated/baton.hpp"
 
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@ inline constexpr double emulation_work_limit = 1e8;
 struct EmulationOptions {
     int threads = 0;                ///< 0 = as many as the machine has; the result does not depend on it
     bool last_thread_first = false; ///< the other order of a block's threads
+    Schedule schedule = Schedule::feed_first; ///< of the feed and the teams of a block
 };
 
 /// Runs the kernel `config` on its family's arguments (host pointers) and returns when it is done. Throws
@@ -29,7 +31,7 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
 
 /// `config` as an instance that plans can execute, on `threads` threads of the processor (0 = as many as the machine has).
 /// Its launches take turns in the order of a block's threads, so that a kernel whose threads race in global memory
-/// differs from itself. Throws UnsupportedInvocation when cannot_execute says so.
+/// differs from itself, and in schedules of its feed and teams. Throws UnsupportedInvocation when cannot_execute says so.
 std::shared_ptr<const KernelInstance> make_emulated_instance(const KernelConfig& config, int threads = 0);
 
 } // namespace fmha::hip_target

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace fmha::hip_target {
+
+/// Who goes on when several agents of a block can. Agent 0 is the feed, the others are teams; memory lands copies.
+enum class Schedule : std::uint8_t {
+    feed_first,  ///< memory, the feed, then the teams
+    teams_first, ///< the last team before the first, then the feed, memory last
+    in_turn,     ///< one after another
+    random,      ///< by the seed
+};
+inline constexpr int schedules = 4;
+
+/// Runs the agents of a block as threads of which exactly one goes on at a time, so that a run is the same whenever its schedule
+/// and seed are. The agent with the baton hands it on where it waits or yields.
+class Baton {
+  public:
+    /// What goes on beside the agents: whether there is something to do, and the next piece of it.
+    struct Background {
+        std::function<bool()> pending;
+        std::function<void()> advance;
+    };
+
+    Baton(int agents, Schedule schedule, std::uint64_t seed, Background background);
+
+    /// Runs body(agent) for every agent and returns when all have ended. Throws what the first agent threw that did;
+    /// EmulationError (deadlock) with what every agent waits for when none can go on.
+    void run(const std::function<void(int)>& body);
+
+    /// Of the agent with the baton: others may go on. `what` says what it waits for, when asked.
+    void wait_until(int agent, std::function<bool()> ready, std::function<std::string()> what);
+    void yield(int agent);
+
+  private:
+    /// Ends an agent when another one has failed.
+    struct Stopped {};
+    struct Agent {
+        std::function<bool()> ready; ///< none: it can go on
+        std::function<std::string()> what;
+        bool ended = false;
+    };
+
+    void hand_on();
+    void await_baton(int agent, std::unique_lock<std::mutex>& lock);
+    int chosen_of(const std::vector<int>& candidates);
+    void fail(std::exception_ptr error);
+    std::string deadlock_report() const;
+
+    Schedule schedule_;
+    std::mt19937_64 random_;
+    Background background_;
+    std::vector<Agent> agents_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int current_ = -1, last_ = 0;
+    std::exception_ptr error_;
+};
+
+} // namespace fmha::hip_target

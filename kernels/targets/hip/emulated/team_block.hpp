@@ -1,0 +1,105 @@
+#pragma once
+
+#include "kernels/targets/hip/emulated/baton.hpp"
+#include "kernels/targets/hip/emulated/emulation_error.hpp"
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace fmha::hip_target {
+
+/// What the agents of a block share: LDS in units of 16 bytes, barriers, turns. Every agent has a clock: what an agent did is known
+/// to another one when that one has waited for something to which the first arrived afterwards. Whatever is not known
+/// is not ordered, and an access that depends on it throws EmulationError, even if it came in the right order here.
+class TeamBlock {
+  public:
+    static constexpr int most_agents = 4, unit_bytes = 16;
+    using Clock = std::array<std::uint32_t, most_agents>;
+
+    /// The feed and `agents` − 1 teams, of groups of `group_threads` threads.
+    TeamBlock(int lds_bytes, int agents, int group_threads, Schedule schedule, std::uint64_t seed);
+
+    void run(const std::function<void(int)>& body) { baton_.run(body); }
+    /// Whether a product has its result as soon as it is started, and not before it is finished.
+    bool products_at_start() const { return schedule_ == Schedule::teams_first; }
+
+    void init_barrier(int address, int arrivals);
+    /// All agents have come here.
+    void meet(int agent);
+    void arrive(int agent, int address, int arrivals);
+    void wait(int agent, int address, int parity);
+    void publish(int agent) { published_.at(index(agent)) = clock(agent); }
+    void turn(int agent, int team);
+    void pass(int agent, int team);
+
+    /// Starts to copy 16 bytes, of which `valid` exist at `from`; the rest become 0.
+    void copy_async(int agent, std::int64_t address, const void* from, int valid);
+    /// The copies that were started since the last call arrive at a barrier when they have landed.
+    void arrive_copied(int agent, int address, int arrivals);
+    void await_copies(int agent);
+    void write(int agent, std::int64_t address, const void* from);
+
+    /// A product of the agent begins to read a unit, and ends it.
+    void begin_read(int agent, std::int64_t unit);
+    void end_read(int agent, std::int64_t unit);
+    const std::byte* unit(std::int64_t number) const { return memory_.data() + number * unit_bytes; }
+    void yield(int agent) { baton_.yield(agent); }
+
+  private:
+    enum class State : std::uint8_t { unwritten, in_flight, written };
+    struct Unit {
+        State state = State::unwritten;
+        std::int8_t writer = 0;
+        std::uint32_t written = 0; ///< by the writer's clock
+        Clock read{};              ///< the last read of every agent, by its clock; 0: none
+        std::array<std::int8_t, most_agents> reading{};
+    };
+    struct Barrier {
+        int arrivals = 0, missing = 0;
+        std::uint32_t phase = 0;
+        Clock arriving{}, completed{};
+        std::array<bool, most_agents> arrived{}; ///< in this phase; every agent arrives once in it
+    };
+    struct Copy {
+        std::int64_t unit;
+        std::array<std::byte, unit_bytes> data;
+    };
+    struct Landing {
+        std::vector<Copy> copies;
+        int agent, barrier, arrivals;
+    };
+    struct Turn {
+        int given = 0;
+        Clock clock{};
+    };
+
+    static std::size_t index(int agent) { return static_cast<std::size_t>(agent); }
+    Clock& clock(int agent) { return clocks_.at(index(agent)); }
+    static void join(Clock& to, const Clock& from);
+    /// What the agent did so far may be known to others by `to`.
+    void tell(int agent, Clock& to);
+    Barrier& barrier_at(int address);
+    std::int64_t unit_at(int agent, std::int64_t address, std::string_view operation) const;
+    void check_write(int agent, std::int64_t unit, std::string_view operation);
+    void land();
+    [[noreturn]] static void fail(Hazard hazard, int agent, const std::string& sentence);
+
+    Schedule schedule_;
+    int agents_, group_threads_;
+    std::vector<std::byte> memory_;
+    std::vector<Unit> units_;
+    std::map<int, Barrier> barriers_;
+    std::array<Turn, most_agents> turns_;
+    std::array<Clock, most_agents> clocks_{}, published_{};
+    std::vector<Copy> open_;
+    std::deque<Landing> landings_;
+    int met_ = 0;
+    Clock meeting_{};
+    Baton baton_;
+};
+
+} // namespace fmha::hip_target

@@ -1,0 +1,193 @@
+#include "kernels/targets/hip/emulated/team_machine.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+namespace fmha::hip_target {
+namespace {
+
+constexpr int depth = 16, rows = 64, words_a = 4, eight = 8;
+/// A NaN that no arithmetic makes.
+constexpr std::uint32_t poison = 0x7FC0DEADU;
+
+/// Where register r of a thread lies in D.
+int row_of(int thread, int r) {
+    return 16 * (thread / 32) + thread % 32 / 4 + eight * (r / 2 % 2);
+}
+int column_of(int thread, int r) {
+    return eight * (r / 4) + 2 * (thread % 4) + r % 2;
+}
+
+} // namespace
+
+EmulatedTeamMachine::EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, int agent)
+    : EmulatedMachine({unit, group_threads, 32, 16, false}), block_(block), agent_(agent) {}
+
+void EmulatedTeamMachine::check_fenced(const void* registers, const char* operand) const {
+    if (!fenced_.contains(registers))
+        fail(Hazard::not_fenced,
+             fmt::format("a product takes the registers of {} without a fence since the last product",
+                         operand));
+}
+
+EmulatedTeamMachine::Product& EmulatedTeamMachine::open_product(EmulatedRegisters<float>& d) {
+    check_fenced(&d, "D");
+    for (Product& product : open_)
+        if (product.d == &d) return product;
+    for (const auto& group : groups_)
+        for (const Product& product : group)
+            if (product.d == &d)
+                fail(Hazard::product_in_flight, "a product takes registers that another one still has");
+    Product& product = open_.emplace_back();
+    product.d = &d;
+    for (int thread = 0; thread < group_threads; ++thread)
+        for (int r = 0; r < d.count(); ++r) {
+            product.values.push_back(d.at(thread, r));
+            d.at(thread, r) = std::bit_cast<float>(poison);
+        }
+    return product;
+}
+
+int EmulatedTeamMachine::address_of(const Operand& operand, int line, int k) {
+    const MatrixDescriptor at = operand.at;
+    const int plain =
+        operand.lines_are_depth
+            ? at.address() + line / SwizzledTile::block_elements * at.leading() + k / eight * at.stride() +
+                  k % eight * SwizzledTile::line_bytes + line % SwizzledTile::block_elements * 2
+            : at.address() + line / eight * at.stride() + line % eight * SwizzledTile::line_bytes + k * 2;
+    return SwizzledTile::swizzled(plain);
+}
+
+void EmulatedTeamMachine::begin_reads(Instruction& instruction, int columns) {
+    std::set<std::int64_t> units;
+    const auto reads = [&](const Operand& operand, int lines) {
+        if (operand.at.swizzle() != 1)
+            fail(Hazard::unknown_operation, "a descriptor does not ask for the swizzle of 128 bytes");
+        for (int line = 0; line < lines; ++line)
+            for (int k = 0; k < depth; ++k)
+                units.insert(address_of(operand, line, k) / TeamBlock::unit_bytes);
+    };
+    if (!instruction.a_in_registers) reads(instruction.a, rows);
+    reads(instruction.b, columns);
+    for (const std::int64_t unit : units) block_.begin_read(agent_, unit);
+    instruction.units.assign(units.begin(), units.end());
+}
+
+void EmulatedTeamMachine::multiply_lds(ElementType type, EmulatedRegisters<float>& d, MatrixDescriptor a,
+                                       MatrixDescriptor b, bool accumulate) {
+    Product& product = open_product(d);
+    Instruction instruction{
+        .type = type, .accumulate = accumulate, .a = {a}, .b = {b}, .a_words = {}, .units = {}};
+    begin_reads(instruction, 2 * d.count());
+    product.instructions.push_back(std::move(instruction));
+}
+
+void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters<float>& d,
+                                             const EmulatedRegisters<std::uint32_t>& a, int a0,
+                                             MatrixDescriptor b) {
+    check_fenced(&a, "A");
+    Product& product = open_product(d);
+    if (product.a == nullptr) {
+        product.a = &a;
+        for (int thread = 0; thread < group_threads; ++thread)
+            for (int r = 0; r < a.count(); ++r) product.a_before.push_back(a.at(thread, r));
+    }
+    Instruction instruction{
+        .type = type, .a_in_registers = true, .a = {}, .b = {b, true}, .a_words = {}, .units = {}};
+    for (int thread = 0; thread < group_threads; ++thread)
+        for (int w = 0; w < words_a; ++w) instruction.a_words.push_back(a.at(thread, a0 + w));
+    begin_reads(instruction, 2 * d.count());
+    product.instructions.push_back(std::move(instruction));
+}
+
+void EmulatedTeamMachine::commit_products(EmulatedRegisters<float>&) {
+    if (block_.products_at_start())
+        for (Product& product : open_) compute(product);
+    groups_.push_back(std::move(open_));
+    open_.clear();
+    fenced_.clear();
+    block_.yield(agent_);
+}
+
+void EmulatedTeamMachine::wait_products(int under_way, EmulatedRegisters<float>& d) {
+    block_.yield(agent_);
+    while (static_cast<int>(groups_.size()) > under_way) {
+        for (Product& product : groups_.front()) finish(product);
+        groups_.pop_front();
+    }
+    for (const auto& group : groups_)
+        for (const Product& product : group)
+            if (product.d == &d)
+                fail(Hazard::product_in_flight, "a product that is waited for is still under way");
+}
+
+float EmulatedTeamMachine::element(const Operand& operand, int line, int k, ElementType type) const {
+    const int address = address_of(operand, line, k);
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, block_.unit(address / TeamBlock::unit_bytes) + address % TeamBlock::unit_bytes,
+                sizeof bits);
+    return unpack(bits, type);
+}
+
+void EmulatedTeamMachine::compute(Product& product) const {
+    const int count = product.d->count(), columns = 2 * count;
+    for (const Instruction& instruction : product.instructions) {
+        std::vector<float> a(std::size_t{rows} * depth), b(static_cast<std::size_t>(columns) * depth);
+        const auto place = [](int line, int k) { return static_cast<std::size_t>(line * depth + k); };
+        for (int column = 0; column < columns; ++column)
+            for (int k = 0; k < depth; ++k)
+                b[place(column, k)] = element(instruction.b, column, k, instruction.type);
+        if (instruction.a_in_registers) {
+            for (int thread = 0; thread < group_threads; ++thread)
+                for (int w = 0; w < words_a; ++w) {
+                    const std::uint32_t word =
+                        instruction.a_words[static_cast<std::size_t>(thread * words_a + w)];
+                    const int row = row_of(thread, 2 * w), k = 2 * (thread % 4) + eight * (w / 2);
+                    a[place(row, k)] = unpack(word & 0xFFFFU, instruction.type);
+                    a[place(row, k + 1)] = unpack(word >> 16U, instruction.type);
+                }
+        } else {
+            for (int row = 0; row < rows; ++row)
+                for (int k = 0; k < depth; ++k)
+                    a[place(row, k)] = element(instruction.a, row, k, instruction.type);
+        }
+        for (int thread = 0; thread < group_threads; ++thread)
+            for (int r = 0; r < count; ++r) {
+                float& value = product.values[static_cast<std::size_t>(thread * count + r)];
+                double sum = instruction.accumulate ? value : 0.0;
+                for (int k = 0; k < depth; ++k)
+                    sum += double{a[place(row_of(thread, r), k)]} * double{b[place(column_of(thread, r), k)]};
+                value = static_cast<float>(sum);
+            }
+    }
+    product.done = true;
+}
+
+void EmulatedTeamMachine::finish(Product& product) {
+    if (!product.done) compute(product);
+    const int count = product.d->count();
+    for (int thread = 0; thread < group_threads; ++thread)
+        for (int r = 0; r < count; ++r) {
+            if (std::bit_cast<std::uint32_t>(product.d->at(thread, r)) != poison)
+                fail(Hazard::product_in_flight,
+                     "registers of D were written before the product was finished");
+            product.d->at(thread, r) = product.values[static_cast<std::size_t>(thread * count + r)];
+        }
+    if (product.a != nullptr)
+        for (int thread = 0; thread < group_threads; ++thread)
+            for (int r = 0; r < product.a->count(); ++r)
+                if (product.a->at(thread, r) !=
+                    product.a_before[static_cast<std::size_t>(thread * product.a->count() + r)])
+                    fail(Hazard::product_in_flight,
+                         "registers of A were written before the product was finished");
+    for (const Instruction& instruction : product.instructions)
+        for (const std::int64_t unit : instruction.units) block_.end_read(agent_, unit);
+}
+
+void EmulatedTeamMachine::fail(Hazard hazard, const std::string& sentence) const {
+    throw EmulationError(hazard, fmt::format("{}: in team {}, {}", to_string(hazard), agent_, sentence));
+}
+
+} // namespace fmha::hip_target

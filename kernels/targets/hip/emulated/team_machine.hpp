@@ -1,0 +1,104 @@
+#pragma once
+
+#include "kernels/targets/hip/descriptor.hpp"
+#include "kernels/targets/hip/emulated/machine.hpp"
+#include "kernels/targets/hip/emulated/team_block.hpp"
+
+#include <deque>
+#include <set>
+
+namespace fmha::hip_target {
+
+/// One warp group of a block on the host: the feed or a team. Its threads advance together; other groups go on when it waits.
+class EmulatedTeamMachine : public EmulatedMachine {
+  public:
+    static constexpr int group_threads = 128, group_waves = 4;
+
+    EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, int agent);
+
+    int group() const { return agent_; }
+    static void release_registers() {}
+    static void claim_registers() {}
+
+    void init_barrier(int address, int arrivals) {
+        if (agent_ == 0) block_.init_barrier(address, arrivals);
+    }
+    void barriers_ready() { block_.meet(agent_); }
+    void wait(int address, int parity) { block_.wait(agent_, address, parity); }
+    void arrive(int address) { block_.arrive(agent_, address, group_threads); }
+    void arrive_copied(int address) { block_.arrive_copied(agent_, address, group_threads); }
+    void arrive_wave(int address) { block_.arrive(agent_, address, group_waves); }
+    void publish() { block_.publish(agent_); }
+    void turn(int team) { block_.turn(agent_, team); }
+    void pass(int team) { block_.pass(agent_, team); }
+
+    template <int N>
+    void copy_async(int, std::int64_t address, const char* from, int offset, int bytes) {
+        static_assert(N == 4);
+        block_.copy_async(agent_, address, bytes > 0 ? from + offset : from, bytes);
+    }
+    static void commit_copies() {}
+    void wait_copies(int) { block_.await_copies(agent_); }
+    template <int N>
+    void lds_write(int, std::int64_t address, const std::uint32_t* words) {
+        static_assert(N == 4);
+        block_.write(agent_, address, words);
+    }
+
+    static MatrixDescriptor descriptor(int address, int leading, int stride) {
+        return MatrixDescriptor::of(static_cast<std::uint32_t>(address), leading, stride);
+    }
+    template <class T>
+    static void keep(EmulatedRegisters<T>&) {}
+    template <class T>
+    void fence_products(EmulatedRegisters<T>& x) {
+        fenced_.insert(&x);
+    }
+    void multiply_lds(ElementType type, EmulatedRegisters<float>& d, MatrixDescriptor a, MatrixDescriptor b,
+                      bool accumulate);
+    void multiply_registers(ElementType type, EmulatedRegisters<float>& d,
+                            const EmulatedRegisters<std::uint32_t>& a, int a0, MatrixDescriptor b);
+    void commit_products(EmulatedRegisters<float>& d);
+    void wait_products(int under_way, EmulatedRegisters<float>& d);
+
+  private:
+    /// Element `line` of 64 or fewer bytes' worth of depth: where an operand element lies.
+    struct Operand {
+        MatrixDescriptor at;
+        bool lines_are_depth = false; ///< else a line is a row of A, or a column of B
+    };
+    struct Instruction {
+        ElementType type;
+        bool accumulate = true;
+        bool a_in_registers = false;
+        Operand a, b;
+        std::vector<std::uint32_t> a_words; ///< 4 of every thread
+        std::vector<std::int64_t> units;    ///< of LDS, that it reads
+    };
+    /// Instructions on the same registers, between two commits.
+    struct Product {
+        EmulatedRegisters<float>* d = nullptr;
+        std::vector<float> values; ///< of d; d itself is poisoned
+        const EmulatedRegisters<std::uint32_t>* a = nullptr;
+        std::vector<std::uint32_t> a_before;
+        std::vector<Instruction> instructions;
+        bool done = false;
+    };
+
+    void check_fenced(const void* registers, const char* operand) const;
+    Product& open_product(EmulatedRegisters<float>& d);
+    void begin_reads(Instruction& instruction, int columns);
+    static int address_of(const Operand& operand, int line, int depth);
+    float element(const Operand& operand, int line, int depth, ElementType type) const;
+    void compute(Product& product) const;
+    void finish(Product& product);
+    [[noreturn]] void fail(Hazard hazard, const std::string& sentence) const;
+
+    TeamBlock& block_; // NOLINT(*-avoid-const-or-ref-data-members)
+    int agent_;
+    std::set<const void*> fenced_;
+    std::vector<Product> open_;
+    std::deque<std::vector<Product>> groups_;
+};
+
+} // namespace fmha::hip_target

@@ -1,0 +1,128 @@
+#pragma once
+
+#include "kernels/targets/hip/descriptor.hpp"
+#include "kernels/targets/hip/nvidia/group_product.hpp"
+#include "kernels/targets/hip/nvidia/machine.hpp"
+
+#include <cstdint>
+
+/// The device machine of a warp group on sm_90a; kernels/targets/hip/README.md is its contract.
+namespace fmha::hip_target::nvidia {
+
+extern __shared__ __align__(1024) char team_lds[]; // NOLINT: dynamic shared memory has no other spelling
+
+template <int feed_registers, int team_registers>
+class TeamMachine : public Machine<128> {
+  public:
+    FMHA_DEVICE static int thread() { return static_cast<int>(threadIdx.x & 127U); }
+    /// The same for all threads of a warp, which the compiler has to know.
+    FMHA_DEVICE static int group() {
+        return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 128U), 0);
+    }
+
+    template <class F>
+    FMHA_DEVICE void each(F f) const {
+        f(thread());
+    }
+    template <class F>
+    FMHA_DEVICE bool any(F f) const {
+        return __any_sync(0xFFFFFFFFU, f(thread())) != 0;
+    }
+
+    FMHA_DEVICE void release_registers() const {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(feed_registers));
+    }
+    FMHA_DEVICE void claim_registers() const {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(team_registers));
+    }
+
+    FMHA_DEVICE void init_barrier(int address, int arrivals) const {
+        if (threadIdx.x == 0)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(address)), "r"(arrivals)
+                         : "memory");
+    }
+    FMHA_DEVICE void barriers_ready() const {
+        if (threadIdx.x == 0) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        __syncthreads();
+    }
+    FMHA_DEVICE void wait(int address, int parity) const {
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "again:\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                     "@p bra.uni done;\n"
+                     "bra.uni again;\n"
+                     "done:\n"
+                     "}" ::"r"(shared(address)),
+                     "r"(parity)
+                     : "memory");
+    }
+    FMHA_DEVICE void arrive(int address) const {
+        asm volatile(
+            "{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(shared(address))
+            : "memory");
+    }
+    FMHA_DEVICE void arrive_copied(int address) const {
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared(address))
+                     : "memory");
+    }
+    FMHA_DEVICE void arrive_wave(int address) const {
+        if (threadIdx.x % 32U == 0) arrive(address);
+    }
+    FMHA_DEVICE void publish() const { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+    // Barrier 0 is the block's.
+    FMHA_DEVICE void turn(int group) const { asm volatile("bar.sync %0, 256;" ::"r"(group) : "memory"); }
+    FMHA_DEVICE void pass(int group) const { asm volatile("bar.arrive %0, 256;" ::"r"(group) : "memory"); }
+
+    FMHA_DEVICE static MatrixDescriptor descriptor(int address, int leading, int stride) {
+        return MatrixDescriptor::of(shared(address), leading, stride);
+    }
+    /// What these registers hold is computed before this and used after it.
+    template <class T, int count>
+    FMHA_DEVICE static void keep(RegisterArray<T, count>& x) {
+        FMHA_UNROLL
+        for (int i = 0; i < count; ++i) {
+            if constexpr (sizeof(T) == 4 && std::is_floating_point_v<T>)
+                asm volatile("" : "+f"(x.value[i])::"memory");
+            else
+                asm volatile("" : "+r"(x.value[i])::"memory");
+        }
+    }
+    template <class T, int count>
+    FMHA_DEVICE void fence_products(RegisterArray<T, count>& x) const {
+        keep(x);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    }
+    template <int count>
+    FMHA_DEVICE void multiply_lds(ElementType type, RegisterArray<float, count>& d, MatrixDescriptor a,
+                                  MatrixDescriptor b, bool accumulate) const {
+        GroupProduct<2 * count>::from_lds(type, d.value, a.bits, b.bits, accumulate ? 1 : 0);
+    }
+    template <int count, int words>
+    FMHA_DEVICE void multiply_registers(ElementType type, RegisterArray<float, count>& d,
+                                        const RegisterArray<std::uint32_t, words>& a, int a0,
+                                        MatrixDescriptor b) const {
+        GroupProduct<2 * count>::from_registers(type, d.value, a.value + a0, b.bits);
+    }
+    template <int count>
+    FMHA_DEVICE void commit_products(RegisterArray<float, count>&) const {
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+    template <int count>
+    FMHA_DEVICE void wait_products(int under_way, RegisterArray<float, count>& d) const {
+        if (under_way == 0)
+            asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        else
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        keep(d);
+    }
+
+  private:
+    FMHA_DEVICE static std::uint32_t shared(int address) {
+        return static_cast<std::uint32_t>(__cvta_generic_to_shared(team_lds)) +
+               static_cast<std::uint32_t>(address);
+    }
+};
+
+} // namespace fmha::hip_target::nvidia

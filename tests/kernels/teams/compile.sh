@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# compile.sh SOURCE_FOLDER: 77 (not run) without nvcc.
+set -uo pipefail
+nvcc=$(command -v nvcc || ls -d /usr/local/cuda*/bin/nvcc 2>/dev/null | head -n 1)
+[[ -n $nvcc ]] || { echo "no nvcc on the PATH or under /usr/local/cuda*"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+said=$("$nvcc" -x cu -std=c++20 -O3 --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a -Xptxas -v -cubin \
+  -I "$1" "$1/tests/kernels/teams/team_kernel.hip" -o "$folder/kernels.cubin" 2>&1) || { echo "$said"; exit 1; }
+echo "$said"
+grep -q "Compiling entry function 'fmha_teams'" <<<"$said" || { echo "the assembler names no kernel"; exit 1; }
+! grep -E "Potential Performance Loss|is injected" <<<"$said"

@@ -1,0 +1,168 @@
+// Mistakes in how a feed and its teams meet: on a device most are silent or a hang. The emulated machine names each.
+
+#include "judge.hpp"
+#include "kernels/targets/hip/emulated/team_executor.hpp"
+#include "kernels/targets/hip/numerics.hpp"
+#include "team_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fmha::hip_target::test {
+namespace {
+
+enum class Mistake : std::uint8_t {
+    none,
+    full_parity,       ///< teams wait for the other parity of "full"
+    no_wait_for_empty, ///< the feed does not wait
+    no_fence,          ///< between the wait for a stage and products of it
+    given_twice,       ///< a stage is given back twice
+    not_given,         ///< a stage is not given back
+    turn_kept,         ///< a team does not pass its turn
+    turn_passed_twice,
+    registers_unfenced, ///< no fence before products
+    not_awaited,        ///< products are not waited for
+    next_line,          ///< descriptors begin a line further on
+    no_leading_offset,  ///< blocks of 64 channels are taken to lie 1024 bytes apart
+    tail_not_cleared,   ///< copies go on behind the last key
+    early_arrival,      ///< the feed arrives at "full" when it has started its copies
+};
+
+class MistakenMachine : public EmulatedTeamMachine {
+  public:
+    MistakenMachine(TeamBlock& block, MatrixUnit unit, int agent, Mistake mistake)
+        : EmulatedTeamMachine(block, unit, agent), mistake_(mistake) {}
+
+    void wait(int address, int parity) {
+        if (mistake_ == Mistake::full_parity && group() > 0) parity ^= 1;
+        if (mistake_ == Mistake::no_wait_for_empty && group() == 0) return;
+        EmulatedTeamMachine::wait(address, parity);
+    }
+    void publish() {
+        if (mistake_ != Mistake::no_fence) EmulatedTeamMachine::publish();
+    }
+    void arrive_wave(int address) {
+        if (mistake_ == Mistake::not_given) return;
+        EmulatedTeamMachine::arrive_wave(address);
+        if (mistake_ == Mistake::given_twice) EmulatedTeamMachine::arrive_wave(address);
+    }
+    void pass(int team) {
+        if (mistake_ == Mistake::turn_kept) return;
+        EmulatedTeamMachine::pass(team);
+        if (mistake_ == Mistake::turn_passed_twice) EmulatedTeamMachine::pass(team);
+    }
+    template <class T>
+    void fence_products(EmulatedRegisters<T>& x) {
+        if (mistake_ != Mistake::registers_unfenced) EmulatedTeamMachine::fence_products(x);
+    }
+    void wait_products(int under_way, EmulatedRegisters<float>& d) {
+        if (mistake_ != Mistake::not_awaited) EmulatedTeamMachine::wait_products(under_way, d);
+    }
+    MatrixDescriptor descriptor(int address, int leading, int stride) const {
+        if (mistake_ == Mistake::next_line) address += SwizzledTile::line_bytes;
+        if (mistake_ == Mistake::no_leading_offset) leading = 1024;
+        return EmulatedTeamMachine::descriptor(address, leading, stride);
+    }
+    template <int N>
+    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
+        if (mistake_ == Mistake::tail_not_cleared && bytes == 0) {
+            static constexpr std::uint16_t behind[] = {0x7FFF, 0x7FFF, 0x7FFF, 0x7FFF,
+                                                       0x7FFF, 0x7FFF, 0x7FFF, 0x7FFF};
+            alignas(16) static const auto nan = std::to_array(behind);
+            EmulatedTeamMachine::copy_async<N>(thread, address, reinterpret_cast<const char*>(nan.data()), 0,
+                                               16);
+            return;
+        }
+        EmulatedTeamMachine::copy_async<N>(thread, address, from, offset, bytes);
+    }
+    void arrive_copied(int address) {
+        if (mistake_ == Mistake::early_arrival)
+            arrive(address);
+        else
+            EmulatedTeamMachine::arrive_copied(address);
+    }
+
+  private:
+    Mistake mistake_;
+};
+
+/// What a run says: whether the result is right, or the hazard.
+struct Verdict {
+    bool right = false;
+    std::optional<Hazard> hazard;
+    std::string message;
+};
+
+Verdict verdict_of(Mistake mistake, Schedule schedule) {
+    Verdict verdict;
+    FwdProblem problem(team_shape(DataType::bf16, 128));
+    const KernelConfig kernel = team_kernel(problem, 2, 64, 128);
+    try {
+        emulate_teams(kernel, problem.args(), 1, schedule,
+                      [mistake](TeamBlock& block, MatrixUnit unit, int agent) {
+                          return MistakenMachine(block, unit, agent, mistake);
+                      });
+        const auto distance = judge(problem, numerics_of(kernel));
+        verdict.right = distance.acceptable();
+        verdict.message = distance.worst;
+    } catch (const EmulationError& error) {
+        verdict.hazard = error.hazard();
+        verdict.message = error.what();
+    }
+    return verdict;
+}
+
+struct Named {
+    Mistake mistake;
+    std::vector<Hazard> hazards; ///< any of them; none: the result is wrong
+};
+
+class EveryMistake : public testing::TestWithParam<int> {};
+
+TEST_P(EveryMistake, IsNamed) {
+    using enum Mistake;
+    using enum Hazard;
+    const std::vector<Named> table{
+        {full_parity, {stage_not_full, unwritten_read, deadlock}},
+        {no_wait_for_empty, {stage_in_use, product_in_flight, copy_overwritten, deadlock}},
+        {no_fence, {not_published}},
+        {given_twice, {arrivals_differ}},
+        {not_given, {deadlock}},
+        {turn_kept, {deadlock}},
+        {turn_passed_twice, {turn_given_twice}},
+        {registers_unfenced, {not_fenced}},
+        {not_awaited, {product_in_flight, stage_in_use}},
+        {next_line, {stage_not_full, unwritten_read}},
+        {no_leading_offset, {}},
+        {tail_not_cleared, {}},
+        {early_arrival, {stage_not_full}},
+    };
+    const auto schedule = static_cast<Schedule>(GetParam());
+    const Verdict right = verdict_of(none, schedule);
+    ASSERT_TRUE(right.right) << right.message;
+    for (const Named& row : table) {
+        const Verdict verdict = verdict_of(row.mistake, schedule);
+        const int number = static_cast<int>(row.mistake);
+        EXPECT_FALSE(verdict.right) << number;
+        if (row.hazards.empty()) continue;
+        ASSERT_TRUE(verdict.hazard.has_value()) << number << ": " << verdict.message;
+        EXPECT_TRUE(std::ranges::find(row.hazards, *verdict.hazard) != row.hazards.end())
+            << number << ": " << verdict.message;
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Teams, EveryMistake, testing::Range(0, schedules));
+
+TEST(Deadlock, IsPrintedAgentByAgent) {
+    const Verdict verdict = verdict_of(Mistake::not_given, Schedule::in_turn);
+    for (const char* part :
+         {"the feed waits for parity", "team 1", "team 2", "misses 8 of 8 arrivals", "block b=0"})
+        EXPECT_NE(verdict.message.find(part), std::string::npos) << part << " in " << verdict.message;
+}
+
+} // namespace
+} // namespace fmha::hip_target::test

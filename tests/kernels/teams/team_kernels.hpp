@@ -1,0 +1,38 @@
+#pragma once
+
+#include "fwd_problem.hpp"
+
+/// Warp-specialised kernels and problems for them.
+namespace fmha::hip_target::test {
+
+using host_target::test::FwdProblem;
+using host_target::test::Shape;
+
+/// The kernel of `teams` teams and `keys` keys a tile that runs `problem`, up to `channels` channels.
+inline KernelConfig team_kernel(const FwdProblem& problem, int teams, int keys, int channels) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const std::int16_t rows = narrow(64 * teams), count = narrow(teams), n = narrow(keys),
+                       d = narrow(channels);
+    KernelConfig config = problem.config({.m0 = rows, .n0 = n, .k0 = 16, .n1 = d, .k1 = 16, .k0max = d});
+    config.algorithm.pipeline = Pipeline::ws;
+    config.algorithm.wave = {.m0 = count, .n0 = 1, .k0 = 1, .m1 = count, .n1 = 1, .k1 = 1};
+    config.algorithm.warp = {.m0 = 64, .n0 = n, .k0 = 16, .m1 = 64, .n1 = d, .k1 = 16};
+    return config;
+}
+
+/// More than one tile of queries and of keys, the last ones not whole.
+inline Shape team_shape(DataType type, std::int64_t channels) {
+    Shape shape;
+    shape.arch = "sm_90";
+    shape.data_type = type;
+    shape.batch = 1;
+    shape.nhead_q = 2;
+    shape.nhead_k = 1;
+    shape.hdim_q = shape.hdim_v = channels;
+    shape.seqlen_q = {150};
+    shape.seqlen_k = {333};
+    shape.extra = 5;
+    return shape;
+}
+
+} // namespace fmha::hip_target::test
