@@ -17,7 +17,7 @@ FAMILIES = (("fwd", "fwd"), ("fwd_splitkv", "splitkv"), ("fwd_pagedkv", "pagedkv
 # The release of ROCm that knows an architecture (docs/gpu.md).
 ROCM = {"gfx90a": (5, 2), "gfx942": (6, 0), "gfx950": (7, 0), "gfx1100": (5, 7), "gfx1151": (7, 0), "gfx1201": (6, 4)}
 # Cases that the example programs of a checkout compute too.
-BESIDE = (("fwd", "fwd/parity"), ("bwd", "bwd/upstream_smoke"))
+BESIDE = (("fwd", "fwd/parity"), ("bwd", "bwd/plain"))
 # Forward, timed: shapes of training and of long prompts, tensors packed.
 BENCH = {"about": "Shapes that the first day times.", "family": "fwd", "tier": "smoke",
          "set": {"stride_padding": 0, "lse": False, "repeats": 2, "sampled_rows": True},
