@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -130,16 +131,22 @@ bool wanted(const std::string& name, const std::string& only, const std::string&
     return name.starts_with(only);
 }
 
+/// FNV-1a: whether a mutant is in the sample depends on its name alone, so that a change of one program keeps those of the others.
+std::uint64_t stable_hash(std::string_view name) {
+    std::uint64_t hash = 0xcbf29ce484222325U;
+    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    return hash;
+}
+
 std::vector<Mutant> chosen_mutants(const Settings& settings,
                                    const std::map<std::string, KnownSurvivor>& known) {
     const std::string names =
         settings.only.starts_with('@') ? "\n" + system::read_file(settings.only.substr(1)) : "";
     std::vector<Mutant> chosen;
-    std::size_t n = 0;
     for (const Mutant& mutant : mutants()) {
         const std::string name = mutant.name();
         if (!wanted(name, settings.only, names)) continue;
-        const bool sampled = n++ % settings.every == 0;
+        const bool sampled = stable_hash(name) % settings.every == 0;
         if (sampled && (settings.every == 1 || find_survivor(known, name) == nullptr))
             chosen.push_back(mutant);
     }
