@@ -2,18 +2,15 @@
 
 /// The one place that knows which compiler reads the kernels: what a function needs in front of it so that
 /// device code may call it, and how a loop is told to disappear (registers can only be
-/// indexed by constants), to stay as it is, or to have four or sixteen steps under way (loads that wait for
-/// memory).
+/// indexed by constants), to stay as it is, or to have four steps under way (loads that wait for memory).
 #if defined(__HIP__) || defined(__CUDACC__)
 #define FMHA_DEVICE __attribute__((host)) __attribute__((device)) __attribute__((always_inline)) inline
 #define FMHA_UNROLL _Pragma("unroll")
 #define FMHA_NO_UNROLL _Pragma("unroll 1")
 #define FMHA_PIPELINED _Pragma("unroll 4")
-#define FMHA_DEEPLY_PIPELINED _Pragma("unroll 16")
 #else
 #define FMHA_DEVICE inline
 #define FMHA_UNROLL
 #define FMHA_NO_UNROLL
 #define FMHA_PIPELINED
-#define FMHA_DEEPLY_PIPELINED
 #endif
