@@ -21,7 +21,7 @@ const Ban bans[] = {
     {R"(\bthrow\b|\btry\b|\bcatch\b)", "exceptions"},
     {R"(\bstd::(vector|string|map|array|optional|function|cout|cerr|unique_ptr|shared_ptr)\b)",
      "containers and streams"},
-    {R"(#include <(?!bit>|cstdint>|limits>))", "a header that device code has no use for"},
+    {R"(#include <(?!bit>|cstdint>|limits>|utility>))", "a header that device code has no use for"},
     {R"(\bvirtual\b|\bdynamic_cast\b|\btypeid\b)", "run-time types"}};
 
 /// What is wrong with the text of one program header; empty when nothing is.
