@@ -19,9 +19,8 @@ const Family& family_of(ApiFamily api) {
         return bwd_family();
     case ApiFamily::batch_prefill:
         return prefill_family();
-    default:
-        throw InputError(fmt::format("family {} is planned and not computed yet", to_string(api)));
     }
+    throw InputError(fmt::format("{} is not an API family", static_cast<int>(api)));
 }
 
 } // namespace fmha::harness

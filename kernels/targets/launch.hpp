@@ -159,12 +159,12 @@ std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_conver
 }
 
 /// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws
-/// UnsupportedInvocation when the family has no program or the kernel cannot be launched with the arguments,
+/// UnsupportedInvocation when the kernel cannot be launched with the arguments,
 /// ArgumentTypeError when they are another family's, InputError when a tensor with elements is null.
 /// `elements(shape, lengths)` says which elements there are; `Elements::of` does where the lengths can be read.
 template <class AskElements, class Run>
 void with_launch(const KernelConfig& config, const Invocation& invocation, AskElements elements, Run&& run) {
-    const auto none = with_program(config.signature.family, [&]<class Program>(Program program) {
+    with_program(config.signature.family, [&]<class Program>(Program program) {
         const auto* args = std::get_if<typename Program::Args>(&invocation);
         if (args == nullptr)
             throw ArgumentTypeError("kernel " + identifier(config) + " takes the arguments of family " +
@@ -173,7 +173,6 @@ void with_launch(const KernelConfig& config, const Invocation& invocation, AskEl
         if (const auto reason = null_tensor(program, *args, elements)) throw InputError(*reason);
         run(program, *args);
     });
-    if (none) throw UnsupportedInvocation(none->reason());
 }
 
 } // namespace fmha::targets

@@ -103,10 +103,7 @@ std::optional<std::string> unfit_attention(const KernelConfig& config) {
 /// Why this target has no kernel of a program for a configuration, beside what its plan says.
 template <KernelFamily family>
 std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
-    if constexpr (HasPlan<family>)
-        return unfit_attention(config);
-    else
-        return fmt::format("kernels of family {} run on the host only", to_string(family));
+    return unfit_attention(config);
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig&) {
@@ -135,10 +132,8 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>,
 } // namespace
 
 std::optional<std::string> cannot_execute(const KernelConfig& config) {
-    std::optional<std::string> reason;
-    const auto none = targets::with_program(config.signature.family,
-                                            [&](auto program) { reason = unfit(program, config); });
-    if (none) return none->reason();
+    auto reason =
+        targets::with_program(config.signature.family, [&](auto program) { return unfit(program, config); });
     if (reason) return reason;
     const BlockShape plan = block_shape(config);
     if (plan.problem != PlanProblem::none) return describe(config, plan);

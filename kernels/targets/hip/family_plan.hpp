@@ -12,12 +12,6 @@ namespace fmha::hip_target {
 template <KernelFamily family>
 struct FamilyPlan;
 
-/// Whether this target runs the program of a family.
-template <KernelFamily family>
-concept HasPlan = requires(const KernelConfig& config) {
-    FamilyPlan<family>::of(config);
-};
-
 template <>
 struct FamilyPlan<KernelFamily::fwd> {
     static constexpr BlockPlan of(const KernelConfig& config) { return plan_of(config); }

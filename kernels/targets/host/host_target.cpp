@@ -137,10 +137,8 @@ AppendContext context_of(kernels::Program<KernelFamily::fwd_appendkv>, const Ker
 } // namespace
 
 std::optional<std::string> cannot_execute(const KernelConfig& config) {
-    std::optional<std::string> reason;
-    const auto none = targets::with_program(config.signature.family,
-                                            [&](auto program) { reason = unfit(program, config); });
-    return none ? none->reason() : reason;
+    return targets::with_program(config.signature.family,
+                                 [&](auto program) { return unfit(program, config); });
 }
 
 void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options) {

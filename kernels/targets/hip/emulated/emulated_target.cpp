@@ -45,18 +45,17 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
                                   });
                     return;
                 }
-            if constexpr (HasPlan<family>) // others are refused above
-                emulate_blocks(
-                    program, config, args, options,
-                    [&](MachineShape shape) {
-                        shape.last_thread_first = options.last_thread_first;
-                        return EmulatedMachine(shape);
-                    },
-                    [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
-                        using Context =
-                            typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
-                        return Context(machine, setup);
-                    });
+            emulate_blocks(
+                program, config, args, options,
+                [&](MachineShape shape) {
+                    shape.last_thread_first = options.last_thread_first;
+                    return EmulatedMachine(shape);
+                },
+                [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
+                    using Context =
+                        typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
+                    return Context(machine, setup);
+                });
         });
 }
 
