@@ -91,6 +91,7 @@ class BackwardMemory {
 
     template <class Registers>
     FMHA_DEVICE void load(RowValues<Registers>& values, const kernels::Matrix& matrix, std::int64_t row0) {
+        if constexpr (!Machine::reads_rows_by_offset) return memory_.load(values, matrix, row0);
         const RowPlan& rows = block_.plan().rows;
         const TileView from = LineView::of(matrix, ElementType::fp32).window(row0, 0, rows.block_rows);
         block_.machine.each([&](int thread) {

@@ -25,6 +25,8 @@ class Machine {
 #endif
     static constexpr bool has_tile_copies = false, has_load_matrix = false;
     static constexpr bool adds_pairs = true, ends_buffers = true;
+    static constexpr bool reads_rows_by_offset =
+        false; ///< the base is two registers more, which gfx1100 has not
 
     __attribute__((device, always_inline)) Machine()
         : wave_(__builtin_amdgcn_readfirstlane(static_cast<int>(__builtin_amdgcn_workitem_id_x()) / lanes)) {}

@@ -33,7 +33,7 @@ class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
-    static constexpr bool adds_pairs = true, ends_buffers = true;
+    static constexpr bool adds_pairs = true, ends_buffers = true, reads_rows_by_offset = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;

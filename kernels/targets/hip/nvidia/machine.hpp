@@ -26,6 +26,8 @@ class Machine {
     static constexpr bool has_tile_copies = true, has_step_copies = false;
     static constexpr bool has_load_matrix = true, has_transposing_read = false;
     static constexpr bool ends_buffers = false;
+    static constexpr bool reads_rows_by_offset =
+        true; ///< of a window; an address of 64 bits a row takes more instructions
     static constexpr bool adds_pairs = false; ///< two running sums a row are registers that it has not
 
     FMHA_DEVICE static constexpr int threads() { return block_threads; }
