@@ -50,22 +50,15 @@ template <Way way, class Theirs, class Args>
 void over_cache(const Link<way>& link, Theirs& theirs, Signature& s, Args& ours, const Surroundings& around) {
     auto& [traits, a] = theirs;
     sizes(link, traits, a, s, ours.shape);
-    const bool batches = ours.shape.mode == Mode::batch;
     const ElementTypes types = types_of(s, around.arch);
     lengths(link, a, ours.lengths);
     place(link, a, ours.place, around);
-    const bool slots = batches || ours.place.block_table != nullptr;
+    const bool slots = ours.shape.mode == Mode::batch || ours.place.block_table != nullptr;
     mask(link, traits, a, s, ours.mask);
     scores(link, traits, a, s, ours.score);
     link.copy("do_fp8_static_quant", traits.do_fp8_static_quant, s.do_fp8_static_quant);
     static_scales(link, a, s.do_fp8_static_quant, ours.score.scale_o);
-    link.rows("q", a.q_ptr, a.stride_q, a.nhead_stride_q, a.batch_stride_q, ours.q, types.q, batches);
-    link.rows("k", a.k_ptr, a.stride_k, a.nhead_stride_k, a.batch_stride_k, ours.k, types.k, slots);
-    link.rows("v", a.v_ptr, a.stride_v, a.nhead_stride_v, a.batch_stride_v, ours.v, types.v, slots,
-              s.v_layout == VLayout::column);
-    link.rows("o", a.o_ptr, a.stride_o, a.nhead_stride_o, a.batch_stride_o, ours.o, types.o, batches);
-    bias(link, traits, a, ours.score, ours.bias, types.bias, batches);
-    lse(link, traits, a, s, ours.lse, batches);
+    attention_tensors(link, traits, a, s, ours, types, slots);
     no_descales(link, ours.quant);
 }
 
@@ -206,13 +199,7 @@ void attend(const Link<way>& link, auto& theirs, Signature& s, BatchPrefillArgs&
     scores(link, traits, a, s, ours.score);
     // No trait of this family asks for static quantisation, so that its kernels read neither scale.
     static_scales(link, a, false, ours.score.scale_o);
-    link.rows("q", a.q_ptr, a.stride_q, a.nhead_stride_q, a.batch_stride_q, ours.q, types.q, batches);
-    link.rows("k", a.k_ptr, a.stride_k, a.nhead_stride_k, a.batch_stride_k, ours.k, types.k, true);
-    link.rows("v", a.v_ptr, a.stride_v, a.nhead_stride_v, a.batch_stride_v, ours.v, types.v, true,
-              s.v_layout == VLayout::column);
-    link.rows("o", a.o_ptr, a.stride_o, a.nhead_stride_o, a.batch_stride_o, ours.o, types.o, batches);
-    bias(link, traits, a, ours.score, ours.bias, types.bias, batches);
-    lse(link, traits, a, s, ours.lse, batches);
+    attention_tensors(link, traits, a, s, ours, types, true);
     dropout(link, traits, a, s, ours.dropout, ours.randval, batches, around);
 
     link.copy("qscale_type", traits.qscale_type, ours.quant.qscale);

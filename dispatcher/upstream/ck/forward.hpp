@@ -82,13 +82,7 @@ void forward(const Link<way>& link, Theirs& theirs, Signature& s, FwdArgs& ours,
     mask(link, traits, a, s, ours.mask);
     scores(link, traits, a, s, ours.score);
     link.granted("scale_o", ours.score.scale_o, 1.0F, "upstream's forward has no such member");
-    link.rows("q", a.q_ptr, a.stride_q, a.nhead_stride_q, a.batch_stride_q, ours.q, types.q, batches);
-    link.rows("k", a.k_ptr, a.stride_k, a.nhead_stride_k, a.batch_stride_k, ours.k, types.k, batches);
-    link.rows("v", a.v_ptr, a.stride_v, a.nhead_stride_v, a.batch_stride_v, ours.v, types.v, batches,
-              s.v_layout == VLayout::column);
-    link.rows("o", a.o_ptr, a.stride_o, a.nhead_stride_o, a.batch_stride_o, ours.o, types.o, batches);
-    bias(link, traits, a, ours.score, ours.bias, types.bias, batches);
-    lse(link, traits, a, s, ours.lse, batches);
+    attention_tensors(link, traits, a, s, ours, types, batches);
     dropout(link, traits, a, s, ours.dropout, ours.randval, batches, around);
     descales(link, theirs, s, ours.quant, batches);
 }

@@ -160,6 +160,20 @@ void lse(const Link<way>& link, Traits& traits, Args& theirs, Signature& s, Tens
                  ElementType::fp32, has_batches);
 }
 
+/// Q, K, V and O of forward and the families over a cache, bias and LSE. Pages and cache slots have a stride in every mode: `slots`.
+template <Way way, class Traits, class Args, class Ours>
+void attention_tensors(const Link<way>& link, Traits& traits, Args& a, Signature& s, Ours& ours,
+                       const ElementTypes& types, bool slots) {
+    const bool batches = ours.shape.mode == Mode::batch;
+    link.rows("q", a.q_ptr, a.stride_q, a.nhead_stride_q, a.batch_stride_q, ours.q, types.q, batches);
+    link.rows("k", a.k_ptr, a.stride_k, a.nhead_stride_k, a.batch_stride_k, ours.k, types.k, slots);
+    link.rows("v", a.v_ptr, a.stride_v, a.nhead_stride_v, a.batch_stride_v, ours.v, types.v, slots,
+              s.v_layout == VLayout::column);
+    link.rows("o", a.o_ptr, a.stride_o, a.nhead_stride_o, a.batch_stride_o, ours.o, types.o, batches);
+    bias(link, traits, a, ours.score, ours.bias, types.bias, batches);
+    lse(link, traits, a, s, ours.lse, batches);
+}
+
 /// Seed and offset as numbers; those behind device pointers are read first (D-6).
 template <Way way>
 void seed_offset(const Link<way>&, auto& theirs, DropoutArgs& ours, const Surroundings& around) {
