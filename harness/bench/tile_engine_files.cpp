@@ -25,14 +25,18 @@ const KernelConfig& kernel_of(const BenchRow& row) {
     return main == row.kernels.end() ? row.kernels.front() : *main;
 }
 
-/// A cell of the catalogue under upstream's name for it.
-Json cell(const KernelConfig& config, std::string_view name) {
-    for (const catalog::Column& column : catalog::columns()) {
-        if (column.name != name) continue;
-        std::string scratch;
-        return std::visit([](const auto& value) { return Json(value); }, column.read(config, scratch));
-    }
-    throw Error(fmt::format("the catalogue has no column {}", name));
+/// The catalogue's column of this name, which is upstream's.
+const catalog::Column& column_of(std::string_view name) {
+    const auto columns = catalog::columns();
+    const auto found = std::ranges::find(columns, name, &catalog::Column::name);
+    if (found == columns.end()) throw Error(fmt::format("the catalogue has no column {}", name));
+    return *found;
+}
+
+/// What stands there for the kernel of a row.
+Json cell(const catalog::Column& column, const BenchRow& row) {
+    std::string scratch;
+    return std::visit([](const auto& value) { return Json(value); }, column.read(kernel_of(row), scratch));
 }
 
 /// As Python's csv module writes values.
@@ -67,14 +71,18 @@ double tflops(const TileEngineRow& one) {
     return one.row->flops_per_second() * 1e-12;
 }
 
+/// A column of the catalogue, under a name of the file's.
+Field renamed_field(std::string_view name, std::string_view column) {
+    return {name, [&at = column_of(column)](const TileEngineRow& one) { return cell(at, *one.row); }};
+}
 Field kernel_field(std::string_view name) {
-    return {name, [name](const TileEngineRow& one) { return cell(kernel_of(*one.row), name); }};
+    return renamed_field(name, name);
 }
 
 /// The numbers of upstream's paddings: 0, 1 or 8.
 Field padding_field(std::string_view name) {
-    return {name, [name](const TileEngineRow& one) {
-                const Json value = cell(kernel_of(*one.row), name);
+    return {name, [&column = column_of(name)](const TileEngineRow& one) {
+                const Json value = cell(column, *one.row);
                 return value.is_boolean() ? Json(value.get<bool>() ? 1 : 0) : value;
             }};
 }
@@ -150,6 +158,14 @@ std::vector<Field> kernel_fields() {
     return fields;
 }
 
+/// The same as a result in JSON has them: head dimensions in front of what a kernel does.
+std::vector<Field> result_fields() {
+    std::vector<Field> fields = kernel_fields();
+    const auto at = [&](std::string_view name) { return std::ranges::find(fields, name, &Field::name); };
+    std::rotate(at("pipeline"), at("hdim_q"), at("hdim_v") + 1);
+    return fields;
+}
+
 std::vector<Field> engine_fields() {
     std::vector<Field> fields = kernel_fields();
     for (Field& field : problem_fields()) fields.push_back(std::move(field));
@@ -185,8 +201,7 @@ std::vector<Field> sweep_fields() {
         fields.push_back(padding_field(name));
     for (const std::string_view name : {"mask", "bias", "lse", "dropout", "logits", "sink"})
         fields.push_back(kernel_field(name));
-    fields.push_back(
-        {"skip", [](const TileEngineRow& one) { return cell(kernel_of(*one.row), "skip_min_seqlen_q"); }});
+    fields.push_back(renamed_field("skip", "skip_min_seqlen_q"));
     for (const std::string_view name : {"qscale", "paged_kv", "rope", "deterministic", "dbias"})
         fields.push_back(kernel_field(name));
     fields.push_back(
@@ -234,25 +249,17 @@ std::string sweep_csv(std::span<const TileEngineRow> rows) {
 
 Json tile_engine_json(const TileEngineRun& run, std::span<const TileEngineRow> rows) {
     const std::vector<TileEngineRow> kept = with_kernel(rows);
+    const std::vector<Field> of_kernel = result_fields(), of_problem = problem_fields();
     std::set<std::string> names, built;
     Json results = Json::array();
     for (const TileEngineRow& one : kept) {
         names.insert(one.row->kernel);
         if (one.row->outcome != BenchOutcome::not_run) built.insert(one.row->kernel);
         Json problem = Json::object(), result = Json::object();
-        for (const Field& field : problem_fields()) problem[std::string(field.name)] = field.read(one);
+        for (const Field& field : of_problem) problem[std::string(field.name)] = field.read(one);
         problem["hdim_q"] = one.of->hdim_q;
         problem["hdim_v"] = one.of->hdim_v;
-        const auto add = [&](std::string_view name) {
-            for (const Field& field : kernel_fields())
-                if (field.name == name) result[std::string(name)] = field.read(one);
-        };
-        for (const std::string_view name :
-             {"kernel", "dtype", "hdim_q", "hdim_v", "pipeline", "mode", "mask", "bias"})
-            add(name);
-        for (const std::string_view name : tiles) add(name);
-        for (const std::string_view name : {"warp_m0", "warp_n0", "warp_k0", "block_per_cu", "num_splits"})
-            add(name);
+        for (const Field& field : of_kernel) result[std::string(field.name)] = field.read(one);
         result["problem"] = std::move(problem);
         result["latency_ms"] = measured(one) ? Json(milliseconds(one)) : Json();
         result["tflops"] = measured(one) ? Json(tflops(one)) : Json();
