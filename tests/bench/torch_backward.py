@@ -18,7 +18,8 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import add_mask, argument_parser, bf16_arguments, fmha, masks, parsed, run, spread, timed_rounds, view  # noqa: E402
+from torch_bench import (add_mask, argument_parser, bf16_arguments, fmha, head, over_shapes, parsed, run, spread, timed_rounds,  # noqa: E402
+                         view, wrong_line)
 from torch_sdpa import SHAPES  # noqa: E402
 
 GRADIENTS = ("dq", "dk", "dv")
@@ -139,10 +140,9 @@ def measure(torch, context, shape, causal, rounds):
 
 
 def line(row):
-    head = "b{batch:<2} h{heads:<3} s{length:<6} d{hdim:<4}".format(**row) + f"{'causal' if row['causal'] else '':7}"
     if row["wrong"]:
-        return f"{head} WRONG: {row['wrong']}\n    {row['kernel']}"
-    return (f"{head} ours {row['tflops']:6.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch {row['torch_tflops']:6.1f} TFLOP/s "
+        return wrong_line(head(row), row)
+    return (f"{head(row)} ours {row['tflops']:6.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch {row['torch_tflops']:6.1f} TFLOP/s "
             f"±{row['torch_spread_percent']:3.1f} %   ratio {row['ratio']:5.2f}   deterministic "
             f"{row['deterministic_tflops']:6.1f} TFLOP/s, {row['deterministic_ratio']:5.2f} of ours\n    {row['kernel']}")
 
@@ -154,14 +154,9 @@ def main():
     add_mask(parser)
     chosen = parsed(parser, "B,H,S,D", SHAPES)
 
-    def measured(torch, context, _):
-        for shape in chosen.shapes:
-            for causal in masks(chosen):
-                yield measure(torch, context, shape, causal, chosen.rounds)
-
     slow = ((lambda row: row["deterministic_ratio"] < chosen.minimum_deterministic,
              f"below {chosen.minimum_deterministic} of atomic sums"),)
-    return run(chosen, measured, line, "PyTorch's flash back end", slow)
+    return run(chosen, over_shapes(chosen, measure), line, "PyTorch's flash back end", slow)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,26 @@ def masks(chosen):
     return [causal for causal in (False, True) if chosen.mask in ("both", "causal" if causal else "none")]
 
 
+def over_shapes(chosen, measure):
+    """What `run` measures: measure(torch, context, shape, causal, rounds) for every shape and mask of the command line."""
+    def measured(torch, context, _):
+        for shape in chosen.shapes:
+            for causal in masks(chosen):
+                yield measure(torch, context, shape, causal, chosen.rounds)
+
+    return measured
+
+
+def head(row):
+    """How the line of a shape and mask begins."""
+    return "b{batch:<2} h{heads:<3} s{length:<6} d{hdim:<4}".format(**row) + f"{'causal' if row['causal'] else '':7}"
+
+
+def wrong_line(begin, row):
+    """The line of a row that is wrong."""
+    return f"{begin} WRONG: {row['wrong']}\n    {row['kernel']}"
+
+
 def run(chosen, measured, line, against, slow, prepare=None):
     """Measures and returns the exit code: 0 well, 1 something is slow or wrong, 2 nothing can be measured here.
 

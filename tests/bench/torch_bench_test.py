@@ -71,5 +71,17 @@ class Run(unittest.TestCase):
             self.assertEqual(json.loads(file.read_text()), {"device": "GPU", "torch": "2", "copy": 1.0, "rows": [{"ratio": 1.0, "wrong": ""}]})
 
 
+class Lines(unittest.TestCase):
+    def test_every_shape_with_every_mask(self):
+        for mask, causal in (("both", [False, True]), ("none", [False]), ("causal", [True])):
+            chosen = argparse.Namespace(shapes=[1, 2], mask=mask, rounds=7)
+            calls = list(torch_bench.over_shapes(chosen, lambda *given: given)("torch", "context", {}))
+            self.assertEqual(calls, [("torch", "context", shape, one, 7) for shape in (1, 2) for one in causal])
+
+    def test_a_wrong_row_has_no_speed(self):
+        row = {"batch": 8, "heads": 16, "length": 2048, "hdim": 128, "causal": True, "wrong": "dq differs", "kernel": "k"}
+        self.assertEqual(torch_bench.wrong_line(torch_bench.head(row), row), "b8  h16  s2048   d128 causal  WRONG: dq differs\n    k")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -18,7 +18,7 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import argument_parser, bf16_arguments, fmha, parsed, run, spread, timed_rounds, view  # noqa: E402
+from torch_bench import argument_parser, bf16_arguments, fmha, parsed, run, spread, timed_rounds, view, wrong_line  # noqa: E402
 
 QUERY_HEADS, KV_HEADS, CHANNELS = 32, 8, 128
 SHAPES = ((1, 32768), (8, 8192), (64, 8192), (128, 2048))  # batch, keys
@@ -169,10 +169,10 @@ def measure(torch, context, shape, chosen, ceiling):
 
 
 def line(row):
-    head = "b{batch:<4} keys {keys:<6} {cache:13}".format(**row)
+    begin = "b{batch:<4} keys {keys:<6} {cache:13}".format(**row)
     if row["wrong"]:
-        return f"{head} WRONG: {row['wrong']}\n    {row['kernel']}"
-    return (f"{head} ours {row['microseconds']:7.1f} us {row['gbytes']:6.0f} GB/s ±{row['spread_percent']:3.1f} %   cuDNN "
+        return wrong_line(begin, row)
+    return (f"{begin} ours {row['microseconds']:7.1f} us {row['gbytes']:6.0f} GB/s ±{row['spread_percent']:3.1f} %   cuDNN "
             f"{row['torch_microseconds']:7.1f} us {row['torch_gbytes']:6.0f} GB/s ±{row['torch_spread_percent']:3.1f} %   ratio "
             f"{row['ratio']:5.2f}   {row['share_of_copy']:5.2f} of a copy\n    {row['kernel']}")
 

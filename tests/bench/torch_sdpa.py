@@ -15,7 +15,8 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import add_mask, argument_parser, bf16_arguments, fmha, masks, parsed, run, spread, timed_rounds, view  # noqa: E402
+from torch_bench import (add_mask, argument_parser, bf16_arguments, fmha, head, over_shapes, parsed, run, spread, timed_rounds,  # noqa: E402
+                         view, wrong_line)
 
 # batch, heads, rows = keys, head dimension
 SHAPES = ((8, 16, 2048, 128), (8, 32, 2048, 64), (1, 16, 16384, 128), (1, 32, 16384, 64))
@@ -96,10 +97,9 @@ def measure(torch, context, shape, causal, rounds):
 
 
 def line(row):
-    head = "b{batch:<2} h{heads:<3} s{length:<6} d{hdim:<4}".format(**row) + f"{'causal' if row['causal'] else '':7}"
     if row["wrong"]:
-        return f"{head} WRONG: {row['wrong']}\n    {row['kernel']}"
-    return (f"{head} ours {row['tflops']:7.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch "
+        return wrong_line(head(row), row)
+    return (f"{head(row)} ours {row['tflops']:7.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch "
             f"{row['torch_tflops']:7.1f} TFLOP/s ±{row['torch_spread_percent']:3.1f} %   ratio {row['ratio']:5.2f}\n"
             f"    {row['kernel']}")
 
@@ -109,12 +109,7 @@ def main():
     add_mask(parser)
     chosen = parsed(parser, "B,H,S,D", SHAPES)
 
-    def measured(torch, context, _):
-        for shape in chosen.shapes:
-            for causal in masks(chosen):
-                yield measure(torch, context, shape, causal, chosen.rounds)
-
-    return run(chosen, measured, line, "PyTorch's flash back end", ())
+    return run(chosen, over_shapes(chosen, measure), line, "PyTorch's flash back end", ())
 
 
 if __name__ == "__main__":
