@@ -5,6 +5,7 @@
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "reference/attention.hpp"
+#include "tests/harness/faulty_kernels.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
@@ -195,6 +196,25 @@ TEST(Bench, BackwardIsTimedWholeAndInParts) {
         EXPECT_THAT(to_text(rows[0]), HasSubstr("        bwd_dq_dk_dv "));
         EXPECT_EQ(to_json(rows[0]).at("parts").size(), 4U);
     }
+}
+
+TEST(Bench, SumsOfDqThatGoWrongWhileTheyAreTimedAreSeen) {
+    int launches = 0;
+    const Launch right = launch_with(no_fault<targets::BackwardFault>);
+    const auto source = kernels_that(
+        [&](const KernelConfig& config, const Invocation& invocation) {
+            right(config, invocation);
+            if (config.signature.family == KernelFamily::bwd_convert_dq && ++launches > 4)
+                static_cast<std::uint16_t*>(std::get<BwdArgs>(invocation).dq.data)[5] ^= 0x4000;
+        },
+        {backward_case()}, "gfx950");
+    const auto timing = time_on_host({});
+    const auto rows = bench_case(backward_case(), *source, *timing, {.seconds = 0.01, .kernel_filter = {}});
+    ASSERT_EQ(rows.size(), 1U);
+    EXPECT_GT(launches, 4);
+    EXPECT_EQ(rows[0].outcome, BenchOutcome::wrong) << "its bits may differ, and are judged again";
+    EXPECT_THAT(rows[0].message, HasSubstr("G1 dq"));
+    EXPECT_EQ(rows[0].time.samples, 0);
 }
 
 TEST(Bench, AChainIsARowThatSaysSo) {
