@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/targets/hip/tensor_map.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10,7 +12,7 @@
 namespace fmha::loader {
 
 /// Grows with every change of this file. A plugin answers only to its own number.
-inline constexpr int runtime_abi = 1;
+inline constexpr int runtime_abi = 2;
 
 /// The kind of failure that a runtime's error number stands for.
 enum class Fault : std::uint8_t {
@@ -91,6 +93,8 @@ class DeviceRuntime {
     virtual Status function(void* module, const char* symbol, void*& out) = 0;
     /// Lets `function` be launched with so much dynamic LDS.
     virtual Status allow_dynamic_lds(void* function, std::uint32_t bytes) = 0;
+    /// The bits of a map for this platform's copy engine; only NVIDIA has one. `map` is one that cannot_map has nothing against.
+    virtual Status encode(const hip_target::TensorMapSpec& map, hip_target::TensorMapBits& out) = 0;
     /// `argument` is the kernel's only parameter; it is copied before the call returns.
     virtual Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "kernels/loader/event_clock.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
+#include "kernels/targets/hip/ws_maps.hpp"
 #include "kernels/targets/launch.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,21 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
     shape.threads = static_cast<std::uint32_t>(plan.threads);
     if (runtime.platform() == "nvidia") shape.dynamic_lds = static_cast<std::uint32_t>(plan.lds_bytes);
     return shape;
+}
+
+/// The parameter of a warp-specialised kernel. Throws UnsupportedInvocation for tensors that have no map.
+hip_target::WsLaunch ws_launch(const KernelConfig& config, const FwdArgs& args, DeviceRuntime& runtime) {
+    const hip_target::WsMaps maps = hip_target::ws_maps_of(config, args);
+    if (maps.problem) throw UnsupportedInvocation(hip_target::to_sentence(*maps.problem));
+    hip_target::WsLaunch launch{};
+    launch.args = args;
+    for (std::size_t i = 0; i < maps.specs.size(); ++i) {
+        launch.rows[i] = maps.rows[i];
+        if (maps.specs[i].any())
+            require(runtime, runtime.encode(maps.specs[i], launch.maps[i]),
+                    fmt::format("encoding tensor map {} of {}", i, identifier(config)));
+    }
+    return launch;
 }
 
 } // namespace
@@ -66,6 +82,12 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
                                                     std::numeric_limits<std::int32_t>::max()));
         LaunchShape shape = shape_;
         shape.blocks = static_cast<std::uint32_t>(blocks);
+        if constexpr (std::same_as<Program, kernels::Program<KernelFamily::fwd>>)
+            if (config_.algorithm.pipeline == Pipeline::ws) {
+                const hip_target::WsLaunch with_maps = ws_launch(config_, args, device_.runtime());
+                function_.launch(shape, &with_maps, stream.handle);
+                return;
+            }
         function_.launch(shape, &args, stream.handle);
     });
 }

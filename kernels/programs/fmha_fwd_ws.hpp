@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/key_loop.hpp"
+#include "kernels/programs/matrix_place.hpp"
 
 namespace fmha::kernels {
 
@@ -31,10 +32,11 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const FwdItem& item)
     const auto key = ctx.key_stream();
     const auto value = ctx.value_stream();
 
+    const MatrixPlace queries{item.b, item.h, entry.start_q}, keys{item.b, hk, entry.start_k};
     const auto fills = [&](int step) {
-        if (step == 0) ctx.fill_stage(query, in.q, rows.first, 0);
-        if (step < count) ctx.fill_stage(key, in.k, tiles.at(step) * tile.n0, 0);
-        if (step > 0) ctx.fill_stage(value, in.v, tiles.at(step - 1) * tile.n0, channel0);
+        if (step == 0) ctx.fill_stage(query, in.q, queries, rows.first, 0);
+        if (step < count) ctx.fill_stage(key, in.k, keys, tiles.at(step) * tile.n0, 0);
+        if (step > 0) ctx.fill_stage(value, in.v, keys, tiles.at(step - 1) * tile.n0, channel0);
     };
     const auto team = [&] {
         const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);

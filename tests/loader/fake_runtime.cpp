@@ -135,10 +135,27 @@ Status FakeRuntime::allow_dynamic_lds(void*, std::uint32_t bytes) {
     return next();
 }
 
+Status FakeRuntime::encode(const hip_target::TensorMapSpec& map, hip_target::TensorMapBits& out) {
+    if (const Status status = next(); !status.ok()) return status;
+    maps_.push_back(map);
+    out = {};
+    out.word[0] = maps_.size();
+    return good;
+}
+
 Status FakeRuntime::launch(void* function, const LaunchShape& shape, const void* argument, void*) {
     if (const Status status = next(); !status.ok()) return status;
     last_shape_ = shape;
-    run(*static_cast<const KernelConfig*>(function), *static_cast<const FwdArgs*>(argument));
+    const KernelConfig& config = *static_cast<const KernelConfig*>(function);
+    if (config.algorithm.pipeline != Pipeline::ws) {
+        run(config, *static_cast<const FwdArgs*>(argument));
+        return good;
+    }
+    const auto& with_maps = *static_cast<const hip_target::WsLaunch*>(argument);
+    last_maps_.clear();
+    for (const hip_target::TensorMapBits& bits : with_maps.maps)
+        last_maps_.push_back(bits.word[0] == 0 ? hip_target::TensorMapSpec{} : maps_.at(bits.word[0] - 1));
+    run(config, with_maps.args);
     return good;
 }
 

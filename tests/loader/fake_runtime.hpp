@@ -32,6 +32,8 @@ class FakeRuntime : public DeviceRuntime {
     /// Allocations, streams, events and modules that nobody has given back.
     std::size_t alive() const { return memory_.size() + handles_.size(); }
     const LaunchShape& last_shape() const { return last_shape_; }
+    /// The maps of the last launch of a kernel that takes some, as they were before they were encoded.
+    const std::vector<hip_target::TensorMapSpec>& last_maps() const { return last_maps_; }
     /// Largest LDS that was allowed to a function.
     std::uint32_t allowed_lds() const { return allowed_lds_; }
     /// Whether `address` lies in an allocation.
@@ -60,6 +62,7 @@ class FakeRuntime : public DeviceRuntime {
     Status unload_module(void* module) override { return destroy(module); }
     Status function(void* module, const char* symbol, void*& out) override;
     Status allow_dynamic_lds(void* function, std::uint32_t bytes) override;
+    Status encode(const hip_target::TensorMapSpec& map, hip_target::TensorMapBits& out) override;
     Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) override;
 
   private:
@@ -71,6 +74,7 @@ class FakeRuntime : public DeviceRuntime {
     bool lost_ = false;
     std::uint32_t allowed_lds_ = 0;
     LaunchShape last_shape_;
+    std::vector<hip_target::TensorMapSpec> maps_, last_maps_; ///< a map's bits are its number, from 1 on
     std::map<const unsigned char*, std::vector<unsigned char>> memory_;
     /// Handles are addresses of one byte each; a module's has its table.
     std::map<void*, std::vector<unsigned char>> handles_;

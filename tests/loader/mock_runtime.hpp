@@ -31,6 +31,7 @@ class MockRuntime : public DeviceRuntime {
     MOCK_METHOD(Status, unload_module, (void*), (override));
     MOCK_METHOD(Status, function, (void*, const char*, void*&), (override));
     MOCK_METHOD(Status, allow_dynamic_lds, (void*, std::uint32_t), (override));
+    MOCK_METHOD(Status, encode, (const hip_target::TensorMapSpec&, hip_target::TensorMapBits&), (override));
     MOCK_METHOD(Status, launch, (void*, const LaunchShape&, const void*, void*), (override));
 };
 

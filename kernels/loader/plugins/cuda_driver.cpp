@@ -30,6 +30,12 @@ FMHA_FORWARD(cuModuleGetFunction, (CUfunction * function, CUmodule module, const
              (function, module, name))
 FMHA_FORWARD(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
              (function, attribute, value))
+FMHA_FORWARD(cuTensorMapEncodeTiled,
+             (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void* base,
+              const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
+              const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+              CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill),
+             (map, type, rank, base, extents, strides, box, steps, interleave, swizzle, promotion, fill))
 FMHA_FORWARD(cuLaunchKernel,
              (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
               unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,

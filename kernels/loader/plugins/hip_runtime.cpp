@@ -3,6 +3,9 @@
 #include "kernels/loader/device_runtime.hpp"
 #include "kernels/loader/plugins/hip_platform.hpp"
 
+#include <array>
+#include <cstring>
+
 namespace fmha::loader {
 namespace {
 
@@ -173,6 +176,34 @@ class HipRuntime final : public DeviceRuntime {
                                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes))));
 #else
         return {}; // The whole LDS is there without asking.
+#endif
+    }
+    Status encode([[maybe_unused]] const hip_target::TensorMapSpec& map,
+                  [[maybe_unused]] hip_target::TensorMapBits& out) override {
+#if defined(__HIP_PLATFORM_NVIDIA__)
+        CUtensorMap bits{};
+        static_assert(sizeof bits == sizeof out &&
+                      alignof(CUtensorMap) <= alignof(hip_target::TensorMapBits));
+        std::array<cuuint64_t, hip_target::map_rank> extents{}, strides{};
+        std::array<cuuint32_t, hip_target::map_rank> box{}, steps{};
+        for (std::size_t i = 0; i < hip_target::map_rank; ++i) {
+            extents[i] = static_cast<cuuint64_t>(map.extents[i]);
+            strides[i] = static_cast<cuuint64_t>(map.strides[i]);
+            box[i] = static_cast<cuuint32_t>(map.box[i]);
+            steps[i] = 1;
+        }
+        const CUresult result = cuTensorMapEncodeTiled(
+            &bits,
+            map.type == ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                          : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            hip_target::map_rank, const_cast<void*>(map.base), extents.data(),
+            strides.data() + 1, // that of dimension 0 is understood
+            box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+            CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        std::memcpy(&out, &bits, sizeof out);
+        return status_of(hipCUResultTohipError(result));
+#else
+        return {static_cast<int>(hipErrorNotSupported), Fault::other};
 #endif
     }
     Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) override {

@@ -13,41 +13,71 @@
 /// What a generated source includes: one exported kernel per configuration.
 namespace fmha::hip_target {
 
-template <class Kernel>
-struct Launch {
+/// What the block of a kernel is made of: the kernel's parameter, the machine, the context, the program.
+template <class Kernel, bool has_teams = Planned<Kernel>::has_teams>
+struct BlockParts {
     static constexpr KernelFamily family = Kernel::config().signature.family;
     using Program = kernels::Program<family>;
     using Args = typename Program::Args;
+#if defined(__HIP__)
+    using Machine = amd::Machine<Planned<Kernel>::plan.threads, Planned<Kernel>::plan.lds_bytes>;
+#else
+    using Machine = nvidia::Machine<Planned<Kernel>::plan.threads>;
+#endif
+    using Context = typename FamilyContext<family>::template Type<Machine, Constant<Kernel>>;
+
+    FMHA_DEVICE static Machine machine(const Args&) {
+        return {};
+    }
+    FMHA_DEVICE static const Args& arguments(const Args& args) {
+        return args;
+    }
+    template <class Ctx>
+    FMHA_DEVICE static void run(Ctx& context, const Args& args, const typename Program::Item& item) {
+        Program::run(context, args, item);
+    }
+};
+
+#if !defined(__HIP__)
+/// With teams: the maps lie beside the arguments.
+template <class Kernel>
+struct BlockParts<Kernel, true> {
+    using Program = kernels::Program<KernelFamily::fwd>;
+    using Args = WsLaunch;
+    using Machine =
+        nvidia::TeamMachine<Planned<Kernel>::plan.feed_registers, Planned<Kernel>::plan.team_registers>;
+    using Context = WsContext<Machine, Constant<Kernel>>;
+
+    FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args); }
+    FMHA_DEVICE static const FwdArgs& arguments(const Args& args) { return args.args; }
+    template <class Ctx>
+    FMHA_DEVICE static void run(Ctx& context, const FwdArgs& args, const kernels::FwdItem& item) {
+        kernels::fmha_fwd_ws(context, args, item);
+    }
+};
+#endif
+
+template <class Kernel>
+struct Launch {
+    using Parts = BlockParts<Kernel>;
+    using Program = typename Parts::Program;
+    using Machine = typename Parts::Machine;
+    using Args = typename Parts::Args;
+    static constexpr KernelFamily family = Kernel::config().signature.family;
     static constexpr auto plan = Planned<Kernel>::plan;
-    static constexpr bool has_teams = Planned<Kernel>::has_teams;
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
     /// Blocks of one warp that NVIDIA's assembler makes room for on a multiprocessor: asked for none, it spills before it takes the
     /// registers that are free. 0 leaves it to the assembler. Warp groups trade registers where a block is told to be alone.
-    static constexpr int blocks_at_once = has_teams ? 1 : threads <= 32 ? 4 : 0;
-#if defined(__HIP__)
-    using Machine = amd::Machine<threads, lds_bytes>;
-#else
-    using Machine = nvidia::Machine<threads>;
-#endif
+    static constexpr int blocks_at_once = Planned<Kernel>::has_teams ? 1 : threads <= 32 ? 4 : 0;
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
-        const auto item = typename Program::Grid(Constant<Kernel>::cfg(), args)[block];
-#if !defined(__HIP__)
-        if constexpr (has_teams) {
-            using Machine = nvidia::TeamMachine<plan.feed_registers, plan.team_registers>;
-            Machine machine;
-            WsContext<Machine, Constant<Kernel>> context(machine, {});
-            kernels::fmha_fwd_ws(context, args, item);
-            return;
-        } else
-#endif
-        {
-            Machine machine;
-            typename FamilyContext<family>::template Type<Machine, Constant<Kernel>> context(machine, {});
-            Program::run(context, args, item);
-        }
+        const auto& given = Parts::arguments(args);
+        const auto item = typename Program::Grid(Constant<Kernel>::cfg(), given)[block];
+        Machine machine = Parts::machine(args);
+        typename Parts::Context context(machine, {});
+        Parts::run(context, given, item);
     }
 };
 

@@ -11,13 +11,13 @@ namespace fmha::hip_target {
 template <class Kernel, targets::Fault fault>
 struct FaultyLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
-        using Program = typename Launch<Kernel>::Program;
-        using Machine = typename Launch<Kernel>::Machine;
+        using Parts = BlockParts<Kernel>;
         using Setup = Constant<Kernel>;
-        Machine machine;
-        targets::FaultyContext<BlockContext<Machine, Setup>, targets::ConstantFault<fault>> context(
-            {}, machine, Setup{});
-        Program::run(context, args, typename Program::Grid(Setup::cfg(), args)[block]);
+        const auto& given = Parts::arguments(args);
+        auto machine = Parts::machine(args);
+        targets::FaultyContext<typename Parts::Context, targets::ConstantFault<fault>> context({}, machine,
+                                                                                               Setup{});
+        Parts::run(context, given, typename Parts::Program::Grid(Setup::cfg(), given)[block]);
     }
 };
 

@@ -65,8 +65,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
 
     plan.teams = wave.m0;
     plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
-    plan.feed_registers = plan.teams == 2 ? 40 : 32;
-    plan.team_registers = plan.teams == 2 ? 232 : 160;
+    plan.feed_registers = 24;
+    plan.team_registers = plan.teams == 2 ? 240 : 160;
     plan.takes_turns = tile.n1 <= 128;
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;

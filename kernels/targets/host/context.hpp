@@ -72,7 +72,8 @@ class HostContext : public ScoreContext {
     static StreamName value_stream() { return StreamName::value; }
     std::int64_t team_row() const { return 0; }
     int team_rows() const { return cfg().algorithm.tile.m0; }
-    void fill_stage(StreamName name, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
+    void fill_stage(StreamName name, const kernels::Matrix& matrix, const kernels::MatrixPlace&,
+                    std::int64_t row0, std::int64_t col0) {
         stream(name).filled.push_back({matrix, row0, col0});
     }
     template <class Fills, class Team>

@@ -20,34 +20,46 @@ enum class Mistake : std::uint8_t {
     none,
     full_parity,       ///< teams wait for the other parity of "full"
     no_wait_for_empty, ///< the feed does not wait
-    no_fence,          ///< between the wait for a stage and products of it
     given_twice,       ///< a stage is given back twice
     not_given,         ///< a stage is not given back
+    given_early,       ///< a stage is given back as soon as it is taken
     turn_kept,         ///< a team does not pass its turn
     turn_passed_twice,
     registers_unfenced, ///< no fence before products
     not_awaited,        ///< products are not waited for
     next_line,          ///< descriptors begin a line further on
     no_leading_offset,  ///< blocks of 64 channels are taken to lie 1024 bytes apart
-    tail_not_cleared,   ///< copies go on behind the last key
-    early_arrival,      ///< the feed arrives at "full" when it has started its copies
+    nothing_expected,   ///< the feed arrives at "full" without the bytes of its copies
+    more_expected,      ///< than copies bring
+    half_expected,
+    a_box_too_few,   ///< the second block of 64 channels is not copied
+    bound_one_short, ///< the map ends before the last row of a sequence
+    bound_one_long,  ///< … behind the first row that does not exist
+    other_head,      ///< boxes are those of the next head
+    row_early,       ///< rows of a sequence are taken to begin a row before it
 };
 
 class MistakenMachine : public EmulatedTeamMachine {
   public:
-    MistakenMachine(TeamBlock& block, MatrixUnit unit, int agent, Mistake mistake)
-        : EmulatedTeamMachine(block, unit, agent), mistake_(mistake) {}
+    MistakenMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent, Mistake mistake)
+        : EmulatedTeamMachine(block, unit, maps, agent), mistake_(mistake) {}
 
     void wait(int address, int parity) {
         if (mistake_ == Mistake::full_parity && group() > 0) parity ^= 1;
         if (mistake_ == Mistake::no_wait_for_empty && group() == 0) return;
         EmulatedTeamMachine::wait(address, parity);
+        // "full" of the first stage of keys; the barrier of "empty" lies behind those of both stages.
+        if (mistake_ == Mistake::given_early && group() > 0 && address == first_key_)
+            EmulatedTeamMachine::arrive_wave(address + 16);
     }
-    void publish() {
-        if (mistake_ != Mistake::no_fence) EmulatedTeamMachine::publish();
+    void init_barrier(int address, int arrivals) {
+        // Barriers are made in the order of the streams: two of the query's only stage, then those of keys.
+        if (++made_ == 3) first_key_ = address;
+        EmulatedTeamMachine::init_barrier(address, arrivals);
     }
     void arrive_wave(int address) {
         if (mistake_ == Mistake::not_given) return;
+        if (mistake_ == Mistake::given_early && address == first_key_ + 16) return;
         EmulatedTeamMachine::arrive_wave(address);
         if (mistake_ == Mistake::given_twice) EmulatedTeamMachine::arrive_wave(address);
     }
@@ -68,27 +80,25 @@ class MistakenMachine : public EmulatedTeamMachine {
         if (mistake_ == Mistake::no_leading_offset) leading = 1024;
         return EmulatedTeamMachine::descriptor(address, leading, stride);
     }
-    template <int N>
-    void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes) {
-        if (mistake_ == Mistake::tail_not_cleared && bytes == 0) {
-            static constexpr std::uint16_t behind[] = {0x7FFF, 0x7FFF, 0x7FFF, 0x7FFF,
-                                                       0x7FFF, 0x7FFF, 0x7FFF, 0x7FFF};
-            alignas(16) static const auto nan = std::to_array(behind);
-            EmulatedTeamMachine::copy_async<N>(thread, address, reinterpret_cast<const char*>(nan.data()), 0,
-                                               16);
-            return;
-        }
-        EmulatedTeamMachine::copy_async<N>(thread, address, from, offset, bytes);
+    void expect(int address, int bytes) {
+        if (mistake_ == Mistake::nothing_expected) bytes = 0;
+        if (mistake_ == Mistake::more_expected) bytes += 16;
+        if (mistake_ == Mistake::half_expected) bytes /= 2;
+        EmulatedTeamMachine::expect(address, bytes);
     }
-    void arrive_copied(int address) {
-        if (mistake_ == Mistake::early_arrival)
-            arrive(address);
-        else
-            EmulatedTeamMachine::arrive_copied(address);
+    void copy_box(int number, BoxCorner corner, int address, int barrier) {
+        TensorMapSpec spec = map(number);
+        if (mistake_ == Mistake::a_box_too_few && corner.at[0] > 0) return;
+        if (mistake_ == Mistake::bound_one_short) --spec.extents[1];
+        if (mistake_ == Mistake::bound_one_long) ++spec.extents[1];
+        if (mistake_ == Mistake::other_head) corner.at[2] = 1 - corner.at[2];
+        if (mistake_ == Mistake::row_early && corner.at[3] > 0) --corner.at[3];
+        EmulatedTeamMachine::copy_box(spec, corner, address, barrier);
     }
 
   private:
     Mistake mistake_;
+    int made_ = 0, first_key_ = -1;
 };
 
 /// What a run says: whether the result is right, or the hazard.
@@ -104,8 +114,8 @@ Verdict verdict_of(Mistake mistake, Schedule schedule) {
     const KernelConfig kernel = team_kernel(problem, 2, 64, 128);
     try {
         emulate_teams(kernel, problem.args(), 1, schedule,
-                      [mistake](TeamBlock& block, MatrixUnit unit, int agent) {
-                          return MistakenMachine(block, unit, agent, mistake);
+                      [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+                          return MistakenMachine(block, unit, maps, agent, mistake);
                       });
         const auto distance = judge(problem, numerics_of(kernel));
         verdict.right = distance.acceptable();
@@ -129,18 +139,24 @@ TEST_P(EveryMistake, IsNamed) {
     using enum Hazard;
     const std::vector<Named> table{
         {full_parity, {stage_not_full, unwritten_read, deadlock}},
-        {no_wait_for_empty, {stage_in_use, product_in_flight, copy_overwritten, deadlock}},
-        {no_fence, {not_published}},
+        {no_wait_for_empty, {stage_in_use, product_in_flight, copy_overwritten, arrivals_differ, deadlock}},
         {given_twice, {arrivals_differ}},
         {not_given, {deadlock}},
+        {given_early, {product_in_flight, stage_in_use, copy_overwritten}},
         {turn_kept, {deadlock}},
         {turn_passed_twice, {turn_given_twice}},
         {registers_unfenced, {not_fenced}},
         {not_awaited, {product_in_flight, stage_in_use}},
         {next_line, {stage_not_full, unwritten_read}},
         {no_leading_offset, {}},
-        {tail_not_cleared, {}},
-        {early_arrival, {stage_not_full}},
+        {nothing_expected, {bytes_differ, stage_not_full}},
+        {more_expected, {deadlock}},
+        {half_expected, {bytes_differ}},
+        {a_box_too_few, {deadlock}},
+        {bound_one_short, {}},
+        {bound_one_long, {}},
+        {other_head, {}},
+        {row_early, {}},
     };
     const auto schedule = static_cast<Schedule>(GetParam());
     const Verdict right = verdict_of(none, schedule);
@@ -160,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Teams, EveryMistake, testing::Range(0, schedules));
 TEST(Deadlock, IsPrintedAgentByAgent) {
     const Verdict verdict = verdict_of(Mistake::not_given, Schedule::in_turn);
     for (const char* part :
-         {"the feed waits for parity", "team 1", "team 2", "misses 8 of 8 arrivals", "block b=0"})
+         {"the feed waits for parity", "team 1", "team 2", "misses 8 of 8 arrivals and 0 bytes", "block b=0"})
         EXPECT_NE(verdict.message.find(part), std::string::npos) << part << " in " << verdict.message;
 }
 

@@ -47,12 +47,27 @@ const Variant variants[] = {
          s.bias = BiasType::alibi;
          s.seqlen_k = {77};
      }},
-    {"odd head dimensions, rows that are not aligned, one query", 2, 64, 128, DataType::bf16,
+    {"head dimensions below those of the tile, one query", 2, 64, 128, DataType::bf16,
      [](Shape& s) {
          s.hdim_q = 40;
          s.hdim_v = 71;
-         s.padding = 3;
+         s.padding = 9;
+         s.hdim_q = 79;
          s.seqlen_q = {1};
+     }},
+    {"maps that end with the slots of three entries, causal", 2, 64, 64, DataType::bf16,
+     [](Shape& s) {
+         s.batch = 3;
+         s.extra = 0;
+         s.seqlen_q = {70};
+         s.seqlen_k = {130};
+         s.mask = {MaskType::top_left, -1, 0, 0};
+     }},
+    {"maps that end with the sequences of three entries", 2, 64, 64, DataType::fp16,
+     [](Shape& s) {
+         s.batch = 3;
+         s.seqlen_q = {70, 3, 64};
+         s.seqlen_k = {130, 1, 64};
      }},
     {"groups, causal from the bottom right, no keys for one entry", 2, 64, 64, DataType::fp16,
      [](Shape& s) {

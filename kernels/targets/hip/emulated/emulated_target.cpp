@@ -40,8 +40,8 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
             if constexpr (family == KernelFamily::fwd)
                 if (config.algorithm.pipeline == Pipeline::ws) {
                     emulate_teams(config, args, options.threads, options.schedule,
-                                  [](TeamBlock& block, MatrixUnit unit, int agent) {
-                                      return EmulatedTeamMachine(block, unit, agent);
+                                  [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+                                      return EmulatedTeamMachine(block, unit, maps, agent);
                                   });
                     return;
                 }

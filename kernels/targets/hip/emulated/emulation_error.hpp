@@ -26,10 +26,10 @@ enum class Hazard : std::uint8_t {
     unknown_operation, ///< the machine has no such instruction, or its operands cannot be those of one
     stage_not_full,    ///< a product reads LDS that its team does not know to be filled
     stage_in_use,      ///< LDS is filled again before all teams have given it back
-    not_published,     ///< a product reads LDS, and no fence lies between the wait for it and the product
     not_fenced,        ///< a product takes registers that may have been written without a fence since
     product_in_flight, ///< registers of a product changed, or LDS that it reads was written, before it was finished
     arrivals_differ, ///< a barrier gets more arrivals in a phase than it was made for, or twice from the same
+    bytes_differ,    ///< copies bring a barrier bytes that it does not expect
     turn_given_twice, ///< a team gets a turn before it has used the last one
     deadlock,         ///< no part of a block can go on
 };
@@ -66,10 +66,10 @@ struct fmha::EnumTable<fmha::hip_target::Hazard> {
          {unknown_operation, "unknown_operation"},
          {stage_not_full, "stage_not_full"},
          {stage_in_use, "stage_in_use"},
-         {not_published, "not_published"},
          {not_fenced, "not_fenced"},
          {product_in_flight, "product_in_flight"},
          {arrivals_differ, "arrivals_differ"},
+         {bytes_differ, "bytes_differ"},
          {turn_given_twice, "turn_given_twice"},
          {deadlock, "deadlock"}}};
     static constexpr auto& aliases = no_aliases<hip_target::Hazard>;

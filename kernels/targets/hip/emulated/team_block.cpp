@@ -1,5 +1,7 @@
 #include "kernels/targets/hip/emulated/team_block.hpp"
 
+#include "kernels/targets/hip/descriptor.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +70,16 @@ void TeamBlock::arrive(int agent, int address, int arrivals) {
                          address, barrier.phase));
     tell(agent, barrier.arriving);
     barrier.missing -= arrivals;
-    if (barrier.missing > 0) return;
+    end_phase(barrier);
+}
+
+void TeamBlock::expect(int agent, int address, int bytes) {
+    barrier_at(address).missing_bytes += bytes;
+    arrive(agent, address, 1);
+}
+
+void TeamBlock::end_phase(Barrier& barrier) {
+    if (barrier.missing > 0 || barrier.missing_bytes > 0) return;
     join(barrier.completed, barrier.arriving);
     barrier.missing = barrier.arrivals;
     barrier.arrived = {};
@@ -82,8 +93,8 @@ void TeamBlock::wait(int agent, int address, int parity) {
         [&barrier, address, parity] {
             return fmt::format(
                 "parity {} of the barrier at LDS byte {}, which is in phase {} and misses {} of "
-                "{} arrivals",
-                parity, address, barrier.phase, barrier.missing, barrier.arrivals);
+                "{} arrivals and {} bytes",
+                parity, address, barrier.phase, barrier.missing, barrier.arrivals, barrier.missing_bytes);
         });
     join(clock(agent), barrier.completed);
 }
@@ -138,35 +149,61 @@ void TeamBlock::check_write(int agent, std::int64_t number, std::string_view ope
              fmt::format("{} meets LDS byte {}, which {} wrote", operation, at, name_of(unit.writer)));
 }
 
-void TeamBlock::copy_async(int agent, std::int64_t address, const void* from, int valid) {
-    const std::int64_t number = unit_at(agent, address, "copy_async");
-    if (valid < 0 || valid > unit_bytes)
-        fail(Hazard::out_of_range, agent,
-             fmt::format("copy_async copies {} bytes; allowed: 0 to {}", valid, unit_bytes));
-    if (valid > 0 && reinterpret_cast<std::uintptr_t>(from) % unit_bytes != 0)
-        fail(Hazard::misaligned, agent, "copy_async reads global memory that is not aligned to 16 bytes");
-    check_write(agent, number, "copy_async");
-    Copy copy{number, {}};
-    if (valid > 0) std::memcpy(copy.data.data(), from, static_cast<std::size_t>(valid));
-    std::memset(memory_.data() + number * unit_bytes, std::to_integer<int>(poison), unit_bytes);
-    units_.at(static_cast<std::size_t>(number)).state = State::in_flight;
-    open_.push_back(copy);
-}
-
-void TeamBlock::arrive_copied(int agent, int address, int arrivals) {
-    landings_.push_back({std::move(open_), agent, address, arrivals});
-    open_.clear();
+void TeamBlock::copy_box(int agent, const TensorMapSpec& map, const BoxCorner& corner, int address,
+                         int barrier) {
+    constexpr std::string_view operation = "a tensor copy";
+    if (address % SwizzledTile::alignment != 0)
+        fail(Hazard::misaligned, agent,
+             fmt::format("{} goes to LDS byte {}, which is not a multiple of {}", operation, address,
+                         SwizzledTile::alignment));
+    if (!map.any()) fail(Hazard::unknown_operation, agent, "a tensor copy has no map");
+    const std::int64_t element_bytes = element_bits(map.type) / 8;
+    std::int64_t lines = 1;
+    for (std::size_t i = 1; i < map_rank; ++i) lines *= map.box[i];
+    Landing landing{{}, agent, barrier};
+    for (std::int64_t line = 0; line < lines; ++line) {
+        // Offsets wrap around, as those of the device do.
+        std::uint64_t from = 0;
+        bool exists = true;
+        std::int64_t rest = line;
+        for (std::size_t i = 1; i < map_rank; ++i) {
+            const std::int64_t at = corner.at[i] + rest % map.box[i];
+            rest /= map.box[i];
+            exists = exists && at >= 0 && at < map.extents[i];
+            from += static_cast<std::uint64_t>(at) * static_cast<std::uint64_t>(map.strides[i]);
+        }
+        for (int unit = 0; unit < SwizzledTile::line_bytes / unit_bytes; ++unit) {
+            const int to = SwizzledTile::swizzled(
+                address + static_cast<int>(line) * SwizzledTile::line_bytes + unit * unit_bytes);
+            const std::int64_t number = unit_at(agent, to, operation);
+            check_write(agent, number, operation);
+            Copy copy{number, {}};
+            for (std::int64_t byte = 0; byte < unit_bytes; byte += element_bytes) {
+                const std::int64_t channel = corner.at[0] + (unit * unit_bytes + byte) / element_bytes;
+                if (!exists || channel < 0 || channel >= map.extents[0]) continue;
+                const auto place = reinterpret_cast<std::uintptr_t>(map.base) + from +
+                                   static_cast<std::uint64_t>(channel * element_bytes);
+                std::memcpy(copy.data.data() + byte, reinterpret_cast<const void*>(place),
+                            static_cast<std::size_t>(element_bytes));
+            }
+            landing.copies.push_back(copy);
+            std::memset(memory_.data() + number * unit_bytes, std::to_integer<int>(poison), unit_bytes);
+            units_.at(static_cast<std::size_t>(number)).state = State::in_flight;
+        }
+    }
+    landings_.push_back(std::move(landing));
     yield(agent);
-}
-
-void TeamBlock::await_copies(int agent) {
-    baton_.wait_until(
-        agent, [this] { return landings_.empty(); }, [] { return std::string("its copies"); });
 }
 
 void TeamBlock::land() {
     const Landing landing = std::move(landings_.front());
     landings_.pop_front();
+    Barrier& barrier = barrier_at(landing.barrier);
+    const auto bytes = static_cast<std::int64_t>(landing.copies.size()) * unit_bytes;
+    if (bytes > barrier.missing_bytes)
+        fail(Hazard::bytes_differ, landing.agent,
+             fmt::format("a copy brings {} bytes to the barrier at LDS byte {}, which expects {}", bytes,
+                         landing.barrier, barrier.missing_bytes));
     for (const Copy& copy : landing.copies) {
         std::memcpy(memory_.data() + copy.unit * unit_bytes, copy.data.data(), unit_bytes);
         Unit& unit = units_.at(static_cast<std::size_t>(copy.unit));
@@ -174,17 +211,9 @@ void TeamBlock::land() {
         unit.writer = static_cast<std::int8_t>(landing.agent);
         unit.written = clock(landing.agent).at(index(landing.agent));
     }
-    arrive(landing.agent, landing.barrier, landing.arrivals);
-}
-
-void TeamBlock::write(int agent, std::int64_t address, const void* from) {
-    const std::int64_t number = unit_at(agent, address, "lds_write");
-    check_write(agent, number, "lds_write");
-    std::memcpy(memory_.data() + number * unit_bytes, from, unit_bytes);
-    Unit& unit = units_.at(static_cast<std::size_t>(number));
-    unit.state = State::written;
-    unit.writer = static_cast<std::int8_t>(agent);
-    unit.written = clock(agent).at(index(agent));
+    tell(landing.agent, barrier.arriving);
+    barrier.missing_bytes -= bytes;
+    end_phase(barrier);
 }
 
 void TeamBlock::begin_read(int agent, std::int64_t number) {
@@ -198,9 +227,6 @@ void TeamBlock::begin_read(int agent, std::int64_t number) {
     if (unit.state == State::in_flight || unit.written > clock(agent).at(writer))
         fail(Hazard::stage_not_full, agent,
              fmt::format("a product reads LDS byte {}, and has not waited for it to be filled", at));
-    if (unit.written > published_.at(index(agent)).at(writer))
-        fail(Hazard::not_published, agent,
-             fmt::format("a product reads LDS byte {} without a fence since the wait for it", at));
     ++unit.reading.at(index(agent));
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/targets/hip/emulated/baton.hpp"
 #include "kernels/targets/hip/emulated/emulation_error.hpp"
+#include "kernels/targets/hip/tensor_map.hpp"
 
 #include <array>
 #include <cstddef>
@@ -31,17 +32,14 @@ class TeamBlock {
     /// All agents have come here.
     void meet(int agent);
     void arrive(int agent, int address, int arrivals);
+    /// Arrives once, and lets the barrier wait for so many bytes of copies too.
+    void expect(int agent, int address, int bytes);
     void wait(int agent, int address, int parity);
-    void publish(int agent) { published_.at(index(agent)) = clock(agent); }
     void turn(int agent, int team);
     void pass(int agent, int team);
 
-    /// Starts to copy 16 bytes, of which `valid` exist at `from`; the rest become 0.
-    void copy_async(int agent, std::int64_t address, const void* from, int valid);
-    /// The copies that were started since the last call arrive at a barrier when they have landed.
-    void arrive_copied(int agent, int address, int arrivals);
-    void await_copies(int agent);
-    void write(int agent, std::int64_t address, const void* from);
+    /// Starts to copy the box at `corner` to LDS, where its lines are those of a SwizzledTile. When it has landed the barrier has its bytes.
+    void copy_box(int agent, const TensorMapSpec& map, const BoxCorner& corner, int address, int barrier);
 
     /// A product of the agent begins to read a unit, and ends it.
     void begin_read(int agent, std::int64_t unit);
@@ -60,6 +58,7 @@ class TeamBlock {
     };
     struct Barrier {
         int arrivals = 0, missing = 0;
+        std::int64_t missing_bytes = 0;
         std::uint32_t phase = 0;
         Clock arriving{}, completed{};
         std::array<bool, most_agents> arrived{}; ///< in this phase; every agent arrives once in it
@@ -70,7 +69,7 @@ class TeamBlock {
     };
     struct Landing {
         std::vector<Copy> copies;
-        int agent, barrier, arrivals;
+        int agent, barrier;
     };
     struct Turn {
         int given = 0;
@@ -83,6 +82,7 @@ class TeamBlock {
     /// What the agent did so far may be known to others by `to`.
     void tell(int agent, Clock& to);
     Barrier& barrier_at(int address);
+    static void end_phase(Barrier& barrier);
     std::int64_t unit_at(int agent, std::int64_t address, std::string_view operation) const;
     void check_write(int agent, std::int64_t unit, std::string_view operation);
     void land();
@@ -94,8 +94,7 @@ class TeamBlock {
     std::vector<Unit> units_;
     std::map<int, Barrier> barriers_;
     std::array<Turn, most_agents> turns_;
-    std::array<Clock, most_agents> clocks_{}, published_{};
-    std::vector<Copy> open_;
+    std::array<Clock, most_agents> clocks_{};
     std::deque<Landing> landings_;
     int met_ = 0;
     Clock meeting_{};

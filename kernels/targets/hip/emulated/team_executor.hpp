@@ -8,13 +8,15 @@
 
 namespace fmha::hip_target {
 
-/// Runs warp-specialised forward over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block,
-/// unit, agent)` builds the machine of one of them. Throws like emulate_blocks.
+/// Runs warp-specialised forward over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block, unit,
+/// maps, agent)` builds the machine of one of them. Throws UnsupportedInvocation for tensors that have no map, and like emulate_blocks.
 template <class MakeMachine>
 void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
                    MakeMachine make_machine) {
     const kernels::FwdGrid grid(config, args);
     const RunTimePlan<WsPlan> setup(config, ws_plan_of(config));
+    const WsMaps maps = ws_maps_of(config, args);
+    if (maps.problem) throw UnsupportedInvocation(to_sentence(*maps.problem));
     const auto on_thread = [&](int) {
         return [&](std::int64_t n) {
             const kernels::FwdItem item = grid[n];
@@ -23,7 +25,7 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
                             static_cast<std::uint64_t>(n));
             try {
                 block.run([&](int agent) {
-                    auto machine = make_machine(block, plan.unit, agent);
+                    auto machine = make_machine(block, plan.unit, maps, agent);
                     WsContext<decltype(machine), RunTimePlan<WsPlan>> context(machine, setup);
                     kernels::fmha_fwd_ws(context, args, item);
                 });

@@ -22,8 +22,8 @@ int column_of(int thread, int r) {
 
 } // namespace
 
-EmulatedTeamMachine::EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, int agent)
-    : EmulatedMachine({unit, group_threads, 32, 16, false}), block_(block), agent_(agent) {}
+EmulatedTeamMachine::EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent)
+    : EmulatedMachine({unit, group_threads, 32, 16, false}), block_(block), maps_(maps), agent_(agent) {}
 
 void EmulatedTeamMachine::check_fenced(const void* registers, const char* operand) const {
     if (!fenced_.contains(registers))

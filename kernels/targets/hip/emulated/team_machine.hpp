@@ -3,6 +3,7 @@
 #include "kernels/targets/hip/descriptor.hpp"
 #include "kernels/targets/hip/emulated/machine.hpp"
 #include "kernels/targets/hip/emulated/team_block.hpp"
+#include "kernels/targets/hip/ws_maps.hpp"
 
 #include <deque>
 #include <set>
@@ -14,7 +15,8 @@ class EmulatedTeamMachine : public EmulatedMachine {
   public:
     static constexpr int group_threads = 128, group_waves = 4;
 
-    EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, int agent);
+    /// `maps` must outlive the machine.
+    EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent);
 
     int group() const { return agent_; }
     static void release_registers() {}
@@ -25,25 +27,15 @@ class EmulatedTeamMachine : public EmulatedMachine {
     }
     void barriers_ready() { block_.meet(agent_); }
     void wait(int address, int parity) { block_.wait(agent_, address, parity); }
-    void arrive(int address) { block_.arrive(agent_, address, group_threads); }
-    void arrive_copied(int address) { block_.arrive_copied(agent_, address, group_threads); }
+    static bool leads() { return true; }
+    void expect(int address, int bytes) { block_.expect(agent_, address, bytes); }
+    const MapRows& rows_of(int map) const { return maps_.rows.at(static_cast<std::size_t>(map)); }
+    void copy_box(int map, const BoxCorner& corner, int address, int barrier) {
+        copy_box(maps_.specs.at(static_cast<std::size_t>(map)), corner, address, barrier);
+    }
     void arrive_wave(int address) { block_.arrive(agent_, address, group_waves); }
-    void publish() { block_.publish(agent_); }
     void turn(int team) { block_.turn(agent_, team); }
     void pass(int team) { block_.pass(agent_, team); }
-
-    template <int N>
-    void copy_async(int, std::int64_t address, const char* from, int offset, int bytes) {
-        static_assert(N == 4);
-        block_.copy_async(agent_, address, bytes > 0 ? from + offset : from, bytes);
-    }
-    static void commit_copies() {}
-    void wait_copies(int) { block_.await_copies(agent_); }
-    template <int N>
-    void lds_write(int, std::int64_t address, const std::uint32_t* words) {
-        static_assert(N == 4);
-        block_.write(agent_, address, words);
-    }
 
     static MatrixDescriptor descriptor(int address, int leading, int stride) {
         return MatrixDescriptor::of(static_cast<std::uint32_t>(address), leading, stride);
@@ -60,6 +52,12 @@ class EmulatedTeamMachine : public EmulatedMachine {
                             const EmulatedRegisters<std::uint32_t>& a, int a0, MatrixDescriptor b);
     void commit_products(EmulatedRegisters<float>& d);
     void wait_products(int under_way, EmulatedRegisters<float>& d);
+
+  protected:
+    void copy_box(const TensorMapSpec& map, const BoxCorner& corner, int address, int barrier) {
+        block_.copy_box(agent_, map, corner, address, barrier);
+    }
+    const TensorMapSpec& map(int number) const { return maps_.specs.at(static_cast<std::size_t>(number)); }
 
   private:
     /// Element `line` of 64 or fewer bytes' worth of depth: where an operand element lies.
@@ -94,7 +92,8 @@ class EmulatedTeamMachine : public EmulatedMachine {
     void finish(Product& product);
     [[noreturn]] void fail(Hazard hazard, const std::string& sentence) const;
 
-    TeamBlock& block_; // NOLINT(*-avoid-const-or-ref-data-members)
+    TeamBlock& block_;   // NOLINT(*-avoid-const-or-ref-data-members)
+    const WsMaps& maps_; // NOLINT(*-avoid-const-or-ref-data-members)
     int agent_;
     std::set<const void*> fenced_;
     std::vector<Product> open_;

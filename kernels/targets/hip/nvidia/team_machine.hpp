@@ -3,6 +3,7 @@
 #include "kernels/targets/hip/descriptor.hpp"
 #include "kernels/targets/hip/nvidia/group_product.hpp"
 #include "kernels/targets/hip/nvidia/machine.hpp"
+#include "kernels/targets/hip/ws_launch.hpp"
 
 #include <cstdint>
 
@@ -14,6 +15,9 @@ extern __shared__ __align__(1024) char team_lds[]; // NOLINT: dynamic shared mem
 template <int feed_registers, int team_registers>
 class TeamMachine : public Machine<128> {
   public:
+    /// `launch` is the kernel's parameter, where the copy engine finds the maps.
+    FMHA_DEVICE explicit TeamMachine(const WsLaunch& launch) : launch_(&launch) {}
+
     FMHA_DEVICE static int thread() { return static_cast<int>(threadIdx.x & 127U); }
     /// The same for all threads of a warp, which the compiler has to know.
     FMHA_DEVICE static int group() {
@@ -57,19 +61,24 @@ class TeamMachine : public Machine<128> {
                      "r"(parity)
                      : "memory");
     }
-    FMHA_DEVICE void arrive(int address) const {
-        asm volatile(
-            "{ .reg .b64 state; mbarrier.arrive.shared::cta.b64 state, [%0]; }" ::"r"(shared(address))
-            : "memory");
+    FMHA_DEVICE static bool leads() { return threadIdx.x == 0; }
+    FMHA_DEVICE void expect(int address, int bytes) const {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(address)),
+                     "r"(bytes)
+                     : "memory");
     }
-    FMHA_DEVICE void arrive_copied(int address) const {
-        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared(address))
+    FMHA_DEVICE const MapRows& rows_of(int map) const { return launch_->rows[map]; }
+    FMHA_DEVICE void copy_box(int map, const BoxCorner& corner, int address, int barrier) const {
+        asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"(shared(address)),
+                     "l"(launch_->maps + map), "r"(corner.at[0]), "r"(corner.at[1]), "r"(corner.at[2]),
+                     "r"(corner.at[3]), "r"(corner.at[4]), "r"(shared(barrier))
                      : "memory");
     }
     FMHA_DEVICE void arrive_wave(int address) const {
-        if (threadIdx.x % 32U == 0) arrive(address);
+        if (threadIdx.x % 32U == 0)
+            asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(address)) : "memory");
     }
-    FMHA_DEVICE void publish() const { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
     // Barrier 0 is the block's.
     FMHA_DEVICE void turn(int group) const { asm volatile("bar.sync %0, 256;" ::"r"(group) : "memory"); }
@@ -119,6 +128,8 @@ class TeamMachine : public Machine<128> {
     }
 
   private:
+    const WsLaunch* launch_;
+
     FMHA_DEVICE static std::uint32_t shared(int address) {
         return static_cast<std::uint32_t>(__cvta_generic_to_shared(team_lds)) +
                static_cast<std::uint32_t>(address);
