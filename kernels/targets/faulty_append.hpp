@@ -40,14 +40,14 @@ class FaultyAppend : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    explicit FaultyAppend(AppendFault fault, OfContext&&... of_context)
+    FMHA_DEVICE explicit FaultyAppend(AppendFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
-    std::int64_t cached(const AppendKvArgs& args, std::int64_t b) {
+    FMHA_DEVICE std::int64_t cached(const AppendKvArgs& args, std::int64_t b) {
         args_ = &args;
         return Context::cached(args, is(AppendFault::length_of_the_first_entry) ? 0 : b);
     }
-    kernels::Pages cache_pages(const KvPlace& place, std::int64_t b) const {
+    FMHA_DEVICE kernels::Pages cache_pages(const KvPlace& place, std::int64_t b) const {
         KvPlace wrong = place;
         const std::int64_t entry = is(AppendFault::table_row_of_the_first) && place.page_size > 0 ? 0 : b;
         if (is(AppendFault::slots_not_looked_up)) wrong.cache_batch_idx = nullptr;
@@ -57,17 +57,17 @@ class FaultyAppend : public Context {
         if (is(AppendFault::next_page) && pages.table != nullptr) ++pages.table;
         return pages;
     }
-    std::int64_t rotary_position(std::int64_t cached) const {
+    FMHA_DEVICE std::int64_t rotary_position(std::int64_t cached) const {
         const std::int64_t position = Context::rotary_position(cached);
         if (is(AppendFault::positions_from_zero)) return 0;
         return is(AppendFault::position_off_by_one) && position > 0 ? position - 1 : position;
     }
-    bool queries_advance(const AppendKvArgs& args) const {
+    FMHA_DEVICE bool queries_advance(const AppendKvArgs& args) const {
         if (is(AppendFault::queries_advance_always)) return true;
         return !is(AppendFault::queries_never_advance) && Context::queries_advance(args);
     }
 
-    RopeArgs rope(RopeArgs rope) const {
+    FMHA_DEVICE RopeArgs rope(RopeArgs rope) const {
         if (is(AppendFault::pairs_of_the_other_kind))
             rope.type = rope.type == Rope::interleaved ? Rope::half_rotated : Rope::interleaved;
         if (is(AppendFault::last_pair_not_rotated)) rope.rotary_dim -= 2;
@@ -75,24 +75,24 @@ class FaultyAppend : public Context {
     }
 
     template <class Tile>
-    void load(Tile& tile, kernels::Matrix matrix, std::int64_t row, std::int64_t col) {
+    FMHA_DEVICE void load(Tile& tile, kernels::Matrix matrix, std::int64_t row, std::int64_t col) {
         if (is(AppendFault::cosine_of_the_next_pair) && matrix.tensor.data == args_->rope.cos.data)
             ++matrix.origin;
         Context::load(tile, matrix, row, col);
     }
     template <class Tile>
-    void store(const kernels::Matrix& matrix, Tile& tile, std::int64_t row, std::int64_t col) {
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Tile& tile, std::int64_t row, std::int64_t col) {
         Context::store(shortened(matrix), tile, row, col);
     }
     template <class Tile>
-    void rotate(Tile& first, Tile& second, Tile& cosine, Tile& sine) {
+    FMHA_DEVICE void rotate(Tile& first, Tile& second, Tile& cosine, Tile& sine) {
         if (is(AppendFault::cosine_and_sine_swapped)) return Context::rotate(first, second, sine, cosine);
         // (x1, x0) turned by an angle is (x0, x1) turned back.
         if (is(AppendFault::sine_with_the_wrong_sign)) return Context::rotate(second, first, cosine, sine);
         Context::rotate(first, second, cosine, sine);
     }
-    void copy(const kernels::Matrix& to, std::int64_t to_row, kernels::Matrix from, std::int64_t row,
-              std::int64_t col) {
+    FMHA_DEVICE void copy(const kernels::Matrix& to, std::int64_t to_row, kernels::Matrix from,
+                          std::int64_t row, std::int64_t col) {
         const bool tail = col > 0;
         const bool values = to.tensor.data == args_->v.data;
         if (is(AppendFault::value_not_written) && values) return;
@@ -108,10 +108,10 @@ class FaultyAppend : public Context {
     }
 
   private:
-    bool is(AppendFault fault) const { return fault_ == fault; }
+    FMHA_DEVICE bool is(AppendFault fault) const { return fault_ == fault; }
 
     /// Without its last row, if it is the cache's.
-    kernels::Matrix shortened(kernels::Matrix to) const {
+    FMHA_DEVICE kernels::Matrix shortened(kernels::Matrix to) const {
         const bool cache = to.tensor.data == args_->k.data || to.tensor.data == args_->v.data;
         if (is(AppendFault::last_key_dropped) && cache) --to.rows.written;
         return to;

@@ -46,11 +46,11 @@ class FaultyCache : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    explicit FaultyCache(CacheFault fault, OfContext&&... of_context)
+    FMHA_DEVICE explicit FaultyCache(CacheFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
-    kernels::Entry cached_entry(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
-                                std::int64_t b) {
+    FMHA_DEVICE kernels::Entry cached_entry(const Shape& shape, const LengthArrays& lengths,
+                                            const KvPlace& place, std::int64_t b) {
         place_ = place;
         b_ = b;
         batch_ = shape.batch;
@@ -65,19 +65,19 @@ class FaultyCache : public Context {
         if (is(CacheFault::queries_one_row_early) && entry.start_q > 0) --entry.start_q;
         return entry;
     }
-    std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+    FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(CacheFault::kv_head_of_the_neighbour) ? (hk + 1) % shape.nhead_k : hk;
     }
 
-    kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
-                                 std::int64_t distance) const {
+    FMHA_DEVICE kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
+                                             std::int64_t distance) const {
         if (is(CacheFault::last_packed_head_missing))
             return Context::across_heads(matrix, heads - 1, distance);
         return Context::across_heads(matrix, heads, is(CacheFault::packed_heads_are_one) ? 0 : distance);
     }
 
-    kernels::KeyPlace key_place(const kernels::Pages& pages, std::int64_t j) const {
+    FMHA_DEVICE kernels::KeyPlace key_place(const kernels::Pages& pages, std::int64_t j) const {
         const kernels::KeyPlace right = Context::key_place(pages, j);
         switch (fault_) {
         case CacheFault::next_page:
@@ -113,7 +113,8 @@ class FaultyCache : public Context {
         }
     }
 
-    kernels::KeyRange split_keys(const Partials& partials, std::int64_t s, std::int64_t seqlen_k) const {
+    FMHA_DEVICE kernels::KeyRange split_keys(const Partials& partials, std::int64_t s,
+                                             std::int64_t seqlen_k) const {
         const std::int64_t n = partials.num_splits;
         const kernels::KeyRange right = Context::split_keys(partials, s, seqlen_k);
         const auto late = [&](std::int64_t key) { return key > 0 && key < seqlen_k ? key + 1 : key; };
@@ -136,27 +137,27 @@ class FaultyCache : public Context {
             return right;
         }
     }
-    std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
+    FMHA_DEVICE std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
         const std::int64_t heads = args.shape.nhead_q;
         if (is(CacheFault::partials_splits_outermost)) return s * heads + h;
         return Context::partial_head(args, is(CacheFault::partials_of_the_neighbour) ? (h + 1) % heads : h,
                                      s);
     }
-    float partial_sink(float sink) const {
+    FMHA_DEVICE float partial_sink(float sink) const {
         return is(CacheFault::sink_in_every_split) ? sink : Context::partial_sink(sink);
     }
 
   private:
-    bool is(CacheFault fault) const { return fault_ == fault; }
+    FMHA_DEVICE bool is(CacheFault fault) const { return fault_ == fault; }
 
     /// Inside the pool.
-    kernels::KeyPlace existing(std::int64_t page, std::int64_t slot) const {
+    FMHA_DEVICE kernels::KeyPlace existing(std::int64_t page, std::int64_t slot) const {
         const std::int64_t pages = place_.page_count;
         return {(page % pages + pages) % pages, slot < 0 ? 0 : slot};
     }
     /// Slot t of the pages of entry b, where its table has it.
-    kernels::KeyPlace through(const kernels::Pages& pages, std::int64_t b, std::int64_t t,
-                              const kernels::KeyPlace& right) const {
+    FMHA_DEVICE kernels::KeyPlace through(const kernels::Pages& pages, std::int64_t b, std::int64_t t,
+                                          const kernels::KeyPlace& right) const {
         if (place_.cache_batch_idx != nullptr) return {place_.cache_batch_idx[b], right.slot};
         if (place_.block_table == nullptr) return right;
         const std::int64_t n = t / pages.page_size;

@@ -37,40 +37,40 @@ class FaultyCombine : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    explicit FaultyCombine(CombineFault fault, OfContext&&... of_context)
+    FMHA_DEVICE explicit FaultyCombine(CombineFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
-    kernels::Entry queries(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+    FMHA_DEVICE kernels::Entry queries(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
         kernels::Entry entry = Context::queries(shape, lengths, b);
         sums_ = 0;
         last_channel_ = shape.hdim_v - 1;
         if (is(CombineFault::group_offset_off_by_one) && entry.start_q > 0) --entry.start_q;
         return entry;
     }
-    std::int64_t splits(const Partials& partials) const {
+    FMHA_DEVICE std::int64_t splits(const Partials& partials) const {
         const std::int64_t all = Context::splits(partials);
         return is(CombineFault::last_split_dropped) && all > 1 ? all - 1 : all;
     }
-    std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
+    FMHA_DEVICE std::int64_t partial_head(const SplitKvArgs& args, std::int64_t h, std::int64_t s) const {
         const std::int64_t heads = args.shape.nhead_q;
         if (is(CombineFault::splits_outermost)) return s * heads + h;
         const bool next = is(CombineFault::head_of_the_neighbour) && h + 1 < heads;
         return Context::partial_head(args, next ? h + 1 : h, s);
     }
-    float to_base2(float natural) const {
+    FMHA_DEVICE float to_base2(float natural) const {
         return is(CombineFault::log2e_omitted) ? natural : Context::to_base2(natural);
     }
-    float below_top(float lse, float top) const {
+    FMHA_DEVICE float below_top(float lse, float top) const {
         return is(CombineFault::maximum_not_subtracted) ? lse : Context::below_top(lse, top);
     }
-    float lse(float maximum, float log_total) const {
+    FMHA_DEVICE float lse(float maximum, float log_total) const {
         return is(CombineFault::lse_without_maximum) ? log_total : Context::lse(maximum, log_total);
     }
-    float row_scale(float scale_o, float total) const {
+    FMHA_DEVICE float row_scale(float scale_o, float total) const {
         if (is(CombineFault::output_not_divided)) return scale_o;
         return Context::row_scale(is(CombineFault::scale_o_omitted) ? 1.0F : scale_o, total);
     }
-    float sink_mass(float sink) const {
+    FMHA_DEVICE float sink_mass(float sink) const {
         const float factor = is(CombineFault::sink_added_twice) ? 2.0F
                              : is(CombineFault::sink_forgotten) ? 0.0F
                                                                 : 1.0F;
@@ -78,21 +78,21 @@ class FaultyCombine : public Context {
     }
 
     template <class Rows>
-    void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
+    FMHA_DEVICE void load(Rows& rows, const kernels::Matrix& matrix, std::int64_t row0) {
         Context::load(rows, matrix, row0);
         if (is(CombineFault::empty_split_counted))
             this->map_rows(rows, rows, rows,
                            [](float lse, float) { return lse > kernels::never ? lse : 0.0F; });
     }
     template <class Tile>
-    void load(Tile& tile, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void load(Tile& tile, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
         Context::load(tile, matrix, row0, col0);
         if (is(CombineFault::hdim_v_tail_lost))
             this->map(tile,
                       [last = last_channel_ - col0](float x, int, int c) { return c == last ? 0.0F : x; });
     }
     template <class Tile, class Rows>
-    void add_scaled(Tile& acc, Tile& tile, Rows& factor) {
+    FMHA_DEVICE void add_scaled(Tile& acc, Tile& tile, Rows& factor) {
         if (is(CombineFault::first_split_twice) && sums_++ == 0) Context::add_scaled(acc, tile, factor);
         if (is(CombineFault::empty_split_read)) {
             this->scale_rows(tile, factor);
@@ -101,18 +101,18 @@ class FaultyCombine : public Context {
         Context::add_scaled(acc, tile, factor);
     }
     template <class Rows>
-    void store(const kernels::Matrix& matrix, Rows& rows, std::int64_t row0) {
+    FMHA_DEVICE void store(const kernels::Matrix& matrix, Rows& rows, std::int64_t row0) {
         Context::store(matrix, rows, row0);
     }
     template <class Tile>
-    void store(kernels::Matrix matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void store(kernels::Matrix matrix, Tile& tile, std::int64_t row0, std::int64_t col0) {
         if (is(CombineFault::output_unwritten)) matrix.rows.written = matrix.rows.size - 1;
         if (is(CombineFault::output_one_row_down)) matrix.origin += matrix.tensor.row_stride;
         Context::store(matrix, tile, row0, col0);
     }
 
   private:
-    bool is(CombineFault fault) const { return fault_ == fault; }
+    FMHA_DEVICE bool is(CombineFault fault) const { return fault_ == fault; }
 
     CombineFault fault_;
     int sums_ = 0; ///< added in this block

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Every known mistake in the programs of forward and backward, built into real GPU kernels: each must turn its case red.
+# Every known mistake in the programs of forward, backward and the KV cache, built into real GPU kernels: each must turn its
+# case red.
 #
 #   gpu_faults.sh build FMHA OUT [ARCH [FAULT…]]   compiles the faulty kernels into OUT (default sm_90, all faults)
 #   gpu_faults.sh run   FMHA OUT [ARCH [FAULT…]]   runs them on this machine's GPU; exit code 1 when one is not noticed
 #   gpu_faults.sh both  FMHA OUT [ARCH [FAULT…]]   one after the other
 #
-# FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default) or faults_backward.txt beside
-# this file. Faulty kernels are the planned ones, generated as always but from headers in which the export macro means the
-# faulty program; nothing of what users build knows about it. Building needs no GPU, running no compiler. As many mistakes
-# are built at a time as there are processors.
+# FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default), faults_backward.txt or
+# faults_kv.txt beside this file. Faulty kernels are the planned ones, generated as always but from headers in which the
+# export macro means the faulty program; nothing of what users build knows about it. Building needs no GPU, running no
+# compiler. As many mistakes are built at a time as there are processors.
 set -euo pipefail
 
 usage() {
-    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 [[ $# -ge 3 && ( $1 == build || $1 == run || $1 == both ) ]] || usage
@@ -50,9 +51,22 @@ write_faulty_headers() {
 END
 }
 
+# Mistakes of two programs may have one name.
+folder_of() {
+    local fault=$1 case=$2 file=${2%%[[@]*}
+    printf '%s\n' "$out/${file//\//_}-$fault"
+}
+
 build_one() {
-    local fault=$1 case=$2 folder=$out/$1 macro=FMHA_FAULTY_KERNEL family=fwd
-    [[ $case != bwd/* ]] || { macro=FMHA_FAULTY_BACKWARD_KERNEL; family=bwd; }
+    local fault=$1 case=$2 folder macro family=${2%%/*}
+    folder=$(folder_of "$fault" "$case")
+    case $case in
+    bwd/*) macro=FMHA_FAULTY_BACKWARD_KERNEL ;;
+    splitkv/combine*) macro=FMHA_FAULTY_COMBINE_KERNEL ;;
+    splitkv/* | pagedkv/*) macro=FMHA_FAULTY_CACHE_KERNEL ;;
+    appendkv/*) macro=FMHA_FAULTY_APPEND_KERNEL ;;
+    *) macro=FMHA_FAULTY_KERNEL family=fwd ;;
+    esac
     mkdir -p "$folder"
     write_faulty_headers "$folder/headers" "$fault" "$macro"
     "$fmha" build --arch "$arch" --family "$family" --where "$(planned_kernels "$case" "$folder")" --root "$folder/headers" \
@@ -62,7 +76,8 @@ build_one() {
 }
 
 run_one() {
-    local fault=$1 case=$2 folder=$out/$1 code=0
+    local fault=$1 case=$2 folder code=0
+    folder=$(folder_of "$fault" "$case")
     "$fmha" verify "$case" --target hip --arch "$arch" --kernels-dir "$folder/kernels" --json "$folder/result.json" \
         </dev/null >"$folder/output.txt" 2>&1 || code=$?
     if [[ $code == 1 ]] && grep -q '"outcome": *"\(failed\|mistrusted\)"' "$folder/result.json"; then

@@ -1,8 +1,13 @@
 #pragma once
 
+#include "kernels/targets/faulty_append.hpp"
 #include "kernels/targets/faulty_backward.hpp"
+#include "kernels/targets/faulty_cache.hpp"
+#include "kernels/targets/faulty_combine.hpp"
 #include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/hip/entry.hpp"
+
+#include <type_traits>
 
 /// Kernels with one known mistake, for devices. Nothing that a user builds includes this.
 namespace fmha::hip_target {
@@ -50,6 +55,46 @@ struct FaultyBackwardLaunch : Launch<Kernel> {
     }
 };
 
+/// The faulty context of a kernel over a cache; `makes`: whether kernels of a family make such mistakes. Other stages of the
+/// same cases stay right.
+template <class Fault, class Context>
+struct FaultyOverCache;
+template <class Context>
+struct FaultyOverCache<targets::CacheFault, Context> {
+    using Type = targets::FaultyCache<Context>;
+    static constexpr bool makes(KernelFamily family) {
+        return family == KernelFamily::fwd_splitkv || family == KernelFamily::fwd_pagedkv;
+    }
+};
+template <class Context>
+struct FaultyOverCache<targets::CombineFault, Context> {
+    using Type = targets::FaultyCombine<Context>;
+    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::fwd_splitkv_combine; }
+};
+template <class Context>
+struct FaultyOverCache<targets::AppendFault, Context> {
+    using Type = targets::FaultyAppend<Context>;
+    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::fwd_appendkv; }
+};
+
+/// The same of a kernel over a cache; `fault` is a CacheFault, CombineFault or AppendFault.
+template <class Kernel, auto fault>
+struct FaultyCacheLaunch : Launch<Kernel> {
+    using Base = Launch<Kernel>;
+    __attribute__((device)) static void run(const typename Base::Args& args, std::int64_t block) {
+        using Setup = Constant<Kernel>;
+        using Right = typename FamilyContext<Base::family>::template Type<typename Base::Machine, Setup>;
+        using Faulty = FaultyOverCache<std::remove_const_t<decltype(fault)>, Right>;
+        if constexpr (Faulty::makes(Base::family)) {
+            typename Base::Machine machine;
+            typename Faulty::Type context(fault, machine, Setup{});
+            Base::Program::run(context, args, typename Base::Program::Grid(Setup::cfg(), args)[block]);
+        } else {
+            Base::run(args, block);
+        }
+    }
+};
+
 } // namespace fmha::hip_target
 
 /// FMHA_KERNEL with a fault, by its name: FMHA_FAULTY_KERNEL(symbol, K0, last_key_dropped).
@@ -57,3 +102,9 @@ struct FaultyBackwardLaunch : Launch<Kernel> {
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel, fmha::targets::Fault::fault>)
 #define FMHA_FAULTY_BACKWARD_KERNEL(symbol, Kernel, fault)                                                   \
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyBackwardLaunch<Kernel, fmha::targets::BackwardFault::fault>)
+#define FMHA_FAULTY_CACHE_KERNEL(symbol, Kernel, fault)                                                      \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CacheFault::fault>)
+#define FMHA_FAULTY_COMBINE_KERNEL(symbol, Kernel, fault)                                                    \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CombineFault::fault>)
+#define FMHA_FAULTY_APPEND_KERNEL(symbol, Kernel, fault)                                                     \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::AppendFault::fault>)
