@@ -179,7 +179,12 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
     }
     const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
                         static_cast<double>(ceil_div(rows, 64));
-    if (work >= 0.8 * static_cast<double>(units)) return 1;
+    if (work >= 0.8 * static_cast<double>(units)) {
+        // S-9. Few blocks behind the first wave do not ask for enough bytes at a time.
+        const double waves = work / static_cast<double>(units);
+        const bool decodes = problem.effective_max_seqlen_q() <= 16;
+        return problem.arch.view() == "sm_90" && decodes && waves > 1.0 && waves < 4.0 ? 2 : 1;
+    }
     const std::int64_t most = std::min<std::int64_t>(128, units);
     const auto efficiency = [&](std::int64_t splits) {
         const double waves = work * static_cast<double>(splits) / static_cast<double>(units);

@@ -84,7 +84,7 @@ struct SplitKvWorkspace {
 SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q, std::int64_t hdim_v,
                                    std::int64_t num_splits);
 
-/// Choice of the number of splits when the caller leaves it to the plan (S-6).
+/// Choice of the number of splits when the caller leaves it to the plan (S-6, on sm_90 S-9).
 std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size);
 
 } // namespace fmha

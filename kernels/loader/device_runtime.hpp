@@ -12,7 +12,7 @@
 namespace fmha::loader {
 
 /// Grows with every change of this file. A plugin answers only to its own number.
-inline constexpr int runtime_abi = 2;
+inline constexpr int runtime_abi = 3;
 
 /// The kind of failure that a runtime's error number stands for.
 enum class Fault : std::uint8_t {
@@ -54,6 +54,9 @@ struct RuntimeVersions {
 struct LaunchShape {
     std::uint32_t blocks = 0, threads = 0; ///< one dimension each
     std::uint32_t dynamic_lds = 0;         ///< bytes
+    /// The kernel itself waits until those before it in its stream have ended, so that its blocks may come earlier. Platforms
+    /// that know no such launch make an ordinary one.
+    bool overlaps = false;
 };
 
 enum class CopyKind : std::uint8_t { to_device, to_host, on_device };

@@ -18,7 +18,12 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
     const hip_target::BlockShape plan = hip_target::block_shape(config);
     LaunchShape shape;
     shape.threads = static_cast<std::uint32_t>(plan.threads);
-    if (runtime.platform() == "nvidia") shape.dynamic_lds = static_cast<std::uint32_t>(plan.lds_bytes);
+    if (runtime.platform() == "nvidia") {
+        shape.dynamic_lds = static_cast<std::uint32_t>(plan.lds_bytes);
+        // Blocks of a main stage that come while others are still there are spread unevenly; those of combining are small.
+        shape.overlaps =
+            config.arch.view() == "sm_90" && config.signature.family == KernelFamily::fwd_splitkv_combine;
+    }
     return shape;
 }
 

@@ -40,10 +40,11 @@ struct FwdGrid {
 
     FMHA_DEVICE constexpr std::int64_t size() const { return batch * heads * q_tiles * v_tiles; }
     FMHA_DEVICE constexpr FwdItem operator[](std::int64_t n) const {
-        const std::int64_t q = n / v_tiles, head = q / q_tiles;
+        const Divided q = Divided::of(n, v_tiles), head = Divided::of(q.quotient, q_tiles),
+                      entry = Divided::of(head.quotient, heads);
         // Last query tile first: under a causal mask the long blocks start early and the last ones end
         // together.
-        return {head / heads, head % heads, q_tiles - 1 - q % q_tiles, n % v_tiles};
+        return {entry.quotient, entry.rest, q_tiles - 1 - head.rest, q.rest};
     }
 
   private:

@@ -74,9 +74,10 @@ struct SplitGrid {
 
     FMHA_DEVICE constexpr std::int64_t size() const { return heads.size() * splits; }
     FMHA_DEVICE constexpr SplitItem operator[](std::int64_t n) const {
-        const std::int64_t of_head = heads.q_tiles * heads.v_tiles, head = n / (of_head * splits);
-        const FwdItem item = heads[head * of_head + n % of_head];
-        return {item.b, item.h, n / of_head % splits, item.q_tile, item.v_tile};
+        const std::int64_t of_head = heads.q_tiles * heads.v_tiles;
+        const Divided tile = Divided::of(n, of_head), split = Divided::of(tile.quotient, splits);
+        const FwdItem item = heads[split.quotient * of_head + tile.rest];
+        return {item.b, item.h, split.rest, item.q_tile, item.v_tile};
     }
 };
 

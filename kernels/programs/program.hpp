@@ -1,6 +1,9 @@
 #pragma once
 
 #include "dispatcher/types/enums.hpp"
+#include "kernels/programs/device.hpp"
+
+#include <cstdint>
 
 namespace fmha::kernels {
 
@@ -16,5 +19,16 @@ namespace fmha::kernels {
 /// `with_program` (kernels/targets) turns a family that is known at run time into its specialisation.
 template <KernelFamily family>
 struct Program;
+
+/// A number of a launch, by one of its extents, and the rest. Both have 32 bits; a division of 64 bits costs a GPU a hundred
+/// instructions, before a block has asked for anything.
+struct Divided {
+    std::int64_t quotient = 0, rest = 0;
+
+    FMHA_DEVICE static constexpr Divided of(std::int64_t n, std::int64_t by) {
+        const auto number = static_cast<std::uint32_t>(n), extent = static_cast<std::uint32_t>(by);
+        return {number / extent, number % extent};
+    }
+};
 
 } // namespace fmha::kernels

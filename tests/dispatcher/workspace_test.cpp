@@ -275,5 +275,25 @@ TEST(NumSplits, OneQueryRowOfAHeadGroupBecomesOneBlock) {
     EXPECT_EQ(choose_num_splits(problem, 152, 32), 33);
 }
 
+/// S-9 with 132 multiprocessors: U = 528, and W = 8 blocks an entry.
+TEST(NumSplits, HopperHalvesBlocksThatDoNotFillTheirLastWave) {
+    const auto splits = [](std::int64_t batch, std::int64_t rows, const char* arch) {
+        Problem problem = testing::builder_for(ApiFamily::fwd_splitkv)
+                              .dims(128, 128, batch, rows, 2048)
+                              .nheads(32, 8)
+                              .build();
+        problem.arch = arch;
+        return choose_num_splits(problem, 132, 32);
+    };
+    EXPECT_EQ(splits(1, 1, "sm_90"), 57);
+    EXPECT_EQ(splits(64, 1, "sm_90"), 1);  // W = 512, most of a wave
+    EXPECT_EQ(splits(67, 1, "sm_90"), 2);  // W = 536
+    EXPECT_EQ(splits(128, 1, "sm_90"), 2); // W = 1024
+    EXPECT_EQ(splits(263, 1, "sm_90"), 2); // W = 2104
+    EXPECT_EQ(splits(264, 1, "sm_90"), 1); // W = 2112, four waves
+    EXPECT_EQ(splits(32, 17, "sm_90"), 1); // W = 1024 too
+    EXPECT_EQ(splits(128, 1, "gfx1201"), 1);
+}
+
 } // namespace
 } // namespace fmha

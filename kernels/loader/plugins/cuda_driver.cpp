@@ -42,3 +42,6 @@ FMHA_FORWARD(cuLaunchKernel,
               void** extra),
              (function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, parameters,
               extra))
+FMHA_FORWARD(cuLaunchKernelEx,
+             (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra),
+             (config, function, parameters, extra))

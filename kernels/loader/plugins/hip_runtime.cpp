@@ -83,6 +83,25 @@ hipEvent_t event_of(void* handle) {
     return static_cast<hipEvent_t>(handle);
 }
 
+#if defined(__HIP_PLATFORM_NVIDIA__)
+/// HIP has no name for this launch.
+CUresult launch_early(void* function, const LaunchShape& shape, void** parameters, void* stream) {
+    CUlaunchAttribute early{};
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = shape.blocks;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = shape.threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = shape.dynamic_lds;
+    config.hStream = static_cast<CUstream>(stream);
+    config.attrs = &early;
+    config.numAttrs = 1;
+    return cuLaunchKernelEx(&config, static_cast<CUfunction>(function), parameters, nullptr);
+}
+#endif
+
 class HipRuntime final : public DeviceRuntime {
   public:
     std::string_view platform() const override { return on_nvidia ? "nvidia" : "amd"; }
@@ -209,6 +228,10 @@ class HipRuntime final : public DeviceRuntime {
     Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) override {
         // The interface of parameters is not const; they are only read.
         void* parameters[] = {const_cast<void*>(argument)};
+#if defined(__HIP_PLATFORM_NVIDIA__)
+        if (shape.overlaps)
+            return status_of(hipCUResultTohipError(launch_early(function, shape, parameters, stream)));
+#endif
         return status_of(hipModuleLaunchKernel(static_cast<hipFunction_t>(function), shape.blocks, 1, 1,
                                                shape.threads, 1, 1, shape.dynamic_lds, stream_of(stream),
                                                parameters, nullptr));

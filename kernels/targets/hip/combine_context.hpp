@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/across_rows.hpp"
 #include "kernels/targets/hip/combine_plan.hpp"
 #include "kernels/targets/hip/context.hpp"
 #include "kernels/targets/hip/row_operations.hpp"
@@ -14,6 +15,8 @@ template <class Block>
 using Rows = RowOperations<Block, &CombinePlan::rows>;
 template <class Block>
 using Memory = TileMemory<Block, &CombinePlan::rows>;
+template <class Block>
+using Across = AcrossRows<Block, &CombinePlan::rows>;
 
 /// What is added up, and the sum.
 template <class Block>
@@ -33,6 +36,7 @@ class Sums {
 } // namespace combining
 
 template <class Machine, class Setup>
-using CombineContext = Context<Machine, Setup, combining::Sums, combining::Rows, combining::Memory>;
+using CombineContext =
+    Context<Machine, Setup, combining::Sums, combining::Rows, combining::Across, combining::Memory>;
 
 } // namespace fmha::hip_target

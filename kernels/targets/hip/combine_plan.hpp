@@ -10,7 +10,7 @@ namespace fmha::hip_target {
 /// The plan of split-KV's combine kernel.
 using CombinePlan = LinePlan;
 
-/// The plan of a configuration, or the problem with it.
+/// The plan of a configuration, or the problem with it. LDS holds a tile, where waves have to add up theirs.
 constexpr CombinePlan combine_plan_of(const KernelConfig& cfg) {
     CombinePlan plan;
     const MatrixUnit unit = matrix_unit(cfg.arch);
@@ -20,6 +20,7 @@ constexpr CombinePlan combine_plan_of(const KernelConfig& cfg) {
         return plan;
     }
     plan = line_plan(unit, kernels::combine_rows, kernels::combine_rows, cfg.algorithm.tile.n1);
+    if (plan.waves > 1) plan.lds_bytes = plan.threads * plan.tile.registers * 4;
     plan.tile.stored = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch)).o;
     return plan;
 }

@@ -97,6 +97,7 @@ struct Launch {
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads, __VA_ARGS__::blocks_at_once)          \
         symbol(const __grid_constant__ __VA_ARGS__::Args args) {                                             \
+        fmha::hip_target::nvidia::follow();                                                                  \
         __VA_ARGS__::run(args, blockIdx.x);                                                                  \
     }
 #endif

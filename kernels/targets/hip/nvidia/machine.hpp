@@ -18,6 +18,15 @@ struct RegisterArray {
     FMHA_DEVICE const T& at(int, int r) const { return value[r]; }
 };
 
+/// Lets the next kernel of the stream come to the multiprocessors when all blocks of this one are there, and waits until the
+/// kernel before it has ended: launches may overlap (LaunchShape::overlaps), work does not.
+FMHA_DEVICE void follow() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 template <int block_threads>
 class Machine {
   public:
