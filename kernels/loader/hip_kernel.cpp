@@ -89,6 +89,8 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
         shape.blocks = static_cast<std::uint32_t>(blocks);
         if constexpr (std::same_as<Program, kernels::Program<KernelFamily::fwd>>)
             if (config_.algorithm.pipeline == Pipeline::ws) {
+                shape.blocks = static_cast<std::uint32_t>(
+                    kernels::WsGrid(config_, args).blocks(device_.properties().compute_units));
                 const hip_target::WsLaunch with_maps = ws_launch(config_, args, device_.runtime());
                 function_.launch(shape, &with_maps, stream.handle);
                 return;

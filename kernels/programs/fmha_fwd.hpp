@@ -68,7 +68,7 @@ struct Program<KernelFamily::fwd> {
     FMHA_DEVICE static void run(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         if constexpr (requires { ctx.query_stream(); })
             if (ctx.cfg().algorithm.pipeline == Pipeline::ws) {
-                fmha_fwd_ws(ctx, args, item);
+                fmha_fwd_ws(ctx, args, OneItem{item});
                 return;
             }
         fmha_fwd(ctx, args, item);

@@ -2,43 +2,74 @@
 
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/programs/matrix_place.hpp"
+#include "kernels/programs/ws_items.hpp"
 
 namespace fmha::kernels {
 
-/// Forward attention (F-1 … F-10) by a block of teams, each of which owns some of its m0 query rows, and a feed that copies what they
-/// multiply. A team takes one tile of keys at a time. While it turns the scores of a tile into weights, its product of the
+/// What the feed and the teams of a block have to know about one item.
+struct WsWork {
+    FwdItem item;
+    Entry entry;
+    QueryRows rows;
+    std::int64_t hk = 0, channel0 = 0;
+    FwdMatrices in;
+    KeyTiles tiles;
+    int count = 0; ///< of key tiles
+
+    /// There is one more step than tiles: step t brings the keys of tile t and the values of tile t − 1.
+    FMHA_DEVICE int steps() const { return count > 0 ? count + 1 : 0; }
+    FMHA_DEVICE bool exists() const { return rows.count > 0; }
+
+    template <class Ctx>
+    FMHA_DEVICE static WsWork of(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
+        const auto& cfg = ctx.cfg();
+        const Tile& tile = cfg.algorithm.tile;
+        WsWork work;
+        work.item = item;
+        work.entry = ctx.entry(args.shape, args.lengths, item.b);
+        work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile);
+        if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
+            work.entry.seqlen_q <= args.shape.min_seqlen_q)
+            work.rows.count = 0;
+        if (!work.exists()) return work;
+        work.hk = ctx.kv_head(args.shape, item.h);
+        work.channel0 = item.v_tile * tile.n1;
+        work.in = FwdMatrices::of(cfg, args, work.entry, item.b, item.h, work.hk);
+        const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
+                                            work.entry.seqlen_q, work.entry.seqlen_k));
+        work.tiles = KeyTiles::of(mask, work.rows.first, work.rows.count, work.in.k.rows.read, tile.n0);
+        work.count = work.tiles.count();
+        return work;
+    }
+};
+
+/// Forward attention (F-1 … F-10) by a block of teams, each of which owns some of the m0 query rows of an item, and a feed that copies what
+/// they multiply. A team takes one tile of keys at a time. While it turns the scores of a tile into weights, its product of the
 /// weights and values of the tile before runs, and the products of other teams.
 ///
-/// The feed runs `fills` for every step in order, held up by stages in use only: step t brings the keys of tile t and the values of
-/// tile t − 1. There is one more step than tiles.
-template <class Ctx>
-FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
-    const auto& cfg = ctx.cfg();
-    const Tile& tile = cfg.algorithm.tile;
-    const Entry entry = ctx.entry(args.shape, args.lengths, item.b);
-    const QueryRows rows = QueryRows::of(tile, entry.seqlen_q, item.q_tile);
-    if (rows.count <= 0) return;
-    if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
-        entry.seqlen_q <= args.shape.min_seqlen_q)
-        return;
-
-    const std::int64_t hk = ctx.kv_head(args.shape, item.h), channel0 = item.v_tile * tile.n1;
-    const FwdMatrices in = FwdMatrices::of(cfg, args, entry, item.b, item.h, hk);
-    const Mask mask = ctx.mask(
-        Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink, entry.seqlen_q, entry.seqlen_k));
-    const KeyTiles tiles = KeyTiles::of(mask, rows.first, rows.count, in.k.rows.read, tile.n0);
-    const int count = tiles.count();
+/// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
+/// teams are at the end of the one before.
+template <class Ctx, class Items>
+FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) {
     const auto query = ctx.query_stream();
     const auto key = ctx.key_stream();
     const auto value = ctx.value_stream();
 
-    const MatrixPlace queries{item.b, item.h, entry.start_q}, keys{item.b, hk, entry.start_k};
-    const auto fills = [&](int step) {
-        if (step == 0) ctx.fill_stage(query, in.q, queries, rows.first, 0);
-        if (step < count) ctx.fill_stage(key, in.k, keys, tiles.at(step) * tile.n0, 0);
-        if (step > 0) ctx.fill_stage(value, in.v, keys, tiles.at(step - 1) * tile.n0, channel0);
+    const auto work_of = [&](const FwdItem& item) { return WsWork::of(ctx, args, item); };
+    const auto fills = [&](const WsWork& work, int step) {
+        const Tile& tile = ctx.cfg().algorithm.tile;
+        const FwdItem& item = work.item;
+        const MatrixPlace queries{item.b, item.h, work.entry.start_q},
+            keys{item.b, work.hk, work.entry.start_k};
+        if (step < work.count) ctx.fill_stage(key, work.in.k, keys, work.tiles.at(step) * tile.n0, 0);
+        if (step == 0) ctx.fill_stage(query, work.in.q, queries, work.rows.first, 0);
+        if (step > 0)
+            ctx.fill_stage(value, work.in.v, keys, work.tiles.at(step - 1) * tile.n0, work.channel0);
     };
-    const auto team = [&] {
+    const auto team = [&](const WsWork& work) {
+        const auto& cfg = ctx.cfg();
+        const Tile& tile = cfg.algorithm.tile;
+        const auto& [item, entry, rows, hk, channel0, in, tiles, count] = work;
         const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
         const std::int64_t row0 = rows.first + ctx.team_row();
         auto scores = ctx.scores();
@@ -48,9 +79,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const FwdItem& item)
         begin_rows(ctx, scoring, top, total, row0);
 
         const auto weigh = [&]<Masking masking>(int step) {
-            ctx.visit(item, tiles.at(step));
-            scores_to_logits<masking>(ctx, scores, args, scoring, in.bias, row0,
-                                      in.tile(ctx, tiles.at(step), true));
+            ctx.visit(work.item, work.tiles.at(step));
+            scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
+                                      work.in.tile(ctx, work.tiles.at(step), true));
             logits_to_weights(ctx, scores, top, total, shrink);
         };
         if (count > 0) {
@@ -87,6 +118,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const FwdItem& item)
                 else
                     next_tile.template operator()<Masking::always>(step);
             }
+            ctx.give(query); // the feed may bring those of the next item
             ctx.take(value);
             ctx.start(out, weights, value);
             ctx.finish(out, 0);
@@ -96,7 +128,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const FwdItem& item)
         store_rows(ctx, to, scoring, out, top, total, shrink, row0, channel0, item.v_tile == 0,
                    args.score.scale_o);
     };
-    ctx.run(count > 0 ? count + 1 : 0, fills, team);
+    ctx.run(items, work_of, fills, team);
 }
 
 } // namespace fmha::kernels

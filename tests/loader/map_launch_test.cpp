@@ -64,6 +64,7 @@ TEST_F(MapLaunch, BringsTheMapsOfItsArguments) {
     EXPECT_EQ(seen.k.data, given.k.data);
     EXPECT_EQ(seen.shape.seqlen_k, 500);
     EXPECT_EQ(runtime.last_shape().threads, 384U);
+    EXPECT_EQ(runtime.last_shape().blocks, 4U); // one a multiprocessor of the fake, for 24 items
     ASSERT_EQ(runtime.last_maps().size(), 3U);
     // (channel, row, head, entry), strides in bytes
     const hip_target::TensorMapSpec& q = runtime.last_maps()[0];

@@ -33,13 +33,13 @@ struct BlockParts {
         return args;
     }
     template <class Ctx>
-    FMHA_DEVICE static void run(Ctx& context, const Args& args, const typename Program::Item& item) {
-        Program::run(context, args, item);
+    FMHA_DEVICE static void run(Ctx& context, const Args& args, std::int64_t block) {
+        Program::run(context, args, typename Program::Grid(Constant<Kernel>::cfg(), args)[block]);
     }
 };
 
 #if !defined(__HIP__)
-/// With teams: the maps lie beside the arguments.
+/// With teams: the maps lie beside the arguments, and a block computes several items.
 template <class Kernel>
 struct BlockParts<Kernel, true> {
     using Program = kernels::Program<KernelFamily::fwd>;
@@ -51,8 +51,10 @@ struct BlockParts<Kernel, true> {
     FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args); }
     FMHA_DEVICE static const FwdArgs& arguments(const Args& args) { return args.args; }
     template <class Ctx>
-    FMHA_DEVICE static void run(Ctx& context, const FwdArgs& args, const kernels::FwdItem& item) {
-        kernels::fmha_fwd_ws(context, args, item);
+    FMHA_DEVICE static void run(Ctx& context, const FwdArgs& args, std::int64_t block) {
+        kernels::fmha_fwd_ws(
+            context, args,
+            kernels::BlockItems{Constant<Kernel>::cfg(), args, static_cast<std::uint32_t>(block), gridDim.x});
     }
 };
 #endif
@@ -73,11 +75,9 @@ struct Launch {
     static constexpr int blocks_at_once = Planned<Kernel>::has_teams ? 1 : threads <= 32 ? 4 : 0;
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
-        const auto& given = Parts::arguments(args);
-        const auto item = typename Program::Grid(Constant<Kernel>::cfg(), given)[block];
         Machine machine = Parts::machine(args);
         typename Parts::Context context(machine, {});
-        Parts::run(context, given, item);
+        Parts::run(context, Parts::arguments(args), block);
     }
 };
 

@@ -18,11 +18,10 @@ struct FaultyLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
         using Parts = BlockParts<Kernel>;
         using Setup = Constant<Kernel>;
-        const auto& given = Parts::arguments(args);
         auto machine = Parts::machine(args);
         targets::FaultyContext<typename Parts::Context, targets::ConstantFault<fault>> context({}, machine,
                                                                                                Setup{});
-        Parts::run(context, given, typename Parts::Program::Grid(Setup::cfg(), given)[block]);
+        Parts::run(context, Parts::arguments(args), block);
     }
 };
 

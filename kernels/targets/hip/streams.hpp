@@ -40,22 +40,30 @@ class TeamWork {
     FMHA_DEVICE static constexpr int team_rows() { return WsPlan::team_rows; }
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) const {}
 
-    /// Warp group 0 is the feed, of which one thread runs `fills` for steps 0 to `steps` − 1; the others are teams.
-    template <class Fills, class Team>
-    FMHA_DEVICE void run(int steps, Fills fills, Team team) {
+    /// Warp group 0 is the feed, of which one thread runs `fills` for the steps of every item; the others are teams.
+    template <class Items, class WorkOf, class Fills, class Team>
+    FMHA_DEVICE void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
         (init_barriers<Streams>(), ...);
         block_.machine.barriers_ready();
         if (block_.machine.group() == 0) {
             block_.machine.release_registers();
             if (!block_.machine.leads()) return;
             FMHA_NO_UNROLL
-            for (int step = 0; step < steps; ++step) fills(step);
+            for (std::uint32_t n = 0; items.exists(n); ++n) {
+                const auto work = work_of(items[n]);
+                FMHA_NO_UNROLL
+                for (int step = 0; step < work.steps(); ++step) fills(work, step);
+            }
         } else {
             block_.machine.claim_registers();
             // The last team gives the first one its first turn.
             if (block_.plan().takes_turns && block_.machine.group() == block_.plan().teams)
                 block_.machine.pass(1);
-            team();
+            FMHA_NO_UNROLL
+            for (std::uint32_t n = 0; items.exists(n); ++n) {
+                const auto work = work_of(items[n]);
+                if (work.exists()) team(work);
+            }
         }
     }
 
@@ -75,27 +83,27 @@ class TeamWork {
         constexpr int map = static_cast<int>(index_of<Piece>());
         const StreamPlan& plan = block_.template piece<Piece>();
         Place& next = place_of<Piece>();
-        block_.machine.wait(plan.empty(next.stage), next.phase ^ 1);
-        const int full = plan.full(next.stage);
+        const int stage = next.next(plan.stages), full = plan.full(stage);
+        block_.machine.wait(plan.empty(stage), next.parity(plan.stages) ^ 1);
         block_.machine.expect(full, plan.stage_bytes);
         BoxCorner corner = block_.machine.rows_of(map).corner(place, matrix.rows.size, row0);
         corner.at[0] = static_cast<std::int32_t>(col0);
-        int to = plan.stage(next.stage);
+        int to = plan.stage(stage);
         FMHA_NO_UNROLL
         for (int at = 0; at < plan.elements; at += SwizzledTile::block_elements) {
             block_.machine.copy_box(map, corner, to, full);
             corner.at[0] += SwizzledTile::block_elements;
             to += SwizzledTile::block_bytes(plan.lines);
         }
-        next.advance(plan.stages);
+        ++next.uses;
     }
     /// A team waits until the next stage of a stream is full.
     template <auto Piece>
     FMHA_DEVICE void take(const OperandStream<Piece>&) {
         const StreamPlan& plan = block_.template piece<Piece>();
         Place& next = place_of<Piece>();
-        block_.machine.wait(plan.full(next.stage), next.phase);
-        next.advance(plan.stages);
+        block_.machine.wait(plan.full(next.next(plan.stages)), next.parity(plan.stages));
+        ++next.uses;
     }
     /// A team has no more use for the stage that it took last.
     template <auto Piece>
@@ -112,17 +120,21 @@ class TeamWork {
     }
 
   private:
+    /// How often a stream was filled, or taken.
     struct Place {
-        int stage = 0, phase = 0;
+        std::uint32_t uses = 0;
 
-        FMHA_DEVICE void advance(int stages) {
-            if (++stage == stages) {
-                stage = 0;
-                phase ^= 1;
-            }
+        FMHA_DEVICE static int stage(std::uint32_t use, int stages) {
+            return static_cast<int>(use % static_cast<std::uint32_t>(stages));
         }
-        FMHA_DEVICE int last(int stages) const { return (stage == 0 ? stages : stage) - 1; }
+        FMHA_DEVICE int next(int stages) const { return stage(uses, stages); }
+        FMHA_DEVICE int last(int stages) const { return stage(uses - 1, stages); }
+        /// Of the barriers of the next stage.
+        FMHA_DEVICE int parity(int stages) const {
+            return static_cast<int>(uses / static_cast<std::uint32_t>(stages) & 1U);
+        }
     };
+
     Block block_;
     Place places_[count];
 

@@ -76,15 +76,19 @@ class HostContext : public ScoreContext {
                     std::int64_t row0, std::int64_t col0) {
         stream(name).filled.push_back({matrix, row0, col0});
     }
-    template <class Fills, class Team>
-    void run(int steps, Fills fills, Team team) {
-        for (TileStream& stream : streams_) stream = {};
-        next_fills_ = [&fills, steps, step = 0]() mutable {
-            if (step == steps) throw std::logic_error("a tile was taken that no step fills");
-            fills(step++);
-        };
-        team();
-        next_fills_ = {};
+    template <class Items, class WorkOf, class Fills, class Team>
+    void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
+        for (std::uint32_t n = 0; items.exists(n); ++n) {
+            const auto work = work_of(items[n]);
+            if (!work.exists()) continue;
+            for (TileStream& stream : streams_) stream = {};
+            next_fills_ = [&fills, &work, step = 0]() mutable {
+                if (step == work.steps()) throw std::logic_error("a tile was taken that no step fills");
+                fills(work, step++);
+            };
+            team(work);
+            next_fills_ = {};
+        }
     }
     void take(StreamName name);
     void give(StreamName name) { stream(name).taken.reset(); }

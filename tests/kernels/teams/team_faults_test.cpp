@@ -23,6 +23,7 @@ enum class Mistake : std::uint8_t {
     given_twice,       ///< a stage is given back twice
     not_given,         ///< a stage is not given back
     given_early,       ///< a stage is given back as soon as it is taken
+    query_given_early, ///< the same of the query of an item
     turn_kept,         ///< a team does not pass its turn
     turn_passed_twice,
     registers_unfenced, ///< no fence before products
@@ -51,15 +52,19 @@ class MistakenMachine : public EmulatedTeamMachine {
         // "full" of the first stage of keys; the barrier of "empty" lies behind those of both stages.
         if (mistake_ == Mistake::given_early && group() > 0 && address == first_key_)
             EmulatedTeamMachine::arrive_wave(address + 16);
+        if (mistake_ == Mistake::query_given_early && group() > 0 && address == query_)
+            EmulatedTeamMachine::arrive_wave(address + 8);
     }
     void init_barrier(int address, int arrivals) {
         // Barriers are made in the order of the streams: two of the query's only stage, then those of keys.
-        if (++made_ == 3) first_key_ = address;
+        if (++made_ == 1) query_ = address;
+        if (made_ == 3) first_key_ = address;
         EmulatedTeamMachine::init_barrier(address, arrivals);
     }
     void arrive_wave(int address) {
         if (mistake_ == Mistake::not_given) return;
         if (mistake_ == Mistake::given_early && address == first_key_ + 16) return;
+        if (mistake_ == Mistake::query_given_early && address == query_ + 8) return;
         EmulatedTeamMachine::arrive_wave(address);
         if (mistake_ == Mistake::given_twice) EmulatedTeamMachine::arrive_wave(address);
     }
@@ -98,7 +103,7 @@ class MistakenMachine : public EmulatedTeamMachine {
 
   private:
     Mistake mistake_;
-    int made_ = 0, first_key_ = -1;
+    int made_ = 0, query_ = -1, first_key_ = -1;
 };
 
 /// What a run says: whether the result is right, or the hazard.
@@ -143,6 +148,7 @@ TEST_P(EveryMistake, IsNamed) {
         {given_twice, {arrivals_differ}},
         {not_given, {deadlock}},
         {given_early, {product_in_flight, stage_in_use, copy_overwritten}},
+        {query_given_early, {product_in_flight, stage_in_use, copy_overwritten, stage_not_full}},
         {turn_kept, {deadlock}},
         {turn_passed_twice, {turn_given_twice}},
         {registers_unfenced, {not_fenced}},

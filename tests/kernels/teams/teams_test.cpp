@@ -2,6 +2,7 @@
 // has to agree with the reference within the bounds of its roundings.
 
 #include "judge.hpp"
+#include "kernels/programs/ws_items.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
@@ -10,6 +11,10 @@
 #include "team_kernels.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
 
 namespace fmha::hip_target::test {
 namespace {
@@ -136,6 +141,64 @@ TEST(TeamPlan, RefusesWhatItHasNoInstructionFor) {
     const auto reason = cannot_execute(team_kernel(problem, 2, 256, 256));
     ASSERT_NE(reason, std::nullopt);
     EXPECT_NE(reason->find("bytes of LDS"), std::string::npos) << *reason;
+}
+
+/// A launch that has only extents.
+FwdArgs extents(std::int64_t batch, std::int64_t heads, std::int64_t seqlen, std::int64_t hdim) {
+    FwdArgs args;
+    args.shape = {.mode = Mode::batch,
+                  .batch = batch,
+                  .nhead_q = heads,
+                  .nhead_k = heads / 2,
+                  .seqlen_q = seqlen,
+                  .seqlen_k = seqlen,
+                  .max_seqlen_q = seqlen,
+                  .min_seqlen_q = 0,
+                  .hdim_q = hdim,
+                  .hdim_v = hdim};
+    return args;
+}
+KernelConfig masked(MaskClass mask) {
+    const FwdProblem problem(team_shape(DataType::bf16, 128));
+    KernelConfig kernel = team_kernel(problem, 2, 128, 128);
+    kernel.signature.mask = mask;
+    return kernel;
+}
+
+TEST(Items, AreEachComputedByOneBlock) {
+    for (const MaskClass mask : {MaskClass::none, MaskClass::causal})
+        for (const auto& [batch, heads, seqlen] :
+             {std::array<std::int64_t, 3>{3, 6, 700}, {1, 2, 100}, {40, 32, 300}, {2, 4, 5000}})
+            for (const std::uint32_t blocks : {1U, 7U, 132U}) {
+                const KernelConfig kernel = masked(mask);
+                const FwdArgs args = extents(batch, heads, seqlen, 128);
+                const std::int64_t q_tiles = (seqlen + 127) / 128;
+                std::vector<int> seen(static_cast<std::size_t>(batch * heads * q_tiles));
+                for (std::uint32_t block = 0; block < blocks; ++block) {
+                    const kernels::BlockItems items{kernel, args, block, blocks};
+                    for (std::uint32_t n = 0; items.exists(n); ++n) {
+                        const kernels::FwdItem item = items[n];
+                        ASSERT_TRUE(item.b < batch && item.h < heads && item.q_tile < q_tiles);
+                        ASSERT_EQ(item.v_tile, 0);
+                        ++seen[static_cast<std::size_t>((item.b * heads + item.h) * q_tiles + item.q_tile)];
+                    }
+                }
+                EXPECT_EQ(std::ranges::count(seen, 1), std::ssize(seen)) << seqlen << " by " << blocks;
+            }
+}
+
+TEST(Items, AreSeveralABlockWhereBlocksEndTogether) {
+    const auto blocks = [](MaskClass mask, const FwdArgs& args) {
+        return kernels::WsGrid(masked(mask), args).blocks(132);
+    };
+    EXPECT_EQ(blocks(MaskClass::none, extents(8, 16, 2048, 128)), 132);
+    EXPECT_EQ(blocks(MaskClass::none, extents(1, 2, 256, 128)), 4);
+    EXPECT_EQ(blocks(MaskClass::causal, extents(32, 16, 512, 128)), 132);
+    // 128 tiles a head, and lengths that nobody knows
+    EXPECT_EQ(blocks(MaskClass::causal, extents(1, 16, 16384, 128)), 2048);
+    FwdArgs packed = extents(8, 16, 2048, 128);
+    packed.shape.mode = Mode::group;
+    EXPECT_EQ(blocks(MaskClass::none, packed), 2048);
 }
 
 // PTX ISA, matrix descriptor: address, leading and stride offsets in units of 16 bytes, the swizzle in the highest bits.

@@ -8,18 +8,24 @@
 
 namespace fmha::hip_target {
 
+/// Blocks that a launch of `items` items has here, so that most compute more than one and some do not fill the last round.
+inline std::int64_t emulated_blocks(std::int64_t items) {
+    return (items + 2) / 3;
+}
+
 /// Runs warp-specialised forward over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block, unit,
 /// maps, agent)` builds the machine of one of them. Throws UnsupportedInvocation for tensors that have no map, and like emulate_blocks.
 template <class MakeMachine>
 void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
                    MakeMachine make_machine) {
-    const kernels::FwdGrid grid(config, args);
+    const std::int64_t blocks = emulated_blocks(kernels::WsGrid(config, args).size());
     const RunTimePlan<WsPlan> setup(config, ws_plan_of(config));
     const WsMaps maps = ws_maps_of(config, args);
     if (maps.problem) throw UnsupportedInvocation(to_sentence(*maps.problem));
     const auto on_thread = [&](int) {
         return [&](std::int64_t n) {
-            const kernels::FwdItem item = grid[n];
+            const kernels::BlockItems items{config, args, static_cast<std::uint32_t>(n),
+                                            static_cast<std::uint32_t>(blocks)};
             const WsPlan& plan = setup.plan();
             TeamBlock block(plan.lds_bytes, plan.teams + 1, WsPlan::group_threads, schedule,
                             static_cast<std::uint64_t>(n));
@@ -27,14 +33,14 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
                 block.run([&](int agent) {
                     auto machine = make_machine(block, plan.unit, maps, agent);
                     WsContext<decltype(machine), RunTimePlan<WsPlan>> context(machine, setup);
-                    kernels::fmha_fwd_ws(context, args, item);
+                    kernels::fmha_fwd_ws(context, args, items);
                 });
             } catch (const EmulationError& error) {
-                throw in_block(error, item);
+                throw in_block(error, items[0]);
             }
         };
     };
-    system::parallel_with(grid.size(), on_thread, threads);
+    system::parallel_with(blocks, on_thread, threads);
 }
 
 } // namespace fmha::hip_target
