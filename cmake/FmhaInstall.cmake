@@ -14,8 +14,41 @@ install(FILES ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/fmha.h ${PROJECT_SOU
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha COMPONENT library)
 install(EXPORT fmha-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 
+# Component `development` is what a C++ program takes that declares, registers, plans and runs kernels itself: find_package(fmha COMPONENTS cpp) gives it
+# fmha::cpp, static libraries and the headers of both rooms under include/fmha/cpp.
+add_library(fmha_cpp INTERFACE)
+set_target_properties(fmha_cpp PROPERTIES EXPORT_NAME cpp)
+set(cpp_libraries dispatcher catalog arch types system target_host target_launch target_numerics)
+target_include_directories(fmha_cpp INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/fmha/cpp>)
+target_compile_features(fmha_cpp INTERFACE cxx_std_20)
+set(cpp_targets fmha_cpp fmha_flags)
+foreach(name IN LISTS cpp_libraries)
+  target_link_libraries(fmha_cpp INTERFACE fmha_${name})
+  list(APPEND cpp_targets fmha_${name})
+endforeach()
+install(TARGETS ${cpp_targets} EXPORT fmha-cpp-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/fmha COMPONENT development EXCLUDE_FROM_ALL)
+install(EXPORT fmha-cpp-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT development EXCLUDE_FROM_ALL)
+foreach(folder dispatcher kernels)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha/cpp COMPONENT development EXCLUDE_FROM_ALL
+    FILES_MATCHING PATTERN "*.hpp" PATTERN examples EXCLUDE PATTERN c EXCLUDE PATTERN python EXCLUDE PATTERN hip EXCLUDE PATTERN generator EXCLUDE
+    PATTERN loader EXCLUDE)
+endforeach()
+
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fmha-config-version.cmake COMPATIBILITY SameMinorVersion)
-file(WRITE ${PROJECT_BINARY_DIR}/fmha-config.cmake "include(\${CMAKE_CURRENT_LIST_DIR}/fmha-targets.cmake)\n")
+file(WRITE ${PROJECT_BINARY_DIR}/fmha-config.cmake [[
+include(${CMAKE_CURRENT_LIST_DIR}/fmha-targets.cmake)
+if("cpp" IN_LIST fmha_FIND_COMPONENTS)
+  include(CMakeFindDependencyMacro)
+  foreach(package fmt nlohmann_json OpenSSL Threads)
+    find_dependency(${package})
+  endforeach()
+  include(${CMAKE_CURRENT_LIST_DIR}/fmha-cpp-targets.cmake OPTIONAL RESULT_VARIABLE fmha_cpp_FOUND)
+  if(NOT fmha_cpp_FOUND)
+    set(fmha_FOUND FALSE)
+    set(fmha_NOT_FOUND_MESSAGE "component cpp is not installed: cmake --install BUILD --component development")
+  endif()
+endif()
+]])
 install(FILES ${PROJECT_BINARY_DIR}/fmha-config.cmake ${PROJECT_BINARY_DIR}/fmha-config-version.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 

@@ -1,8 +1,9 @@
 # Flags that every target of the project shares. Third-party headers are SYSTEM and stay out of the warnings.
 add_library(fmha_flags INTERFACE)
-target_include_directories(fmha_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(fmha_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+target_include_directories(fmha_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+foreach(warning -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+  target_compile_options(fmha_flags INTERFACE $<BUILD_INTERFACE:${warning}>)
+endforeach()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   if(FMHA_NATIVE_ARCH)
     # The AVX-512 headers of GCC 12 read variables that are deliberately undefined.

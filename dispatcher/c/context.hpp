@@ -19,6 +19,7 @@ struct fmha_context {
     std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
         instances;                               ///< of the host, by identifier
     std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
+    const void* asked = nullptr; ///< arguments of the call that is planned, for the caller's heuristic
     std::string error, rule;
 };
 
@@ -33,7 +34,8 @@ fmha_status guarded(fmha_context& context, Body&& body) {
 /// Throws InputError for a context whose creation failed, and for an `info` that is not of this version.
 void check_ready(const fmha_context& context, const fmha_run_info* info);
 
-/// The plan of a call; `info` gets its workspace and the names of its kernels. Throws NoKernelFound with the explanation.
-ExecutionPlan planned(const fmha_context& context, const Problem& problem, fmha_run_info* info);
+/// The plan of a call with `args`; `info` gets its workspace and the names of its kernels. Throws NoKernelFound with the
+/// explanation.
+ExecutionPlan planned(fmha_context& context, const void* args, const Problem& problem, fmha_run_info* info);
 
 } // namespace fmha::c

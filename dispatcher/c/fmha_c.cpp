@@ -14,7 +14,8 @@
 
 namespace fmha::c {
 
-ExecutionPlan planned(const fmha_context& context, const Problem& problem, fmha_run_info* info) {
+ExecutionPlan planned(fmha_context& context, const void* args, const Problem& problem, fmha_run_info* info) {
+    context.asked = args;
     ExecutionPlan plan = context.dispatcher->plan(problem);
     if (!plan.valid()) throw NoKernelFound(to_text(explain(*context.dispatcher, problem)));
     if (info == nullptr) return plan;
@@ -112,7 +113,7 @@ fmha_status fmha_plan(fmha_context* context, const void* args, fmha_run_info* in
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        planned(*context, call_of(args, context->arch, Memory::device).problem, info);
+        planned(*context, args, call_of(args, context->arch, Memory::device).problem, info);
     });
 }
 
@@ -121,7 +122,8 @@ fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         require(bytes != nullptr, "bytes");
-        const auto plan = planned(*context, call_of(args, context->arch, Memory::device).problem, nullptr);
+        const auto plan =
+            planned(*context, args, call_of(args, context->arch, Memory::device).problem, nullptr);
         *bytes = plan.workspace_bytes();
         if (exact != nullptr) *exact = plan.workspace_exact() ? 1 : 0;
     });
@@ -132,7 +134,7 @@ fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         const fmha::c::Call call = call_of(args, context->arch, Memory::device);
-        const auto plan = planned(*context, call.problem, nullptr);
+        const auto plan = planned(*context, args, call.problem, nullptr);
         fmha::c::prepare_on_device(context->device.get(), call.arguments, plan, workspace, stream);
     });
 }
@@ -143,7 +145,7 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
         check_ready(*context, info);
         fmha::c::Call call = call_of(args, context->arch, Memory::host);
         check_pointers(call.arguments, Memory::host);
-        const auto plan = planned(*context, call.problem, info);
+        const auto plan = planned(*context, args, call.problem, info);
         const fmha::c::HostWorkspace workspace(call.arguments, plan);
         const fmha::system::Stopwatch watch;
         for (const fmha::PlanStage& stage : plan.stages()) {
@@ -164,7 +166,7 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
                 "this context was created without kernels_dir and has no device; use fmha_run_host");
         fmha::c::Call call = call_of(args, context->arch, Memory::device);
         check_pointers(call.arguments, Memory::device);
-        const auto plan = planned(*context, call.problem, info);
+        const auto plan = planned(*context, args, call.problem, info);
         fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         for (const fmha::PlanStage& stage : plan.stages())
             context->device->launch(stage.kernel->config, call.arguments, stream);

@@ -37,6 +37,8 @@ fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
         return failed(FMHA_UNSUPPORTED, unsupported.what());
     } catch (const DeviceError& device) {
         return failed(FMHA_DEVICE_ERROR, device.what());
+    } catch (const HeuristicError& heuristic) {
+        return failed(FMHA_BAD_ARGUMENT, heuristic.what());
     } catch (const InputError& input) {
         return failed(FMHA_BAD_ARGUMENT, input.what());
     } catch (const std::bad_alloc&) {

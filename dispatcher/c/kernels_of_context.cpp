@@ -1,5 +1,9 @@
 #include "dispatcher/c/context.hpp"
+#include "dispatcher/declarations/nearest.hpp"
 #include "dispatcher/explain/explain.hpp"
+#include "dispatcher/registry/kernel_names.hpp"
+#include "dispatcher/types/field_json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
 
@@ -8,12 +12,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <unordered_set>
 #include <vector>
 
 namespace {
 
+using fmha::InputError;
 using fmha::c::check_ready;
 using fmha::c::guarded;
 using fmha::c::require;
@@ -27,6 +34,30 @@ void hand_out(const std::string& whole, char* text, uint64_t capacity, uint64_t*
     const auto count = static_cast<std::size_t>(std::min<uint64_t>(whole.size(), capacity - 1));
     std::memcpy(text, whole.data(), count);
     text[count] = '\0';
+}
+
+/// Lines without the empty ones.
+std::vector<std::string> lines_of(const char* text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);)
+        if (!line.empty()) lines.push_back(line);
+    return lines;
+}
+
+/// The caller's heuristic as the dispatcher asks one.
+fmha::Heuristic heuristic_of(fmha_context& context, fmha_heuristic heuristic, void* user) {
+    const auto names = std::make_shared<const fmha::KernelNames>(*context.registry);
+    return [&context, heuristic, user, names](const fmha::Problem&) {
+        std::vector<std::string> preferred;
+        const char* text = heuristic(context.asked, user);
+        for (const std::string& name : lines_of(text != nullptr ? text : "")) {
+            const auto found = names->identifiers(name);
+            if (found.empty()) throw InputError(fmt::format("no kernel of this context is called {}", name));
+            preferred.insert(preferred.end(), found.begin(), found.end());
+        }
+        return preferred;
+    };
 }
 
 } // namespace
@@ -69,7 +100,31 @@ fmha_status fmha_explain(fmha_context* context, const void* args, char* text, ui
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         const fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
+        context->asked = args;
         hand_out(to_text(explain(*context->dispatcher, call.problem)), text, capacity, length);
+    });
+}
+
+fmha_status fmha_set_heuristic(fmha_context* context, fmha_heuristic heuristic, void* user) {
+    if (context == nullptr) return FMHA_BAD_ARGUMENT;
+    return guarded(*context, [&] {
+        check_ready(*context, nullptr);
+        context->dispatcher->set_heuristic(heuristic == nullptr ? fmha::Heuristic()
+                                                                : heuristic_of(*context, heuristic, user));
+    });
+}
+
+fmha_status fmha_correct_kernel(fmha_context* context, const char* config, char* text, uint64_t capacity,
+                                uint64_t* length) {
+    if (context == nullptr) return FMHA_BAD_ARGUMENT;
+    return guarded(*context, [&] {
+        check_ready(*context, nullptr);
+        require(config != nullptr, "config");
+        auto wanted =
+            fmha::fields_from_json<fmha::KernelConfig>(fmha::parse_strict_json(config, "config"), "config");
+        if (wanted.arch.empty()) wanted.arch = context->arch;
+        const auto archs = fmha::arch::ArchSet::built_in();
+        hand_out(fmha::to_json(fmha::nearest_valid(wanted, archs)).dump(1), text, capacity, length);
     });
 }
 

@@ -1,9 +1,12 @@
 #include "dispatcher/declarations/expand.hpp"
+#include "dispatcher/declarations/nearest.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/rule.hpp"
+#include "kernels/catalog/catalog.hpp"
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 DECL_FMHA_KERNEL_SET(test_explicit,
@@ -140,6 +143,120 @@ TEST_F(Declarations, MergeKeepsOrderAndDuplicatesExpandOnce) {
     left.merge(right);
     EXPECT_EQ(left.declarations().size(), 3U);
     EXPECT_EQ(expand(left, archs_).kernels.size(), 2U);
+}
+
+std::vector<KernelConfig> house_kernels(const arch::ArchSet& archs, const char* arch) {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {ArchName(arch)};
+    return catalog::list(archs, request);
+}
+
+std::vector<std::string> fields_of(const Correction& correction) {
+    std::vector<std::string> fields;
+    for (const FieldChange& change : correction.changes) fields.push_back(change.field);
+    return fields;
+}
+
+TEST_F(Declarations, AValidConfigurationIsItsOwnNearestOne) {
+    const auto kernels = house_kernels(archs_, "gfx950");
+    for (std::size_t n = 0; n < kernels.size(); n += kernels.size() / 50) {
+        const Correction same = nearest_valid(kernels[n], archs_);
+        EXPECT_EQ(same.config, kernels[n]);
+        EXPECT_TRUE(same.changes.empty() && same.broken.empty());
+    }
+}
+
+TEST_F(Declarations, AMistakeIsCorrectedAndNothingElse) {
+    struct Mistake {
+        const char* what;
+        void (*make)(KernelConfig&);
+        const char* rule;
+        std::vector<std::string> fields;
+    };
+    const std::vector<Mistake> mistakes{
+        {"head dimension",
+         [](KernelConfig& c) { c.signature.hdim_q = 100; },
+         "VR-01: hdim_q 100",
+         {"signature.hdim_q"}},
+        {"type",
+         [](KernelConfig& c) { c.signature.data_type = DataType::mxfp8; },
+         "VR-02",
+         {"signature.data_type"}},
+        {"pipeline",
+         [](KernelConfig& c) { c.algorithm.pipeline = Pipeline::qr_async_trload_v3; },
+         "VR-03",
+         {"algorithm.pipeline"}},
+        {"soft-cap",
+         [](KernelConfig& c) {
+             c.signature.has_logits_soft_cap = true;
+             c.signature.bias = BiasType::alibi;
+         },
+         "VR-04",
+         {"signature.has_logits_soft_cap"}},
+        {"tile",
+         [](KernelConfig& c) { c.algorithm.tile.m0 = 100; },
+         "VR-07: QK: tile extent m = 100",
+         {"algorithm.tile"}},
+        {"occupancy",
+         [](KernelConfig& c) { c.algorithm.block_per_cu = 0; },
+         "VR-09",
+         {"algorithm.block_per_cu"}},
+        {"layout",
+         [](KernelConfig& c) { c.signature.rope = Rope::interleaved; },
+         "VR-19",
+         {"signature.rope"}},
+    };
+    KernelConfig good;
+    for (const KernelConfig& kernel : house_kernels(archs_, "gfx942")) {
+        const Signature& s = kernel.signature;
+        if (s.family == KernelFamily::fwd && s.data_type == DataType::bf16 && s.hdim_q == 128 &&
+            s.hdim_v == 128 && kernel.algorithm.pipeline == Pipeline::qr_async && !s.has_logits_soft_cap) {
+            good = kernel;
+            break;
+        }
+    }
+    ASSERT_EQ(good.signature.hdim_q, 128);
+    const HardwareLimits& limits = archs_.at("gfx942").hardware().limits;
+    for (const Mistake& mistake : mistakes) {
+        KernelConfig wrong = good;
+        mistake.make(wrong);
+        ASSERT_FALSE(is_valid(wrong, limits)) << mistake.what;
+        const Correction correction = nearest_valid(wrong, archs_);
+        EXPECT_TRUE(is_valid(correction.config, limits)) << mistake.what;
+        EXPECT_THAT(correction.broken, testing::Contains(HasSubstr(mistake.rule))) << mistake.what;
+        EXPECT_EQ(fields_of(correction), mistake.fields) << mistake.what << "\n" << to_text(correction);
+        // What changed is told as it is, and everything else is as it was.
+        KernelConfig rest = correction.config;
+        for (const FieldChange& change : correction.changes) EXPECT_FALSE(change.why.empty());
+        EXPECT_LE(differences(rest, wrong).size(), mistake.fields[0] == "algorithm.tile" ? 27U : 1U)
+            << mistake.what;
+    }
+}
+
+TEST_F(Declarations, AnOpenConfigurationIsFilledFromTheWorkingList) {
+    KernelConfig open;
+    open.arch = "gfx950";
+    open.signature.data_type = DataType::bf16;
+    open.signature.hdim_q = open.signature.hdim_v = 128;
+    open.signature.has_lse = true;
+    const Correction filled = nearest_valid(open, archs_);
+    const auto listed = house_kernels(archs_, "gfx950");
+    EXPECT_TRUE(std::ranges::any_of(listed, [&](const KernelConfig& kernel) {
+        return kernel.algorithm == filled.config.algorithm && kernel.signature.hdim_q == 128 &&
+               kernel.signature.data_type == DataType::bf16;
+    }));
+    EXPECT_TRUE(is_valid(filled.config, archs_.at("gfx950").hardware().limits));
+    EXPECT_EQ(filled.config.signature, open.signature);
+    EXPECT_THAT(to_text(filled), HasSubstr("it was left open"));
+    EXPECT_THAT(to_json(filled).dump(), HasSubstr("\"valid\":false"));
+
+    open.arch = "gfx1";
+    EXPECT_THROW(nearest_valid(open, archs_), InputError);
+    open.arch = "gfx1100";
+    open.signature.family = KernelFamily::batch_prefill;
+    EXPECT_THAT([&] { nearest_valid(open, archs_); }, testing::ThrowsMessage<InputError>(HasSubstr(
+                                                          "gfx1100 has no kernel of family batch_prefill")));
 }
 
 } // namespace

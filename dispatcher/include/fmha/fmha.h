@@ -371,6 +371,22 @@ FMHA_API fmha_status fmha_keep_kernels(fmha_context* context, const char* where)
 FMHA_API fmha_status fmha_export_kernels(fmha_context* context, char* text, uint64_t capacity,
                                          uint64_t* length);
 
+/* Kernels that a caller prefers for a call, in order: names as fmha_run_info and fmha_export_kernels have them, or globs ("fwd_*_h128x128_*"), with a
+ * newline between them. The first that takes the call's problem computes it; of NULL, "" and kernels that all do not take it the
+ * library's own choice does. `args` are those of the call; the text has to stay until the call for which it was asked has returned. */
+typedef const char* (*fmha_heuristic)(const void* args, void* user);
+
+/* From now on the heuristic is asked before the library chooses, for each stage of every call; NULL takes it away. A name that no kernel
+ * of the context has makes the call fail with FMHA_BAD_ARGUMENT. */
+FMHA_API fmha_status fmha_set_heuristic(fmha_context* context, fmha_heuristic heuristic, void* user);
+
+/* The valid kernel configuration that is nearest to `config`, and why. `config` is JSON with the fields of KernelConfig
+ * (dispatcher/types/kernel_config.hpp); absent ones keep their defaults, an absent "arch" is the context's. The answer is JSON: "valid" says that nothing had to
+ * change, "config" and "identifier" are the result, "broken" the rules that `config` breaks, "changes" the fields with old and new value and the reason.
+ * Copied as fmha_export_kernels copies. */
+FMHA_API fmha_status fmha_correct_kernel(fmha_context* context, const char* config, char* text,
+                                         uint64_t capacity, uint64_t* length);
+
 /* `args` of the calls below points to the arguments of one of the six APIs, which its `api` names. */
 
 /* Which kernels would run. Looks at pointers only to see whether they are NULL. Works for all six APIs. */

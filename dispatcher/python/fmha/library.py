@@ -14,6 +14,7 @@ import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 import json
 import os
+from typing import Callable, Iterable
 
 from fmha import find
 
@@ -29,6 +30,7 @@ ARGUMENTS = ("fmha_fwd_args", "fmha_pagedkv_args", "fmha_splitkv_args", "fmha_ap
              "fmha_batch_prefill_args", "fmha_bwd_args")
 SCALARS = {"int32": c_int32, "uint32": c_uint32, "int64": c_int64, "uint64": c_uint64, "float": ctypes.c_float,
            "double": ctypes.c_double, "pointer": c_void_p}
+HEURISTIC = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)  # gives the address of a text
 TEXTS = ("arch", "kernels_dir")  # pointers to characters, among the options of a context
 
 
@@ -71,6 +73,8 @@ class Library:
         lib.fmha_prepare_workspace.argtypes = [c_void_p, c_void_p, c_void_p, c_void_p]
         lib.fmha_keep_kernels.argtypes = [c_void_p, c_char_p]
         lib.fmha_export_kernels.argtypes = [c_void_p, c_char_p, c_uint64, POINTER(c_uint64)]
+        lib.fmha_correct_kernel.argtypes = [c_void_p, c_char_p, c_char_p, c_uint64, POINTER(c_uint64)]
+        lib.fmha_set_heuristic.argtypes = [c_void_p, HEURISTIC, c_void_p]
         lib.fmha_explain.argtypes = [c_void_p, c_void_p, c_char_p, c_uint64, POINTER(c_uint64)]
         lib.fmha_time_device.argtypes = [c_void_p, c_void_p, c_void_p, c_int32, c_int32, POINTER(ctypes.c_double)]
         lib.fmha_device_allocate.argtypes = [c_void_p, c_int64, POINTER(c_void_p)]
@@ -184,6 +188,24 @@ class Context:
     def export(self) -> str:
         """The same as JSON text, with totals (dispatcher/registry/export.schema.json)."""
         return self._text(self.lib.functions.fmha_export_kernels)
+
+    def correct(self, config: dict) -> dict:
+        """The valid kernel configuration that is nearest to one with some or all fields of KernelConfig: "valid", "config",
+        "identifier", the rules that it breaks ("broken") and "changes", each with "field", "from", "to" and "why"."""
+        return json.loads(self._text(self.lib.functions.fmha_correct_kernel, json.dumps(config).encode()))
+
+    def set_heuristic(self, heuristic: Callable[[int], Iterable[str]] | None) -> None:
+        """From now on heuristic(address of the arguments) gives names of kernels, or globs, that are preferred in this order;
+        None takes it away. An exception in it is printed, and the library chooses."""
+        answer = []  # the text has to stay until the call returns
+
+        def ask(args, _):
+            answer[:] = [ctypes.create_string_buffer("\n".join(heuristic(args)).encode())]
+            return ctypes.addressof(answer[0])
+
+        callback = HEURISTIC(ask) if heuristic else HEURISTIC()
+        self._check(self.lib.functions.fmha_set_heuristic(self.handle, callback, None))
+        self._heuristic = callback
 
     def explain(self, args) -> str:
         """Why these kernels would run, and why not others."""

@@ -196,6 +196,47 @@ static void layouts(void) {
     CHECK(fmha_layout("nonsense", fields, 64, &size) == 0);
 }
 
+/* Prefers what `user` says, but for calls without LSE. */
+static const char* wide_tiles(const void* args, void* user) {
+    const fmha_fwd_args* call = args;
+    return call->lse.data != NULL ? user : NULL;
+}
+
+static void heuristics(fmha_context* context) {
+    struct example e;
+    fmha_run_info usual = FMHA_INIT(fmha_run_info), info = FMHA_INIT(fmha_run_info);
+    char wide[] = "\nfwd_gfx950_fp32_*_h256x256_*", unknown[] = "no_such_kernel";
+    set_up(&e);
+    CHECK(fmha_plan(context, &e.args, &usual) == FMHA_OK);
+    CHECK(strstr(usual.kernel, "_h256x256_") == NULL);
+    CHECK(fmha_set_heuristic(context, wide_tiles, wide) == FMHA_OK);
+    CHECK(fmha_run_host(context, &e.args, &info) == FMHA_OK);
+    CHECK(strstr(info.kernel, "_h256x256_") != NULL);
+    CHECK(near(e.o[0], -4.61190821));
+    e.args.lse.data = NULL;
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_OK && strstr(info.kernel, "_h256x256_") == NULL);
+    e.args.lse.data = e.lse;
+    CHECK(fmha_set_heuristic(context, wide_tiles, unknown) == FMHA_OK);
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "no_such_kernel") != NULL);
+    CHECK(fmha_set_heuristic(context, NULL, NULL) == FMHA_OK);
+    CHECK(fmha_plan(context, &e.args, &info) == FMHA_OK && strcmp(info.kernel, usual.kernel) == 0);
+}
+
+static void corrections(fmha_context* context) {
+    char text[16384];
+    uint64_t length = 0;
+    CHECK(fmha_correct_kernel(context,
+                              "{\"signature\": {\"data_type\": \"fp16\", \"hdim_q\": 100, \"hdim_v\": 128}}",
+                              text, sizeof text, &length) == FMHA_OK);
+    CHECK(length > 0 && length < sizeof text && strstr(text, "VR-01: hdim_q 100") != NULL);
+    CHECK(strstr(text, "\"signature.hdim_q\"") != NULL && strstr(text, "\"valid\": false") != NULL);
+    CHECK(fmha_correct_kernel(context, "{\"signatur\": {}}", text, sizeof text, &length) ==
+          FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "signatur") != NULL);
+    CHECK(fmha_correct_kernel(context, NULL, text, sizeof text, &length) == FMHA_BAD_ARGUMENT);
+}
+
 int main(void) {
     CHECK(fmha_abi_version() == FMHA_ABI_VERSION);
     fmha_context_options options = FMHA_INIT(fmha_context_options);
@@ -205,6 +246,8 @@ int main(void) {
     CHECK(fmha_kernel_count(context) > 10000);
     known_answers(context);
     refusals(context);
+    heuristics(context);
+    corrections(context);
     fmha_destroy(context);
     contexts();
     layouts();

@@ -223,6 +223,31 @@ def check_batch_prefill(context):
     assert "needs a block_table, which is NULL" in refused(lambda: context.run_on_host(args), 4)
 
 
+def check_heuristic(context):
+    asked = []
+
+    def prefer(args):
+        asked.append(args)
+        return ["fwd_gfx950_fp32_*_h256x256_*"]
+
+    context.set_heuristic(prefer)
+    o, _, info = run_example(context)
+    assert asked and b"_h256x256_" in info.kernel and close(o, (-4.61190821, -6.76231966, 2.88009817)), (info.kernel, o)
+    context.set_heuristic(lambda args: ["nothing_of_this_name"])
+    assert "nothing_of_this_name" in refused(lambda: run_example(context), 1)
+    context.set_heuristic(None)
+    assert b"_h256x256_" not in run_example(context)[2].kernel
+
+
+def check_correction(context):
+    wrong = context.correct({"signature": {"data_type": "fp16", "hdim_q": 128, "hdim_v": 128, "mode": "group"},
+                             "algorithm": {"pipeline": "qr"}})
+    assert not wrong["valid"] and any(rule.startswith("VR-10") for rule in wrong["broken"]), wrong
+    assert wrong["config"]["signature"]["mode"] == "group"
+    right = context.correct(wrong["config"])
+    assert right["valid"] and right["config"] == wrong["config"] and not right["changes"], right
+
+
 def main():
     lib = fmha.load(sys.argv[1])
     check_layout_is_compared(lib)
@@ -242,6 +267,8 @@ def main():
         check_append(context)
         check_paged(context)
         check_batch_prefill(context)
+        check_heuristic(context)
+        check_correction(context)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# cpp_consumer.sh CMAKE BUILD SOURCE GENERATOR FMHA WORK: a C++ project outside of the tree is built against the installed components and runs, and the
+# command generates from its exported registry the kernels that the registry has at run time, those and no others (TST-11).
+set -euo pipefail
+cmake=$1 build=$2 source=$3 generator=$4 fmha=$5 work=$6
+rm -rf "$work/prefix" && mkdir -p "$work"
+# Without the component the package says how to get it.
+"$cmake" --install "$build" --prefix "$work/prefix" --component library >"$work/install.log"
+configure() { "$cmake" -S "$source/tests/install/cpp_consumer" -B "$work/consumer" -G "$generator" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug; }
+rm -rf "$work/consumer"
+! configure >"$work/missing.log" 2>&1
+grep -q "component cpp is not installed" "$work/missing.log"
+"$cmake" --install "$build" --prefix "$work/prefix" --component development >>"$work/install.log"
+configure >"$work/configure.log"
+"$cmake" --build "$work/consumer" >"$work/build.log" || { tail -40 "$work/build.log"; exit 1; }
+# Nothing of the tree is on its command line.
+! grep -rq -e "-I$source" "$work/consumer/CMakeFiles/cpp_consumer.dir"
+"$work/consumer/cpp_consumer" "$work/registry.json" | sort >"$work/run_time.txt"
+"$fmha" generate --config "$work/registry.json" --format json --out "$work/generated" >"$work/generated.json" 2>"$work/generate.log"
+grep -o '"fwd_gfx950_[^"]*"' "$work/generated.json" | tr -d '"' | sort >"$work/generator.txt"
+[[ $(wc -l <"$work/run_time.txt") -gt 2 ]]
+diff "$work/run_time.txt" "$work/generator.txt"
