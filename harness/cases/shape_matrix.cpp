@@ -108,13 +108,15 @@ void predict(Case& shape, const KernelDims& dims) {
         expect(Expectation::no_kernel, "");
 }
 
-/// Rows to sample instead of computing the whole reference: above about a second of it.
+/// Rows to sample instead of computing the whole reference: above about a second of it, or of filling keys and values.
 bool is_large(const Case& shape) {
     const double products = shape.family == ApiFamily::bwd ? 5.0 : 2.0;
-    return 2.0 * products * static_cast<double>(shape.batch) * static_cast<double>(shape.nhead_q) *
-               static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.seqlen_k[0]) *
-               static_cast<double>(shape.hdim_q) >
-           2e9;
+    const double keys = static_cast<double>(shape.batch) * static_cast<double>(shape.seqlen_k[0]);
+    const double flops = 2.0 * products * keys * static_cast<double>(shape.nhead_q) *
+                         static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.hdim_q);
+    const double elements =
+        keys * static_cast<double>(shape.nhead_k) * static_cast<double>(shape.hdim_q + shape.hdim_v);
+    return flops > 2e9 || elements > 2e7;
 }
 
 class MatrixReader {

@@ -37,6 +37,11 @@ MatrixSections count_shapes(const std::filesystem::path& path, Tier highest);
 /// stems.
 std::filesystem::path matrix_path(std::string_view stem);
 
+/// Whether `c` is a shape of a matrix.
+inline bool is_of_matrix(const Case& c) {
+    return !matrix_path(c.id).empty();
+}
+
 /// One case by the parts of its name; `overrides` ("field=value,…") may change any field.
 Case load_matrix_case(const std::string& stem, const std::string& overrides,
                       std::optional<std::uint64_t> seed);

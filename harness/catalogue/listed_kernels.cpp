@@ -14,7 +14,7 @@ namespace fmha::harness {
 ListedKernels::ListedKernels(std::span<const ListedKernel> list, std::span<const Witness> all,
                              std::span<const Witness> asked, std::shared_ptr<const Target> target)
     : list_(list), target_(std::move(target)), others_("list"),
-      dispatcher_(others_, devices_of(arch::ArchSet::built_in())) {
+      dispatcher_(others_, devices_of(target_->archs())) {
     std::vector<KernelConfig> others;
     for (const Witness& witness : all) {
         if (witness.of.expect != Expectation::pass || stages_of(witness.of.family).size() == 1) continue;

@@ -10,6 +10,7 @@
 #include "harness/cli/cases_root.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/run/catalogue_kernels.hpp"
+#include "harness/run/device_splits.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
 
@@ -76,9 +77,9 @@ void BenchChoice::check() const {
                                      list_.configs().front()));
 }
 
-std::vector<Case> BenchChoice::cases(const std::string& arch) {
+std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::string& arch) {
     std::vector<Case> chosen;
-    if (!files_.empty()) add_files(arch, chosen);
+    if (!files_.empty()) add_files(archs, arch, chosen);
     for (const std::string& text : shapes_)
         for (const std::string& shape : harness::expand_ranges(text)) {
             Case c;
@@ -98,23 +99,25 @@ std::vector<Case> BenchChoice::cases(const std::string& arch) {
         }
         if (splits.empty()) splits = {1, 2, 4, 8};
         std::vector<harness::ListedKernel> kernels;
-        for (const KernelConfig& config : kernels_of(
-                 arch, parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_})))
+        for (const KernelConfig& config :
+             kernels_of(archs, arch,
+                        parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_})))
             kernels.push_back({catalog::name_of(list_.rules(), config), config});
         for (Case& c : harness::problem_cases(kernels, problems, splits)) chosen.push_back(std::move(c));
         if (chosen.empty())
             throw InputError("--problems: no kernel of the list has a head dimension that they name");
     }
     if (chosen.empty()) throw InputError("every case named expects a refusal, which takes no time");
+    for (Case& c : chosen) c = harness::with_device_splits(std::move(c), arch, archs);
     return chosen;
 }
 
-void BenchChoice::add_files(const std::string& arch, std::vector<Case>& chosen) {
+void BenchChoice::add_files(const arch::ArchSet& archs, const std::string& arch, std::vector<Case>& chosen) {
     harness::LoadOptions load{.root = fmha::cli::cases_root(root_),
                               .tier = *parse_enum<harness::Tier>(tier_),
-                              .planned_tile = harness::house_tiles(arch)};
+                              .planned_tile = harness::house_tiles(arch, archs)};
     if (!family_.empty() && family_ != "all") load.family = parse_option<ApiFamily>("--family", family_);
-    load.kernel_dims = [&arch](ApiFamily family) { return harness::kernel_dims(arch, family); };
+    load.kernel_dims = [&](ApiFamily family) { return harness::kernel_dims(arch, family, archs); };
     for (Case& c : harness::load_cases(files_, load)) {
         if (c.expect == harness::Expectation::pass)
             chosen.push_back(std::move(c));
@@ -123,10 +126,9 @@ void BenchChoice::add_files(const std::string& arch, std::vector<Case>& chosen) 
     }
 }
 
-const std::vector<KernelConfig>& BenchChoice::kernels_of(const std::string& arch,
+const std::vector<KernelConfig>& BenchChoice::kernels_of(const arch::ArchSet& archs, const std::string& arch,
                                                          catalog::FamilySet families) {
     if (is_listed_) return listed_;
-    const auto archs = arch::ArchSet::built_in();
     catalog::Request request = list_.request();
     request.targets = {archs.at(arch).name()};
     if (!request.sweep) request.families = families;
@@ -150,7 +152,7 @@ std::unique_ptr<harness::KernelSource>
 BenchChoice::source(const std::shared_ptr<const harness::Target>& target, const std::vector<Case>& cases) {
     const auto naming = list_.rules();
     return harness::listed_kernels(
-        target, kernels_of(target->arch(), harness::kernel_families_of(cases)),
+        target, kernels_of(target->archs(), target->arch(), harness::kernel_families_of(cases)),
         [naming](const KernelConfig& config) { return catalog::name_of(naming, config); });
 }
 

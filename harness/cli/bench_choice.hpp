@@ -20,7 +20,7 @@ class BenchChoice {
     void check() const;
 
     /// The cases to be timed on an architecture. Cases that are there to be refused are left out: there is nothing to time.
-    std::vector<harness::Case> cases(const std::string& arch);
+    std::vector<harness::Case> cases(const arch::ArchSet& archs, const std::string& arch);
     /// How many cases `cases` left out.
     std::size_t left_out() const { return left_out_; }
 
@@ -44,8 +44,9 @@ class BenchChoice {
   private:
     bool names_matrix() const;
     /// The kernels of the list for an architecture that the filters leave.
-    const std::vector<KernelConfig>& kernels_of(const std::string& arch, catalog::FamilySet families);
-    void add_files(const std::string& arch, std::vector<harness::Case>& chosen);
+    const std::vector<KernelConfig>& kernels_of(const arch::ArchSet& archs, const std::string& arch,
+                                                catalog::FamilySet families);
+    void add_files(const arch::ArchSet& archs, const std::string& arch, std::vector<harness::Case>& chosen);
 
     ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
     std::vector<std::string> files_, shapes_, num_splits_;

@@ -6,6 +6,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/bench/bench_run.hpp"
 #include "harness/bench/tile_engine_files.hpp"
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
@@ -44,6 +45,7 @@ class BenchCommand final : public Command {
         options.choice("--target", target_, harness::target_names(), "Where kernels run");
         options.option("--arch", arch_,
                        "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+        arch_files_.declare(options);
         options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
         options.option("--device", device_, "With --target hip: number of the device (default: 0)");
         options.flag("--compile-only", compile_only_,
@@ -78,14 +80,16 @@ class BenchCommand final : public Command {
     int run(const Streams& streams) override {
         check_options();
         if (compile_only_)
-            return build_kernels({choice_.list(), choice_.family(), target_, arch_, kernels_dir_, workers_},
+            return build_kernels({choice_.list(), choice_.family(), target_, arch_, arch_files_.folder(),
+                                  kernels_dir_, workers_},
                                  streams);
         for (const std::string* file : {&json_, &csv_, &sweep_csv_, &engine_json_})
             if (!file->empty()) system::check_writable(*file);
         harness::TargetOptions target_options{arch_, kernels_dir_};
         if (device_) target_options.device = static_cast<int>(*device_);
+        if (!arch_files_.folder().empty()) target_options.archs = arch_files_.load();
         const auto target = harness::make_target(target_, target_options);
-        const std::vector<Case> cases = choice_.cases(target->arch());
+        const std::vector<Case> cases = choice_.cases(target->archs(), target->arch());
         const auto source = choice_.source(target, cases);
         harness::BenchRun bench{.cases = cases, .source = *source, .arch = target->arch(), .timing = [&] {
                                     return harness::make_timing_target(target_, target_options);
@@ -148,6 +152,7 @@ class BenchCommand final : public Command {
         options.of_case.arch = target.arch();
         options.of_case.target_flags = target.flags();
         options.of_case.cases_root = choice_.cases_root();
+        options.of_case.arch_dir = arch_files_.folder();
         options.of_case.kernel_filter = choice_.kernel_filter();
         options.of_case.catalogue = fmt::format("{}", fmt::join(choice_.list(), " "));
         Json identity = run_identity(cases, target, options);
@@ -261,6 +266,7 @@ class BenchCommand final : public Command {
     }
 
     BenchChoice choice_;
+    ArchFiles arch_files_;
     std::string target_ = harness::target_names().front(), arch_, kernels_dir_, journal_, json_, csv_,
                 sweep_csv_, engine_json_, format_ = "text";
     StoreOption store_;

@@ -25,6 +25,7 @@ int build_kernels(const KernelsToBuild& kernels, const Streams& streams) {
     };
     add("--family", kernels.family);
     add("--arch", kernels.arch);
+    add("--arch-dir", kernels.arch_dir);
     add("--out", kernels.folder);
     add("--jobs", std::to_string(kernels.jobs));
     std::vector<std::unique_ptr<Command>> commands;

@@ -13,6 +13,7 @@ struct KernelsToBuild {
     std::vector<std::string> list; ///< options of the list
     std::string family;            ///< empty: all of the list
     std::string target, arch;      ///< as given; an empty architecture is the usual one of `fmha build`
+    std::string arch_dir;          ///< empty: the architectures that are compiled in
     std::string folder;            ///< empty: the usual one
     std::int64_t jobs = 0;         ///< compilers at a time; 0: one a hardware thread
 };

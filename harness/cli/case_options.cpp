@@ -17,13 +17,15 @@ void CaseOptions::declare(OptionSet& options) {
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");
     options.option("--arch", arch_, "Architecture, which decides the 8-bit flavour");
+    arch_files_.declare(options);
 }
 
 harness::Case CaseOptions::load() const {
-    static_cast<void>(arch::ArchSet::built_in().at(arch_));
+    const arch::ArchSet archs = arch_files_.load();
+    static_cast<void>(archs.at(arch_));
     const harness::LoadOptions options{.root = cases_root(root_),
                                        .tier = harness::Tier::nightly,
-                                       .planned_tile = harness::house_tiles(arch_)};
+                                       .planned_tile = harness::house_tiles(arch_, archs)};
     auto cases = harness::load_cases({case_}, options);
     if (cases.size() != 1)
         throw InputError(fmt::format("--case {}: is {} cases; name one of them, for example '{}'", case_,

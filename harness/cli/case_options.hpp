@@ -1,13 +1,14 @@
 #pragma once
 
 #include "harness/cases/case.hpp"
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/options.hpp"
 
 #include <string>
 
 namespace fmha::cli {
 
-/// The one case whose tensors a command exchanges with others, as its options say: --case, --cases-root, --arch.
+/// The one case whose tensors a command exchanges with others, as its options say: --case, --cases-root, --arch, --arch-dir.
 class CaseOptions {
   public:
     void declare(OptionSet& options);
@@ -20,6 +21,7 @@ class CaseOptions {
     const std::string& arch() const { return arch_; }
 
   private:
+    ArchFiles arch_files_;
     std::string case_, root_, arch_ = "gfx950";
 };
 

@@ -32,8 +32,8 @@ void CatalogueChoice::declare(OptionSet& options) {
                    "With --catalogue: write a line for each kernel: name, account, and the rule or reason");
 }
 
-std::vector<harness::Case> CatalogueChoice::choose(const std::string& arch, const CatalogueFilter& filter) {
-    const auto archs = arch::ArchSet::built_in();
+std::vector<harness::Case> CatalogueChoice::choose(const arch::ArchSet& archs, const std::string& arch,
+                                                   const CatalogueFilter& filter) {
     catalog::Request request = options_.request();
     request.targets = {archs.at(arch).name()};
     list_.clear();

@@ -40,7 +40,8 @@ class CatalogueChoice {
 
     /// Lists the kernels of `arch` and returns the cases of the chosen witnesses. Throws InputError for options that cannot be
     /// used and when nothing is left.
-    std::vector<harness::Case> choose(const std::string& arch, const CatalogueFilter& filter);
+    std::vector<harness::Case> choose(const arch::ArchSet& archs, const std::string& arch,
+                                      const CatalogueFilter& filter);
     /// Kernels for these cases; this must outlive it.
     std::unique_ptr<harness::KernelSource> source(std::shared_ptr<const harness::Target> target) const;
 

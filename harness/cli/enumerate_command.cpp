@@ -1,10 +1,13 @@
 #include "harness/cli/enumerate_command.hpp"
 
+#include "dispatcher/declarations/nearest.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/input_text.hpp"
 #include "harness/cli/kernel_output.hpp"
 #include "harness/cli/support_table.hpp"
 #include "kernels/catalog/query/columns.hpp"
@@ -64,8 +67,7 @@ std::string_view EnumerateCommand::example() const {
 void EnumerateCommand::declare(OptionSet& options) {
     options.positionals("CONFIG", configs_, "the file of --config");
     options.list("--arch", archs_, "architectures (default gfx950)");
-    options.option("--arch-dir", arch_dir_,
-                   "read architecture files from this folder instead of those compiled in");
+    arch_files_.declare(options);
     options.choice("--rules", rules_, {"ck", "claim", "stored", "sweep", "house"}, "rule set");
     options.option("--profile,--receipt", profile_,
                    "profile, or upstream's receipt number (--show-profiles)");
@@ -89,6 +91,10 @@ void EnumerateCommand::declare(OptionSet& options) {
         "one line, as upstream's scripts have it: Expanded CONFIG -> N configs (filtered F, kept K)");
     options.flag("--list", list_, "that line, and the kernels as \"  [i] NAME\"");
     options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
+    options.option(
+        "--correct", correct_,
+        "a kernel configuration as JSON, - for standard input: print the valid one that is nearest, "
+        "and why each field changed");
     options.flag(
         "--support", support_,
         "table of the targets that compute each family, architecture and data type of the working list "
@@ -141,6 +147,20 @@ std::string EnumerateCommand::shown_text(catalog::RuleSet rules) const {
     return text;
 }
 
+int EnumerateCommand::correct(const arch::ArchSet& archs, const Streams& streams) const {
+    auto wanted = fields_from_json<KernelConfig>(parse_strict_json(input_text(correct_), correct_), correct_);
+    if (archs_.size() > 1) throw InputError("--correct is about one architecture; --arch names several");
+    if (wanted.arch.empty())
+        wanted.arch = archs.at(archs_.empty() ? std::string("gfx950") : archs_.front()).name();
+    else if (!archs_.empty() && wanted.arch.view() != archs_.front())
+        throw InputError(
+            fmt::format("{} names arch {}, but --arch is {}", correct_, wanted.arch.view(), archs_.front()));
+    const Correction correction = nearest_valid(wanted, archs);
+    fmt::print(streams.out, "{}",
+               format_ == "json" ? to_json(correction).dump(2) + "\n" : to_text(correction));
+    return correction.changes.empty() ? all_well : check_failed;
+}
+
 std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
     for (const auto& [given, option] : {std::pair{filters_.any(), "--where or --where-file"},
                                         {!why_.empty(), "--why"},
@@ -177,11 +197,12 @@ int EnumerateCommand::run(const Streams& streams) {
         fmt::print(streams.out, "{}", json ? shown(rules).dump(2) + "\n" : shown_text(rules));
         return all_well;
     }
-    const auto archs = load_archs(arch_dir_);
+    const auto archs = arch_files_.load();
     if (support_) {
         fmt::print(streams.out, "{}", support(archs));
         return all_well;
     }
+    if (!correct_.empty()) return correct(archs, streams);
     const catalog::Request request = this->request(archs, rules);
     if (!why_.empty()) {
         const auto why = catalog::why(archs, request, why_);

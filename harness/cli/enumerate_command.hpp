@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/json.hpp"
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/kernel_filters.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -23,6 +24,8 @@ class EnumerateCommand : public Command {
     /// The output of --show-rules, --show-profiles or --show-columns.
     Json shown(catalog::RuleSet rules) const;
     std::string shown_text(catalog::RuleSet rules) const;
+    /// The output of --correct; `archs`: those to choose from.
+    int correct(const arch::ArchSet& archs, const Streams& streams) const;
     /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
     catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules);
@@ -34,8 +37,9 @@ class EnumerateCommand : public Command {
     std::vector<std::string> archs_, families_, optdim_, globs_, configs_;
     KernelFilters filters_;
     std::int64_t max_kernels_ = 0;
-    std::string arch_dir_, rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
-    std::string why_, format_ = "text";
+    ArchFiles arch_files_;
+    std::string rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
+    std::string why_, correct_, format_ = "text";
     bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,
          show_columns_ = false, support_ = false, count_only_ = false, list_ = false;

@@ -136,7 +136,7 @@ class FuzzCommand final : public Command {
         options.timeout = run_.timeout();
         options.jobs = jobs;
         options.of_case = run_.of_case(target, jobs);
-        options.planned_tile = harness::house_tiles(target.arch());
+        options.planned_tile = harness::house_tiles(target.arch(), target.archs());
         return options;
     }
 

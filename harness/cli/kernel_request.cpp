@@ -27,6 +27,27 @@ std::string house_name(const KernelConfig& config) {
     return catalog::name_of(catalog::RuleSet::house, config);
 }
 
+/// The kernel of a file, or those of a registry that was exported to it.
+std::vector<KernelConfig> configs_of_file(const std::string& file) {
+    const Json document = parse_strict_json(system::read_file(file), file);
+    if (!document.is_object() || !document.contains("kernels"))
+        return {fields_from_json<KernelConfig>(document, file)};
+    std::vector<KernelConfig> kernels;
+    if (!document["kernels"].is_array()) throw InputError(file + ".kernels: expected an array");
+    for (const Json& entry : document["kernels"]) {
+        if (!entry.is_object() || !entry.contains("identifier") || !entry["identifier"].is_string())
+            throw InputError(
+                fmt::format("{}.kernels[{}]: expected an object with an identifier", file, kernels.size()));
+        const auto config = parse_identifier<KernelConfig>(entry["identifier"].get<std::string>());
+        if (!config)
+            throw InputError(fmt::format("{}.kernels[{}]: {} is no identifier of a kernel", file,
+                                         kernels.size(), entry["identifier"].dump()));
+        kernels.push_back(*config);
+    }
+    if (kernels.empty()) throw InputError(file + ": the registry has no kernel");
+    return kernels;
+}
+
 void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view option,
                      std::string_view value) {
     if (kernels.empty()) throw InputError(fmt::format("{} {}: no kernel is left", option, value));
@@ -36,14 +57,16 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
-    options.option("--arch-dir", arch_dir_,
-                   "Read architecture files from this folder instead of those compiled in");
+    arch_files_.declare(options);
     options.list(
         "--family,--variant", families_,
         "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
         "with --tier all). With --tier and an API also the kernels of other stages that its cases run");
     options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
-    list_.declare(options, "", "; or JSON files with one kernel configuration each, instead of a list");
+    list_.declare(
+        options, "",
+        "; or JSON files with one kernel configuration each, or the registry.json of a program or of "
+        "fmha plan --export, instead of a list");
     options.option("--kernel", glob_, "Only kernels whose name matches this glob");
     options.option("--tier", tier_,
                    "Only kernels that are planned for a case of this tier: smoke, full or nightly");
@@ -57,19 +80,13 @@ void KernelRequest::declare(OptionSet& options) {
     options.option("--sample", sample_, "So many kernels of that sample: the first ones, which cover most");
 }
 
-arch::ArchSet KernelRequest::archs() const {
-    if (!arch_dir_.empty() && !tier_.empty())
-        throw InputError("--tier plans on the architectures that are compiled in; leave out --arch-dir");
-    return load_archs(arch_dir_);
-}
-
 std::vector<std::string> KernelRequest::arguments() const {
     std::vector<std::string> words;
     const auto add = [&](const char* option, const std::string& value) {
         if (!value.empty()) words.insert(words.end(), {option, value});
     };
     for (const std::string& arch : archs_) add("--arch", arch);
-    add("--arch-dir", arch_dir_);
+    add("--arch-dir", arch_files_.folder());
     for (const std::string& family : families_) add("--family", family);
     for (const std::string& word : list_.arguments()) words.push_back(word);
     add("--kernel", glob_);
@@ -104,13 +121,12 @@ generator::Selection KernelRequest::select(const arch::ArchSet& archs) {
 
 std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) const {
     std::vector<KernelConfig> kernels;
-    for (const std::string& file : list_.configs()) {
-        const auto config =
-            fields_from_json<KernelConfig>(parse_strict_json(system::read_file(file), file), file);
-        if (const auto rule = generator::forbidden(archs, config))
-            throw InputError(fmt::format("{}: refused by {}: {}", file, rule->id, rule->message));
-        kernels.push_back(config);
-    }
+    for (const std::string& file : list_.configs())
+        for (const KernelConfig& config : configs_of_file(file)) {
+            if (const auto rule = generator::forbidden(archs, config))
+                throw InputError(fmt::format("{}: refused by {}: {}", file, rule->id, rule->message));
+            kernels.push_back(config);
+        }
     return kernels;
 }
 
@@ -135,7 +151,7 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
     list_.filter(kernels);
     if (!glob_.empty()) keep_named(kernels);
     if (!shard_.empty() && tier_.empty()) throw InputError("--shard needs --tier, whose cases it divides");
-    if (!tier_.empty()) keep_planned(kernels);
+    if (!tier_.empty()) keep_planned(archs, kernels);
     list_.keep_first(kernels);
     return kernels;
 }
@@ -146,7 +162,7 @@ void KernelRequest::keep_named(std::vector<KernelConfig>& kernels) const {
     refuse_if_empty(kernels, "--kernel", glob_);
 }
 
-void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
+void KernelRequest::keep_planned(const arch::ArchSet& archs, std::vector<KernelConfig>& kernels) const {
     harness::LoadOptions load{.root = cases_root(cases_root_)};
     const auto tier = parse_enum<harness::Tier>(tier_);
     if (!tier)
@@ -158,7 +174,7 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
     for (auto begin = kernels.begin(); begin != kernels.end();) {
         const auto end = std::find_if(begin, kernels.end(),
                                       [&](const KernelConfig& c) { return !(c.arch == begin->arch); });
-        load.planned_tile = harness::house_tiles(begin->arch.str());
+        load.planned_tile = harness::house_tiles(begin->arch.str(), archs);
         auto cases = harness::load_cases({}, load);
         if (!shard_.empty()) cases = harness::take_shard(cases, harness::parse_shard(shard_));
         // The cases of an API that is asked for as a whole need all their stages, also those of another API (chains).
@@ -168,7 +184,7 @@ void KernelRequest::keep_planned(std::vector<KernelConfig>& kernels) const {
         });
         const auto planned = [&](auto first, auto last) {
             return harness::planned_kernels({begin, end}, {first, last}, begin->arch.str(),
-                                            generator::declined);
+                                            generator::declined, archs);
         };
         std::unordered_set<KernelConfig, FieldHash> wanted;
         for (const KernelConfig& kernel : planned(cases.begin(), others)) wanted.insert(kernel);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/list_options.hpp"
 #include "harness/cli/options.hpp"
 #include "kernels/arch/arch.hpp"
@@ -18,7 +19,7 @@ class KernelRequest {
     void declare(OptionSet& options);
 
     /// The architecture files of --arch-dir, or those compiled in.
-    arch::ArchSet archs() const;
+    arch::ArchSet archs() const { return arch_files_.load(); }
 
     /// Whether every kernel of the list was asked for.
     bool whole_list() const { return whole_list_; }
@@ -40,12 +41,13 @@ class KernelRequest {
     std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
     std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs);
     void keep_named(std::vector<KernelConfig>& kernels) const;
-    void keep_planned(std::vector<KernelConfig>& kernels) const;
+    void keep_planned(const arch::ArchSet& archs, std::vector<KernelConfig>& kernels) const;
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
 
     std::vector<std::string> archs_, families_;
     ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
-    std::string arch_dir_, glob_, tier_, shard_, cases_root_;
+    ArchFiles arch_files_;
+    std::string glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;
     bool covering_ = false, whole_list_ = false;
 };

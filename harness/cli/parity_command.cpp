@@ -62,8 +62,7 @@ void ParityCommand::declare(OptionSet& options) {
     options.list("--arch", archs_, "architectures (default: all)");
     options.flag("--golden", golden_, "compare with the golden files, which is the default");
     options.list("--rules", rules_, "rule sets of the golden audit (default: all)");
-    options.option("--arch-dir", arch_dir_,
-                   "read architecture files from this folder instead of those compiled in");
+    arch_files_.declare(options);
     options.option("--golden-dir", golden_dir_, "folder of the golden files (default: the source tree's)");
     options.flag("--no-sweep", no_sweep_, "leave out the rule set sweep, which takes longer than all others");
     options.flag("--accept", accept_, "write today's facts as golden files");
@@ -159,7 +158,7 @@ int ParityCommand::run(const Streams& streams) {
     if (smoke_)
         return case_snapshot(cases_, std::filesystem::path(golden_dir_) / "smoke.txt", accept_, reason_,
                              static_cast<std::size_t>(examples_), streams);
-    const auto archs = load_archs(arch_dir_);
+    const auto archs = arch_files_.load();
     if (accept_) return accept(archs, streams);
     const auto start = std::chrono::steady_clock::now();
     const auto report = audit(archs);

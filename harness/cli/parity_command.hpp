@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/cli/store_option.hpp"
 #include "kernels/arch/arch.hpp"
@@ -29,8 +30,8 @@ class ParityCommand : public Command {
     int accept(const arch::ArchSet& archs, const Streams& streams) const;
 
     StoreOption store_;
-    std::string arch_dir_, golden_dir_, reason_, ck_root_, cases_, python_ = "python3", format_ = "text",
-                                                                   report_dir_;
+    ArchFiles arch_files_;
+    std::string golden_dir_, reason_, ck_root_, cases_, python_ = "python3", format_ = "text", report_dir_;
     std::vector<std::string> archs_, rules_, apis_, profiles_, masks_, between_;
     std::uint64_t examples_ = 3;
     bool golden_ = false, accept_ = false, no_sweep_ = false, consistency_ = false, smoke_ = false;

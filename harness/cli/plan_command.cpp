@@ -1,15 +1,15 @@
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/problem_json.hpp"
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/registry/kernel_names.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/ck_policy.hpp"
-#include "harness/cli/catalog_options.hpp"
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/plan_snapshot.hpp"
 #include "harness/cli/plan_upstream.hpp"
-#include "kernels/catalog/glob.hpp"
 
 #include <fmt/ostream.h>
 
@@ -39,8 +39,7 @@ class PlanCommand final : public Command {
             "one problem, an array of them or one a line, as JSON (dispatcher/README.md); - for standard "
             "input");
         options.option("--arch", arch_, "architecture of problems that name none, and of every kernel");
-        options.option("--arch-dir", arch_dir_,
-                       "read architecture files from this folder instead of those compiled in");
+        arch_files_.declare(options);
         options.choice("--policy", policy_, {"seqtune", "ck"},
                        "how one of several fitting kernels is chosen");
         options.choice(
@@ -76,7 +75,7 @@ class PlanCommand final : public Command {
             return plan_snapshots(snapshots_, accept_, reason_, streams);
         }
         if (accept_ || !reason_.empty()) throw InputError("--accept and --reason belong to --snapshots");
-        if (!upstream_.empty() && (!arch_dir_.empty() || !preferred_.empty() || !export_.empty()))
+        if (!upstream_.empty() && (!arch_files_.folder().empty() || !preferred_.empty() || !export_.empty()))
             throw InputError("--arch-dir, --prefer and --export read --problem, not --upstream-problems");
         if (policy_ == "ck" && !preferred_.empty())
             throw InputError("--prefer asks before the policy seqtune; --policy ck walks upstream's chain");
@@ -96,7 +95,7 @@ class PlanCommand final : public Command {
 
   private:
     int plan_problems(const Streams& streams) const {
-        const arch::ArchSet archs = load_archs(arch_dir_);
+        const arch::ArchSet archs = arch_files_.load();
         std::vector<StatedProblem> problems;
         if (!problem_file_.empty()) problems = problems_from_text(input_text(problem_file_), problem_file_);
         std::vector<ArchName> names;
@@ -131,15 +130,12 @@ class PlanCommand final : public Command {
 
     /// Throws InputError for a name that no kernel has.
     void prefer(const Registry& registry, Dispatcher& dispatcher) const {
-        const std::vector<KernelEntry> all = registry.get_all();
+        const KernelNames names(registry);
         std::vector<std::string> identifiers;
         for (const std::string& glob : preferred_) {
-            const std::size_t before = identifiers.size();
-            for (const KernelEntry& entry : all)
-                if (catalog::glob_match(glob, registry.name_of(entry)))
-                    identifiers.push_back(identifier(entry.config));
-            if (identifiers.size() == before)
-                throw InputError(fmt::format("--prefer {}: no kernel has this name", glob));
+            const auto found = names.identifiers(glob);
+            if (found.empty()) throw InputError(fmt::format("--prefer {}: no kernel has this name", glob));
+            identifiers.insert(identifiers.end(), found.begin(), found.end());
         }
         dispatcher.set_heuristic([identifiers](const Problem&) { return identifiers; });
     }
@@ -163,9 +159,10 @@ class PlanCommand final : public Command {
         return plan.valid();
     }
 
+    ArchFiles arch_files_;
     static constexpr const char* default_arch = "gfx950";
     std::string problem_file_, arch_, policy_ = "seqtune", rules_, config_, upstream_, format_ = "text",
-                                      snapshots_, reason_, arch_dir_, export_;
+                                      snapshots_, reason_, export_;
     std::vector<std::string> preferred_;
     bool explain_ = false, accept_ = false;
 };

@@ -19,6 +19,7 @@ void RunChoice::declare(OptionSet& options) {
     options.choice("--target", target_, harness::target_names(), "Where kernels run");
     options.option("--arch", arch_,
                    "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+    arch_files_.declare(options);
     options.option("--kernels-dir", kernels_dir_,
                    "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
     options.option("--device", device_, "With --target hip: number of the device (default: 0)");
@@ -59,6 +60,7 @@ std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
     harness::TargetOptions options{arch_, kernels_dir_};
     if (device_) options.device = static_cast<int>(*device_);
     options.jobs = jobs;
+    if (!arch_files_.folder().empty()) options.archs = arch_files_.load();
     return harness::make_target(target_, options);
 }
 
@@ -66,6 +68,8 @@ harness::CaseRunOptions RunChoice::of_case(const harness::Target& target, int jo
     harness::CaseRunOptions run;
     run.arch = target.arch();
     run.target_flags = target.flags();
+    run.arch_dir = arch_files_.folder();
+    if (!run.arch_dir.empty()) run.archs = target.archs();
     // Threads that the worker processes leave free help each of them with the reference.
     run.reference_threads = system::threads_of_each(jobs);
     run.all_kernels = kernels_ == "all";

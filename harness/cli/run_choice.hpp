@@ -1,5 +1,6 @@
 #pragma once
 
+#include "harness/cli/arch_files.hpp"
 #include "harness/cli/catalogue_choice.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/run/case_runner.hpp"
@@ -30,12 +31,14 @@ class RunChoice {
     const std::string& where() const { return where_; }
     const std::string& target_name() const { return target_; }
     const std::string& arch() const { return arch_; } ///< as it was given
+    const ArchFiles& arch_files() const { return arch_files_; }
     const std::string& kernels() const { return kernels_; }
     const std::string& kernel_filter() const { return kernel_filter_; }
     std::filesystem::path root() const;
     std::chrono::seconds timeout() const;
 
   private:
+    ArchFiles arch_files_;
     std::string root_, target_ = harness::target_names().front(), arch_, kernels_dir_, kernels_ = "planned",
                        kernel_filter_, where_;
     std::optional<std::int64_t> device_;

@@ -9,6 +9,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
+#include <map>
+
 namespace fmha::cli {
 namespace {
 
@@ -21,6 +24,17 @@ std::string digest_of(const std::vector<harness::Case>& cases) {
             if (!field.compound()) text += fmt::format("{}={}\n", field.name, field.print(c));
     }
     return system::sha256(text);
+}
+
+/// Of every file in a folder; "" for no folder.
+std::string digest_of_folder(const std::string& folder) {
+    if (folder.empty()) return {};
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+        if (entry.is_regular_file())
+            files.emplace(entry.path().lexically_relative(folder).generic_string(),
+                          system::sha256(system::read_file(entry.path())));
+    return system::sha256(fmt::format("{}", files));
 }
 
 } // namespace
@@ -39,6 +53,7 @@ Json run_identity(const std::vector<harness::Case>& cases, const harness::Target
             {"target", std::string(target.name()) + run.target_flags},
             {"machine", target.description()},
             {"arch", run.arch},
+            {"arch_files_sha256", digest_of_folder(run.arch_dir)},
             {"kernels", !run.catalogue.empty() ? "list " + run.catalogue
                         : run.all_kernels      ? "all"
                                                : "planned"},

@@ -103,13 +103,14 @@ class VerifyCommand final : public Command {
         check_options();
         if (compile_only_)
             return build_kernels({catalogue_.arguments(), family_, run_.target_name(), run_.arch(),
-                                  run_.kernels_dir(), jobs_.value_or(0)},
+                                  run_.arch_files().folder(), run_.kernels_dir(), jobs_.value_or(0)},
                                  streams);
         if (pairs_) return print_pairs(streams);
         const std::vector<Case> all =
-            catalogue_.on() ? catalogue_.choose(case_arch(), {family_, run_.where(), run_.kernel_filter(),
-                                                              std::exchange(cases_, {})})
-                            : harness::load_cases(cases_, load_options());
+            catalogue_.on()
+                ? catalogue_.choose(run_.arch_files().load(), case_arch(),
+                                    {family_, run_.where(), run_.kernel_filter(), std::exchange(cases_, {})})
+                : harness::load_cases(cases_, load_options());
         const std::vector<Case> cases = of_shard(all);
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
@@ -154,6 +155,8 @@ class VerifyCommand final : public Command {
         report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
+        if (auto sampled = sampled_shapes(report.results, *target); !sampled.empty())
+            report.info.left_out.push_back(std::move(sampled));
         publish(report, streams);
         const bool green = accounted(report, cases, streams) && report.ledger.green();
         // The findings of the run are out by now.
@@ -250,9 +253,11 @@ class VerifyCommand final : public Command {
         harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
-        load.kernel_dims = [this](ApiFamily family) { return harness::kernel_dims(case_arch(), family); };
+        load.kernel_dims = [this](ApiFamily family) {
+            return harness::kernel_dims(case_arch(), family, run_.arch_files().load());
+        };
         load.planned_tile = [this, tiles = harness::TilePlanner()](const Case& c) mutable {
-            if (!tiles) tiles = harness::house_tiles(case_arch());
+            if (!tiles) tiles = harness::house_tiles(case_arch(), run_.arch_files().load());
             return tiles(c);
         };
         return load;
@@ -354,6 +359,24 @@ class VerifyCommand final : public Command {
         return options;
     }
 
+    /// What was left out of large shapes of a matrix, a sentence; empty without them.
+    static std::string sampled_shapes(std::span<const harness::CaseResult> results,
+                                      const harness::Target& target) {
+        std::int64_t sampled = 0, in_tiles = 0;
+        for (const harness::CaseResult& result : results) {
+            if (!result.sampled || result.rows == 0 ||
+                std::ranges::find(result.labels, "matrix") == result.labels.end())
+                continue;
+            ++sampled;
+            if (target.runs_row_tiles() && result.family == to_string(ApiFamily::fwd)) ++in_tiles;
+        }
+        if (sampled == 0) return {};
+        std::string sentence = fmt::format("{} results of large shapes are of sampled rows", sampled);
+        if (in_tiles > 0)
+            sentence += fmt::format("; in {} of them only the tiles of these rows were computed", in_tiles);
+        return sentence;
+    }
+
     void publish(const reports::Report& report, const Streams& streams) const {
         // The outcome is printed first: a file that cannot be written must not take it away.
         print_report(report, streams);
@@ -405,10 +428,6 @@ class VerifyCommand final : public Command {
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
                        journal_);
         for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
-        const auto sampled = std::ranges::count_if(report.results, [](const harness::CaseResult& result) {
-            return result.sampled && std::ranges::find(result.labels, "matrix") != result.labels.end();
-        });
-        if (sampled > 0) fmt::print(streams.out, "{} results of large shapes are of sampled rows\n", sampled);
         fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",

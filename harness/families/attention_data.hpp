@@ -2,7 +2,12 @@
 
 #include "dispatcher/types/check_cache.hpp"
 #include "harness/families/attention_expectation.hpp"
+#include "harness/families/few_rows.hpp"
 #include "harness/gates/attention_outputs.hpp"
+
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 /// What the families have in common that compute attention in one stage: forward, paged-KV, batch prefill.
 namespace fmha::harness {
@@ -36,9 +41,17 @@ class AttentionData final : public CaseData {
 
     TensorSet& tensors() override { return tensors_.set(); }
     Invocation invocation() const override { return tensors_.args(); }
-    Outputs outputs(KernelFamily) const override { return attention_outputs(judged()); }
+    std::vector<reference::RowId> keep_few_rows() override {
+        if constexpr (std::is_same_v<Args, FwdArgs>) few_rows_ = few_rows(judged(), tensors_.source().c.seed);
+        return few_rows_;
+    }
+    Outputs outputs(KernelFamily) const override {
+        return few_rows_.empty() ? attention_outputs(judged()) : attention_outputs(judged(), few_rows_);
+    }
     std::unique_ptr<CaseExpectation> expectation(int threads) const override {
-        return std::make_unique<AttentionExpectation>(tensors_.source(), judged(), threads);
+        const reference::AttentionArgs args = judged();
+        auto rows = few_rows_.empty() ? expected_rows(tensors_.source().c, args) : few_rows_;
+        return std::make_unique<AttentionExpectation>(tensors_.source(), args, std::move(rows), threads);
     }
     std::size_t write_reference(const std::filesystem::path& folder) const override {
         return write_attention_reference(tensors_.source(), tensors_.set(), judged(), folder);
@@ -48,6 +61,7 @@ class AttentionData final : public CaseData {
     reference::AttentionArgs judged() const { return reference::attention_of(tensors_.args()); }
 
     FamilyTensors<Args> tensors_;
+    std::vector<reference::RowId> few_rows_; ///< empty: all count
 };
 
 template <class Args>

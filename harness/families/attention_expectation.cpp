@@ -52,7 +52,11 @@ bool has_nan(const reference::ForwardRows& rows) {
 
 AttentionExpectation::AttentionExpectation(const DataSource& source, reference::AttentionArgs args,
                                            int threads)
-    : source_(source), args_(args), threads_(threads), rows_(expected_rows(source.c, args_)) {}
+    : AttentionExpectation(source, args, expected_rows(source.c, args), threads) {}
+
+AttentionExpectation::AttentionExpectation(const DataSource& source, reference::AttentionArgs args,
+                                           std::vector<reference::RowId> rows, int threads)
+    : source_(source), args_(args), threads_(threads), rows_(std::move(rows)) {}
 
 double AttentionExpectation::oracle_disagreement() {
     return source_.c.fill == Fill::huge ? 0.0 : attention_disagreement(args_, rows_, threads_);

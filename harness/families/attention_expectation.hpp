@@ -33,8 +33,11 @@ bool has_nan(const reference::ForwardRows& rows);
 /// The reference of attention in one stage, forward or over a cache, and the gates on it.
 class AttentionExpectation final : public CaseExpectation {
   public:
-    /// `source` and the memory of `args` must outlive this.
+    /// Of `expected_rows`. `source` and the memory of `args` must outlive this.
     AttentionExpectation(const DataSource& source, reference::AttentionArgs args, int threads);
+    /// The same of `rows`, which ascend.
+    AttentionExpectation(const DataSource& source, reference::AttentionArgs args,
+                         std::vector<reference::RowId> rows, int threads);
 
     /// 0 for the fill `huge`, whose sums no two orders agree on.
     double oracle_disagreement() override;

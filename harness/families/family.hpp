@@ -64,6 +64,10 @@ class CaseData {
     virtual Invocation invocation_of(KernelFamily) const { return invocation(); }
     /// Memory of the tensors that must be 0 whenever the first stage begins, and is not when the last one has ended.
     virtual std::span<unsigned char> cleared() { return {}; }
+    /// Leaves few rows of the outputs, spread over heads and positions, and returns them: `outputs` and `expectation` are of
+    /// these alone from now on, so that a target that runs tiles of rows leaves the others out. Empty where the family has no
+    /// such sample, and nothing has changed.
+    virtual std::vector<reference::RowId> keep_few_rows() { return {}; }
     /// A copy of everything that `stage` had to write.
     virtual Outputs outputs(KernelFamily stage) const = 0;
     /// Whether `stage` may write the tensor `name`, which is no input. A family of one stage writes them all.

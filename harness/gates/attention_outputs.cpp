@@ -4,10 +4,16 @@
 #include "reference/attention.hpp"
 #include "reference/visibility.hpp"
 
+#include <utility>
+
 namespace fmha::harness {
 
 Outputs attention_outputs(const reference::AttentionArgs& args) {
-    const auto rows = std::make_shared<const OutputRows>(Axis::query, reference::all_rows(args));
+    return attention_outputs(args, reference::all_rows(args));
+}
+
+Outputs attention_outputs(const reference::AttentionArgs& args, std::vector<reference::RowId> wanted) {
+    const auto rows = std::make_shared<const OutputRows>(Axis::query, std::move(wanted));
     Outputs outputs;
     const auto copy = [&](std::string name, const TensorView& view, Axis columns, auto append) {
         Outputs::Tensor& tensor = outputs.add(std::move(name), view.type, rows, columns);

@@ -3,7 +3,9 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/cases/shape_matrix.hpp"
 #include "harness/run/case_tensors.hpp"
+#include "harness/run/device_splits.hpp"
 #include "harness/run/execution.hpp"
 #include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
@@ -151,8 +153,21 @@ bool names_expected(const Case& c, const Candidate& candidate) {
     });
 }
 
+/// The rows that kernels compute of a large shape of a matrix, which are then all that `tensors` are about, when every stage of
+/// every candidate can leave the others out; else none.
+std::vector<reference::RowId> rows_to_run(const Case& c, const std::vector<Candidate>& candidates,
+                                          CaseTensors& tensors) {
+    if (!c.sampled_rows || !is_of_matrix(c)) return {};
+    for (const Candidate& candidate : candidates)
+        for (const StageKernel& stage : candidate.stages)
+            if (stage.run_rows == nullptr) return {};
+    if (tensors.elsewhere() != nullptr) static_cast<void>(tensors.elsewhere()->keep_few_rows());
+    return tensors.here().keep_few_rows();
+}
+
 void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
-                   const Oracles& oracles, const CaseRunOptions& options) {
+                   std::span<const reference::RowId> rows, const Oracles& oracles,
+                   const CaseRunOptions& options) {
     result.numerics = describe(candidate);
     if (!c.expect_kernel.empty() && !options.all_kernels && !names_expected(c, candidate)) {
         result.outcome = Outcome::failed;
@@ -164,7 +179,7 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
         result.tiles.push_back({std::string(to_string(config.signature.family)), config.algorithm.tile.m0,
                                 config.algorithm.tile.n0});
     }
-    Execution execution(tensors.here(), tensors.elsewhere(), candidate);
+    Execution execution(tensors.here(), tensors.elsewhere(), candidate, rows);
     const StageOutputs outputs = execution.first();
     const std::string mistrust =
         judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true);
@@ -176,9 +191,10 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
 
 /// `run_candidate`, with what a target throws turned into an outcome.
 void judge_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
-                     const Oracles& oracles, const CaseRunOptions& options) {
+                     std::span<const reference::RowId> rows, const Oracles& oracles,
+                     const CaseRunOptions& options) {
     try {
-        run_candidate(result, c, candidate, tensors, oracles, options);
+        run_candidate(result, c, candidate, tensors, rows, oracles, options);
     } catch (const DeviceLost& error) {
         result.outcome = Outcome::crashed;
         result.message = error.what();
@@ -326,6 +342,7 @@ std::string reproducing_command(const Case& c, const CaseRunOptions& options, co
     std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
     if (!options.catalogue.empty()) command += " --catalogue --rules " + options.catalogue;
     command += options.target_flags;
+    if (!options.arch_dir.empty()) command += " --arch-dir " + shell_word(options.arch_dir);
     if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
     if (options.all_kernels && !kernel.empty())
         command +=
@@ -339,9 +356,10 @@ std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, cons
     return run_case(family_of(c.family), c, source, options);
 }
 
-std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
+std::vector<CaseResult> run_case(const Family& family, const Case& given, const KernelSource& source,
                                  const CaseRunOptions& options) {
     const auto start = Clock::now();
+    const Case c = options.archs ? with_device_splits(given, options.arch, *options.archs) : given;
     CaseResult blank = blank_result(c);
     blank.reproduce = reproducing_command(c, options, "");
     const auto only_blank = [&] {
@@ -368,6 +386,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& c, const Kern
         blank.message = error.what();
         return only_blank();
     }
+    const std::vector<reference::RowId> rows = rows_to_run(c, *candidates, *tensors);
     const auto expectation = tensors->here().expectation(options.reference_threads);
     const auto agreement_start = Clock::now();
     const Oracles oracles{*expectation, expectation->oracle_disagreement()};
@@ -379,7 +398,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& c, const Kern
         result.kernel = candidate.name();
         result.chosen = candidate.chosen;
         result.reproduce = reproducing_command(c, options, candidate.chosen);
-        judge_candidate(result, c, candidate, *tensors, oracles, options);
+        judge_candidate(result, c, candidate, *tensors, rows, oracles, options);
         result.reference_seconds += agreement_seconds;
         result.seconds = seconds_since(kernel_start);
         if (&candidate == &candidates->front())

@@ -5,7 +5,9 @@
 #include "harness/run/candidate.hpp"
 #include "harness/run/kernel_source.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "kernels/arch/arch.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,9 @@ struct CaseRunOptions {
     std::string
         catalogue; ///< rule set of the list that the cases witness, for the same command; empty = case files
     std::string cases_root; ///< for the same command, when it is not the usual one
-    int repeats = 0;        ///< 0 = the case's own number
+    std::string arch_dir;   ///< for the same command, when it is given; `archs` are its architectures
+    std::optional<arch::ArchSet> archs{};
+    int repeats = 0; ///< 0 = the case's own number
     int reference_threads = 1;
     std::int64_t memory_limit = 0; ///< bytes (of Family::bytes) above which a case is not run; 0 = none
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none

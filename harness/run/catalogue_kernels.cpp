@@ -76,7 +76,7 @@ catalog::FamilySet kernel_families_of(std::span<const Case> cases) {
 std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>& target,
                                             const std::string& where, catalog::FamilySet families) {
     const std::string& arch = target->arch();
-    const auto archs = arch::ArchSet::built_in();
+    const auto archs = target->archs();
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {archs.at(arch).name()};
@@ -103,7 +103,7 @@ std::unique_ptr<KernelSource> house_kernels(const std::shared_ptr<const Target>&
 
 std::unique_ptr<KernelSource> listed_kernels(const std::shared_ptr<const Target>& target,
                                              const std::vector<KernelConfig>& kernels, KernelNamer namer) {
-    const auto archs = arch::ArchSet::built_in();
+    const auto archs = target->archs();
     std::uint32_t families = 0;
     for (const KernelConfig& config : kernels)
         families |= 1U << static_cast<unsigned>(config.signature.family);

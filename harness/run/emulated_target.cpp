@@ -11,9 +11,11 @@ namespace {
 
 class EmulatedTarget final : public Target {
   public:
-    EmulatedTarget(std::string arch, int threads) : arch_(std::move(arch)), threads_(threads) {}
+    EmulatedTarget(std::string arch, arch::ArchSet archs, int threads)
+        : arch_(std::move(arch)), archs_(std::move(archs)), threads_(threads) {}
     std::string_view name() const override { return "emulated"; }
     const std::string& arch() const override { return arch_; }
+    arch::ArchSet archs() const override { return archs_; }
     std::string description() const override { return "emulated, lane by lane"; }
     std::string flags() const override { return " --target emulated"; }
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
@@ -27,6 +29,7 @@ class EmulatedTarget final : public Target {
 
   private:
     std::string arch_;
+    arch::ArchSet archs_;
     int threads_; ///< of one kernel
 };
 
@@ -34,7 +37,7 @@ class EmulatedTarget final : public Target {
 
 std::shared_ptr<const Target> make_emulated_target(const TargetOptions& options) {
     refuse_device_options(options, "emulated");
-    return std::make_shared<EmulatedTarget>(options.arch.empty() ? "gfx942" : options.arch,
+    return std::make_shared<EmulatedTarget>(options.arch.empty() ? "gfx942" : options.arch, archs_of(options),
                                             system::threads_of_each(options.jobs));
 }
 

@@ -5,6 +5,7 @@
 #include "harness/run/candidate.hpp"
 
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace fmha::harness {
@@ -21,8 +22,10 @@ using StageOutputs = std::vector<Outputs>;
 /// compares what they wrote. After each stage it looks for bytes that this stage had no business to write.
 class Execution {
   public:
-    /// `elsewhere`: the same case in another layout; nullptr leaves G5.8 out.
-    Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate);
+    /// `elsewhere`: the same case in another layout; nullptr leaves G5.8 out. `rows`: those that kernels have to compute, with
+    /// StageKernel::run_rows; empty = whole launches.
+    Execution(CaseData& here, CaseData* elsewhere, const Candidate& candidate,
+              std::span<const reference::RowId> rows = {});
 
     /// The first run, whose results the case's memory then holds.
     StageOutputs first();
@@ -43,6 +46,7 @@ class Execution {
     CaseData& here_;
     CaseData* elsewhere_;
     const Candidate& candidate_;
+    std::span<const reference::RowId> rows_;
     int repeats_ = 1;
     double kernel_seconds_ = std::numeric_limits<double>::infinity();
     GateVerdict stray_{.gate = "G5.5"}, poison_{.gate = "G5.6"}, repeat_{.gate = "G5.7"},

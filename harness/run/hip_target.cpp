@@ -34,13 +34,15 @@ struct Session {
 
 class HipTarget final : public Target {
   public:
-    HipTarget(std::shared_ptr<const loader::KernelFolder> folder, std::string arch, std::string description,
-              std::string driver, std::string flags, int index)
-        : folder_(std::move(folder)), arch_(std::move(arch)), description_(std::move(description)),
-          driver_(std::move(driver)), flags_(std::move(flags)), index_(index) {}
+    HipTarget(std::shared_ptr<const loader::KernelFolder> folder, std::string arch, arch::ArchSet archs,
+              std::string description, std::string driver, std::string flags, int index)
+        : folder_(std::move(folder)), arch_(std::move(arch)), archs_(std::move(archs)),
+          description_(std::move(description)), driver_(std::move(driver)), flags_(std::move(flags)),
+          index_(index) {}
 
     std::string_view name() const override { return "hip"; }
     const std::string& arch() const override { return arch_; }
+    arch::ArchSet archs() const override { return archs_; }
     std::string description() const override { return description_; }
     std::string driver() const override { return driver_; }
     std::string flags() const override { return flags_; }
@@ -74,7 +76,9 @@ class HipTarget final : public Target {
     }
 
     std::shared_ptr<const loader::KernelFolder> folder_;
-    std::string arch_, description_, driver_, flags_;
+    std::string arch_;
+    arch::ArchSet archs_;
+    std::string description_, driver_, flags_;
     int index_;
     mutable std::mutex mutex_;
     mutable std::unique_ptr<Session> session_;
@@ -142,8 +146,8 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
             seen.arch));
     std::string flags = " --target hip --kernels-dir " + shell_word(kernels);
     if (options.device) flags += fmt::format(" --device {}", index);
-    return std::make_shared<HipTarget>(std::move(folder), seen.arch, seen.description, seen.driver,
-                                       std::move(flags), index);
+    return std::make_shared<HipTarget>(std::move(folder), seen.arch, archs_of(options), seen.description,
+                                       seen.driver, std::move(flags), index);
 }
 
 } // namespace fmha::harness

@@ -1,13 +1,11 @@
 #include "harness/run/kernel_dims.hpp"
 
 #include "dispatcher/plan/plan.hpp"
-#include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
 namespace fmha::harness {
 
-KernelDims kernel_dims(const std::string& arch, ApiFamily family) {
-    const auto archs = arch::ArchSet::built_in();
+KernelDims kernel_dims(const std::string& arch, ApiFamily family, const arch::ArchSet& archs) {
     catalog::Request request;
     request.rules = catalog::RuleSet::house;
     request.targets = {archs.at(arch).name()};

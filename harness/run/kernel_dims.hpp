@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cases/shape_matrix.hpp"
+#include "kernels/arch/arch.hpp"
 
 #include <string>
 
@@ -8,6 +9,7 @@ namespace fmha::harness {
 
 /// Head dimensions of the house catalogue's kernels for `arch` and the main stage of `family`, which shape matrices expect to
 /// find. Throws InputError for an unknown architecture.
-KernelDims kernel_dims(const std::string& arch, ApiFamily family);
+KernelDims kernel_dims(const std::string& arch, ApiFamily family,
+                       const arch::ArchSet& archs = arch::ArchSet::built_in());
 
 } // namespace fmha::harness

@@ -5,9 +5,12 @@
 #include "dispatcher/types/kernel_instance.hpp"
 #include "dispatcher/types/numerics.hpp"
 #include "dispatcher/types/problem.hpp"
+#include "reference/rows.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +35,9 @@ struct StageKernel {
     Numerics numerics;
     std::shared_ptr<Launcher> launcher{}; ///< nullptr: the instance takes pointers to host memory
     std::string not_built{};
+    /// Computes only tiles of the output that have some of these rows, pointers being the host's; null where the target has no
+    /// way to do so.
+    std::function<void(const Invocation&, std::span<const reference::RowId>)> run_rows{};
 };
 
 /// No kernel of a source takes a problem. The text is the explanation.

@@ -59,11 +59,11 @@ class Planner {
 
 std::vector<KernelConfig>
 planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cases, const std::string& arch,
-                const std::function<std::optional<std::string>(const KernelConfig&)>& declined) {
+                const std::function<std::optional<std::string>(const KernelConfig&)>& declined,
+                const arch::ArchSet& archs) {
     std::vector<KernelConfig> accepted;
     for (const KernelConfig& kernel : kernels)
         if (!declined(kernel)) accepted.push_back(kernel);
-    const auto archs = arch::ArchSet::built_in();
     const Planner all(kernels, archs);
     const Planner rest(accepted, archs);
     std::unordered_set<KernelConfig, FieldHash> planned;
@@ -87,8 +87,9 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
     return kept;
 }
 
-TilePlanner house_tiles(std::string arch) {
-    return [arch = std::move(arch), planners = std::map<ApiFamily, std::shared_ptr<const Planner>>()](
+TilePlanner house_tiles(std::string arch, arch::ArchSet archs) {
+    return [arch = std::move(arch), archs = std::move(archs),
+            planners = std::map<ApiFamily, std::shared_ptr<const Planner>>()](
                const Case& c) mutable -> std::optional<Tile> {
         const KernelFamily main = main_stage(c.family);
         const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
@@ -98,7 +99,6 @@ TilePlanner house_tiles(std::string arch) {
                 c.id, to_string(main)));
         std::shared_ptr<const Planner>& planner = planners[c.family];
         if (!planner) {
-            const auto archs = arch::ArchSet::built_in();
             catalog::Request request;
             request.rules = catalog::RuleSet::house;
             request.targets = {archs.at(arch).name()};

@@ -38,6 +38,10 @@ std::vector<std::string> target_names() {
     return names;
 }
 
+arch::ArchSet archs_of(const TargetOptions& options) {
+    return options.archs ? *options.archs : arch::ArchSet::built_in();
+}
+
 std::shared_ptr<const Target> make_target(const std::string& name, const TargetOptions& options) {
     return find_target(name).make(options);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/run/kernel_source.hpp"
+#include "kernels/arch/arch.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -21,6 +22,7 @@ struct TargetOptions {
         1; ///< processes that launch kernels at a time and share the processor's threads; 0 and 1: this one alone
     /// How long a device may take to be found. A driver that hangs answers never.
     std::chrono::milliseconds device_patience = std::chrono::minutes(2);
+    std::optional<arch::ArchSet> archs{}; ///< whose kernels are planned on; absent: those compiled in
 };
 
 /// Where kernels run: makes launchable kernels from configurations. Nothing that a device or a thread must do happens
@@ -31,6 +33,8 @@ class Target {
     virtual std::string_view name() const = 0;
     /// Architecture whose catalogue is planned on.
     virtual const std::string& arch() const = 0;
+    /// The architectures that it was made with.
+    virtual arch::ArchSet archs() const { return arch::ArchSet::built_in(); }
     /// Where kernels run, in words, for the head of a report: "" when it is the machine itself.
     virtual std::string description() const { return {}; }
     /// The version of the driver below it; "" without one.
@@ -44,6 +48,8 @@ class Target {
     /// `config` as a kernel that takes pointers to host memory, with the arithmetic that it declares; the caller names
     /// it. Throws UnsupportedInvocation with the sentence of cannot_execute.
     virtual StageKernel make(const KernelConfig& config) const = 0;
+    /// Whether kernels of forward have StageKernel::run_rows.
+    virtual bool runs_row_tiles() const { return false; }
     /// Floating-point operations of both products above which a case is too much for this target; 0 = no limit.
     virtual double work_limit() const { return 0.0; }
     /// True when this process can launch nothing more, because a kernel took the device's context with it.
@@ -56,6 +62,9 @@ std::vector<std::string> target_names();
 /// Worker processes for `cases` cases on a target when the user does not say: one a hardware thread, or one a device, and
 /// never more than there are cases. Throws InputError for an unknown name.
 int default_jobs(const std::string& name, std::size_t cases);
+
+/// The set of architectures that `options` names.
+arch::ArchSet archs_of(const TargetOptions& options);
 
 /// Throws InputError for an unknown name, for options that the target does not take, and for what the target
 /// lacks (a device, built kernels), in a sentence.

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "harness/npy/npy.hpp"
+#include "kernels/arch/arch.hpp"
 #include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
 
@@ -304,6 +305,69 @@ TEST(Help, EveryCommandHasAnExample) {
     EXPECT_THAT(run({"--version"}).out, HasSubstr("fmha 0."));
 }
 
+TEST(ArchDir, StandsWhereverArchDoes) {
+    int with_arch = 0;
+    for (const auto& command : all_commands()) {
+        const std::string name(command->name());
+        const std::string help = run({name, "--help"}).out;
+        if (help.find("\n  --arch ") == std::string::npos) continue;
+        ++with_arch;
+        EXPECT_THAT(help, HasSubstr("\n  --arch-dir TEXT")) << name;
+    }
+    EXPECT_EQ(with_arch, 12);
+}
+
+/// A folder with the architecture files of the program and gfx1399, which is gfx950 with another number of compute units.
+void write_architectures(const std::filesystem::path& folder) {
+    for (const auto& file : arch::ArchSet::built_in_files()) {
+        const auto path = folder / file.path;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << file.text;
+        if (file.path != "gfx950.json") continue;
+        auto other = nlohmann::json::parse(file.text);
+        other["arch"] = "gfx1399";
+        other["hardware"]["compute_units"] = 3;
+        std::ofstream(folder / "gfx1399.json") << other;
+    }
+}
+
+TEST(ArchDir, CommandsRunOnAnArchitectureOfTheUsersOwn) {
+    const Scratch folder;
+    write_architectures(folder / "arch");
+    const auto on = [&](std::vector<std::string> line) {
+        line.insert(line.end(), {"--arch", "gfx1399"});
+        EXPECT_THAT(run(line).err, HasSubstr("gfx1399")) << "known without the folder";
+        line.insert(line.end(), {"--arch-dir", folder / "arch"});
+        return run(line);
+    };
+    const std::string cases = FMHA_CASES_DIR;
+    const auto green = [&](const std::vector<std::string>& line) {
+        const Ran ran = on(line);
+        EXPECT_EQ(ran.code, 0) << line.front() << ": " << ran.err << ran.out;
+        return ran.out;
+    };
+    // Without a number of splits in the case the device decides, here one of three compute units.
+    EXPECT_THAT(green({"verify", "fwd/decode[dtype=bf16]@1", "splitkv/plain[num_splits=0,seqlen_k=700]@1",
+                       "--cases-root", cases, "--jobs", "0", "--json", folder / "r.json"}),
+                HasSubstr("GREEN"));
+    EXPECT_THAT(system::read_file(folder / "r.json"), HasSubstr("--arch-dir"));
+    EXPECT_THAT(green({"verify", "--catalogue", "--sample", "1", "--family", "fwd", "--jobs", "0"}),
+                HasSubstr("for gfx1399"));
+    EXPECT_THAT(green({"fuzz", "--count", "3", "--minutes", "0", "--seed", "1", "--cases-root", cases}),
+                HasSubstr("GREEN"));
+    EXPECT_THAT(green({"bench", "--shape", "seqlen=16,batch=1,heads=1", "--seconds", "0.001"}),
+                HasSubstr("fwd_gfx1399_"));
+    green({"reference", "--case", "fwd/decode[dtype=bf16]@1", "--cases-root", cases, "--out",
+           folder / "reference"});
+    green({"enumerate", "--rules", "house", "--count"});
+    const Ran generated =
+        run({"generate", "--arch", "gfx950", "--arch-dir", folder / "arch", "--tier", "smoke", "--cases-root",
+             cases, "--family", "fwd", "--sample", "1", "--out", folder / "generated"});
+    EXPECT_EQ(generated.code, 0) << generated.err << generated.out;
+    EXPECT_THAT(run({"verify", "fwd/decode", "--arch-dir", folder / "nothing"}).err,
+                HasSubstr("not a folder of architecture files"));
+}
+
 TEST(BenchCommand, TimesAShapeAndWritesJson) {
     const auto ran = run({"bench", "--shape", "dtype=fp32,batch=1,heads=1,seqlen=16,hdim=32", "--seconds",
                           "0.001", "--format", "json"});
@@ -365,8 +429,12 @@ TEST(VerifyCommand, SaysThatLargeShapesOfAMatrixAreSampled) {
     const Ran ran =
         run({"verify", folder / "matrix.yaml", "--jobs", "0", "--repeats", "1", "--json", folder / "r.json"});
     EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
-    EXPECT_THAT(ran.out,
-                AllOf(HasSubstr("\n1 results of large shapes are of sampled rows\n"), HasSubstr("2 passed")));
+    EXPECT_THAT(
+        ran.out,
+        AllOf(HasSubstr("\n1 results of large shapes are of sampled rows; in 1 of them only the tiles of "
+                        "these rows were computed\n"),
+              HasSubstr("2 passed")));
+    EXPECT_THAT(system::read_file(folder / "r.json"), HasSubstr("only the tiles of these rows"));
 }
 
 TEST(VerifyCommand, RunsTheKernelsOfASweepConfiguration) {

@@ -4,6 +4,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "kernels/targets/host/row_tiles.hpp"
 
 #include <gmock/gmock.h>
 
@@ -48,6 +49,68 @@ TEST(Trace, WithoutMaskEveryTileOfTheConfigurationIsVisited) {
     shape.seqlen_k = {200};
     for (const Tile& tile : {tile_64x32, tile_32x64, tile_128x128})
         EXPECT_EQ(trace_of(shape, tile), tiles_with(shape, tile, [](auto, auto) { return true; }));
+}
+
+/// Every byte of the outputs after tiles with these rows have run.
+std::vector<std::uint8_t> bytes_of_tiles(FwdProblem& problem, const KernelConfig& config,
+                                         const std::vector<QueryRow>& rows) {
+    problem.poison_outputs();
+    run_row_tiles(config, problem.args(), rows);
+    return problem.output_bytes();
+}
+
+TEST(RowTiles, HoldWhatTheWholeLaunchStoresThereAndTouchNothingElse) {
+    for (const bool group : {false, true}) {
+        Shape shape;
+        shape.group = group;
+        shape.seqlen_q = group ? std::vector<std::int64_t>{70, 150} : std::vector<std::int64_t>{150};
+        shape.seqlen_k = group ? std::vector<std::int64_t>{83, 200} : std::vector<std::int64_t>{200};
+        shape.mask = {MaskType::bottom_right, -1, 0, 0};
+        FwdProblem problem(shape);
+        // Two tiles of channels, which belong to every tile of rows.
+        const KernelConfig config =
+            problem.config({.m0 = 64, .n0 = 32, .k0 = 32, .n1 = 16, .k1 = 32, .k0max = 64});
+        std::vector<QueryRow> rows;
+        for (std::int64_t b = 0; b < 2; ++b)
+            for (std::int64_t h = 0; h < 4; ++h)
+                for (std::int64_t i = 0; i < (group && b == 0 ? 70 : 150); ++i) rows.push_back({b, h, i});
+        const auto stored = [&] {
+            std::vector<std::vector<double>> values;
+            for (const auto& [b, h, i] : rows) {
+                values.push_back({problem.lse(b, h, i)});
+                for (std::int64_t c = 0; c < shape.hdim_v; ++c)
+                    values.back().push_back(problem.o(b, h, i, c));
+            }
+            return values;
+        };
+        EXPECT_EQ(bytes_of_tiles(problem, config, {}), (problem.poison_outputs(), problem.output_bytes()));
+        const auto before = stored();
+        run_kernel(config, problem.args());
+        const auto whole = stored();
+        EXPECT_EQ(bytes_of_tiles(problem, config, rows),
+                  (problem.poison_outputs(), run_kernel(config, problem.args()), problem.output_bytes()));
+
+        // The ragged tile of one head and the first one of another.
+        static_cast<void>(bytes_of_tiles(problem, config, {{1, 3, 149}, {0, 2, 5}, {0, 2, 6}}));
+        const auto some = stored();
+        for (std::size_t n = 0; n < rows.size(); ++n) {
+            const auto [b, h, i] = rows[n];
+            ASSERT_NE(whole[n], before[n]);
+            const bool ran = (b == 1 && h == 3 && i >= 128) || (b == 0 && h == 2 && i < 64);
+            ASSERT_EQ(some[n], ran ? whole[n] : before[n]) << b << ' ' << h << ' ' << i;
+        }
+    }
+}
+
+TEST(RowTiles, AreThoseOfForward) {
+    FwdProblem problem(Shape{});
+    KernelConfig config = problem.config(tile_64x32);
+    EXPECT_TRUE(has_row_tiles(config));
+    config.signature.family = KernelFamily::fwd_pagedkv;
+    EXPECT_FALSE(has_row_tiles(config));
+    EXPECT_THAT([&] { run_row_tiles(config, problem.args(), {}); },
+                testing::ThrowsMessage<UnsupportedInvocation>(
+                    testing::HasSubstr("kernels of fwd_pagedkv are run whole")));
 }
 
 TEST(Trace, CausalMaskSkipsTilesAboveTheDiagonal) {
