@@ -5,16 +5,21 @@
 #include "harness/cases/load.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/verify_command.hpp"
+#include "harness/families/family.hpp"
+#include "harness/npy/exchange.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/interrupt.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "parity/side_by_side/agreement.hpp"
+#include "reference/forward.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -25,6 +30,54 @@ namespace fs = std::filesystem;
 using harness::Case;
 using harness::CaseResult;
 
+/// Two copies of one output, element by element.
+struct TensorDifference {
+    std::int64_t elements = 0, differing = 0, worst_ulp = 0;
+    double worst = 0.0;
+    std::string first, worst_place;
+
+    /// Units in the last place between two codes of a type: how many of its values lie between them. Integers count themselves.
+    static std::int64_t ulp(ElementType type, std::uint32_t x, std::uint32_t y) {
+        if (type == ElementType::uint8)
+            return std::abs(static_cast<std::int64_t>(x) - static_cast<std::int64_t>(y));
+        const std::uint32_t sign = 1U << static_cast<unsigned>(element_bits(type) - 1);
+        const auto position = [sign](std::uint32_t code) {
+            const auto magnitude = static_cast<std::int64_t>(code & (sign - 1));
+            return (code & sign) != 0 ? -magnitude : magnitude;
+        };
+        return std::abs(position(x) - position(y));
+    }
+
+    void add(const harness::Outputs::Tensor& x, const harness::Outputs::Tensor& y, std::int64_t row,
+             std::int64_t column) {
+        ++elements;
+        const double a = x.value(row, column), b = y.value(row, column);
+        const std::int64_t units = ulp(x.type(), x.code(row, column), y.code(row, column));
+        if (units == 0) return;
+        ++differing;
+        const auto place = [&] {
+            return fmt::format("{}{}: {:.9g} and {:.9g}", x.rows().place(x.rows().id(row)),
+                               x.column_axis() == harness::Axis::none
+                                   ? std::string()
+                                   : fmt::format(" {} {}", one_of(x.column_axis()), column),
+                               a, b);
+        };
+        if (differing == 1) first = place();
+        worst_ulp = std::max(worst_ulp, units);
+        const double distance = std::isnan(a - b) ? std::numeric_limits<double>::infinity() : std::abs(a - b);
+        if (!worst_place.empty() && distance <= worst) return;
+        worst = distance;
+        worst_place = place();
+    }
+
+    std::string text() const {
+        if (differing == 0) return fmt::format("{} elements, all the same bits", elements);
+        return fmt::format(
+            "{} of {} elements differ, at most by {:.3g} and by {} ULP\n    worst {}\n    first {}",
+            differing, elements, worst, worst_ulp, worst_place, first);
+    }
+};
+
 /// The programs of a checkout beside our kernels, case by case.
 class CompareCommand final : public Command {
   public:
@@ -32,12 +85,14 @@ class CompareCommand final : public Command {
 
     std::string_view name() const override { return "compare"; }
     std::string_view summary() const override {
-        return "Run cases on a Composable Kernel checkout's example programs and on ours, side by side";
+        return "Run cases on a Composable Kernel checkout's programs and on ours, or compare two folders of "
+               "outputs";
     }
     std::string_view example() const override {
         return "fmha compare --ck-bin ~/composable_kernel/build/bin --target hip\n"
                "  fmha compare --ck-bin ~/composable_kernel/build/bin --target hip fwd/masks bwd/gqa --json "
-               "beside.json";
+               "beside.json\n"
+               "  fmha compare 'fwd/decode[dtype=bf16]@1' --tensors mine theirs";
     }
 
     void declare(OptionSet& options) override {
@@ -45,8 +100,11 @@ class CompareCommand final : public Command {
             "CASES", cases_,
             "Case files, folders or printed names of single cases (default: fwd/parity, the fourteen "
             "configurations of upstream's parity test)");
-        options.option("--ck-bin", programs_, "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd",
-                       true);
+        options.option("--ck-bin", programs_, "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd");
+        options.pair(
+            "--tensors", tensors_,
+            "Instead of running anything: two folders with outputs of one case as .npy (fmha check), "
+            "compared with one another and each with the reference");
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--seconds", seconds_, "Time that an example program may take for one case");
@@ -60,8 +118,14 @@ class CompareCommand final : public Command {
         run_.check();
         if (!json_.empty()) system::check_writable(json_);
         harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
-        if (cases_.empty()) cases_.emplace_back("fwd/parity");
+        if (programs_.empty() == tensors_.empty())
+            throw InputError("give either --ck-bin FOLDER or --tensors FOLDER FOLDER");
+        if (cases_.empty() && tensors_.empty()) cases_.emplace_back("fwd/parity");
+        const ArchFiles& files = run_.arch_files();
+        const std::string arch = run_.arch().empty() ? "gfx950" : run_.arch();
+        if (!tensors_.empty()) load.planned_tile = harness::house_tiles(arch, files.load());
         const std::vector<Case> cases = harness::load_cases(cases_, load);
+        if (!tensors_.empty()) return two_folders(cases, arch, streams);
         require_programs(cases);
         const auto target = run_.target(1);
         const auto source = kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
@@ -81,6 +145,52 @@ class CompareCommand final : public Command {
     }
 
   private:
+    /// Both folders against the reference of the case's own inputs, and against one another.
+    int two_folders(const std::vector<Case>& cases, const std::string& arch, const Streams& streams) const {
+        if (cases.size() != 1)
+            throw InputError(fmt::format("--tensors is about one case, {} are named", cases.size()));
+        Case c = cases.front();
+        c.wide_tensor.clear(); // files have no gaps between rows or entries
+        const Fp8Flavour flavour = fp8_flavour(arch);
+        const auto data = harness::family_of(c.family).allocate(c, flavour);
+        const auto expectation = data->expectation(0);
+        const Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour));
+        std::vector<std::vector<harness::Outputs>> sides;
+        bool green = true;
+        fmt::print(streams.out, "{}\n", c.id);
+        for (const std::string& folder : tensors_) {
+            harness::read_outputs(folder, data->tensors());
+            const CaseResult result = harness::judge_given_outputs(c, *data, *expectation, numerics);
+            double nearest = 0.0;
+            for (const harness::GateVerdict& gate : result.gates)
+                if (gate.required) nearest = std::max(nearest, gate.ratio);
+            green = green && result.outcome == harness::Outcome::passed;
+            fmt::print(streams.out, "{:16} {}   {:.3g} of the limit of its tightest gate{}\n",
+                       to_string(result.outcome), folder, nearest,
+                       result.message.empty() ? "" : "\n    " + result.message);
+            sides.emplace_back();
+            for (const KernelFamily stage : harness::family_of(c.family).stages(c))
+                sides.back().push_back(data->outputs(stage));
+        }
+        for (std::size_t stage = 0; stage < sides[0].size(); ++stage)
+            for (const harness::Outputs::Tensor& x : sides[0][stage].tensors()) {
+                if (!data->tensors().has(x.name()) || !is_exchanged(data->tensors(), x.name())) continue;
+                const harness::Outputs::Tensor& y = sides[1][stage].at(x.name());
+                TensorDifference difference;
+                for (std::int64_t row = 0; row < x.rows().size(); ++row)
+                    for (std::int64_t column = 0; column < x.columns(row); ++column)
+                        difference.add(x, y, row, column);
+                fmt::print(streams.out, "{:16} {}\n", x.name(), difference.text());
+            }
+        return green ? all_well : check_failed;
+    }
+
+    static bool is_exchanged(const harness::TensorSet& tensors, std::string_view name) {
+        return std::ranges::any_of(tensors.specs(), [&](const harness::TensorSpec& spec) {
+            return spec.name == name && spec.exchanged;
+        });
+    }
+
     /// Said before an hour of work rather than after it.
     void require_programs(const std::vector<Case>& cases) const {
         for (const Case& c : cases) {
@@ -171,7 +281,7 @@ class CompareCommand final : public Command {
 
     KernelSourceFactory kernel_factory_;
     RunChoice run_;
-    std::vector<std::string> cases_;
+    std::vector<std::string> cases_, tensors_;
     std::string programs_, json_, tier_ = "smoke";
     std::int64_t seconds_ = 300;
     std::map<std::vector<std::string>, parity::Answer> answers_;

@@ -157,12 +157,27 @@ TEST(Exchange, AReferenceJudgesItself) {
     }
     harness::write_npy(folder / "all/o.npy", half);
     EXPECT_EQ(check().code, 0) << check().out << check().err;
+    fs::copy(folder / "all", folder / "right");
+    const auto compare = [&](const char* other) {
+        return run({"compare", one_case, "--cases-root", FMHA_CASES_DIR, "--tensors", folder / "right",
+                    folder / other});
+    };
+    EXPECT_EQ(compare("right").code, 0) << compare("right").err;
+    EXPECT_THAT(compare("right").out, HasSubstr("all the same bits"));
     half.bytes[100] ^= 0x40U;
     half.bytes[101] ^= 0x10U;
     harness::write_npy(folder / "all/o.npy", half);
     const Ran wrong = check();
     EXPECT_EQ(wrong.code, 1);
     EXPECT_THAT(wrong.out, HasSubstr("FAILED"));
+    const Ran beside = compare("all");
+    EXPECT_EQ(beside.code, 1);
+    EXPECT_THAT(beside.out,
+                AllOf(HasSubstr("passed"), HasSubstr("failed"), HasSubstr("\no  "), HasSubstr(" 1 of "),
+                      HasSubstr("first b0 h0 row 0 column 50: "), HasSubstr(" ULP")))
+        << beside.err;
+    EXPECT_THAT(run({"compare", one_case, "--cases-root", FMHA_CASES_DIR}).err,
+                HasSubstr("give either --ck-bin FOLDER or --tensors FOLDER FOLDER"));
     // A kernel that wrote no LSE must not be judged by the reference's own.
     fs::create_directory(folder / "mine");
     fs::copy(folder / "all/o.npy", folder / "mine/o.npy");
