@@ -239,7 +239,8 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
             return in.tile(ctx, t, true);
     };
     prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
-    if (ahead_of_use) ctx.load(query, in.q, row0, 0); // the wait for the first tile is one for the queries too
+    // The wait for the first tile is one for the queries too.
+    if (ahead_of_use) ctx.load(query, in.q, row0, 0);
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
