@@ -3,8 +3,11 @@
 #include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/element.hpp"
 
+#include <array>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <numeric>
 
 namespace fmha {
 namespace {
@@ -14,6 +17,12 @@ template <class T>
 T* placeholder() {
     static T object{};
     return &object;
+}
+
+/// Such memory at an address that is a multiple of `bytes`, a power of two, and of nothing larger.
+void* placeholder_at(std::int64_t bytes) {
+    alignas(2 * most_tensor_alignment) static std::array<std::byte, 2 * most_tensor_alignment> memory{};
+    return &memory.at(static_cast<std::size_t>(bytes));
 }
 
 template <class Args>
@@ -91,6 +100,19 @@ void add(Problem& problem, const KvPlace& place) {
     problem.presence.is_gappy = place.is_gappy;
 }
 
+/// The largest power of two up to `most_tensor_alignment` that divides addresses and strides of Q, K and V by row, in bytes.
+std::int64_t alignment_of(const FwdArgs& args, VLayout v_layout) {
+    std::int64_t common = most_tensor_alignment;
+    for (const TensorView* view : {&args.q, &args.k, &args.v}) {
+        if (view == &args.v && v_layout == VLayout::column) continue;
+        common = std::gcd(common, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view->data) %
+                                                            most_tensor_alignment));
+        for (const std::int64_t stride : {view->batch_stride, view->head_stride, view->row_stride})
+            common = std::gcd(common, element_bytes(view->type, stride));
+    }
+    return common;
+}
+
 } // namespace
 
 template <class Args>
@@ -117,6 +139,7 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
         if (args.has_mask) problem.mask_type = MaskType::top_left;
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
+    if constexpr (std::same_as<Args, FwdArgs>) problem.tensor_alignment = alignment_of(args, s.v_layout);
     if constexpr (std::same_as<Args, BatchPrefillArgs>)
         problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
     return normalised(problem);
@@ -148,7 +171,8 @@ FwdArgs skeleton_of(const Problem& problem) {
     args.o.type = types.o;
     args.bias.type = types.bias;
     args.randval.type = ElementType::uint8;
-    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o}) view->data = placeholder<std::uint64_t>();
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o})
+        view->data = placeholder_at(problem.tensor_alignment);
     if (s.has_lse) args.lse.data = placeholder<std::uint64_t>();
     if (s.is_store_randval) args.randval.data = placeholder<std::uint64_t>();
     if (s.bias == BiasType::elementwise) args.bias.data = placeholder<std::uint64_t>();

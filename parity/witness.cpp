@@ -1,5 +1,6 @@
 #include "parity/witness.hpp"
 
+#include "dispatcher/selection/match.hpp"
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
@@ -63,6 +64,8 @@ Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
     p.api_family = catalog::api_of(signature.family);
     p.arch = kernel.arch;
     p.signature = signature;
+    // What a kernel takes that asks for nothing, those that copy in units do not.
+    if (signature.family == fwd) p.tensor_alignment = facts_of(kernel).tensor_alignment;
     if (signature.mask == MaskClass::causal) p.mask_type = MaskType::top_left;
     if (signature.mask == MaskClass::generic) {
         p.mask_type = MaskType::window_generic;

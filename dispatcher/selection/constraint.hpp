@@ -13,6 +13,8 @@ enum class Constraint : std::uint8_t {
     max_seqlen_q_lt_4096,
     max_seqlen_q_le_8192,
     max_seqlen_q_gt_16,
+    max_seqlen_q_gt_64,
+    max_seqlen_q_gt_1024,
     hdim_not_128,
     blocks64_le_cus,
     blocks128_lt_0_8_cus,

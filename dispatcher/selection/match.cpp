@@ -156,6 +156,8 @@ KernelFacts facts_of(const KernelConfig& config) {
         facts.max_splits =
             static_cast<std::int16_t>(1 << (a.max_splits_log2 > 0 ? std::min(a.max_splits_log2, 7) : 7));
     facts.offsets_32_bits = s.family == batch_prefill && a.load_mode == LoadMode::bload;
+    // Its feed copies tiles by tensor maps, which have addresses and strides of whole units.
+    if (a.pipeline == Pipeline::ws) facts.tensor_alignment = most_tensor_alignment;
     return facts;
 }
 
@@ -179,6 +181,9 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.max_seqlen_q = problem.max_seqlen_q;
     query.num_splits = problem.num_splits;
     query.kv_pool_bytes = problem.kv_pool_bytes;
+    // Maps that end with the keys of each entry need entries that lie whole rows apart, as those of group mode do. A problem does not
+    // say whether others do.
+    query.tensor_alignment = query.ragged_k && !query.group ? 1 : problem.tensor_alignment;
     query.constraint = {problem.batch,    problem.nhead_q,  query.seqlen_q,
                         signature.hdim_q, signature.hdim_v, problem.compute_units};
     return query;

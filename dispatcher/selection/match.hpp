@@ -35,6 +35,7 @@ struct KernelFacts : RankingFacts {
     bool offsets_32_bits = false;
     std::int16_t tile_n0 = 0;
     std::int16_t max_splits = 0;           ///< 0 = not a combine kernel
+    std::int16_t tensor_alignment = 1;     ///< bytes that addresses and strides must be multiples of
     std::int32_t align_q = 1, align_v = 1; ///< the problem's dims must be multiples; 1 or 8 when padded
     std::int32_t max_seq_len_q = 0;
     std::int32_t page_size = 1;
@@ -58,6 +59,7 @@ struct StageQuery {
     std::int64_t seqlen_q = 0, seqlen_k = 0, max_seqlen_q = 0;
     std::int64_t num_splits = 1;
     std::int64_t kv_pool_bytes = 0;
+    std::int64_t tensor_alignment = most_tensor_alignment;
     ConstraintInputs constraint;
 };
 
@@ -124,6 +126,9 @@ void each_failure(const StageQuery& q, const KernelFacts& k, Visit&& visit) {
         return;
     if (fails(q.hdim_q % k.align_q == 0, hdim_q_not_padded, q.hdim_q, k.align_q)) return;
     if (fails(q.hdim_v % k.align_v == 0, hdim_v_not_padded, q.hdim_v, k.align_v)) return;
+    if (fails(q.tensor_alignment >= k.tensor_alignment, tensors_not_aligned, q.tensor_alignment,
+              k.tensor_alignment))
+        return;
     if (fails(k.max_seq_len_q == 0 || q.seqlen_q <= k.max_seq_len_q, seqlen_q_too_long, q.seqlen_q,
               k.max_seq_len_q))
         return;

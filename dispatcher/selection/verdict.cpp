@@ -108,6 +108,9 @@ Telling telling(Reason reason) {
         return {"hdim_q", number, "pad Q and K to the multiple, or register a kernel with pad_d"};
     case Reason::hdim_v_not_padded:
         return {"hdim_v", number, "pad V to the multiple, or register a kernel with pad_dv"};
+    case Reason::tensors_not_aligned:
+        return {"tensor_alignment", number,
+                "allocate Q, K and V, and pad their strides, at multiples of the kernel's alignment"};
     case Reason::seqlen_q_too_long:
         return {"seqlen_q", number, "register a kernel without this limit"};
     case Reason::too_many_splits:
@@ -153,6 +156,12 @@ std::string sentence_for(const Verdict& verdict, const Refusal& told, const Prob
     case hdim_v_not_padded:
         return fmt::format("{} is {}, this kernel needs a multiple of {}", told.field, told.value,
                            told.limit);
+    case tensors_not_aligned:
+        if (problem.signature.mode == Mode::batch && problem.has_variable_seqlen_k())
+            return "key lengths come by entry, which the tensor maps of this kernel know in group mode only";
+        return fmt::format("addresses or strides of Q, K and V are multiples of {} bytes only, this kernel "
+                           "copies them by tensor maps: multiples of {} required",
+                           told.value, told.limit);
     case compute_units_unknown:
         return fmt::format("whether {} cannot be known without the number of compute units",
                            constraint_sentence(*parse_constraint(config.algorithm.constraint)));

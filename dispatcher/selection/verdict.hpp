@@ -42,6 +42,7 @@ enum class Reason : std::uint8_t {
     seqlen_k_not_padded,
     hdim_q_not_padded,
     hdim_v_not_padded,
+    tensors_not_aligned,
     seqlen_q_too_long,
     too_many_splits,
     pool_over_32_bits,
@@ -52,7 +53,7 @@ enum class Reason : std::uint8_t {
 template <>
 struct EnumTable<Reason> {
     using enum Reason;
-    static constexpr std::array<EnumName<Reason>, 38> names{
+    static constexpr std::array<EnumName<Reason>, 39> names{
         {{accepted, "accepted"},
          {wrong_arch, "wrong_arch"},
          {wrong_family, "wrong_family"},
@@ -86,6 +87,7 @@ struct EnumTable<Reason> {
          {seqlen_k_not_padded, "seqlen_k_not_padded"},
          {hdim_q_not_padded, "hdim_q_not_padded"},
          {hdim_v_not_padded, "hdim_v_not_padded"},
+         {tensors_not_aligned, "tensors_not_aligned"},
          {seqlen_q_too_long, "seqlen_q_too_long"},
          {too_many_splits, "too_many_splits"},
          {pool_over_32_bits, "pool_over_32_bits"},

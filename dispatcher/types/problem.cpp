@@ -78,7 +78,7 @@ std::string Problem::canonical_key() const {
     key += '\x1F';
     key += arch.view();
     each_leaf(signature, [&](const std::string&, const auto& leaf) { add(field_text(leaf)); });
-    for (const std::int64_t value : {batch, nhead_q, nhead_k, num_splits, compute_units})
+    for (const std::int64_t value : {batch, nhead_q, nhead_k, num_splits, compute_units, tensor_alignment})
         add(field_text(value));
     add(field_text(kv_pool_bytes > std::numeric_limits<std::int32_t>::max()));
     add(field_text(has_variable_seqlen_q()));
@@ -107,6 +107,7 @@ std::string Problem::to_string() const {
     if (s.kv_layout != KvLayout::unset)
         text += fmt::format(" kv={}/{}", fmha::to_string(s.kv_layout), fmha::to_string(s.kv_lookup));
     if (api_family == ApiFamily::fwd_splitkv) text += fmt::format(" splits={}", num_splits);
+    if (tensor_alignment < most_tensor_alignment) text += fmt::format(" aligned={}", tensor_alignment);
     const std::pair<bool, std::string_view> flags[] = {{s.has_lse, " lse"},
                                                        {s.has_logits_soft_cap, " soft_cap"},
                                                        {s.has_dropout, " dropout"},
@@ -260,6 +261,10 @@ ProblemBuilder& ProblemBuilder::variable_lengths(const Presence& presence) {
 }
 ProblemBuilder& ProblemBuilder::compute_units(std::int64_t n) {
     problem_.compute_units = n;
+    return *this;
+}
+ProblemBuilder& ProblemBuilder::tensor_alignment(std::int64_t bytes) {
+    problem_.tensor_alignment = bytes;
     return *this;
 }
 ProblemBuilder& ProblemBuilder::kv_pool_bytes(std::int64_t bytes) {

@@ -22,6 +22,9 @@ struct Presence {
 FMHA_FIELDS(Presence, seqstart_q, seqstart_k, seqlen_q, seqlen_k, cu_seqlen_q, cu_seqlen_k, block_table,
             cache_batch_idx, is_gappy, rotary)
 
+/// More bytes than this no kernel asks for: units of asynchronous and tensor copies have 16.
+inline constexpr std::int64_t most_tensor_alignment = 16;
+
 /// What is to be computed, without the data (dispatcher-api section 3). Build one with ProblemBuilder, which
 /// validates; all extents are 64-bit.
 struct Problem {
@@ -38,6 +41,8 @@ struct Problem {
     std::int64_t rotary_dim = 0;
     std::int64_t kv_pool_bytes = 0; ///< batch prefill: bytes of one of the two page pools, 0 = unknown
     std::int64_t compute_units = 0; ///< 0 = the architecture's default
+    /// Forward: the largest power of two up to 16 that divides addresses and strides of Q, K and V by row, in bytes.
+    std::int64_t tensor_alignment = most_tensor_alignment;
     Presence presence;
 
     friend bool operator==(const Problem&, const Problem&) = default;
@@ -62,7 +67,7 @@ struct Problem {
 };
 FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window_right, sink_size, batch,
             nhead_q, nhead_k, seqlen_q, seqlen_k, max_seqlen_q, max_seqlen_k, min_seqlen_q, num_splits,
-            rotary_dim, kv_pool_bytes, compute_units, presence)
+            rotary_dim, kv_pool_bytes, compute_units, tensor_alignment, presence)
 
 /// The kernel side's view of a mask (M-6): none; causal when no lower bound is needed; generic otherwise.
 MaskClass mask_class(MaskType type, std::int64_t window_left);
@@ -114,6 +119,7 @@ class ProblemBuilder {
     ProblemBuilder& variable_lengths(const Presence& presence);
     ProblemBuilder& compute_units(std::int64_t n);
     ProblemBuilder& kv_pool_bytes(std::int64_t bytes);
+    ProblemBuilder& tensor_alignment(std::int64_t bytes);
 
     /// Throws ProblemError.
     Problem build() const;

@@ -300,6 +300,14 @@ void check_quantisation(const Problem& p) {
                            p.seqlen_k));
 }
 
+void check_alignment(const Problem& p) {
+    if (p.tensor_alignment < 1 || p.tensor_alignment > most_tensor_alignment ||
+        !std::has_single_bit(static_cast<std::uint64_t>(p.tensor_alignment)))
+        reject("L-1", "tensor_alignment", p.tensor_alignment,
+               fmt::format("tensor_alignment is {}; allowed: powers of two from 1 to {}", p.tensor_alignment,
+                           most_tensor_alignment));
+}
+
 void check_splits(const Problem& p) {
     constexpr std::int64_t most_splits = 128;
     if (p.num_splits > most_splits)
@@ -328,6 +336,7 @@ void validate(const Problem& problem) {
     check_paging(problem);
     check_quantisation(problem);
     check_splits(problem);
+    check_alignment(problem);
 }
 
 } // namespace fmha

@@ -7,6 +7,8 @@
 #include "harness/cases/cache_case.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace fmha::harness {
@@ -62,6 +64,18 @@ void check_room(const Case& c) {
     args.seqlen_knew = c.append.seqlen_knew;
     args.lengths.seqlen_k = cached.data();
     check_append(args);
+}
+
+/// Of forward: strides are head dimensions and sums of their multiples, each with the padding (L-2); memory begins at a page.
+std::int64_t alignment_of(const Case& c) {
+    const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
+    const std::int64_t wide = c.mode == Mode::batch ? c.wide_batch_stride : 0;
+    std::int64_t common = most_tensor_alignment;
+    for (const auto& [type, channels] :
+         {std::pair{types.q, c.hdim_q}, {types.v, c.v_layout == VLayout::row ? c.hdim_v : 0}})
+        for (const std::int64_t stride : {channels + c.stride_padding, c.stride_padding, wide})
+            common = std::gcd(common, element_bytes(type, stride));
+    return common;
 }
 
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {
@@ -129,6 +143,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
             builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
                                                 pool_pages(c) * c.wide_batch_stride));
     }
+    if (c.family == ApiFamily::fwd) builder.tensor_alignment(alignment_of(c));
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),

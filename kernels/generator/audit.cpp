@@ -59,8 +59,11 @@ std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) 
     return used.occupancy * hip_target::block_shape(config).threads / (lanes * quarters);
 }
 
-/// Whether blocks of the family loop over keys and multiply in that loop alone.
-bool loops_over_keys(KernelFamily family) {
+/// Whether blocks loop over keys and multiply in that loop alone, by instructions that the model of the loop knows: products of
+/// warp groups run beside the rest.
+bool loops_over_keys(const KernelConfig& config) {
+    const KernelFamily family = config.signature.family;
+    if (config.algorithm.pipeline == Pipeline::ws) return false;
     return family == KernelFamily::fwd || family == KernelFamily::fwd_splitkv ||
            family == KernelFamily::fwd_pagedkv || family == KernelFamily::batch_prefill;
 }
@@ -81,6 +84,10 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
                                 ? Listing()
                                 : nvidia_listing(words_of({tools.sass.string(), "-sass", file}), file);
     std::vector<AuditFinding> wrong;
+    for (const AssemblerRemark& remark : words ? std::vector<AssemblerRemark>() : held_up(log))
+        for (const built::BuiltKernel& kernel : object.kernels)
+            if (remark.symbol.empty() || remark.symbol == kernel.symbol)
+                wrong.push_back({kernel.name, remark.sentence});
     for (built::BuiltKernel& kernel : object.kernels) {
         const auto used = found.find(kernel.symbol);
         if (used == found.end())
@@ -90,7 +97,7 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
         kernel.resources->compile_ms = compile_ms / static_cast<std::int64_t>(object.kernels.size());
         if (!words) add_launch(*kernel.resources, kernel.config);
         const auto code = listing.find(kernel.symbol);
-        if (code == listing.end() || !loops_over_keys(kernel.config.signature.family)) continue;
+        if (code == listing.end() || !loops_over_keys(kernel.config)) continue;
         try {
             const LoopPaths paths = loop_paths(code->second, kernel.config.arch, kernel.symbol);
             kernel.resources->loop =
@@ -111,7 +118,7 @@ bool spilling(const built::Resources& used) {
 } // namespace
 
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
-                                    KernelFamily family) {
+                                    const KernelConfig& config) {
     std::vector<std::string> sentences;
     if (used.scratch_bytes > 0)
         sentences.push_back(fmt::format("{} bytes of scratch a lane, allowed: 0", used.scratch_bytes));
@@ -121,8 +128,10 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
     if (used.vgprs + used.agprs > hardware.registers_per_lane)
         sentences.push_back(fmt::format("{} registers a lane, {} has {}", used.vgprs + used.agprs,
                                         hardware.limits.arch.view(), hardware.registers_per_lane));
-    if (targets::has_products(family) && used.matrix_instructions.empty())
+    if (targets::has_products(config.signature.family) && used.matrix_instructions.empty())
         sentences.emplace_back("no matrix instruction");
+    else if (config.algorithm.pipeline == Pipeline::ws && !used.matrix_instructions.contains("HGMMA"))
+        sentences.emplace_back("no matrix instruction of warp groups (HGMMA), pipeline ws is made of them");
     return sentences;
 }
 
@@ -141,8 +150,8 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
     for (auto& wrong : loops) findings.insert(findings.end(), wrong.begin(), wrong.end());
     for (const built::CodeObject& object : objects)
         for (const built::BuiltKernel& kernel : object.kernels)
-            for (std::string& sentence : violations(*kernel.resources, archs.at(object.arch).hardware(),
-                                                    kernel.config.signature.family))
+            for (std::string& sentence :
+                 violations(*kernel.resources, archs.at(object.arch).hardware(), kernel.config))
                 findings.push_back({kernel.name, std::move(sentence)});
     built::write_manifest(result.manifest, folder);
     if (const std::string page = loop_page(result.manifest); !page.empty())

@@ -15,10 +15,10 @@ struct AuditFinding {
     friend bool operator==(const AuditFinding&, const AuditFinding&) = default;
 };
 
-/// What is wrong with a kernel of `family` that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix
-/// instruction although it multiplies matrices. Empty: nothing.
+/// What is wrong with a kernel that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix instruction
+/// although it multiplies matrices, or not those of its pipeline. Empty: nothing.
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
-                                    KernelFamily family);
+                                    const KernelConfig& config);
 
 /// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.

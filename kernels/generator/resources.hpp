@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// The words of compilers and their tools about kernels, read into records by exported symbol. A number that a text does not
 /// have is an InputError: an audit of nothing must not pass.
@@ -21,6 +22,16 @@ ResourcesBySymbol amd_resources(std::string_view remarks, std::string_view listi
 /// Dynamic shared memory and occupancy are the launcher's and not in there, see `add_launch`.
 ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view cubin,
                                    const std::string& where);
+
+/// The assembler's word that a kernel is right but not the one that was meant: products of warp groups that run one after
+/// another, waits that it puts in front of them, registers that it does not hand over.
+struct AssemblerRemark {
+    std::string symbol; ///< of the kernel; empty: the assembler does not say which
+    std::string sentence;
+    friend bool operator==(const AssemblerRemark&, const AssemblerRemark&) = default;
+};
+/// All of them in the output of ptxas.
+std::vector<AssemblerRemark> held_up(std::string_view messages);
 
 /// Adds what follows from the launch on NVIDIA: shared memory of a block, and how many blocks a multiprocessor of
 /// compute capability 9.0 holds.

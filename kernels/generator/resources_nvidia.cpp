@@ -89,9 +89,6 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
     for (std::string line; std::getline(lines, line);) {
         if (const auto entry = behind(line, "Compiling entry function '", "'"))
             current = &found[std::string(*entry)];
-        // Products that the assembler runs one after another, registers that it does not hand over: right, but not the kernel that was meant.
-        if (line.find("Potential Performance Loss") != std::string::npos)
-            throw InputError(fmt::format("{}: {}", where, line));
         if (current == nullptr) continue;
         const auto read = [](std::int64_t& into, std::optional<std::int64_t> number) {
             if (number) into = *number;
@@ -115,6 +112,22 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
         if (resources.vgprs == 0 || resources.code_bytes == 0)
             throw InputError(fmt::format("{}: {} without registers or code", where, name));
     return found;
+}
+
+std::vector<AssemblerRemark> held_up(std::string_view messages) {
+    std::vector<AssemblerRemark> remarks;
+    std::istringstream lines{std::string(messages)};
+    for (std::string line; std::getline(lines, line);) {
+        const bool tells =
+            line.find("Potential Performance Loss") != std::string::npos ||
+            (line.find("warpgroup.") != std::string::npos && line.find("is injected") != std::string::npos);
+        if (!tells) continue;
+        const auto in = behind(line, "function '", "'");
+        const std::size_t begin =
+            line.find("Potential") != std::string::npos ? line.find("Potential") : line.find("warpgroup.");
+        remarks.push_back({std::string(in.value_or("")), "the assembler says: " + line.substr(begin)});
+    }
+    return remarks;
 }
 
 void add_launch(built::Resources& resources, const KernelConfig& config) {

@@ -3,6 +3,7 @@
 #include "dispatcher/types/element.hpp"
 #include "kernels/programs/formats.hpp"
 #include "kernels/programs/key_loop.hpp"
+#include "kernels/programs/matrix_place.hpp"
 #include "kernels/targets/fault.hpp"
 
 #include <cstdint>
@@ -32,6 +33,21 @@ auto key_of(Context& context) {
     else
         return NoTile();
 }
+/// The stream of keys or values, in contexts of warp-specialised programs.
+template <class Context>
+FMHA_DEVICE auto key_stream_of(Context& context) {
+    if constexpr (requires { context.key_stream(); })
+        return context.key_stream();
+    else
+        return NoTile();
+}
+template <class Context>
+FMHA_DEVICE auto value_stream_of(Context& context) {
+    if constexpr (requires { context.value_stream(); })
+        return context.value_stream();
+    else
+        return NoTile();
+}
 template <class Context>
 auto value_of(Context& context) {
     if constexpr (requires { context.value(); })
@@ -46,6 +62,8 @@ template <class Context, class Chosen>
 class FaultyContext : public Context {
     using Key = decltype(key_of(std::declval<Context&>()));
     using Value = decltype(value_of(std::declval<Context&>()));
+    using KeyStream = decltype(key_stream_of(std::declval<Context&>()));
+    using ValueStream = decltype(value_stream_of(std::declval<Context&>()));
     using Output = std::remove_cvref_t<decltype(std::declval<Context&>().output())>;
     using Rows = std::remove_cvref_t<decltype(std::declval<Context&>().rows())>;
 
@@ -113,6 +131,15 @@ class FaultyContext : public Context {
         else
             Context::prefetch(step, wrong_values(matrix), row0, col0);
     }
+    /// Of a stage a map may tell what exists, and not the matrix.
+    template <class Stream>
+    FMHA_DEVICE void fill_stage(const Stream& stream, const kernels::Matrix& matrix,
+                                const kernels::MatrixPlace& place, std::int64_t row0, std::int64_t col0) {
+        const bool values = is_stream<ValueStream>(stream, value_stream_of(*this));
+        const bool keys = is_stream<KeyStream>(stream, key_stream_of(*this));
+        Context::fill_stage(stream, keys ? wrong_keys(matrix) : matrix, place,
+                            values && is(Fault::value_rows_swapped) ? row0 + 1 : row0, col0);
+    }
     template <class Step>
     FMHA_DEVICE void load_transposed(Step& step, const kernels::Matrix& keys, std::int64_t key0,
                                      std::int64_t col0) {
@@ -147,9 +174,11 @@ class FaultyContext : public Context {
     }
     template <class Scaled>
     FMHA_DEVICE void scale_rows(Scaled& scaled, const Rows& factor) {
-        // The first scaling of the output belongs to the first key tile, the second to the second.
+        // The first scaling of the output belongs to the first key tile, the second to the second; a warp-specialised program
+        // has none for the first.
         constexpr bool is_tile = !std::is_same_v<Scaled, Rows>;
-        if (is_tile && ++rescales_ == 2 && tiles_seen_ == 2 && is(Fault::rescale_missed)) return;
+        const int of_second_tile = this->cfg().algorithm.pipeline == Pipeline::ws ? 1 : 2;
+        if (is_tile && ++rescales_ == of_second_tile && tiles_seen_ == 2 && is(Fault::rescale_missed)) return;
         Context::scale_rows(scaled, factor);
     }
     template <class Bytes>
@@ -186,6 +215,15 @@ class FaultyContext : public Context {
     }
     FMHA_DEVICE ElementTypes types() const {
         return element_types(this->cfg().signature.data_type, fp8_flavour(this->cfg().arch));
+    }
+
+    /// Whether `stream` is `other`: a type of its own on devices, a value on the host.
+    template <class Other, class Stream>
+    FMHA_DEVICE static bool is_stream(const Stream& stream, const Other& other) {
+        if constexpr (std::is_same_v<KeyStream, ValueStream>)
+            return stream == other;
+        else
+            return std::is_same_v<Stream, Other>;
     }
 
     /// One channel past the end, which meets a query channel of zero: harmless unless the memory holds NaN.
@@ -227,6 +265,10 @@ class FaultyContext : public Context {
         kernels::Matrix matrix = target;
         if (is(Fault::output_unwritten) && matrix.rows.written >= matrix.rows.size)
             matrix.rows.written = matrix.rows.size - 1;
+        if (is(Fault::hdim_v_tail_lost) && this->cfg().algorithm.pipeline == Pipeline::ws)
+            this->map(tile, [last = matrix.cols.size - 1 - col0](float x, int, int column) {
+                return column == last ? 0.0F : x;
+            });
         Context::store(matrix, tile, row0, col0);
         const Tile& size = this->cfg().algorithm.tile;
         const bool last_block = item_.b == last_entry_ && item_.h == last_head_ &&

@@ -158,11 +158,13 @@ void each_forward_problem(const HardwareLimits& limits, Visit&& visit) {
     }
 }
 
-std::vector<std::string> forward_holes(std::string_view arch, std::size_t& asked) {
+std::vector<std::string> forward_holes(std::string_view arch, std::size_t& asked,
+                                       std::int64_t alignment = most_tensor_alignment) {
     const Index index(arch);
     std::vector<std::string> holes;
-    each_forward_problem(index.limits(), [&](const Problem& problem) {
+    each_forward_problem(index.limits(), [&](Problem problem) {
         ++asked;
+        problem.tensor_alignment = alignment;
         if (!index.serves(problem, fwd) && holes.size() < 5) holes.push_back(problem.to_string());
     });
     return holes;
@@ -180,6 +182,27 @@ TEST(House, EveryForwardProblemOfTheOtherArchitecturesHasAKernel) {
         EXPECT_THAT(forward_holes(arch, asked), IsEmpty()) << arch;
         EXPECT_GT(asked, 10'000U) << arch;
     }
+}
+
+TEST(House, PipelineWsHasTheInstructionsOfWarpGroupsAndNothingElseHasThem) {
+    std::size_t warp_groups = 0;
+    for (const KernelConfig& config : house("sm_90")) {
+        const bool ws = config.algorithm.pipeline == Pipeline::ws;
+        if (ws) ++warp_groups;
+        if (config.signature.family != fwd) {
+            EXPECT_FALSE(ws);
+            continue;
+        }
+        EXPECT_EQ(config.algorithm.warp.m0 == 64, ws) << name_of(RuleSet::house, config);
+        EXPECT_FALSE(ws && config.signature.has_dropout) << name_of(RuleSet::house, config);
+    }
+    EXPECT_GT(warp_groups, 500U);
+}
+
+TEST(House, TensorsThatNoMapDescribesHaveKernelsToo) {
+    std::size_t asked = 0;
+    EXPECT_THAT(forward_holes("sm_90", asked, 2), IsEmpty());
+    EXPECT_GT(asked, 10'000U);
 }
 
 TEST(House, TheHoleCheckSeesAHole) {

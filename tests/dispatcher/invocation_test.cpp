@@ -43,6 +43,7 @@ std::vector<Problem> problems() {
             .variable_lengths(packed)
             .build(),
         builder_for(ApiFamily::fwd).data_type(DataType::fp8bf16).qscale_type(QScale::pertensor).build(),
+        builder_for(ApiFamily::fwd).tensor_alignment(2).build(),
     };
 }
 
@@ -50,6 +51,28 @@ TEST(Invocation, ProblemSkeletonProblemIsTheIdentity) {
     for (const Problem& problem : problems())
         EXPECT_EQ(problem_of(problem.signature, skeleton_of(problem), problem.arch), problem)
             << problem.to_string();
+}
+
+TEST(Invocation, AddressesAndStridesDecideTheAlignment) {
+    const Problem plain = builder_for(ApiFamily::fwd).data_type(DataType::fp16).build();
+    alignas(16) std::array<std::byte, 32> memory{};
+    const auto aligned = [&](auto change, VLayout v_layout = VLayout::row) {
+        FwdArgs args = skeleton_of(plain);
+        for (TensorView* view : {&args.q, &args.k, &args.v})
+            *view = {memory.data(), view->type, 4096, 1024, 128};
+        change(args);
+        Signature traits = plain.signature;
+        traits.v_layout = v_layout;
+        return problem_of(traits, args, plain.arch).tensor_alignment;
+    };
+    EXPECT_EQ(aligned([](FwdArgs&) {}), 16);
+    EXPECT_EQ(aligned([&](FwdArgs& args) { args.q.data = &memory[8]; }), 8);
+    EXPECT_EQ(aligned([&](FwdArgs& args) { args.v.data = &memory[2]; }), 2);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = 130; }), 4);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.v.head_stride = 1028; }), 8);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.q.batch_stride = 4097; }), 2);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.o.row_stride = 129; }), 16); // is stored element by element
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.v.row_stride = 1; }, VLayout::column), 16);
 }
 
 TEST(Invocation, PointersDecideTheFlagsNotTheTraits) {

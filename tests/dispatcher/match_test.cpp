@@ -165,6 +165,19 @@ std::vector<Refused> refusals() {
              k.algorithm.hdim_v_alignment = 64;
          },
          "hdim_v is 72, this kernel needs a multiple of 64"},
+        {Reason::tensors_not_aligned, fwd,
+         [](P& p, K& k) {
+             p.tensor_alignment = 8;
+             k.algorithm.pipeline = Pipeline::ws;
+         },
+         "addresses or strides of Q, K and V are multiples of 8 bytes only, this kernel copies them by "
+         "tensor maps: multiples of 16 required"},
+        {Reason::tensors_not_aligned, fwd,
+         [](P& p, K& k) {
+             p.presence.seqlen_k = true;
+             k.algorithm.pipeline = Pipeline::ws;
+         },
+         "key lengths come by entry, which the tensor maps of this kernel know in group mode only"},
         {Reason::seqlen_q_too_long, bwd_dq_dk_dv, [](P&, K& k) { k.algorithm.max_seq_len_q = 32; },
          "seqlen_q is 256, this kernel takes at most 32"},
         {Reason::too_many_splits, fwd_splitkv_combine,
@@ -293,6 +306,10 @@ TEST(Constraint, PredicatesAtTheirLimits) {
     EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_16, with(17, 0)));
     EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_16, with(16, 0)));
     // 8 heads in all; 65 rows are 2 blocks of 64.
+    EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_64, with(65, 0)));
+    EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_64, with(64, 0)));
+    EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_1024, with(1025, 0)));
+    EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_1024, with(1024, 0)));
     EXPECT_TRUE(holds(Constraint::blocks64_le_cus, with(65, 16)));
     EXPECT_FALSE(holds(Constraint::blocks64_le_cus, with(65, 15)));
     EXPECT_FALSE(holds(Constraint::blocks128_lt_0_8_cus, with(128, 10)));

@@ -245,6 +245,10 @@ std::vector<Rejection> rejections() {
          "M-7", "window_right"},
         {"negative_compute_units", fwd, [](Problem& p) { p.compute_units = -1; }, "S-6", "compute_units"},
         {"negative_pool", fwd, [](Problem& p) { p.kv_pool_bytes = -1; }, "B-8", "kv_pool_bytes"},
+        {"alignment_of_three", fwd, [](Problem& p) { p.tensor_alignment = 3; }, "L-1", "tensor_alignment"},
+        {"alignment_of_nothing", fwd, [](Problem& p) { p.tensor_alignment = 0; }, "L-1", "tensor_alignment"},
+        {"alignment_beyond_units", fwd, [](Problem& p) { p.tensor_alignment = 32; }, "L-1",
+         "tensor_alignment"},
         {"q_exceeds_64_bits", fwd, [](Problem& p) { p.seqlen_q = largest; }, "L-1", "q"},
         {"k_exceeds_64_bits", fwd, [](Problem& p) { p.seqlen_k = largest / 1024; }, "L-1", "k"},
         {"bias_exceeds_64_bits", fwd,
@@ -333,6 +337,9 @@ TEST(Problem, CanonicalKeyHasNoSequenceLengthsButEverythingElse) {
     EXPECT_EQ(one.canonical_key(), other.canonical_key());
     other = one;
     other.presence.seqlen_k = true;
+    EXPECT_NE(one.canonical_key(), other.canonical_key());
+    other = one;
+    other.tensor_alignment = 8;
     EXPECT_NE(one.canonical_key(), other.canonical_key());
     other = one;
     other.arch = "";

@@ -140,16 +140,50 @@ TEST(NvidiaResources, AreThoseOfTheMessagesAndTheCode) {
                                                       std::pair<const std::string, std::int64_t>{"HMMA", 2}));
 }
 
-TEST(NvidiaResources, OfProductsThatTheAssemblerHoldsUpAreNoAudit) {
-    const auto cubin = cubin_of("fmha_k", {0x79F0, 0});
-    const std::string serialized =
-        std::string(ptxas) +
-        "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are "
-        "serialized due to insufficient register resources for the wgmma pipeline in the "
-        "function 'fmha_k'\n";
-    EXPECT_THAT([&] { nvidia_resources(serialized, cubin, "k"); },
-                testing::ThrowsMessage<InputError>(HasSubstr("serialized due to insufficient register")));
-    EXPECT_NO_THROW(nvidia_resources(ptxas, cubin, "k"));
+// Words of ptxas 12.8 and 13.0.
+TEST(NvidiaResources, AssemblersWordsAboutHeldUpKernelsAreFound) {
+    struct Said {
+        std::string line, symbol, sentence;
+    };
+    const std::vector<Said> said{
+        {"ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized "
+         "due to "
+         "insufficient register resources for the wgmma pipeline in the function 'fmha_k'",
+         "fmha_k",
+         "the assembler says: Potential Performance Loss: wgmma.mma_async instructions are serialized due to "
+         "insufficient register resources for the wgmma pipeline in the function 'fmha_k'"},
+        {"ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine "
+         "register count at "
+         "entry.",
+         "",
+         "the assembler says: Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register "
+         "count at "
+         "entry."},
+        {"ptxas info    : (C7506) Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum "
+         "register "
+         "requirements.",
+         "",
+         "the assembler says: Potential Performance Loss: 'setmaxnreg' ignored to maintain minimum register "
+         "requirements."},
+        {"ptxas info    : (C7514) warpgroup.arrive is injected in around line 812 by compiler to allow use "
+         "of registers in "
+         "GMMA in function 'fmha_k'",
+         "fmha_k",
+         "the assembler says: warpgroup.arrive is injected in around line 812 by compiler to allow use of "
+         "registers in "
+         "GMMA in function 'fmha_k'"},
+        {"ptxas info    : warpgroup.wait is injected in around line 90 by compiler to allow use of registers "
+         "defined by "
+         "GMMA in function 'fmha_k'",
+         "fmha_k",
+         "the assembler says: warpgroup.wait is injected in around line 90 by compiler to allow use of "
+         "registers defined "
+         "by GMMA in function 'fmha_k'"},
+    };
+    EXPECT_THAT(held_up(ptxas), IsEmpty());
+    for (const Said& one : said)
+        EXPECT_THAT(held_up(std::string(ptxas) + one.line + "\n"),
+                    ElementsAre(AssemblerRemark{one.symbol, one.sentence}));
 }
 
 TEST(NvidiaResources, ThatAreIncompleteAreNoAudit) {
@@ -172,9 +206,12 @@ class Limits : public testing::Test {
         used_.lds_bytes = 65536;
         used_.matrix_instructions = {{"v_mfma_f32_32x32x8_f16", 8}};
     }
-    std::vector<std::string> wrong(std::string_view arch = "gfx942",
-                                   KernelFamily family = KernelFamily::fwd) const {
-        return violations(used_, arch::ArchSet::built_in().at(arch).hardware(), family);
+    std::vector<std::string> wrong(std::string_view arch = "gfx942", KernelFamily family = KernelFamily::fwd,
+                                   Pipeline pipeline = Pipeline::qr) const {
+        KernelConfig config;
+        config.signature.family = family;
+        config.algorithm.pipeline = pipeline;
+        return violations(used_, arch::ArchSet::built_in().at(arch).hardware(), config);
     }
     built::Resources used_;
 };
@@ -206,6 +243,15 @@ TEST_F(Limits, MatrixInstructionsMustBeThere) {
     used_.matrix_instructions.clear();
     EXPECT_THAT(wrong(), ElementsAre("no matrix instruction"));
     EXPECT_THAT(wrong("gfx942", KernelFamily::fwd_splitkv_combine), IsEmpty()) << "it multiplies no matrices";
+}
+
+TEST_F(Limits, WarpSpecialisedKernelsMultiplyByWarpGroups) {
+    used_.matrix_instructions = {{"HMMA", 8}};
+    EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws),
+                ElementsAre("no matrix instruction of warp groups (HGMMA), pipeline ws is made of them"));
+    EXPECT_THAT(wrong("sm_90"), IsEmpty());
+    used_.matrix_instructions = {{"HGMMA", 8}};
+    EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws), IsEmpty());
 }
 
 TEST(Spills, AreCountedByConfiguration) {

@@ -25,6 +25,20 @@ bool transposed_loads_in_batch(const KernelConfig& c) {
     return !c.algorithm.use_trload || c.signature.mode == Mode::batch;
 }
 
+bool warp_group_tiles(const KernelConfig& c) {
+    constexpr int rows_of_a_team = 64;
+    return (c.algorithm.pipeline == Pipeline::ws) == (c.algorithm.warp.m0 == rows_of_a_team);
+}
+
+bool features_beside_accumulators(const KernelConfig& c) {
+    if (c.algorithm.pipeline != Pipeline::ws) return true;
+    const BiasType bias = c.signature.bias;
+    if (c.algorithm.wave.m0 == 3 && (bias == BiasType::elementwise || c.signature.has_logits_soft_cap))
+        return false;
+    constexpr int keys_with_alibi = 128;
+    return bias != BiasType::alibi || c.algorithm.tile.n0 <= keys_with_alibi;
+}
+
 bool symmetric_backward_pads(const KernelConfig& c) {
     return c.algorithm.pad.d == c.algorithm.pad.dv && c.algorithm.pad.d != 1;
 }
@@ -44,6 +58,13 @@ constexpr std::array own_rules{
     Rule{"H5", "bwd",
          "both head dimensions are padded alike, by 0 or 8; legal head dimensions are multiples of 8",
          symmetric_backward_pads},
+    Rule{"H6", "fwd on sm_90", "products of warp groups, 64 rows each, and pipeline ws go together",
+         warp_group_tiles},
+    Rule{"H7", "fwd on sm_90",
+         "pipeline ws: three teams come without elementwise bias and soft cap, more than 128 keys without "
+         "ALiBi: "
+         "their registers do not do",
+         features_beside_accumulators},
 };
 
 struct Extension {
@@ -72,6 +93,9 @@ constexpr std::array extensions{
         "tables for NVIDIA Hopper, with the features of the other architectures' kernels; tiles of 16 rows "
         "for decode"},
     Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
+    Extension{
+        "HX-15", "fwd",
+        "warp-specialised kernels for NVIDIA Hopper, fp16 and bf16, tiles by head dimension and length"},
 };
 
 } // namespace

@@ -78,6 +78,7 @@ TileEntry tile_of(const Json& object, std::string source) {
     entry.block_per_cu = object.value("block_per_cu", -1);
     entry.max_seq_q = object.value("max_seq_q", 0);
     entry.constraint = Tag(object.value("constraint", std::string()));
+    entry.rank = object.value("rank", 0);
     entry.only_custom_factory = object.value("only_custom_factory", false);
     entry.source = std::move(source);
     return entry;

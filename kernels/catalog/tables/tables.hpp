@@ -30,6 +30,7 @@ struct TileEntry {
     std::int32_t block_per_cu = -1;
     std::int64_t max_seq_q = 0; ///< longest query that the tile serves, 0 = any
     Tag constraint;
+    std::int32_t rank = 0; ///< added to that of the pipeline entry
     bool only_custom_factory = false;
     std::string source; ///< table path and JSON pointer
 };

@@ -28,7 +28,6 @@ void append_points(const PipelineRow& row, KernelConfig partial, std::span<const
             point.partial.algorithm.pipeline = entry.pipeline;
             point.partial.algorithm.pad = entry.pad;
             point.partial.algorithm.use_trload = entry.trload;
-            point.partial.algorithm.selection_rank = entry.rank;
             points.push_back(point);
         }
     };

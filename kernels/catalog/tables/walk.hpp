@@ -52,6 +52,7 @@ void walk_forward(const ForwardGroup& group, KernelFamily family, const Request&
                         candidate.algorithm.block_per_cu = tile.block_per_cu;
                         candidate.algorithm.max_seq_len_q = tile.max_seq_q;
                         candidate.algorithm.constraint = tile.constraint;
+                        candidate.algorithm.selection_rank = point.entry->rank + tile.rank;
                         for (const std::int32_t page : tables.page_sizes) {
                             candidate.signature.page_size = page;
                             visit(static_cast<const KernelConfig&>(candidate), Origin{&tile, point.entry});

@@ -9,7 +9,8 @@
 #include "harness/run/targets.hpp"
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/faulty_context.hpp"
-#include "kernels/targets/hip/emulated/executor.hpp"
+#include "kernels/targets/faulty_teams.hpp"
+#include "kernels/targets/hip/emulated/team_executor.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -21,8 +22,29 @@ namespace {
 
 using harness::Outcome;
 using targets::Fault;
+using targets::TeamFault;
+
+/// Teams whose contexts `make(machine, setup)` makes.
+template <class MakeContext>
+void emulate_teams_with(const KernelConfig& config, const FwdArgs& args, MakeContext make) {
+    emulate_teams(
+        config, args, 1, Schedule::in_turn,
+        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+            return EmulatedTeamMachine(block, unit, maps, agent);
+        },
+        make);
+}
+
+using TeamSetup = RunTimePlan<WsPlan>;
+using TeamContext = WsContext<EmulatedTeamMachine, TeamSetup>;
 
 void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault) {
+    if (config.algorithm.pipeline == Pipeline::ws) {
+        emulate_teams_with(config, args, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+            return targets::FaultyContext<TeamContext, targets::RunTimeFault>({fault}, machine, setup);
+        });
+        return;
+    }
     emulate_blocks(
         kernels::Program<KernelFamily::fwd>{}, config, args, {},
         [](const MachineShape& shape) { return EmulatedMachine(shape); },
@@ -44,29 +66,35 @@ std::vector<CaughtBy> table() {
     return rows;
 }
 
+/// A case passes on the kernel that is planned for it on `arch`, and fails when `launch` runs that kernel. Returns the kernel.
+KernelConfig expect_caught(const char* arch, const std::string& case_name, const Launcher& launch) {
+    const auto cases = harness::load_cases({case_name}, {.root = FMHA_CASES_DIR});
+    if (cases.size() != 1) {
+        ADD_FAILURE() << case_name << " is " << cases.size() << " cases";
+        return {};
+    }
+    harness::CaseRunOptions options;
+    options.arch = arch;
+    const auto planned =
+        harness::house_kernels(harness::make_target("emulated", {.arch = arch, .kernels_dir = {}}));
+    const auto right = harness::run_case(cases[0], *planned, options).at(0);
+    EXPECT_EQ(right.outcome, Outcome::passed) << right.message;
+    const KernelConfig kernel =
+        planned->planned(harness::to_problem(cases[0], options.arch), nullptr).instance->config();
+    const auto wrong = harness::run_case(cases[0], ExactKernel(kernel, launch), options).at(0);
+    EXPECT_EQ(wrong.outcome, Outcome::failed) << wrong.message;
+    testing::Test::RecordProperty("gate", wrong.message);
+    return kernel;
+}
+
 using FaultOn = std::tuple<const char*, CaughtBy>;
 class EveryFault : public testing::TestWithParam<FaultOn> {};
 
 TEST_P(EveryFault, IsCaught) {
     const auto& [arch, row] = GetParam();
-    const auto cases = harness::load_cases({row.case_name}, {.root = FMHA_CASES_DIR});
-    ASSERT_EQ(cases.size(), 1U) << row.case_name;
-    harness::CaseRunOptions options;
-    options.arch = arch;
-
-    const auto planned =
-        harness::house_kernels(harness::make_target("emulated", {.arch = arch, .kernels_dir = {}}));
-    const auto right = harness::run_case(cases[0], *planned, options).at(0);
-    ASSERT_EQ(right.outcome, Outcome::passed) << right.message;
-
-    const KernelConfig kernel =
-        planned->planned(harness::to_problem(cases[0], options.arch), nullptr).instance->config();
-    const ExactKernel faulty(kernel, [fault = row.fault](const KernelConfig& config, const FwdArgs& args) {
+    expect_caught(arch, row.case_name, [fault = row.fault](const KernelConfig& config, const FwdArgs& args) {
         emulate_with_fault(config, args, fault);
     });
-    const auto wrong = harness::run_case(cases[0], faulty, options).at(0);
-    EXPECT_EQ(wrong.outcome, Outcome::failed);
-    RecordProperty("gate", wrong.message);
 }
 
 INSTANTIATE_TEST_SUITE_P(Emulated, EveryFault,
@@ -75,6 +103,43 @@ INSTANTIATE_TEST_SUITE_P(Emulated, EveryFault,
                              return std::string(std::get<0>(param.param)) + "_" +
                                     std::string(to_string(std::get<1>(param.param).fault));
                          });
+
+struct TeamCaughtBy {
+    TeamFault fault;
+    const char* case_name;
+};
+constexpr TeamCaughtBy team_table[] = {
+    {TeamFault::keys_of_previous_tile, "fwd/faults@1"},
+    {TeamFault::values_of_previous_tile, "fwd/faults@1"},
+    {TeamFault::values_behind_last_key,
+     "fwd/faults[mode=group,seqlen_q=[33,70],seqlen_k=[97,64],physical_q=[40,96],physical_k=[128,80],"
+     "length_form_q=seqlen,length_form_k=cu_seqlen]@1"},
+    {TeamFault::value_channels_shifted, "fwd/faults@1"},
+    {TeamFault::queries_of_first_block, "fwd/faults[seqlen_q=130]@1"},
+    {TeamFault::rows_of_first_team, "fwd/faults@1"},
+};
+
+class EveryTeamFault : public testing::TestWithParam<TeamCaughtBy> {};
+
+TEST_P(EveryTeamFault, IsCaught) {
+    const auto [fault, case_name] = GetParam();
+    const KernelConfig kernel =
+        expect_caught("sm_90", case_name, [fault = fault](const KernelConfig& config, const FwdArgs& args) {
+            emulate_teams_with(config, args, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+                return targets::FaultyTeams<TeamContext>(fault, machine, setup);
+            });
+        });
+    EXPECT_EQ(kernel.algorithm.pipeline, Pipeline::ws);
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, EveryTeamFault, testing::ValuesIn(team_table),
+                         [](const auto& param) { return std::string(to_string(param.param.fault)); });
+
+TEST(FaultTable, HasEveryTeamFaultOnce) {
+    ASSERT_EQ(std::size(team_table), EnumTable<TeamFault>::names.size());
+    for (std::size_t i = 0; i < std::size(team_table); ++i)
+        EXPECT_EQ(team_table[i].fault, EnumTable<TeamFault>::names[i].value);
+}
 
 TEST(FaultTable, HasEveryFaultOnce) {
     const auto rows = table();

@@ -6,6 +6,8 @@
 #include "kernels/targets/hip/emulated/team_machine.hpp"
 #include "kernels/targets/hip/ws_context.hpp"
 
+#include <type_traits>
+
 namespace fmha::hip_target {
 
 /// Blocks that a launch of `items` items has here, so that most compute more than one and some do not fill the last round.
@@ -14,10 +16,11 @@ inline std::int64_t emulated_blocks(std::int64_t items) {
 }
 
 /// Runs warp-specialised forward over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block, unit,
-/// maps, agent)` builds the machine of one of them. Throws UnsupportedInvocation for tensors that have no map, and like emulate_blocks.
-template <class MakeMachine>
+/// maps, agent)` builds the machine of one of them, `make_context(machine, setup)` its context. Throws UnsupportedInvocation for tensors
+/// that have no map, and like emulate_blocks.
+template <class MakeMachine, class MakeContext>
 void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
-                   MakeMachine make_machine) {
+                   MakeMachine make_machine, MakeContext make_context) {
     const std::int64_t blocks = emulated_blocks(kernels::WsGrid(config, args).size());
     const RunTimePlan<WsPlan> setup(config, ws_plan_of(config));
     const WsMaps maps = ws_maps_of(config, args);
@@ -32,7 +35,7 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
             try {
                 block.run([&](int agent) {
                     auto machine = make_machine(block, plan.unit, maps, agent);
-                    WsContext<decltype(machine), RunTimePlan<WsPlan>> context(machine, setup);
+                    auto context = make_context(machine, setup);
                     kernels::fmha_fwd_ws(context, args, items);
                 });
             } catch (const EmulationError& error) {
@@ -41,6 +44,15 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
         };
     };
     system::parallel_with(blocks, on_thread, threads);
+}
+
+/// The same with the context that a kernel has.
+template <class MakeMachine>
+void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
+                   MakeMachine make_machine) {
+    emulate_teams(config, args, threads, schedule, make_machine, [](auto& machine, const auto& setup) {
+        return WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>(machine, setup);
+    });
 }
 
 } // namespace fmha::hip_target
