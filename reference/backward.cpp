@@ -22,12 +22,12 @@ constexpr double u32 = 0x1p-24;
 /// Probabilities this small are where binary64's exponential ends; times large values, this is left.
 constexpr double underflow = 1e-260;
 
-GradientTable table(std::size_t lines, std::int64_t cols) {
+GradientTable table(std::size_t lines, std::int64_t cols, bool companions) {
     GradientTable out;
     out.lines = static_cast<std::int64_t>(lines);
     out.cols = cols;
     out.value.assign(lines * static_cast<std::size_t>(cols), 0.0);
-    out.magnitude = out.error = out.variance = out.value;
+    if (companions) out.magnitude = out.error = out.variance = out.value;
     return out;
 }
 
@@ -39,7 +39,7 @@ double distance(double x, double y, double limit) {
 }
 
 double disagreement(const GradientTable& x, const GradientTable& y) {
-    if (x.lines != y.lines || x.cols != y.cols) return infinity;
+    if (x.lines != y.lines || x.cols != y.cols || x.magnitude.size() != x.value.size()) return infinity;
     double worst = 0.0;
     for (std::size_t n = 0; n < x.value.size(); ++n)
         worst = std::max(worst, distance(x.value[n], y.value[n], 1e-12 * x.magnitude[n] + underflow));
@@ -48,18 +48,22 @@ double disagreement(const GradientTable& x, const GradientTable& y) {
 
 void require_inside(const BwdArgs& args, const GradientRequest& request) {
     const FwdArgs forward = forward_part(args);
-    const auto check = [&](const char* what, std::int64_t b, std::int64_t position, bool query) {
-        if (b < 0 || b >= args.shape.batch)
-            throw Error(std::string(what) + " of entry " + std::to_string(b) + " was asked for; there are " +
-                        std::to_string(args.shape.batch) + " entries");
-        const EntryLengths lengths = entry_lengths(forward, b);
+    const auto check = [&](const char* what, const auto& id, std::int64_t heads, std::int64_t position,
+                           bool query) {
+        if (id.b < 0 || id.b >= args.shape.batch)
+            throw Error(std::string(what) + " of entry " + std::to_string(id.b) +
+                        " was asked for; there are " + std::to_string(args.shape.batch) + " entries");
+        if (id.h < 0 || id.h >= heads)
+            throw Error(std::string(what) + " of head " + std::to_string(id.h) +
+                        " was asked for; there are " + std::to_string(heads) + " heads");
+        const EntryLengths lengths = entry_lengths(forward, id.b);
         const std::int64_t length = query ? lengths.seqlen_q : lengths.seqlen_k;
         if (position < 0 || position >= length)
             throw Error(std::string(what) + " " + std::to_string(position) + " of entry " +
-                        std::to_string(b) + " was asked for; it has " + std::to_string(length));
+                        std::to_string(id.b) + " was asked for; it has " + std::to_string(length));
     };
-    for (const RowId& row : request.rows) check("row", row.b, row.i, true);
-    for (const KeyId& key : request.keys) check("key", key.b, key.j, false);
+    for (const RowId& row : request.rows) check("row", row, args.shape.nhead_q, row.i, true);
+    for (const KeyId& key : request.keys) check("key", key, args.shape.nhead_q, key.j, false);
 }
 
 } // namespace
@@ -90,15 +94,16 @@ Gradients empty_gradients(const BwdArgs& args, const GradientRequest& request,
     const FwdArgs forward = forward_part(args);
     std::int64_t longest = 0;
     for (const RowId& row : request.rows) longest = std::max(longest, entry_lengths(forward, row.b).seqlen_k);
+    const bool companions = options.companions;
     Gradients out;
     out.request = request;
     out.numerics = options.numerics;
-    out.dq = table(request.dq ? request.rows.size() : 0, args.shape.hdim_q);
-    out.d = table(request.rows.size(), 1);
-    if (request.dbias) out.dbias = table(request.rows.size(), longest);
-    out.dk = table(request.keys.size(), args.shape.hdim_q);
-    out.dv = table(request.keys.size(), args.shape.hdim_v);
-    if (request.d_sink) out.d_sink = table(static_cast<std::size_t>(args.shape.nhead_q), 1);
+    out.dq = table(request.dq ? request.rows.size() : 0, args.shape.hdim_q, companions);
+    out.d = table(request.rows.size(), 1, companions);
+    if (request.dbias) out.dbias = table(request.rows.size(), longest, companions);
+    out.dk = table(request.keys.size(), args.shape.hdim_q, companions);
+    out.dv = table(request.keys.size(), args.shape.hdim_v, companions);
+    if (request.d_sink) out.d_sink = table(static_cast<std::size_t>(args.shape.nhead_q), 1, companions);
     return out;
 }
 

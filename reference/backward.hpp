@@ -29,13 +29,14 @@ struct GradientRequest {
 };
 
 struct GradientOptions {
-    Numerics numerics; ///< u_p and f_p are those of P and of dS (W-15)
+    Numerics numerics{}; ///< u_p and f_p are those of P and of dS (W-15)
     std::int64_t dq_parts =
-        1;           ///< partial sums of which dQ consists: splits, or key tiles that are added atomically
-    int threads = 0; ///< 0 = as many as the machine has
+        1; ///< partial sums of which dQ consists: splits, or key tiles that are added atomically
+    bool companions = true; ///< also magnitudes, errors and variances, which the bounds need
+    int threads = 0;        ///< 0 = as many as the machine has
 };
 
-/// One gradient, `lines` x cols values of each kind.
+/// One gradient, `lines` x cols values of each kind; the kinds after the first are companions.
 struct GradientTable {
     std::int64_t lines = 0, cols = 0;
     std::vector<double> value;
@@ -60,7 +61,7 @@ struct Gradients {
     GradientTable dv;     ///< keys x hdim_v (W-4)
     GradientTable d_sink; ///< nhead_q x 1 (W-10)
     Numerics numerics;
-    std::int64_t pairs_evaluated = 0; ///< visible (row, key) that were looked at
+    std::int64_t pairs_evaluated = 0; ///< visible (row, key) behind the rows, and behind the keys asked for
 };
 
 /// Computes what is asked for. Takes Q, K, V, O, dO and LSE as stored, whoever stored them, and random bytes from `randval`
@@ -84,7 +85,7 @@ class GradientBound {
   public:
     /// D and d_sink are stored in fp32 whatever the tag is.
     enum class Stored : std::uint8_t { tag, fp32 };
-    /// `table` must be one of `gradients` and outlive this.
+    /// `table` must be one of `gradients`, have companions and outlive this.
     GradientBound(const Gradients& gradients, const GradientTable& table, std::int64_t line, Stored stored);
 
     /// Unrounded.
@@ -103,7 +104,7 @@ class GradientBound {
 };
 
 /// The largest distance between two results in units of the agreement bound, 1e-12 of the magnitude; at most 1 when they
-/// agree. Infinite when requests or shapes differ.
+/// agree. Infinite when requests or shapes differ. `x` must have companions.
 double oracle_disagreement(const Gradients& x, const Gradients& y);
 
 } // namespace fmha::reference

@@ -121,7 +121,7 @@ fmha_status fmha_reference_gradients(const char* arch, const fmha_bwd_args* args
                                            {&backward->lse, "lse.data"},
                                            {&backward->d_o, "d_o.data"}})
             require(tensor->present() || (request.rows.empty() && request.keys.empty()), name);
-        const reference::Gradients result = reference::backward(*backward, request);
+        const reference::Gradients result = reference::backward(*backward, request, {.companions = false});
         write(result.dq, out->dq);
         write(result.d, out->d);
         write(result.dbias, out->dbias);

@@ -153,7 +153,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
         write_forward(folder);
     }
     const reference::GradientRequest request = gradient_request(tensors_);
-    const reference::Gradients expected = reference::backward(args, request);
+    const reference::Gradients expected = reference::backward(args, request, {.companions = false});
     const bool group = args.shape.mode == Mode::group;
     const auto write = [&](const char* name, const reference::GradientTable& table, const auto& ids,
                            auto place) {

@@ -32,18 +32,20 @@ struct Share {
     std::vector<std::size_t> lines; ///< ascending by row or key
 };
 
+/// Lines by (entry, head), at most `most` together.
 template <class Id, class Position>
-std::vector<Share> shares_of(const std::vector<Id>& asked, Position position) {
+std::vector<Share> shares_of(const std::vector<Id>& asked, std::int64_t most, Position position) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::size_t>> heads;
     for (std::size_t n = 0; n < asked.size(); ++n) heads[{asked[n].b, asked[n].h}].push_back(n);
     std::vector<Share> shares;
     for (auto& [head, lines] : heads) {
         std::ranges::stable_sort(lines, {}, [&](std::size_t n) { return position(asked[n]); });
         const auto count = static_cast<std::int64_t>(lines.size());
-        for (std::int64_t begin = 0; begin < count; begin += block)
-            shares.push_back({head.first,
-                              head.second,
-                              {lines.begin() + begin, lines.begin() + std::min(count, begin + block)}});
+        for (std::int64_t begin = 0; begin < count;) {
+            const std::int64_t end = most < count - begin ? begin + most : count;
+            shares.push_back({head.first, head.second, {lines.begin() + begin, lines.begin() + end}});
+            begin = end;
+        }
     }
     return shares;
 }
@@ -60,25 +62,39 @@ std::vector<RowId> consecutive_rows(std::int64_t b, std::int64_t h, std::int64_t
     return out;
 }
 
-/// Sums of one gradient's block, and where they go.
+/// Sums of one gradient's lines.
 struct Sums {
-    Matrix value, magnitude, error, variance;
+    Matrix value, magnitude, error, variance; ///< all but the first without rows when there are no companions
 
-    Sums(Eigen::Index lines, Eigen::Index cols)
-        : value(Matrix::Zero(lines, cols)), magnitude(value), error(value), variance(value) {}
+    Sums(Eigen::Index lines, Eigen::Index cols, bool companions) : value(Matrix::Zero(lines, cols)) {
+        if (companions) magnitude = error = variance = value;
+    }
 
+    /// Lines of the sums are `lines` of the table.
     void store(GradientTable& table, const std::vector<std::size_t>& lines) const {
-        for (Eigen::Index r = 0; r < value.rows(); ++r)
-            for (Eigen::Index c = 0; c < value.cols(); ++c) {
-                const std::size_t at =
-                    table.at(static_cast<std::int64_t>(lines[static_cast<std::size_t>(r)]), c);
-                table.value[at] = value(r, c);
-                table.magnitude[at] = magnitude(r, c);
-                table.error[at] = error(r, c);
-                table.variance[at] = variance(r, c);
-            }
+        const auto copy = [&](const Matrix& from, std::vector<double>& to) {
+            for (Eigen::Index r = 0; r < from.rows(); ++r)
+                for (Eigen::Index c = 0; c < from.cols(); ++c)
+                    to[table.at(static_cast<std::int64_t>(lines[static_cast<std::size_t>(r)]), c)] =
+                        from(r, c);
+        };
+        copy(value, table.value);
+        copy(magnitude, table.magnitude);
+        copy(error, table.error);
+        copy(variance, table.variance);
     }
 };
+
+/// dK and dV of some keys.
+struct KeySums {
+    Sums dk, dv;
+
+    KeySums(Eigen::Index keys, const Shape& shape, bool companions)
+        : dk(keys, shape.hdim_q, companions), dv(keys, shape.hdim_v, companions) {}
+};
+
+/// Doubles of dK and dV up to which all gradients of a head come from one walk over its pairs.
+constexpr std::int64_t most_of_one_walk = 1 << 20;
 
 class MatrixForm {
   public:
@@ -86,78 +102,64 @@ class MatrixForm {
         : args_(args), options_(options), out_(out), forward_(attention_of(forward_part(args))),
           group_size_(args.shape.nhead_q / args.shape.nhead_k) {}
 
+    /// D, dQ and dBias of rows of one head.
     void rows(const Share& share) {
         const Extent extent = matrix::extent_of(forward_, share.b);
-        const GradientGrowth growth = GradientGrowth::of(args_, extent.queries, extent.keys, options_);
         std::vector<RowId> asked;
         for (const std::size_t n : share.lines) asked.push_back(out_.request.rows[n]);
-        const QueryLines queries(args_, forward_, extent, std::move(asked));
-        const float p_undrop = 1.0F - args_.dropout.p_drop;
-        for (Eigen::Index r = 0; r < queries.size(); ++r) {
-            const std::size_t n = share.lines[static_cast<std::size_t>(r)];
-            out_.d.value[n] = p_undrop * queries.delta(r);
-            out_.d.magnitude[n] = queries.delta_abs(r);
-            out_.d.error[n] = p_undrop * delta_error(growth, queries)(r);
-        }
-        if (!out_.request.dq && !out_.request.dbias) return;
-        std::int64_t first = extent.keys, end = 0;
-        for (const auto& keys : queries.sees) {
-            if (keys.count() == 0) continue;
-            first = std::min(first, keys.sink_end > 0 ? 0 : keys.first);
-            end = std::max(end, keys.end);
-        }
-        const double scale = args_.score.scale_s, inflate = growth.keys + kernel().u_m;
-        Sums dq(queries.size(), args_.shape.hdim_q);
-        for (std::int64_t key0 = first; key0 < end; key0 += block) {
-            const std::int64_t last = std::min(end, key0 + block);
-            const KeyLines keys(forward_, extent, share.h / group_size_, consecutive(key0, last));
-            const PairBlock pairs(args_, forward_, extent, kernel(), growth, queries, keys);
-            pairs_ += pairs.visible;
-            const Matrix k_abs = std::abs(scale) * keys.k.cwiseAbs();
-            if (out_.request.dq) {
-                dq.value += scale * (pairs.ds.matrix() * keys.k);
-                dq.magnitude += pairs.magnitude.matrix() * k_abs;
-                dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
-                dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
-            }
-            if (!out_.request.dbias) continue;
-            for (Eigen::Index r = 0; r < queries.size(); ++r)
-                for (Eigen::Index n = 0; n < keys.size(); ++n) {
-                    const std::size_t at = out_.dbias.at(
-                        static_cast<std::int64_t>(share.lines[static_cast<std::size_t>(r)]), key0 + n);
-                    out_.dbias.value[at] = pairs.ds(r, n);
-                    out_.dbias.magnitude[at] = pairs.magnitude(r, n);
-                    out_.dbias.error[at] = pairs.e_ds(r, n);
-                }
-        }
-        if (out_.request.dq) dq.store(out_.dq, share.lines);
+        walk(share, QueryLines(args_, forward_, extent, std::move(asked)), extent, nullptr);
     }
 
+    /// dK and dV of keys of one head.
     void keys(const Share& share) {
         const Extent extent = matrix::extent_of(forward_, share.b);
-        const GradientGrowth growth = GradientGrowth::of(args_, extent.queries, extent.keys, options_);
+        const GradientGrowth growth = growth_of(extent);
         std::vector<std::int64_t> asked;
         for (const std::size_t n : share.lines) asked.push_back(out_.request.keys[n].j);
-        const KeyLines keys(forward_, extent, share.h / group_size_, std::move(asked));
-        const double inflate = growth.rows + kernel().u_m;
-        Sums dk(keys.size(), args_.shape.hdim_q), dv(keys.size(), args_.shape.hdim_v);
+        const KeyLines keys(forward_, extent, kv_head(share.h), std::move(asked));
+        KeySums sums(keys.size(), args_.shape, options_.companions);
         for (std::int64_t row0 = 0; row0 < extent.queries; row0 += block) {
             const std::int64_t last = std::min(extent.queries, row0 + block);
             const QueryLines queries(args_, forward_, extent, consecutive_rows(share.b, share.h, row0, last));
-            const PairBlock pairs(args_, forward_, extent, kernel(), growth, queries, keys);
+            PairBlock pairs(args_, forward_, extent, queries, keys);
+            if (options_.companions) pairs.add_companions(kernel(), growth);
             pairs_ += pairs.visible;
-            const Matrix q_abs = queries.q.cwiseAbs(), d_o_abs = queries.d_o.cwiseAbs(); // Q has scale_s
-            dk.value += pairs.ds.matrix().transpose() * queries.q;
-            dk.magnitude += pairs.magnitude.matrix().transpose() * q_abs;
-            dk.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix().transpose() * q_abs;
-            dk.variance += pairs.ds_variance.matrix().transpose() * q_abs.cwiseAbs2();
-            dv.value += pairs.kept_p.matrix().transpose() * queries.d_o;
-            dv.magnitude += pairs.kept_p_magnitude.matrix().transpose() * d_o_abs;
-            dv.error += (pairs.e_kept_p + growth.rows * pairs.kept_p).matrix().transpose() * d_o_abs;
-            dv.variance += pairs.kept_p_variance.matrix().transpose() * d_o_abs.cwiseAbs2();
+            add_keys(sums, 0, queries, pairs, growth);
         }
-        dk.store(out_.dk, share.lines);
-        dv.store(out_.dv, share.lines);
+        store(sums, share.lines);
+    }
+
+    /// All gradients of one head, which are asked for whole.
+    void head(const Share& keys, const std::vector<Share>& rows) {
+        const Extent extent = matrix::extent_of(forward_, keys.b);
+        KeySums sums(static_cast<Eigen::Index>(keys.lines.size()), args_.shape, options_.companions);
+        for (const Share& share : rows) {
+            std::vector<RowId> asked;
+            for (const std::size_t n : share.lines) asked.push_back(out_.request.rows[n]);
+            walk(share, QueryLines(args_, forward_, extent, std::move(asked)), extent, &sums);
+        }
+        store(sums, keys.lines);
+    }
+
+    /// Whether `head` may do it: every row and key once, and sums that fit a cache of some size.
+    bool is_whole(const Share& keys, const std::vector<Share>& rows) const {
+        const Extent extent = matrix::extent_of(forward_, keys.b);
+        const auto all = [](std::int64_t count, std::vector<std::int64_t> positions) {
+            std::ranges::sort(positions);
+            return positions == consecutive(0, count);
+        };
+        if (!out_.request.dq || extent.keys * (args_.shape.hdim_q + args_.shape.hdim_v) > most_of_one_walk)
+            return false;
+        std::vector<std::int64_t> asked;
+        for (const std::size_t n : keys.lines) asked.push_back(out_.request.keys[n].j);
+        if (!all(extent.keys, std::move(asked))) return false;
+        std::vector<std::int64_t> of_rows;
+        for (const Share& share : rows)
+            for (const std::size_t n : share.lines) {
+                const RowId& row = out_.request.rows[n];
+                of_rows.push_back(row.i);
+            }
+        return all(extent.queries, std::move(of_rows));
     }
 
     void sink(std::int64_t h) {
@@ -168,7 +170,7 @@ class MatrixForm {
         std::int64_t rows = 0;
         for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
             const Extent extent = matrix::extent_of(forward_, b);
-            const GradientGrowth growth = GradientGrowth::of(args_, extent.queries, extent.keys, options_);
+            const GradientGrowth growth = growth_of(extent);
             rows += extent.queries;
             for (std::int64_t row0 = 0; row0 < extent.queries; row0 += block) {
                 const std::int64_t last = std::min(extent.queries, row0 + block);
@@ -187,6 +189,7 @@ class MatrixForm {
         }
         const auto at = static_cast<std::size_t>(h);
         out_.d_sink.value[at] = value;
+        if (!options_.companions) return;
         out_.d_sink.magnitude[at] = magnitude;
         out_.d_sink.error[at] = error + accumulation_growth(rows, kernel()) * total;
     }
@@ -195,6 +198,93 @@ class MatrixForm {
 
   private:
     const Numerics& kernel() const { return options_.numerics; }
+    GradientGrowth growth_of(const Extent& extent) const {
+        return GradientGrowth::of(args_, extent.queries, extent.keys, options_);
+    }
+    std::int64_t kv_head(std::int64_t h) const { return h / group_size_; }
+
+    /// D, dQ and dBias of some rows, and with `sums` what they add to dK and dV of all keys.
+    void walk(const Share& share, const QueryLines& queries, const Extent& extent, KeySums* sums) {
+        const GradientGrowth growth = growth_of(extent);
+        store_d(share, queries, growth);
+        if (!out_.request.dq && !out_.request.dbias) return;
+        std::int64_t first = extent.keys, end = 0;
+        for (const auto& keys : queries.sees) {
+            if (keys.count() == 0) continue;
+            first = std::min(first, keys.sink_end > 0 ? 0 : keys.first);
+            end = std::max(end, keys.end);
+        }
+        Sums dq(queries.size(), args_.shape.hdim_q, options_.companions);
+        for (std::int64_t key0 = first; key0 < end; key0 += block) {
+            const std::int64_t last = std::min(end, key0 + block);
+            const KeyLines keys(forward_, extent, share.h / group_size_, consecutive(key0, last));
+            PairBlock pairs(args_, forward_, extent, queries, keys);
+            if (options_.companions) pairs.add_companions(kernel(), growth);
+            pairs_ += sums != nullptr ? 2 * pairs.visible : pairs.visible;
+            if (out_.request.dq) add_rows(dq, keys, pairs, growth);
+            if (out_.request.dbias) store_dbias(share, key0, pairs);
+            if (sums != nullptr) add_keys(*sums, key0, queries, pairs, growth);
+        }
+        dq.value *= args_.score.scale_s;
+        if (out_.request.dq) dq.store(out_.dq, share.lines);
+    }
+
+    void store_d(const Share& share, const QueryLines& queries, const GradientGrowth& growth) {
+        const float p_undrop = 1.0F - args_.dropout.p_drop;
+        for (Eigen::Index r = 0; r < queries.size(); ++r) {
+            const std::size_t n = share.lines[static_cast<std::size_t>(r)];
+            out_.d.value[n] = p_undrop * queries.delta(r);
+            if (!options_.companions) continue;
+            out_.d.magnitude[n] = queries.delta_abs(r);
+            out_.d.error[n] = p_undrop * delta_error(growth, queries)(r);
+        }
+    }
+    void store_dbias(const Share& share, std::int64_t key0, const PairBlock& pairs) {
+        for (Eigen::Index r = 0; r < pairs.ds.rows(); ++r)
+            for (Eigen::Index n = 0; n < pairs.ds.cols(); ++n) {
+                const std::size_t at = out_.dbias.at(
+                    static_cast<std::int64_t>(share.lines[static_cast<std::size_t>(r)]), key0 + n);
+                out_.dbias.value[at] = pairs.ds(r, n);
+                if (!options_.companions) continue;
+                out_.dbias.magnitude[at] = pairs.magnitude(r, n);
+                out_.dbias.error[at] = pairs.e_ds(r, n);
+            }
+    }
+    /// Without scale_s.
+    void add_rows(Sums& dq, const KeyLines& keys, const PairBlock& pairs,
+                  const GradientGrowth& growth) const {
+        dq.value.noalias() += pairs.ds.matrix() * keys.k;
+        if (!options_.companions) return;
+        const double inflate = growth.keys + kernel().u_m;
+        const Matrix k_abs = std::abs(args_.score.scale_s) * keys.k.cwiseAbs();
+        dq.magnitude += pairs.magnitude.matrix() * k_abs;
+        dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
+        dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
+    }
+    /// Adds what some rows bring to the keys from line `at` of the sums on; Q has scale_s.
+    void add_keys(KeySums& sums, Eigen::Index at, const QueryLines& queries, const PairBlock& pairs,
+                  const GradientGrowth& growth) const {
+        const Eigen::Index count = pairs.ds.cols();
+        Sums &dk = sums.dk, &dv = sums.dv;
+        dk.value.middleRows(at, count).noalias() += pairs.ds.matrix().transpose() * queries.q;
+        dv.value.middleRows(at, count).noalias() += pairs.kept_p.matrix().transpose() * queries.d_o;
+        if (!options_.companions) return;
+        const double inflate = growth.rows + kernel().u_m;
+        const Matrix q_abs = queries.q.cwiseAbs(), d_o_abs = queries.d_o.cwiseAbs();
+        const auto add = [&](Matrix& to, const auto& pair_values, const Matrix& lines) {
+            to.middleRows(at, count) += pair_values.matrix().transpose() * lines;
+        };
+        add(dk.magnitude, pairs.magnitude, q_abs);
+        add(dk.error, PairBlock::Array((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()), q_abs);
+        add(dk.variance, pairs.ds_variance, q_abs.cwiseAbs2());
+        add(dv.magnitude, pairs.kept_p_magnitude, d_o_abs);
+        add(dv.error, PairBlock::Array(pairs.e_kept_p + growth.rows * pairs.kept_p), d_o_abs);
+        add(dv.variance, pairs.kept_p_variance, d_o_abs.cwiseAbs2());
+    }
+    void store(const KeySums& sums, const std::vector<std::size_t>& lines) {
+        sums.dk.store(out_.dk, lines);
+        sums.dv.store(out_.dv, lines);
+    }
     static Eigen::ArrayXd delta_error(const GradientGrowth& growth, const QueryLines& queries) {
         return growth.delta * queries.delta_abs + 2.0 * u32 * queries.delta.abs();
     }
@@ -213,12 +303,36 @@ Gradients backward_in_matrix_form(const BwdArgs& args, const GradientRequest& re
                                   const GradientOptions& options) {
     Gradients out = empty_gradients(args, request, options);
     MatrixForm form(args, options, out);
-    const auto row_shares = shares_of(request.rows, [](const RowId& row) { return row.i; });
-    const auto key_shares = shares_of(request.keys, [](const KeyId& key) { return key.j; });
+    std::vector<Share> rows = shares_of(request.rows, block, [](const RowId& row) { return row.i; });
+    std::vector<Share> keys;
+    /// Heads that are asked for whole, and their rows.
+    std::vector<std::pair<Share, std::vector<Share>>> heads;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Share>> rows_of;
+    for (Share& share : rows) rows_of[{share.b, share.h}].push_back(std::move(share));
+    rows.clear();
+    constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
+    const auto position = [](const KeyId& key) { return key.j; };
+    for (Share& share : shares_of(request.keys, any_number, position)) {
+        const auto found = rows_of.find({share.b, share.h});
+        if (found == rows_of.end() || !form.is_whole(share, found->second)) {
+            for (std::size_t begin = 0; begin < share.lines.size(); begin += block) {
+                const auto first = share.lines.begin() + static_cast<std::ptrdiff_t>(begin);
+                const auto left = static_cast<std::int64_t>(share.lines.size() - begin);
+                keys.push_back({share.b, share.h, {first, first + std::min(block, left)}});
+            }
+            continue;
+        }
+        heads.emplace_back(std::move(share), std::move(found->second));
+        rows_of.erase(found);
+    }
+    for (auto& [head, shares] : rows_of)
+        for (Share& share : shares) rows.push_back(std::move(share));
     system::parallel_for(
-        row_shares.size(), [&](std::size_t n) { form.rows(row_shares[n]); }, options.threads);
+        heads.size(), [&](std::size_t n) { form.head(heads[n].first, heads[n].second); }, options.threads);
     system::parallel_for(
-        key_shares.size(), [&](std::size_t n) { form.keys(key_shares[n]); }, options.threads);
+        rows.size(), [&](std::size_t n) { form.rows(rows[n]); }, options.threads);
+    system::parallel_for(
+        keys.size(), [&](std::size_t n) { form.keys(keys[n]); }, options.threads);
     system::parallel_for(
         out.d_sink.lines, [&](std::int64_t h) { form.sink(h); }, options.threads);
     out.pairs_evaluated = form.pairs();

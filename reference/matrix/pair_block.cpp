@@ -1,8 +1,10 @@
 #include "reference/matrix/pair_block.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace fmha::reference::matrix {
 namespace {
@@ -11,8 +13,14 @@ constexpr double nothing = -std::numeric_limits<double>::infinity();
 constexpr double u32 = 0x1p-24;
 constexpr std::int64_t square = 32;
 
-bool sees(const VisibleKeys& range, std::int64_t j) {
-    return (j >= range.first && j < range.end) || j < range.sink_end;
+/// First column and number of columns of the keys that a row sees; `keys` ascend.
+std::array<std::pair<Eigen::Index, Eigen::Index>, 2> columns_seen(const VisibleKeys& range,
+                                                                  const std::vector<std::int64_t>& keys) {
+    const auto column = [&](std::int64_t j) {
+        return static_cast<Eigen::Index>(std::ranges::lower_bound(keys, j) - keys.begin());
+    };
+    const Eigen::Index sinks = column(range.sink_end), first = std::max(sinks, column(range.first));
+    return {{{0, sinks}, {first, std::max<Eigen::Index>(0, column(range.end) - first)}}};
 }
 
 } // namespace
@@ -57,44 +65,66 @@ KeyLines::KeyLines(const AttentionArgs& forward, const Extent& extent, std::int6
 }
 
 PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
-                     const Numerics& kernel, const GradientGrowth& growth, const QueryLines& queries,
-                     const KeyLines& keys) {
-    const Eigen::Index rows = queries.size(), cols = keys.size();
-    const auto by_row = [&](const Eigen::ArrayXd& column) { return column.replicate(1, cols); };
-    const bool alibi = args.score.bias_type == BiasType::alibi;
-    const Array beta = bias_of(args, forward, extent, queries, keys);
-    const Array s = (queries.q * keys.k.transpose()).array() + beta;
-    const Array a = (queries.q.cwiseAbs() * keys.k.cwiseAbs().transpose()).array();
-
-    Array seen(rows, cols);
-    for (Eigen::Index r = 0; r < rows; ++r)
-        for (Eigen::Index n = 0; n < cols; ++n) {
-            const bool is_seen =
-                sees(queries.sees[static_cast<std::size_t>(r)], keys.keys[static_cast<std::size_t>(n)]) &&
-                s(r, n) > nothing;
-            seen(r, n) = is_seen ? 1.0 : 0.0;
-            visible += is_seen ? 1 : 0;
+                     const QueryLines& queries, const KeyLines& keys)
+    : queries_(queries), keys_(keys), has_alibi_(args.score.bias_type == BiasType::alibi),
+      s_(queries.size(), keys.size()), p_(Array::Zero(queries.size(), keys.size())),
+      dp_(queries.size(), keys.size()) {
+    s_.matrix().noalias() = queries.q * keys.k.transpose();
+    const bool has_bias = args.score.bias_type != BiasType::no_bias;
+    if (has_bias) {
+        beta_ = bias_of(args, forward, extent);
+        s_ += beta_;
+    }
+    for (Eigen::Index r = 0; r < queries.size(); ++r)
+        for (const auto& [first, count] :
+             columns_seen(queries.sees[static_cast<std::size_t>(r)], keys.keys)) {
+            const auto s = s_.row(r).segment(first, count);
+            visible += has_bias ? (s > nothing).count() : count;
+            if (!(queries.lse(r) > nothing)) continue;
+            p_.row(r).segment(first, count) = (s - queries.lse(r)).exp();
+            // A vectorised exp of -inf is not 0.
+            if (has_bias)
+                p_.row(r).segment(first, count) = (s > nothing).select(p_.row(r).segment(first, count), 0.0);
         }
-    const Eigen::ArrayXd normalised = (queries.lse > nothing).cast<double>();
-    const Eigen::ArrayXd lse = (queries.lse > nothing).select(queries.lse, 0.0);
+    dp_.matrix().noalias() = queries.d_o * keys.v.transpose();
+    const auto delta = queries.delta.replicate(1, keys.size());
+    if (args.dropout.p_drop > 0.0F) {
+        kept_ = kept_of(args, forward, extent);
+        kept_p = p_ * kept_;
+        ds = p_ * (kept_ * dp_ - delta);
+    } else {
+        kept_p = p_;
+        ds = p_ * (dp_ - delta);
+    }
+}
+
+void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& growth) {
+    const Eigen::Index rows = queries_.size(), cols = keys_.size();
+    const auto by_row = [&](const Eigen::ArrayXd& column) { return column.replicate(1, cols); };
+    const Array beta = beta_.size() > 0 ? beta_ : Array::Zero(rows, cols);
+    const Array kept = kept_.size() > 0 ? kept_ : Array::Ones(rows, cols);
+    const Array a = (queries_.q.cwiseAbs() * keys_.k.cwiseAbs().transpose()).array();
+    const Array dp_abs = (queries_.d_o.cwiseAbs() * keys_.v.cwiseAbs().transpose()).array();
+    const Array &p = p_, &s = s_, &dp = dp_;
+    const Array delta = by_row(queries_.delta);
+
+    Array seen = Array::Zero(rows, cols);
+    for (Eigen::Index r = 0; r < rows; ++r)
+        for (const auto& [first, count] :
+             columns_seen(queries_.sees[static_cast<std::size_t>(r)], keys_.keys))
+            seen.row(r).segment(first, count) = (s.row(r).segment(first, count) > nothing).cast<double>();
+    const Eigen::ArrayXd normalised = (queries_.lse > nothing).cast<double>();
+    const Eigen::ArrayXd lse = (queries_.lse > nothing).select(queries_.lse, 0.0);
     const Array live = seen * by_row(normalised);
-    const Array p = (live > 0.0).select((s - by_row(lse)).exp(), 0.0);
     const Array score = (seen > 0.0).select(s, 0.0);
 
-    const Array kept = kept_of(args, forward, extent, queries, keys);
-    const Array dp = (queries.d_o * keys.v.transpose()).array();
-    const Array dp_abs = (queries.d_o.cwiseAbs() * keys.v.cwiseAbs().transpose()).array();
-    const Array delta = by_row(queries.delta);
-    ds = p * (kept * dp - delta);
-    kept_p = p * kept;
-
     // Relative to β0 with ALiBi, which is 0 otherwise.
-    const Array bias = (live > 0.0).select(beta - by_row(queries.beta0), 0.0);
+    const Array bias = (live > 0.0).select(beta - by_row(queries_.beta0), 0.0);
     const Array dot = (live > 0.0).select(s - beta, 0.0);
-    const Array top = live * by_row(lse - queries.beta0), logit = dot + bias;
-    const Array reach = (alibi ? dot : logit).abs() + top.abs() + live;
+    const Array top = live * by_row(lse - queries_.beta0), logit = dot + bias;
+    const Array reach = (has_alibi_ ? dot : logit).abs() + top.abs() + live;
     const Array exponent =
-        live * growth.score * a + 4.0 * u32 * reach + (alibi ? 6.0 : 2.0) * u32 * bias.abs();
+        live * growth.score * a + 4.0 * u32 * reach + (has_alibi_ ? 6.0 : 2.0) * u32 * bias.abs();
     const auto grown = [](const Array& x) { return x.unaryExpr([](double y) { return std::expm1(y); }); };
     Array e_p = grown(exponent) + kernel.eps_e;
     if (kernel.u_p == 0.0) { // as often as an exponent is rounded, whatever the eighth of E is
@@ -104,7 +134,7 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
         e_p = (live > 0.0).select(e_p.max(least), e_p);
     }
     const Array loss = 1.0 + live * (a + (score.abs() + by_row(lse.abs())) / 8.0);
-    const Array terms = kept * dp_abs + by_row(queries.delta_abs);
+    const Array terms = kept * dp_abs + by_row(queries_.delta_abs);
     const Array parts = kept * dp.abs() + delta.abs();
     magnitude = p * terms * loss;
     kept_p_magnitude = kept_p * loss;
@@ -122,8 +152,10 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
     e_kept_p = seen * (kept_p * (e_p + kernel.u_p + kernel.u_m + 8.0 * u32) + growth.cast_floor);
 }
 
-PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
-                                    const QueryLines& queries, const KeyLines& keys) const {
+PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& forward,
+                                    const Extent& extent) const {
+    const QueryLines& queries = queries_;
+    const KeyLines& keys = keys_;
     Array out = Array::Zero(queries.size(), keys.size());
     if (args.score.bias_type == BiasType::no_bias || keys.size() == 0) return out;
     const std::int64_t first = keys.keys.front();
@@ -136,10 +168,12 @@ PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& fo
     return out;
 }
 
-PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
-                                    const QueryLines& queries, const KeyLines& keys) const {
+PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const AttentionArgs& forward,
+                                    const Extent& extent) const {
+    const QueryLines& queries = queries_;
+    const KeyLines& keys = keys_;
     Array out = Array::Ones(queries.size(), keys.size());
-    if (!(args.dropout.p_drop > 0.0F) || keys.size() == 0) return out;
+    if (keys.size() == 0) return out;
     const float p_undrop = 1.0F - args.dropout.p_drop;
     const double rescale = 1.0F / p_undrop, threshold = std::floor(p_undrop * 255.0F);
     if (args.randval.present()) {

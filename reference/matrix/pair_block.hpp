@@ -38,26 +38,34 @@ struct KeyLines {
 /// Some rows against some keys: what W-2 to W-6 and B.9 give for each pair, 0 where a row does not see a key.
 class PairBlock {
   public:
-    PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent, const Numerics& kernel,
-              const GradientGrowth& growth, const QueryLines& queries, const KeyLines& keys);
-
     using Array = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+    PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+              const QueryLines& queries, const KeyLines& keys);
+    /// Computes the members after kept_p, which bounds need.
+    void add_companions(const Numerics& kernel, const GradientGrowth& growth);
 
     std::int64_t visible = 0; ///< pairs
     Array ds;                 ///< dS
     Array kept_p;             ///< κp
-    Array magnitude;          ///< p(κB + C) with the loss of the score
-    Array kept_p_magnitude;   ///< κp with the loss of the score
-    Array e_ds, e_c;          ///< E_dS, E_c
-    Array ds_variance;        ///< of dS: its cast, and the sums inside it
-    Array kept_p_variance;    ///< of the cast of P
-    Array e_kept_p;           ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
+
+    Array magnitude;        ///< p(κB + C) with the loss of the score
+    Array kept_p_magnitude; ///< κp with the loss of the score
+    Array e_ds, e_c;        ///< E_dS, E_c
+    Array ds_variance;      ///< of dS: its cast, and the sums inside it
+    Array kept_p_variance;  ///< of the cast of P
+    Array e_kept_p;         ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
 
   private:
-    Array bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
-                  const QueryLines& queries, const KeyLines& keys) const;
-    Array kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
-                  const QueryLines& queries, const KeyLines& keys) const;
+    Array bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent) const;
+    Array kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent) const;
+
+    const QueryLines& queries_;
+    const KeyLines& keys_;
+    bool has_alibi_;
+    Array beta_, s_; ///< of every pair, seen or not; no beta without bias
+    Array p_, dp_;   ///< p is 0 where a row does not see a key
+    Array kept_;     ///< κ; empty without dropout
 };
 
 } // namespace fmha::reference::matrix

@@ -181,6 +181,7 @@ void add_term(GradientTable& table, std::size_t at, const Pair& x, double operan
               double growth, double u, double floor) {
     const double size = std::abs(scale * operand);
     table.value[at] += scale * x.ds * operand;
+    if (table.magnitude.empty()) return;
     table.magnitude[at] += x.term * size;
     table.error[at] += (x.e_c + growth * (std::abs(x.ds) + x.e_c)) * size;
     table.variance[at] += (cast_variance(x.ds, u, floor) + x.noise * x.noise) * size * size;
@@ -197,8 +198,10 @@ class RowForm {
         const Head& head = head_of(asked.b, asked.h);
         const std::int64_t i = asked.i;
         out_.d.value[out_.d.at(line, 0)] = parts_.stored_delta(head.delta(i), head.dropout());
-        out_.d.magnitude[out_.d.at(line, 0)] = head.delta_abs(i);
-        out_.d.error[out_.d.at(line, 0)] = head.dropout().p_undrop * head.delta_error(i);
+        if (options_.companions) {
+            out_.d.magnitude[out_.d.at(line, 0)] = head.delta_abs(i);
+            out_.d.error[out_.d.at(line, 0)] = head.dropout().p_undrop * head.delta_error(i);
+        }
         if (!out_.request.dq && !out_.request.dbias) return;
         const double scale = parts_.scale(args_.score), growth = head.growth().keys + out_.numerics.u_m;
         for (std::int64_t j = 0; j < head.entry().seqlen_k; ++j) {
@@ -211,6 +214,7 @@ class RowForm {
             if (!out_.request.dbias) continue;
             const std::size_t at = out_.dbias.at(line, j);
             out_.dbias.value[at] = parts_.bias_gradient(x->ds, head.dropout());
+            if (!options_.companions) continue;
             out_.dbias.magnitude[at] = x->term;
             out_.dbias.error[at] = x->e_ds;
         }
@@ -234,6 +238,7 @@ class RowForm {
                 const std::size_t at = out_.dv.at(line, c);
                 const double d_o = head.d_o(i, c), size = std::abs(d_o);
                 out_.dv.value[at] += w * d_o;
+                if (!options_.companions) continue;
                 out_.dv.magnitude[at] += exact * size * x->loss;
                 out_.dv.error[at] += (exact * relative + head.growth().cast_floor) * size;
                 out_.dv.variance[at] +=
@@ -262,6 +267,7 @@ class RowForm {
         }
         const auto at = static_cast<std::size_t>(h);
         out_.d_sink.value[at] = value;
+        if (!options_.companions) return;
         out_.d_sink.magnitude[at] = magnitude;
         out_.d_sink.error[at] = error + accumulation_growth(rows, out_.numerics) * total;
     }
@@ -343,7 +349,7 @@ Gradients backward_row_by_row(const BwdArgs& args, const GradientRequest& reques
                              },
                              options.threads);
     };
-    share_out(out.dq.lines, &RowForm::row);
+    share_out(out.d.lines, &RowForm::row);
     share_out(out.dk.lines, &RowForm::key);
     share_out(out.d_sink.lines, &RowForm::sink);
     out.pairs_evaluated = pairs;

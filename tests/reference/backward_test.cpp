@@ -59,6 +59,28 @@ TEST(Backward, BothFormsAgreeOnRandomProblems) {
     }
 }
 
+TEST(Backward, CompanionsChangeNoValue) {
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        const RandomGradients problem(seed, {.long_sequences = seed % 4 == 0}, seed % 3 == 0);
+        GradientOptions plain = one_thread();
+        plain.companions = false;
+        for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
+            const Gradients with = backward(problem.args(), problem.everything(), one_thread(), oracle),
+                            without = backward(problem.args(), problem.everything(), plain, oracle);
+            for (const auto member : {&Gradients::dq, &Gradients::d, &Gradients::dbias, &Gradients::dk,
+                                      &Gradients::dv, &Gradients::d_sink}) {
+                EXPECT_EQ((with.*member).value, (without.*member).value);
+                EXPECT_TRUE((without.*member).magnitude.empty() && (without.*member).error.empty() &&
+                            (without.*member).variance.empty());
+            }
+            if (!with.dq.value.empty()) {
+                EXPECT_GT(oracle_disagreement(without, with), 1.0)
+                    << "nothing says how far apart they may be";
+            }
+        }
+    }
+}
+
 TEST(Backward, ASampleIsThatPartOfTheWhole) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const RandomGradients problem(seed, {.long_sequences = true}, seed % 2 == 0);
@@ -280,6 +302,7 @@ TEST(Backward, RefusesWhatItDoesNotHave) {
     BwdArgs args = problem.args();
     EXPECT_THROW(backward(args, {{{0, 0, 1 << 20}}, {}, false, false}), Error);
     EXPECT_THROW(backward(args, {{}, {{99, 0, 0}}, false, false}), Error);
+    EXPECT_THROW(backward(args, {{}, {{0, args.shape.nhead_q, 0}}, false, false}), Error);
     args.score.logits_soft_cap = 2.0F;
     EXPECT_THROW(backward(args, {}), ProblemError);
     args.score.logits_soft_cap = 0.0F;
