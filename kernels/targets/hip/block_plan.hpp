@@ -111,6 +111,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         fits = planning::plan_staging(plan, cfg);
     }
     if (!fits) plan.problem = PlanProblem::lds;
+    planning::plan_places(plan);
     planning::plan_read_ahead(plan);
     return plan;
 }

@@ -93,6 +93,14 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
                                                                     : 176;
 }
 
+/// Decides whether threads keep their places in copies of keys. With more registers taken than this they would cost the third wave
+/// of a SIMD, or all that is left.
+constexpr void plan_places(BlockPlan& plan) {
+    constexpr int most = 96;
+    plan.staging.keeps_places =
+        plan.first.acc.registers + plan.second.acc.registers + plan.query.words <= most;
+}
+
 /// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan) {
     const auto words_of = [&](const OperandPlan& operand) {
@@ -183,8 +191,8 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     if (key_words == 0) return;
     plan.staging.async = AsyncCopies::steps;
     key.copy_words = static_cast<std::int8_t>(key_words);
-    const bool by_columns = !column && transposing && has_transposing_read(plan.unit, value.type) &&
-                            plan_transposed_reads(plan.second, value);
+    const bool by_columns =
+        !column && has_transposing_read(plan.unit, value.type) && plan_transposed_reads(plan.second, value);
     if (value.by_column && !column && !by_columns) return;
     const int words = column ? copy_words(plan, tile.n1, tile.k1 * size_v, value.order.run() * size_v)
                              : copy_words(plan, tile.k1, tile.n1 * size_v, 16);

@@ -192,6 +192,8 @@ struct StagingPlan {
     bool tiles_ahead =
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers = false; ///< rows of the operands may lie in pages that are smaller than a tile
+    /// A thread keeps its place in copies of the first operand too over the loop, not of the second alone.
+    bool keeps_places = false;
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
     /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.

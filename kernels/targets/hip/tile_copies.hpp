@@ -117,9 +117,9 @@ class TileCopies {
         const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
         const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
         block_.machine.each([&](int thread) {
-            // Of one operand it is kept over the loop over keys; of both there are too few registers for a third wave.
-            const int here =
-                block_.template piece<Operand>().transposed ? block_.machine.local(thread) : thread;
+            const bool kept =
+                !block_.template piece<Operand>().transposed || block_.template piece<Piece>().keeps_places;
+            const int here = kept ? thread : block_.machine.local(thread);
             const int line = here * unit / image.line_bytes;
             const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
             FMHA_UNROLL
