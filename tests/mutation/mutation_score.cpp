@@ -20,6 +20,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -104,6 +105,33 @@ class MutatedTarget final : public Target {
     }
 };
 
+/// Another target, whose forward kernels run the warp-specialised program where that has all that they need: no list has it for
+/// the architecture that cases are planned for.
+class TeamTarget final : public Target {
+  public:
+    explicit TeamTarget(std::shared_ptr<const Target> inner) : inner_(std::move(inner)) {}
+    std::string_view name() const override { return inner_->name(); }
+    const std::string& arch() const override { return inner_->arch(); }
+    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
+        return inner_->cannot_execute(config);
+    }
+    StageKernel make(const KernelConfig& config) const override {
+        const Signature& has = config.signature;
+        KernelConfig teams = config;
+        if (has.family == KernelFamily::fwd && !has.has_dropout && has.qscale == QScale::no_scale &&
+            (has.data_type == DataType::fp16 || has.data_type == DataType::bf16))
+            teams.algorithm.pipeline = Pipeline::ws;
+        return inner_->make(teams);
+    }
+
+  private:
+    std::shared_ptr<const Target> inner_;
+};
+
+bool is_of_teams(const Mutant& mutant) {
+    return mutant.header == "fmha_fwd_ws.hpp" || mutant.expression.starts_with("fmha_fwd_ws(");
+}
+
 /// At most `per_file` cases of each file of the smoke tier in `folder`, spread over the file; the first of every file, then the second.
 std::vector<Case> smoke_cases(const std::string& folder, std::size_t per_file) {
     const auto named = folder.empty() ? std::vector<std::string>{} : std::vector{folder};
@@ -173,26 +201,40 @@ int run(const Settings& settings) {
     const auto known = read_survivors(settings.survivors);
     const std::vector<Mutant> tried = chosen_mutants(settings, known);
     const std::vector<Case> cases = smoke_cases(settings.cases, settings.per_file);
-    const auto families = kernel_families_of(cases);
     TargetOptions host;
     host.arch = arch;
     host.jobs = system::
         hardware_threads(); // one thread a launch: the sums of backward's atomics depend on the order of blocks
-    Trials trials(cases, house_kernels(std::make_shared<MutatedTarget>(), {}, families),
-                  house_kernels(make_host_target(host), {}, families), arch);
-    fmt::print("{} mutants of {}, {} cases\n", tried.size(), mutants().size(), trials.size());
-    if (tried.size() >= many) trials.prepare_all();
+    const std::shared_ptr<const Target> targets[] = {std::make_shared<MutatedTarget>(),
+                                                     make_host_target(host)};
+    fmt::print("{} mutants of {}, {} cases\n", tried.size(), mutants().size(), cases.size());
 
     ScoreTable table(known);
     std::size_t told = 0;
-    trials.run(tried, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
-        table.add(tried[i], verdict);
-        fmt::print("{}: {} {} {}\n", tried[i].name(), to_string(verdict.kind), verdict.gate,
-                   verdict.case_name);
-        for (; told < table.contradictions().size(); ++told)
-            fmt::print("RED {}\n", table.contradictions()[told]);
-        std::fflush(stdout);
-    });
+    const auto try_on = [&](const std::vector<Case>& on, const std::vector<Mutant>& some,
+                            const std::shared_ptr<const Target>& mutated,
+                            const std::shared_ptr<const Target>& original) {
+        if (some.empty()) return;
+        const auto families = kernel_families_of(on);
+        Trials trials(on, house_kernels(mutated, {}, families), house_kernels(original, {}, families), arch);
+        if (some.size() >= many) trials.prepare_all();
+        trials.run(some, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
+            table.add(some[i], verdict);
+            fmt::print("{}: {} {} {}\n", some[i].name(), to_string(verdict.kind), verdict.gate,
+                       verdict.case_name);
+            for (; told < table.contradictions().size(); ++told)
+                fmt::print("RED {}\n", table.contradictions()[told]);
+            std::fflush(stdout);
+        });
+    };
+    std::vector<Mutant> of_teams, others;
+    std::ranges::partition_copy(tried, std::back_inserter(of_teams), std::back_inserter(others), is_of_teams);
+    try_on(cases, others, targets[0], targets[1]);
+    std::vector<Case> forward = cases;
+    std::erase_if(forward, [](const Case& c) { return c.family != ApiFamily::fwd; });
+    if (forward.empty()) forward = cases;
+    try_on(forward, of_teams, std::make_shared<TeamTarget>(targets[0]),
+           std::make_shared<TeamTarget>(targets[1]));
     if (!settings.record.empty())
         system::write_file(settings.record, table.record(mutants().size()).dump(1) + "\n");
     fmt::print("\n{}", table.text());

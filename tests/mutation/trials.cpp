@@ -6,6 +6,7 @@
 #include "harness/run/case_runner.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/execution.hpp"
+#include "tests/mutation/checks.hpp"
 #include "tests/mutation/planted.hpp"
 
 #include <fmt/format.h>
@@ -19,6 +20,7 @@
 
 namespace fmha::harness::test {
 
+using fmha::test::checks;
 using fmha::test::Mutant;
 using fmha::test::mutants;
 using fmha::test::mutation;
@@ -69,6 +71,10 @@ bool concerns(std::string_view header, std::string_view folder) {
     return true;
 }
 
+std::size_t place_count() {
+    return static_cast<std::size_t>(mutants().back().place) + 1;
+}
+
 std::string_view folder_of(const Case& c) {
     return std::string_view(c.id).substr(0, c.id.find('/'));
 }
@@ -85,7 +91,7 @@ class Trials::Prepared {
     Prepared(const Case& c, const KernelSource& source, const KernelSource& original, const std::string& arch)
         : tensors_(family_of(c.family), c, fp8_flavour(arch), CaseRunOptions{}),
           candidate_(planned_candidate(source, to_problem(c, arch), family_of(c.family).stages(c))),
-          visited_(static_cast<std::size_t>(mutants().back().place) + 1) {
+          visited_(place_count()) {
         const auto planted = std::exchange(mutation(), {.place = -1, .by = 0, .visited = visited_.data()});
         right_ = outputs();
         mutation() = planted;
@@ -125,7 +131,15 @@ class Trials::Prepared {
 Trials::Trials(std::vector<Case> cases, std::shared_ptr<const KernelSource> source,
                std::shared_ptr<const KernelSource> original, std::string arch)
     : cases_(std::move(cases)), source_(std::move(source)), original_(std::move(original)),
-      arch_(std::move(arch)), prepared_(cases_.size()), kills_(cases_.size()) {}
+      arch_(std::move(arch)), prepared_(cases_.size()), kills_(cases_.size()) {
+    for (const auto& check : checks()) {
+        std::vector<unsigned char>& through = through_.emplace_back(place_count());
+        const auto planted = std::exchange(mutation(), {.place = -1, .by = 0, .visited = through.data()});
+        const bool right = check.right();
+        mutation() = planted;
+        if (!right) throw InputError(fmt::format("checks/{}: wrong without a mistake", check.name));
+    }
+}
 
 Trials::~Trials() = default;
 
@@ -148,11 +162,36 @@ std::vector<std::size_t> Trials::order_for(const Mutant& mutant) const {
     return order;
 }
 
+std::string Trials::failed_check(const Mutant& mutant, std::atomic<std::uint32_t>& tried_on,
+                                 bool& reached) const {
+    for (std::size_t i = 0; i < checks().size(); ++i) {
+        if (through_[i][static_cast<std::size_t>(mutant.place)] == 0) continue;
+        reached = true;
+        tried_on = static_cast<std::uint32_t>(cases_.size() + i + 1);
+        limit_processor_time(patience);
+        mutation().place = mutant.place;
+        mutation().by = mutant.by;
+        const bool right = checks()[i].right();
+        mutation().place = -1;
+        if (!right) return name_of(tried_on);
+    }
+    return {};
+}
+
+std::string Trials::name_of(std::uint32_t tried_on) const {
+    const std::size_t i = tried_on - 1;
+    return i < cases_.size() ? cases_[i].id : fmt::format("checks/{}", checks()[i - cases_.size()].name);
+}
+
 std::string Trials::notice(const Mutant& mutant, std::atomic<std::uint32_t>& tried_on) {
     leave_no_core();
     CaseRunOptions options;
     options.arch = arch_;
     Verdict verdict;
+    bool reached = false;
+    if (const std::string check = failed_check(mutant, tried_on, reached); !check.empty())
+        return fmt::format("{}\tcheck\t{}", to_string(Verdict::Kind::killed), check);
+    if (reached) verdict.kind = Verdict::Kind::unchanged;
     std::size_t unminded = 0;
     for (const std::size_t i : order_for(mutant)) {
         limit_processor_time(patience_to_judge);
@@ -200,8 +239,8 @@ void Trials::run(std::span<const Mutant> tried, int jobs,
                 // Without a kernel that ran with the mistake, or with a sentence of the harness, nothing was noticed.
                 if (at == 0 || end.kind == TaskEnd::Kind::bad_input)
                     throw std::runtime_error(tried[i].name() + ": " + end.answer);
-                ++kills_[at - 1];
-                verdict.case_name = cases_[at - 1].id;
+                if (at <= cases_.size()) ++kills_[at - 1];
+                verdict.case_name = name_of(at);
             }
             on_verdict(i, verdict);
             return true;

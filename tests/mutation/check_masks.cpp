@@ -1,0 +1,182 @@
+// Masks, ranges of tiles and ALiBi, counted out key by key from M-1, M-7, K-1 and A-2.
+
+#include "kernels/programs/alibi.hpp"
+#include "kernels/programs/fmha_bwd_dq_dk_dv.hpp"
+#include "kernels/programs/mask.hpp"
+#include "tests/mutation/checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace fmha::test {
+namespace {
+
+struct Window {
+    MaskArgs args;
+    MaskClass kernel = MaskClass::none;
+    std::int64_t rows = 0, keys = 0;
+
+    bool visible(std::int64_t i, std::int64_t j) const {
+        if (j < 0 || j >= keys) return false;
+        if (args.type == MaskType::no_mask) return true;
+        if (args.type == MaskType::window_generic) return i - args.left <= j && j <= i + args.right;
+        const std::int64_t a = args.type == MaskType::bottom_right ? keys - rows : 0;
+        const bool right = args.right < 0 || j <= i + a + args.right;
+        const bool left = args.left < 0 || j >= i + a - args.left;
+        // K-1: an effective left bound hides some key of the last row.
+        const bool bounded = args.left >= 0 && 1 + args.left - a < rows;
+        return right && (left || (bounded && j < args.sink && i < keys));
+    }
+    kernels::Mask mask() const { return kernels::Mask::of(args, kernel, args.sink > 0, rows, keys); }
+};
+
+const std::vector<Window>& windows() {
+    static const std::vector<Window> all = [] {
+        std::vector<Window> made;
+        for (const std::int64_t rows : {1, 2, 5, 9})
+            for (const std::int64_t keys : {0, 1, 4, 7, 12}) {
+                made.push_back({{}, MaskClass::none, rows, keys});
+                made.push_back({{}, MaskClass::generic, rows, keys});
+                for (const std::int64_t left : {-1, 0, 1, 3, 8})
+                    for (const std::int64_t right : {-1, 0, 1, 2, 6})
+                        for (const MaskType type : {MaskType::top_left, MaskType::bottom_right}) {
+                            made.push_back({{type, left, right, 0}, MaskClass::generic, rows, keys});
+                            if (left < 0)
+                                made.push_back({{type, left, right, 0}, MaskClass::causal, rows, keys});
+                            for (const std::int64_t sink : {1, 2, 4})
+                                made.push_back({{type, left, right, sink}, MaskClass::generic, rows, keys});
+                        }
+                // Literal coordinates may begin before row i and end behind it, or lie on one side of it.
+                for (const auto& [left, right] :
+                     {std::pair{-1, 1}, {-1, 3}, {0, 1}, {2, 3}, {4, -1}, {5, -2}, {-2, 3}, {-3, 5}})
+                    made.push_back(
+                        {{MaskType::window_generic, left, right, 0}, MaskClass::generic, rows, keys});
+            }
+        return made;
+    }();
+    return all;
+}
+
+bool tiles_of(const Window& window, std::int64_t row0, std::int64_t rows, std::int64_t n0) {
+    const auto tiles = kernels::KeyTiles::of(window.mask(), row0, rows, window.keys, n0);
+    std::vector<std::int64_t> visited, needed;
+    for (std::int64_t t = tiles.first(); t < tiles.end && visited.size() < 100; t = tiles.next(t))
+        visited.push_back(t);
+    for (std::int64_t t = 0; t * n0 < window.keys; ++t) {
+        bool seen = false;
+        for (std::int64_t i = row0; i < row0 + rows; ++i)
+            for (std::int64_t j = t * n0; j < (t + 1) * n0; ++j) seen = seen || window.visible(i, j);
+        if (seen) needed.push_back(t);
+    }
+    if (tiles.count() != static_cast<int>(visited.size())) return false;
+    for (int n = 0; n < tiles.count(); ++n)
+        if (tiles.at(n) != visited[static_cast<std::size_t>(n)]) return false;
+    // Sink tokens are asked for with the first row of a block: behind row Sk they may cost a tile in vain.
+    if (window.args.sink == 0 || row0 + rows <= window.keys) return visited == needed;
+    return std::ranges::is_sorted(visited) && std::ranges::includes(visited, needed);
+}
+
+} // namespace
+
+bool mask_is_right() {
+    for (const Window& window : windows()) {
+        const kernels::Mask mask = window.mask();
+        for (std::int64_t row0 = 0; row0 < window.rows; row0 += 2)
+            for (std::int64_t key0 = 0; key0 < window.keys; key0 += 3) {
+                const auto seen = kernels::TileMask::of(mask, row0, key0, window.keys);
+                for (std::int32_t r = 0; row0 + r < window.rows; ++r)
+                    for (std::int32_t c = 0; c < 14; ++c)
+                        if (seen.sees(r, c, window.kernel) != window.visible(row0 + r, key0 + c))
+                            return false;
+                for (std::int32_t rows = 1; row0 + rows <= window.rows; ++rows)
+                    for (std::int32_t cols = 1; cols < 9; ++cols) {
+                        bool all = true, without_sinks = true;
+                        Window no_sinks = window;
+                        no_sinks.args.sink = 0;
+                        for (std::int32_t r = 0; r < rows; ++r)
+                            for (std::int32_t c = 0; c < cols; ++c) {
+                                all = all && window.visible(row0 + r, key0 + c);
+                                without_sinks = without_sinks && no_sinks.visible(row0 + r, key0 + c);
+                            }
+                        // A tile that only sink tokens make whole may be asked key by key.
+                        const bool told = seen.sees_all(rows, cols);
+                        if (told ? !all : without_sinks) return false;
+                    }
+            }
+    }
+    constexpr std::int64_t far = std::int64_t{1} << 29;
+    for (const std::int64_t beyond : {0, 1, 2, 1000}) {
+        if (kernels::tile_relative(far + beyond) != far || kernels::tile_relative(-far - beyond) != -far)
+            return false;
+        if (kernels::tile_relative(far - 1 - beyond) != far - 1 - beyond) return false;
+        if (kernels::tile_relative(beyond + 1 - far) != beyond + 1 - far) return false;
+    }
+    return true;
+}
+
+bool key_tiles_are_right() {
+    for (const Window& window : windows())
+        for (const std::int64_t n0 : {1, 2, 4})
+            for (const std::int64_t m0 : {1, 2, 4})
+                for (std::int64_t row0 = 0; row0 < window.rows; row0 += m0)
+                    if (!tiles_of(window, row0, std::min(m0, window.rows - row0), n0)) return false;
+    return true;
+}
+
+bool query_tiles_are_right() {
+    for (std::int64_t x = -4; x <= 6; ++x)
+        for (std::int64_t y = 2 - x; y <= 6; ++y)
+            for (std::int64_t key0 = 0; key0 < 12; key0 += 4)
+                for (const std::int64_t rows : {1, 3, 6, 9})
+                    for (const std::int64_t m0 : {1, 2, 4}) {
+                        const kernels::Mask mask{x, y, 0, 0};
+                        const auto tiles = kernels::QueryTiles::of(mask, key0, 4, rows, m0);
+                        std::set<std::int64_t> needed, visited;
+                        for (std::int64_t i = 0; i < rows; ++i)
+                            for (std::int64_t j = key0; j < key0 + 4; ++j)
+                                if (i - y + 1 <= j && j < i + x) needed.insert(i / m0);
+                        for (std::int64_t t = tiles.begin; t < tiles.end; ++t) visited.insert(t);
+                        if (visited != needed) return false;
+                    }
+    return true;
+}
+
+bool alibi_is_right() {
+    for (const Window& window : windows()) {
+        if (window.args.sink > 0) continue;
+        const MaskArgs& args = window.args;
+        const bool anchored = args.type == MaskType::top_left || args.type == MaskType::bottom_right;
+        const std::int64_t shift = args.type == MaskType::bottom_right || args.type == MaskType::no_mask
+                                       ? window.keys - window.rows
+                                       : 0;
+        for (const float slope : {-2.0F, -0.5F, 0.0F, 0.5F, 2.0F}) {
+            const auto alibi = kernels::Alibi::of(args, window.mask(), slope, window.rows, window.keys);
+            for (std::int64_t i = 0; i < window.rows; ++i) {
+                float largest = -INFINITY;
+                for (std::int64_t j = 0; j < window.keys; ++j) {
+                    if (!window.visible(i, j)) continue;
+                    const bool causal = anchored && args.left < 0 && args.right == 0;
+                    const float want = causal ? slope * static_cast<float>(j)
+                                              : -slope * static_cast<float>(std::abs(i + shift - j));
+                    largest = std::max(largest, want);
+                    for (const std::int64_t row0 : {std::int64_t{0}, i / 2 * 2})
+                        for (const std::int64_t key0 : {std::int64_t{0}, j / 3 * 3}) {
+                            const auto tile = kernels::TileAlibi::of(alibi, row0, key0);
+                            const float far = tile.distance(static_cast<std::int32_t>(i - row0),
+                                                            static_cast<std::int32_t>(j - key0));
+                            if (slope * alibi.origin(i) + alibi.factor * far != want) return false;
+                        }
+                }
+                if (slope > 0.0F && largest > -INFINITY && slope * alibi.origin(i) != largest) return false;
+                // With a negative slope nothing is taken out of the scores.
+                if (slope <= 0.0F && alibi.origin(i) != 0.0F) return false;
+            }
+        }
+    }
+    return true;
+}
+
+} // namespace fmha::test
