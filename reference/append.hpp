@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-/// Append-KV and RoPE (section 18): what the cache and the queries hold afterwards, in exact bits.
+/// Append-KV and RoPE (section 18): the cache and the queries afterwards, in exact bits.
 namespace fmha::reference {
 
 /// A tensor that append-KV changes.

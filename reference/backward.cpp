@@ -117,7 +117,7 @@ GradientGrowth GradientGrowth::of(const BwdArgs& args, std::int64_t seqlen_q, st
     out.rows = accumulation_growth(seqlen_q, kernel);
     out.keys =
         accumulation_growth(seqlen_k, kernel) + strict_growth(static_cast<double>(options.dq_parts), u32);
-    // Floors are no part of what is divided by 8 with fp32.
+    // Floors are not divided by 8 with fp32.
     const double whole = kernel.u_p == 0.0 ? 8.0 : 1.0;
     const double p_undrop = dropout_constants(args.dropout.p_drop).p_undrop;
     out.cast_floor = whole * kernel.f_p / p_undrop;

@@ -64,7 +64,7 @@ struct Gradients {
     std::int64_t pairs_evaluated = 0; ///< visible (row, key) behind the rows, and behind the keys asked for
 };
 
-/// Computes what is asked for. Takes Q, K, V, O, dO and LSE as stored, whoever stored them, and random bytes from `randval`
+/// Computes the gradients that are asked for. Takes Q, K, V, O, dO and LSE as stored, by any kernel, and random bytes from `randval`
 /// where it is present. Reads inputs only inside the logical ranges and no output. Throws ProblemError for soft-cap, sink
 /// tokens (20.1) or contradictory lengths, Error for a row or key outside its entry.
 Gradients backward(const BwdArgs& args, const GradientRequest& request, const GradientOptions& options = {},
@@ -83,7 +83,7 @@ FwdArgs forward_part(const BwdArgs& args);
 /// Limits of one line of a gradient (B.9).
 class GradientBound {
   public:
-    /// D and d_sink are stored in fp32 whatever the tag is.
+    /// D and d_sink are stored in fp32 for every tag.
     enum class Stored : std::uint8_t { tag, fp32 };
     /// `table` must be one of `gradients`, have companions and outlive this.
     GradientBound(const Gradients& gradients, const GradientTable& table, std::int64_t line, Stored stored);
@@ -91,7 +91,7 @@ class GradientBound {
     /// Unrounded.
     double expected(std::int64_t c) const { return table_.value[table_.at(line_, c)]; }
     double error(std::int64_t c) const { return table_.error[table_.at(line_, c)]; }
-    /// G1b: the largest |x − expected(c)| that is accepted. With fp32 P an eighth of what the errors of scores add up to,
+    /// G1b: the largest |x − expected(c)| that is accepted. With fp32 P an eighth of the sum of the errors of scores,
     /// because there is no G2b then.
     double limit(std::int64_t c) const;
     /// G2b: predicted variance of x − expected(c); for a tag of 16 bits.

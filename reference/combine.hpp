@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-/// The second stage of split-KV in binary64: S-4 on the partial results as they are stored, whoever wrote them.
+/// The second stage of split-KV in binary64: S-4 on the partial results as they are stored, by any kernel.
 namespace fmha::reference {
 
 /// One value a row and channel.

@@ -18,7 +18,7 @@ void* workspace_of(const void* args);
 /// workspace that is needed and null or not aligned.
 void place_workspace(Invocation& arguments, const ExecutionPlan& plan, void* workspace);
 
-/// Puts into `workspace`, memory of the device, what the plan's first stage expects there, in the order of the stream.
+/// Puts into `workspace`, memory of the device, the content that the plan's first stage expects there, in the order of the stream.
 /// Lengths of a packed batch are fetched, which waits for the stream. Throws ProblemError for lengths that decrease or need more
 /// than the plan's size, InputError for a workspace that is null or not aligned, and UnsupportedInvocation where there is something
 /// to put there and no `device`.

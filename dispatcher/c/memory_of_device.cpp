@@ -9,7 +9,7 @@ using fmha::InputError;
 using fmha::c::guarded;
 using fmha::c::require;
 
-/// The device of a context that has one. Throws UnsupportedInvocation for one that has not, InputError for a negative size.
+/// The device of a context. Throws UnsupportedInvocation where there is none, InputError for a negative size.
 fmha::c::DeviceSide& device_of(const fmha_context& context, int64_t bytes = 0) {
     fmha::c::check_ready(context, nullptr);
     if (context.device == nullptr)

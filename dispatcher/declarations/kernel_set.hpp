@@ -37,7 +37,7 @@ struct HeadDims {
 };
 
 /// Signature of a declaration. Setters take enumerations, or the tokens of section 5.1 as text; unknown tokens
-/// throw DeclarationError that lists what is allowed.
+/// throw DeclarationError that lists the allowed ones.
 class SignatureDecl {
   public:
     SignatureDecl& family(KernelFamily value);

@@ -166,7 +166,7 @@ SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q
 
 std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
     const Signature& s = problem.signature;
-    // No device comes near the bound; it keeps the product small whatever the caller states.
+    // No device comes near the bound; it keeps the product small for every value that a caller states.
     constexpr std::int64_t most_units = 1 << 24;
     const std::int64_t units = std::min(compute_units, most_units) * (wave_size == 32 ? 4 : 2);
     if (units <= 0) return 1;

@@ -35,7 +35,7 @@ std::size_t add_declared(Registry& registry, const arch::ArchSet& archs, const K
 /// The properties, for planning, of every architecture that has a file.
 std::vector<Device> devices_of(const arch::ArchSet& archs);
 
-/// The number of splits of `problem`: the one that it states, or where it states none what S-6 chooses on the device that it is
+/// The number of splits of `problem`: its own, or where it states none the choice of S-6 on the device that it is
 /// for, as the compiled-in architectures describe it.
 std::int64_t splits_on_device(const Problem& problem);
 

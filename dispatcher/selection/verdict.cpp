@@ -17,7 +17,7 @@ std::string flag(std::int64_t on) {
     return on != 0 ? "true" : "false";
 }
 
-/// How a reason is told: the field, how to print its codes, and what the caller can do about it.
+/// How a reason is told: the field, the way to print its codes, and the advice to the caller.
 struct Telling {
     std::string_view field;
     std::string (*print)(std::int64_t);

@@ -107,7 +107,7 @@ struct Verdict {
     friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-/// A verdict for people: the problem's field, its value, the kernel's limit and what the caller can do.
+/// A verdict for people: the problem's field, its value, the kernel's limit and advice.
 struct Refusal {
     Reason reason = Reason::accepted;
     std::string field;

@@ -36,7 +36,7 @@ class Failures {
 };
 
 /// Calls work(0) … work(threads − 1), each once, on a thread of its own, work(0) on this one, and returns when all are
-/// done. This thread does the work of those that the system refuses to start. Throws the first of their errors.
+/// done. This thread does the work of threads that the system refuses to start. Throws the first of their errors.
 void on_threads(int threads, const std::function<void(int)>& work);
 
 /// Calls job(0) … job(count − 1), each once and begun in this order, on up to `threads` threads (0: as many as the

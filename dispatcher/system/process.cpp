@@ -76,7 +76,7 @@ class HeldSignals {
         sigemptyset(&held_);
         for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
             struct sigaction action {};
-            // Held back, one that this process ignores would become pending all the same.
+            // Held back, a signal that this process ignores would become pending all the same.
             if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
                 sigaddset(&held_, signal);
         }
@@ -126,7 +126,7 @@ class Collector {
             pass_on_wishes();
             if (!read_for(std::min<Clock::duration>(tick, deadline - Clock::now()))) break;
         }
-        // What is left of the group after it closed its streams, or of one that took too long.
+        // Ends the rest of a group that closed its streams or took too long.
         if (result_.timed_out) kill(-group_, SIGKILL);
     }
 

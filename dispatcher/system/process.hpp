@@ -19,15 +19,15 @@ struct ProcessResult {
 
 struct ProcessOptions {
     std::filesystem::path directory = ".";
-    std::chrono::milliseconds time = std::chrono::hours(24); ///< after which it and what it started are ended
-    std::vector<std::string> environment{};                  ///< "NAME=value", beside what this process has
+    std::chrono::milliseconds time = std::chrono::hours(24); ///< after which it and its children are ended
+    std::vector<std::string> environment{};                  ///< "NAME=value", beside this process's own
     std::function<void(std::string_view)> on_line{}; ///< every line of standard output when it is complete
-    /// Asked a few times a second; once it says true the program and what it started get SIGINT, and are waited for.
+    /// Asked a few times a second; once it says true the program and its children get SIGINT, and are waited for.
     std::function<bool()> stop{};
 };
 
 /// Runs a program without a shell and collects its output. A program without '/' is looked up on the PATH. It starts
-/// with no signal blocked, whatever this process blocks, and leads a process group of its own, so that what it starts can
+/// with no signal blocked, also where this process blocks some, and leads a process group of its own, so that its children can
 /// be ended with it: SIGTERM at the end of its time, SIGKILL two seconds later. SIGINT, SIGTERM and SIGHUP that this
 /// thread gets meanwhile go to the group first and act here when the program has ended, as a terminal's would.
 /// Throws InputError when it cannot be started.

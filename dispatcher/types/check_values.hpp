@@ -14,7 +14,7 @@ namespace fmha {
 void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& dropout, const QuantArgs& quant,
                   std::span<const std::int32_t> seqstart_k = {});
 
-/// Descales in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at what the lengths make logical.
+/// Descales in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at the elements within the lengths.
 /// Throws ProblemError.
 void check_descales(const FwdArgs& args);
 

@@ -120,7 +120,7 @@ constexpr std::optional<E> parse_enum(std::string_view text, bool accept_aliases
     return std::nullopt;
 }
 
-/// "a, b or c", for messages that say what is allowed.
+/// "a, b or c", for messages that name the allowed values.
 template <NamedEnum E>
 std::string allowed_names() {
     std::string text;

@@ -7,7 +7,7 @@
 namespace fmha {
 
 /// Base of every error that this library throws. `what()` is one sentence that names the thing, its value and
-/// what is allowed.
+/// the allowed values.
 class Error : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;

@@ -10,7 +10,7 @@ namespace fmha {
 
 namespace {
 
-/// Collects what a check finds. Without an output list it only remembers whether an error was found, and
+/// Collects the findings of a check. Without an output list it only remembers whether an error was found, and
 /// sentences are not built.
 class Findings {
   public:

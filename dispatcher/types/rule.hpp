@@ -24,7 +24,7 @@ struct ValidationRule {
     std::string_view says; ///< the rule in one sentence, for listings
 };
 
-/// What the hardware part of an architecture file says, as far as rules need it. Owned by whoever loaded it.
+/// The hardware part of an architecture file, as far as rules need it. Owned by its loader.
 struct HardwareLimits {
     ArchName arch;
     std::uint32_t data_types = 0; ///< bit per DataType

@@ -72,7 +72,7 @@ bool fwd(const KernelConfig& k, const Problem& p) {
         !p.cu_seqlen_k_ptr && p.seqlen_k != 0 && is_multiple(p.seqlen_k, k.algorithm.tile.n0);
     switch (k.algorithm.pipeline) {
     case Pipeline::qr_async:
-        // The padded kernel takes exactly what the unpadded one does not.
+        // The padded kernel takes exactly the problems that the unpadded one does not.
         return (p.is_group_mode || k.algorithm.pad.sk != whole_keys) &&
                dims_multiple_of(vector_elements(k), p);
     case Pipeline::qr_async_trload:

@@ -52,7 +52,7 @@ constexpr auto work_of_call = []<class Args>(const Args& args) -> Work {
         return {};
 };
 
-/// Whether another launch starts from what the last one left.
+/// Whether another launch starts from the outputs of the last one.
 bool updates_inputs(const TensorSet& tensors) {
     return std::ranges::any_of(tensors.specs(),
                                [](const TensorSpec& spec) { return spec.flow == Flow::in_out && spec.fill; });
@@ -77,7 +77,7 @@ bool repeats(CaseData& data, const Candidate& candidate) {
     });
 }
 
-/// Each part on its own, and then all of them once more, because parts alone leave what a whole run does not.
+/// Each part on its own, and then all of them once more, because parts alone leave other outputs than a whole run.
 std::vector<PartTime> times_of_parts(TimedKernel& kernel, const BenchOptions& options) {
     std::vector<PartTime> parts;
     const std::size_t count = kernel.parts().size();

@@ -16,7 +16,7 @@ namespace fmha::harness {
 
 /// Which kernels of a case are timed.
 enum class KernelChoice : std::uint8_t {
-    planned,  ///< those that the dispatcher chooses
+    planned,  ///< the dispatcher's choice
     matching, ///< every accepting kernel with the smallest head dimensions that any of them has
     all,      ///< every accepting kernel
 };

@@ -106,7 +106,7 @@ std::string_view status(const TileEngineRow& one) {
     }
 }
 
-/// The bytes of Q, K, V and O, each once, whatever the mask.
+/// The bytes of Q, K, V and O, each once, with every mask.
 double gigabytes_per_second(const TileEngineRow& one) {
     const Case& c = *one.of;
     const auto q = static_cast<double>(c.nhead_q * longest(c.seqlen_q)),
@@ -158,7 +158,7 @@ std::vector<Field> kernel_fields() {
     return fields;
 }
 
-/// The same as a result in JSON has them: head dimensions in front of what a kernel does.
+/// The same as a result in JSON has them: head dimensions in front of a kernel's features.
 std::vector<Field> result_fields() {
     std::vector<Field> fields = kernel_fields();
     const auto at = [&](std::string_view name) { return std::ranges::find(fields, name, &Field::name); };

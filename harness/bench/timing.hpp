@@ -33,7 +33,7 @@ struct Ceiling {
 struct TimedCase {
     std::vector<StageKernel> stages; ///< in launch order
     Invocation arguments;            ///< of all stages; they point into `tensors`
-    TensorSet& tensors;              ///< must outlive what is timed
+    TensorSet& tensors;              ///< must outlive the timed launches
     /// The part of the tensors that is cleared before the first stage, in its time.
     std::span<unsigned char> cleared = {};
 };

@@ -77,12 +77,12 @@ struct CachePart {
     friend bool operator==(const CachePart&, const CachePart&) = default;
 };
 
-/// What append-KV cases have besides. Their seqlen_k is what the cache holds before.
+/// Further fields of append-KV cases. Their seqlen_k is the length of the cache before.
 struct AppendPart {
     std::int64_t seqlen_knew = 1;
     Rope rope = Rope::none;
     std::int64_t rotary_dim = 0; ///< 0 = hdim_q
-    bool any_bits = false;       ///< what is copied holds any bits but NaN
+    bool any_bits = false;       ///< copied tensors hold any bits but NaN
     friend bool operator==(const AppendPart&, const AppendPart&) = default;
 };
 

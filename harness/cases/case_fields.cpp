@@ -85,7 +85,7 @@ std::string print_value(const T& value) {
         return fmt::format("{}", value);
 }
 
-/// Families by what a field is about (dispatcher-api section 3).
+/// Families by the subject of a field (dispatcher-api section 3).
 constexpr ApiFamilies every_family{ApiFamily::fwd,          ApiFamily::fwd_pagedkv,   ApiFamily::fwd_splitkv,
                                    ApiFamily::fwd_appendkv, ApiFamily::batch_prefill, ApiFamily::bwd};
 constexpr ApiFamilies attention{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,

@@ -31,7 +31,7 @@ class ApiFamilies {
 /// Reading files, names, overrides and error messages all go through this table.
 struct CaseField {
     std::string_view name;
-    std::string takes; ///< what a value must be, completing "expected …"
+    std::string takes; ///< the values allowed, completing "expected …"
     /// Elementary fields that it sets: itself, or both halves of a compound such as `hdim`.
     std::array<std::string_view, 2> sets;
     bool (*read)(const Json& value, Case& into);
@@ -50,7 +50,7 @@ std::span<const CaseField> case_fields();
 /// nullptr for an unknown name.
 const CaseField* find_field(std::string_view name);
 
-/// The field of this name. Throws InputError, led by `where`, for one that does not exist or that `family` has not.
+/// The field of this name. Throws InputError, led by `where`, where no such field exists or `family` has none.
 const CaseField& field_of(ApiFamily family, std::string_view name, const std::string& where);
 
 /// Reads the text of a name (`seqlen_k=129`), where numbers and lists are JSON and everything else is a

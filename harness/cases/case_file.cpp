@@ -81,7 +81,7 @@ std::string joined_text(const Settings& settings) {
     return fmt::format("{}", fmt::join(texts, " "));
 }
 
-/// What the pair table calls a feature: its field, or the first of those that vary together.
+/// A feature by its name in the pair table: its field, or the first of fields that vary together.
 std::string feature_name(const Axis& axis) {
     return std::string(axis.fields.front()->name) + (axis.fields.size() > 1 ? ",…" : "");
 }

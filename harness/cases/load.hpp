@@ -34,7 +34,7 @@ struct Shard {
     std::uint64_t index = 1, count = 1;
 };
 
-/// Expands what a user names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path), a
+/// Expands a user's names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path), a
 /// folder (all its case files in alphabetical order), an upstream shape matrix (*.yaml, *.yml), or the
 /// printed name of one case, which gives exactly that case whatever the tier. No arguments = everything under
 /// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything

@@ -34,7 +34,7 @@ class ListedKernels final : public KernelSource {
     std::map<Problem, std::vector<std::size_t>> witnessed_; ///< by the problem of a stage
     Registry others_; ///< kernels of APIs with several stages, which no rule forbids
     Dispatcher dispatcher_;
-    std::map<KernelConfig, std::size_t> positions_; ///< of what is in others_
+    std::map<KernelConfig, std::size_t> positions_; ///< of the kernels in others_
 };
 
 } // namespace fmha::harness

@@ -18,7 +18,7 @@ struct ListedKernel {
 
 /// A case that several kernels of a list compute, or a problem that is to be refused for all of them.
 struct Witness {
-    Case of;                          ///< with what it is expected to end in, and by which rule or reason
+    Case of;                          ///< with its expected outcome, and the rule or reason for that
     std::vector<std::size_t> kernels; ///< positions in the list, ascending
 };
 

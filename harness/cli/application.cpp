@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view version = FMHA_VERSION;
 
-/// CLI11 says "a subcommand is required" for a misspelt one; this names it and those that exist.
+/// CLI11 says "a subcommand is required" for a misspelt one; this names it and the existing ones.
 std::string unknown_subcommand(const std::vector<std::string>& arguments,
                                const std::vector<std::unique_ptr<Command>>& commands) {
     std::string known;

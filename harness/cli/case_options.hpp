@@ -14,7 +14,7 @@ class CaseOptions {
     void declare(OptionSet& options);
 
     /// The case, packed as files are and checked against the rules for the architecture. Throws InputError or
-    /// ProblemError, both of which say what is wrong.
+    /// ProblemError; both name the mistake.
     harness::Case load() const;
 
     /// Architecture, which decides the 8-bit flavour.

@@ -8,7 +8,7 @@
 #include <vector>
 
 /// Texts of command-line options as values of the catalogue. All throw InputError that names the option, the
-/// value and what is allowed.
+/// value and the allowed ones.
 namespace fmha::cli {
 
 template <NamedEnum E>

@@ -39,7 +39,7 @@ Json json_of(const PlatformSighting& seen) {
             {"why_none", seen.why_none}};
 }
 
-/// What `--target hip` would find, and what is wrong where it would find nothing.
+/// The devices that `--target hip` would find, or the reason why there are none.
 class DevicesCommand final : public Command {
   public:
     std::string_view name() const override { return "devices"; }

@@ -30,7 +30,7 @@ class KernelFilters {
     /// The same in one line, for records of a run.
     std::string text() const;
 
-    /// Leaves in `kernels` those that every filter accepts. May be called for one batch after the other. Throws InputError for
+    /// Removes from `kernels` each that a filter does not accept. May be called for one batch after the other. Throws InputError for
     /// a filter that cannot be read or evaluated.
     void keep(std::vector<KernelConfig>& kernels, const catalog::Naming& naming);
 

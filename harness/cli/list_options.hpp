@@ -40,7 +40,7 @@ class ListOptions {
     const KernelFilters& filters() const { return filters_; }
     /// Whether --max-kernels leaves any out.
     bool limited() const { return max_kernels_ != 0; }
-    /// Leaves those that the filters accept. Throws InputError when none is left.
+    /// Keeps the kernels that the filters accept. Throws InputError when none is left.
     void filter(std::vector<KernelConfig>& kernels);
     /// Leaves the first of each API, as many as --max-kernels says.
     void keep_first(std::vector<KernelConfig>& kernels) const;

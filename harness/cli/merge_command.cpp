@@ -129,7 +129,7 @@ class MergeCommand final : public Command {
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", reports::failure_text(result));
         std::string ledger = report.ledger.text();
-        // The ledger's verdict is about what is there.
+        // The ledger's verdict is about the shards that are there.
         if (!merged.problems.empty() && report.ledger.green()) ledger.erase(ledger.rfind("GREEN"));
         fmt::print(streams.out, "{} runs of {} shards\n{}", merged.runs.size(),
                    merged.identity.value("shards", std::uint64_t{1}), ledger);

@@ -72,7 +72,7 @@ void fill_q_rows(const DataSource& source, Tensor& tensor) {
     });
 }
 
-/// New keys are the keys of their positions, so that what was appended is what a cache of that length holds.
+/// New keys are the keys of their positions, so that an appended cache equals a filled cache of that length.
 template <bool values>
 void fill_new(const DataSource& source, Tensor& tensor) {
     const Case& c = source.c;
@@ -118,7 +118,7 @@ void rows_of_new(const DataSource& source, const RowVisit& visit) {
             visit({b, h, i, values ? source.c.hdim_v : source.c.hdim_q});
     });
 }
-/// Those that are written; whatever else the cache holds stays.
+/// The places that are written; all others of the cache stay.
 template <bool values>
 void rows_of_cache(const DataSource& source, const RowVisit& visit) {
     const CachePlaces places(source.c);

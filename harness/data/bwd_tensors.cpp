@@ -25,7 +25,7 @@ void bind(BwdArgs& args, const Tensor& tensor) {
     args.*member = tensor.view();
 }
 
-/// A tensor of every query head, in the order `order` of the case: gradients of K and V too, whatever their heads are (W-11).
+/// A tensor of every query head, in the order `order` of the case: gradients of K and V too, also with fewer heads of K (W-11).
 template <Layout Case::*order>
 TensorLayout layout_of_heads(const Case& c, const Geometry& g, ElementType type, std::int64_t rows,
                              std::int64_t columns) {
@@ -43,7 +43,7 @@ TensorLayout layout_dk(const Case& c, const Geometry& g) {
 TensorLayout layout_dv(const Case& c, const Geometry& g) {
     return layout_of_heads<&Case::operm>(c, g, g.types.v, g.rows_k, c.hdim_v);
 }
-/// Never reduced, whatever the rank of the bias is (W-12).
+/// Never reduced, for a bias of any rank (W-12).
 TensorLayout layout_dbias(const Case& c, const Geometry& g) {
     return layout_of_heads<&Case::operm>(c, g, g.types.bias, g.rows_q, g.row_keys);
 }

@@ -55,7 +55,7 @@ GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
     for (const Region& region : regions_)
         if (mprotect(region.begin, static_cast<std::size_t>(region.end - region.begin),
                      PROT_READ | PROT_WRITE) != 0) {
-            munmap(mapping_, mapping_bytes_); // the destructor of what was never complete does not run
+            munmap(mapping_, mapping_bytes_); // an object that was never complete gets no destructor
             throw NoRoomForTensor(fmt::format("a tensor of {} bytes does not fit into memory", payload));
         }
 }

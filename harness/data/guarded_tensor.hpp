@@ -28,7 +28,7 @@ struct TensorLayout {
         4; ///< 3: one value a row and no column axis; 2: rows and columns alone; 1: one row; 0: a single value
 };
 
-/// The place of a byte that differs from the one that must be there.
+/// The place of a byte that is not as it must be.
 struct StrayByte {
     std::int64_t element =
         0;             ///< offset from the tensor's base, in elements; negative or past the end in a guard

@@ -7,7 +7,7 @@
 
 namespace fmha::harness {
 
-/// Partial results that a case of the combine stage brings: what the splits of a row found. A value depends on the seed and
+/// Partial results that a case of the combine stage brings: those of the splits of a row. A value depends on the seed and
 /// its logical position only.
 class PartialFill {
   public:

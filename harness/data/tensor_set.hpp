@@ -82,7 +82,7 @@ class TensorSet {
     /// or destroyed.
     std::vector<MemoryBlock> memory() const;
 
-    /// Digest of the logical content of all inputs, whatever their strides, padding and memory: the bytes of a case.
+    /// Digest of the logical content of all inputs, without strides, padding and memory: the bytes of a case.
     std::uint64_t content_digest() const;
 
     /// Checksum over all inputs, guards included.

@@ -24,7 +24,7 @@ CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::i
 /// Of both products, with hidden keys.
 double attention_flops(const Case& c);
 
-/// Checks tables and lengths of a case that lies in host memory as the C interface checks those that it is given.
+/// Checks tables and lengths of a case that lies in host memory as the C interface checks a caller's.
 template <class Args>
 void require_cache(const FamilyTensors<Args>& tensors) {
     const Args args = tensors.args();

@@ -124,7 +124,7 @@ void BwdData::prepare(std::span<const KernelConfig> kernels) {
     if (main == kernels.end()) return;
     workspace_ = workspace_of(tensors_.of_case(), tensors_.geometry(), *main);
     kernels_.direct = writes_dq_directly(*main);
-    // Each key tile is added on its own, whoever does it.
+    // Each key tile is added on its own, by any block.
     kernels_.dq_parts = 1 + tensors_.geometry().max_seqlen_k / main->algorithm.tile.n0;
     tensors_.set().lay_out(
         "workspace",

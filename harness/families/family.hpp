@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-/// The one place where the harness branches by API family: a family is a `Family` and whatever it hands out. Running, judging,
+/// The one place where the harness branches by API family: a family is a `Family` and the objects that it hands out. Running, judging,
 /// exchange of files and reports know no family.
 namespace fmha::harness {
 

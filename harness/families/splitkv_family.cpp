@@ -60,7 +60,7 @@ class SplitExpectation final : public CaseExpectation {
         const system::Stopwatch watch;
         const SplitKvArgs args = tensors_.args();
         reference::ForwardOptions options{.numerics = numerics, .threads = threads_};
-        if (given_) { // B.7: partial results are fp32, whatever O is
+        if (given_) { // B.7: partial results are fp32, for every type of O
             options.numerics.u_o = 0x1p-24;
             options.numerics.f_o = 0x1p-149;
         }
@@ -166,7 +166,7 @@ class SplitKvData final : public CaseData {
     }
 
     bool chosen_;
-    Case case_; ///< what the tensors are laid out by, with a number of splits in any case
+    Case case_; ///< lays out the tensors; it always states a number of splits
     SplitKvTensors tensors_;
 };
 

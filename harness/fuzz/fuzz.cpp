@@ -42,7 +42,7 @@ std::vector<CaseResult> results_of(const Case& c, const KernelSource& source, co
     }
 }
 
-/// A problem has one result, whatever became of its process: of several kernels' the first red one, else the first.
+/// A problem has one result, also where its process died: of several kernels' the first red one, else the first.
 CaseResult result_of(const TaskEnd& end, const FuzzOptions& options, std::size_t n) {
     try {
         if (end.kind == TaskEnd::Kind::done) {

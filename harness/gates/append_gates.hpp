@@ -11,7 +11,7 @@ namespace fmha::harness {
 /// of "k" and "v" by entry, KV head and new key, and the rotated channels of "q"; host memory.
 Outputs appended_outputs(const AppendKvArgs& args);
 
-/// G5.4 (tolerances B.6.4): copies have the bits of what was copied, rotated channels are at most one value away from the
+/// G5.4 (tolerances B.6.4): copies have the bits of their source, rotated channels are at most one value away from the
 /// rounded exact number. What lies beside them is G5.5.
 Judgement judge_appended(const AppendKvArgs& args, const Outputs& outputs,
                          const reference::AppendedRows& expected);

@@ -5,7 +5,7 @@
 
 namespace fmha::harness {
 
-/// A copy of what a kernel of attention in one stage had to write: "o", and where `args` has them "lse" and "randval", host memory. Random
+/// A copy of the outputs of a kernel of attention in one stage: "o", and where `args` has them "lse" and "randval", host memory. Random
 /// bytes at positions that the mask hides are not outputs (D-7) and are stored as 0.
 Outputs attention_outputs(const reference::AttentionArgs& args);
 /// The same of `rows` alone, which ascend.

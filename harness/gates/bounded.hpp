@@ -26,7 +26,7 @@ struct BoundedRow {
     }
 };
 
-/// All that G1, G2 and G3 need of one output: the rows that are judged and what they may hold. A family gives one for each
+/// All that G1, G2 and G3 need of one output: the rows that are judged and their limits. A family gives one for each
 /// output of a stage that has no exact answer.
 class Bounded {
   public:

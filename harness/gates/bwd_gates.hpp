@@ -8,7 +8,7 @@
 
 namespace fmha::harness {
 
-/// A copy of what a stage of backward had to write, host memory: "d" and "d_sink" of the first, "dk", "dv" and "dbias" of the
+/// A copy of the outputs of a stage of backward, host memory: "d" and "d_sink" of the first, "dk", "dv" and "dbias" of the
 /// main one, and "dq" of the last, or of the main one where that is `direct`.
 Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct);
 

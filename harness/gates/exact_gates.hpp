@@ -18,7 +18,7 @@ bool is_power_of_two(double value);
 /// Whether P's pre-scale is a power of two, as the kernel declares it (T-6).
 bool has_exact_prescale(const JudgeContext& context);
 
-/// O must be the V row of key j, rounded; returns what is wrong with the first column that is not.
+/// O must be the V row of key j, rounded; returns the mistake of the first column that differs.
 std::string differs_from_v_row(const JudgeContext& context, const reference::RowId& id, std::int64_t j);
 
 } // namespace fmha::harness::detail

@@ -25,7 +25,7 @@ class OutputRows {
     std::int64_t size() const { return static_cast<std::int64_t>(ids_.size()); }
     const std::vector<reference::RowId>& ids() const { return ids_; }
     const reference::RowId& id(std::int64_t row) const { return ids_[static_cast<std::size_t>(row)]; }
-    /// Position of a row; Error for one that the output has not.
+    /// Position of a row; Error where the output has no such row.
     std::int64_t index(const reference::RowId& id) const;
     /// "b0 h1 row 5".
     std::string place(const reference::RowId& id) const;

@@ -8,7 +8,7 @@
 
 namespace fmha::harness {
 
-/// A copy of what the main stage of split-KV had to write: "o_acc" and "lse_acc", rows by entry, head h · num_splits + split and
+/// A copy of the outputs of split-KV's main stage: "o_acc" and "lse_acc", rows by entry, head h · num_splits + split and
 /// query; host memory.
 Outputs partial_outputs(const SplitKvArgs& args);
 
@@ -41,7 +41,7 @@ struct WholeJudgeContext {
     bool data_of_fill = true;
 };
 
-/// G1.whole and G3.whole: the final O and LSE against attention over all keys, whatever was stored between. Their limits are
+/// G1.whole and G3.whole: the final O and LSE against attention over all keys; no stored partial result enters. Their limits are
 /// those of combining and Σ_s weight_s · E_s of B.7, where E_s contains the rounding of what split s stored and what the error of
 /// its LSE does to its weight. For edge fills the exact-row gate besides.
 void judge_whole(const WholeJudgeContext& context, Judgement& judgement);

@@ -16,7 +16,7 @@ std::vector<std::int64_t> npy_shape(const TensorLayout& layout);
 
 /// Reads every input of the case (q, k, v, bias, *_descale, alibi_slopes, sink_logits …) from `folder` into `tensors`, those
 /// that are updated in place among them if the case gives them content.
-/// Throws InputError that names the file, what it has and what is allowed: missing, another dtype or shape, NaN inside
+/// Throws InputError that names the file, its value and the allowed ones: missing, another dtype or shape, NaN inside
 /// a logical range.
 void read_inputs(const std::filesystem::path& folder, TensorSet& tensors);
 

@@ -24,7 +24,7 @@ int npy_bytes(NpyType type);
 /// "float16", as numpy prints it.
 const char* npy_name(NpyType type);
 
-/// Reads a file of format version 1.0, 2.0 or 3.0. Throws InputError that names the file and says what is wrong: no such
+/// Reads a file of format version 1.0, 2.0 or 3.0. Throws InputError that names the file and its mistake: no such
 /// file, a folder, no .npy file, truncated, trailing bytes, a dtype that is not exchanged, big endian, Fortran
 /// order, negative extents, or a size that does not fit into 64 bits.
 NpyArray read_npy(const std::filesystem::path& file);

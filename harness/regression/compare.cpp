@@ -169,7 +169,7 @@ class Comparison {
 
     using TimedKey = std::pair<std::string, std::string>; ///< case, kernel
 
-    /// The rounds of one run by case and kernel; what was not measured has none.
+    /// The rounds of one run by case and kernel; without a measurement there are none.
     static std::map<TimedKey, Rounds> rounds_of(const std::vector<TimeRecord>& times) {
         std::map<TimedKey, Rounds> rounds;
         for (const TimeRecord& time : times) {

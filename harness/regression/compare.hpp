@@ -33,7 +33,7 @@ struct Finding {
     bool red() const { return accepted.empty(); }
 };
 
-/// How much of what was compared in one API family, and what got worse.
+/// The compared subjects of one API family, counted, and those that got worse.
 struct FamilyVerdict {
     std::string family; ///< "lists" for counts that belong to none
     std::int64_t cases = 0, kernels = 0, margins = 0, times = 0, resources = 0, counts = 0;
@@ -46,7 +46,7 @@ struct FamilyVerdict {
 struct Verdict {
     std::string before, after; ///< the sides, for people
     std::vector<FamilyVerdict> families;
-    std::vector<std::string> notes; ///< what was not compared, and why
+    std::vector<std::string> notes; ///< subjects that were not compared, and why
 
     std::int64_t compared() const;
     std::int64_t red_findings() const;

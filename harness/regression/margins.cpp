@@ -12,7 +12,7 @@ namespace {
 
 using harness::CaseResult;
 
-/// Family, gate and tensor: what is judged by one limit.
+/// Family, gate and tensor: together they have one limit.
 using GateKey = std::tuple<std::string, std::string, std::string>;
 /// Case without seed, kernel.
 using ResultKey = std::pair<std::string, std::string>;
@@ -36,7 +36,7 @@ double robust_spread(const std::vector<double>& values) {
     return of_normal * median(std::move(deviations));
 }
 
-/// Of green results: what is red is told elsewhere.
+/// Of green results: red ones are told elsewhere.
 void gather(std::span<const CaseResult> results, Logs& into) {
     for (const CaseResult& result : results) {
         if (result.outcome != harness::Outcome::passed) continue;

@@ -13,7 +13,7 @@ namespace fmha::regression {
 struct MarginChange {
     std::string family, subject;
     double before = 0.0, after = 0.0; ///< measured / allowed
-    std::string explanation;          ///< how far apart they are in what the same program shows
+    std::string explanation;          ///< their distance, in units of the spread that the same program shows
 };
 
 struct MarginVerdict {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// Two sets of runs, compared: what was better before.
+/// Two sets of runs, compared: the subjects that were better before.
 namespace fmha::regression {
 
 /// The runs of one series (RunRecord::selection) by one program.

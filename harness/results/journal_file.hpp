@@ -11,7 +11,7 @@
 
 namespace fmha::harness {
 
-/// Whether a line behind the first is one that this kind of journal writes; called in the order of the file.
+/// Whether this kind of journal writes such a line behind the first; called in the order of the file.
 using JournalLine = std::function<bool(std::string_view line)>;
 
 /// The file of work that can be continued: a first line of JSON that says which run it is, then a line for each finished part. A
@@ -29,7 +29,7 @@ class JournalFile {
     JournalFile(const JournalFile&) = delete;
     JournalFile& operator=(const JournalFile&) = delete;
 
-    /// Random, of the run that began the file: whoever continues it is the same run.
+    /// Random, of the run that began the file: a run that continues it is the same run.
     const std::string& run_id() const { return run_id_; }
 
     /// Appends a line about `name`. After a failure it writes nothing more, so that the run goes on without it.

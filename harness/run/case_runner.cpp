@@ -43,7 +43,7 @@ CaseResult blank_result(const Case& c) {
     return result;
 }
 
-/// A refusal, judged against what the case expects. `named`: for the rule or the reason that it expects.
+/// A refusal, judged against the expectation of the case. `named`: for the rule or the reason that it expects.
 void judge_refusal(CaseResult& result, const Case& c, Expectation kind, bool named,
                    const std::string& sentence) {
     result.outcome =
@@ -146,7 +146,7 @@ void conclude(CaseResult& result, const std::string& mistrust) {
     result.message = mistrust + (result.message.empty() ? std::string() : "; " + result.message);
 }
 
-/// Whether one of the kernels is the one that the case expects to be planned.
+/// Whether the kernel that the case expects to be planned is among these.
 bool names_expected(const Case& c, const Candidate& candidate) {
     return std::ranges::any_of(candidate.stages, [&](const StageKernel& stage) {
         return catalog::glob_match(c.expect_kernel, stage.name);
@@ -189,7 +189,7 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
     conclude(result, mistrust);
 }
 
-/// `run_candidate`, with what a target throws turned into an outcome.
+/// `run_candidate`, with a target's exceptions turned into outcomes.
 void judge_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
                      std::span<const reference::RowId> rows, const Oracles& oracles,
                      const CaseRunOptions& options) {

@@ -18,7 +18,7 @@ struct CaseRunOptions {
     std::string target_flags;  ///< what chooses the target, for the command that reproduces a result
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
-    std::string where; ///< what the kernel source was filtered by, for the command that reproduces a result
+    std::string where;         ///< the filter of the kernel source, for the command that reproduces a result
     std::string
         catalogue; ///< rule set of the list that the cases witness, for the same command; empty = case files
     std::string cases_root; ///< for the same command, when it is not the usual one
@@ -30,13 +30,13 @@ struct CaseRunOptions {
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
 
-/// Runs one case: problem, kernels, reference, gates. One result a candidate, or one that says why no kernel ran.
+/// Runs one case: problem, kernels, reference, gates. One result a candidate, or a single result that says why no kernel ran.
 /// Unless the case asks for one run, every candidate runs at least twice, over different contents of all memory that must
 /// not matter, and the outputs must be identical (G5.6, G5.7). Both oracles must agree on the case (on a sample of its rows when
 /// it is large) before either is believed. Throws InputError for a case that cannot be laid out; failures of
 /// kernels are results, not exceptions.
 std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, const CaseRunOptions& options);
-/// The same for a case of `family`, whatever the case says.
+/// The same for a case of `family`, in place of the family that the case names.
 std::vector<CaseResult> run_case(const Family& family, const Case& c, const KernelSource& source,
                                  const CaseRunOptions& options);
 
@@ -47,7 +47,7 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, const Numerics& nu
 CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
                                const Numerics& numerics);
 
-/// Judges what the kernels of `candidate` have written into `data`, all stages, with the same gates.
+/// Judges the outputs that the kernels of `candidate` have written into `data`, all stages, with the same gates.
 CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& expectation,
                              const Candidate& candidate);
 

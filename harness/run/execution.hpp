@@ -19,7 +19,7 @@ Case in_another_layout(const Case& c);
 using StageOutputs = std::vector<Outputs>;
 
 /// Launches a candidate's kernels one after another, over differently poisoned memory and in differently laid out memory, and
-/// compares what they wrote. After each stage it looks for bytes that this stage had no business to write.
+/// compares their outputs. After each stage it looks for bytes that this stage had no business to write.
 class Execution {
   public:
     /// `elsewhere`: the same case in another layout; nullptr leaves G5.8 out. `rows`: those that kernels have to compute, with

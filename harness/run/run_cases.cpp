@@ -134,7 +134,7 @@ class CaseRun {
     Journal* journal_;
     std::vector<std::optional<std::vector<CaseResult>>> results_; ///< absent: not finished
     std::vector<std::size_t> open_;                               ///< indices of the cases to run
-    Ledger ledger_;                                               ///< of what has finished
+    Ledger ledger_;                                               ///< of the finished cases
 };
 
 } // namespace

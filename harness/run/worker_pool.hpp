@@ -17,7 +17,7 @@ struct TaskEnd {
         crashed,   ///< it threw something else, or its process ended
         timed_out,
     } kind = Kind::done;
-    std::string answer{}; ///< what the task returned, when done; otherwise a sentence
+    std::string answer{}; ///< the task's result, when done; otherwise a sentence
     /// Crashed by SIGKILL, which no program brings on itself by a mistake: the system had no memory left, or somebody
     /// ended the process.
     bool killed_from_outside = false;

@@ -14,7 +14,7 @@ std::string beginning_of_text(const std::string& message) {
     const auto end = std::ranges::find_if(message, [](char c) { return c == ':' || c == '\n'; });
     std::string beginning(message.begin(), end);
     const auto digit = std::ranges::find_if(beginning, [](unsigned char c) { return std::isdigit(c) != 0; });
-    // A rule's id, as in "H-1", is what the sentence begins with.
+    // The sentence begins with a rule's id, as in "H-1".
     if (end != message.end() && beginning.find(' ') == std::string::npos) return beginning;
     beginning.erase(digit, beginning.end());
     return beginning;

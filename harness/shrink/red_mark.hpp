@@ -28,7 +28,7 @@ class RedMark {
 /// The result on which `mark` is; nullptr without one.
 const CaseResult* find_marked(std::span<const CaseResult> results, const RedMark& mark);
 
-/// Why a case was refused, in a word or two: the rule that its problem breaks ("P-3"), or what the nearest kernel lacks ("no kernel:
+/// Why a case was refused, in a word or two: the rule that its problem breaks ("P-3"), or the feature that the nearest kernel lacks ("no kernel:
 /// hdim_q").
 std::string refusal_reason(const CaseResult& refused);
 

@@ -35,9 +35,8 @@ std::vector<Case> value_steps(const Case& c);
 /// A number of a case that can be smaller: a field, or one length of a list.
 struct ShrinkableNumber {
     const CaseField* field = nullptr;
-    std::size_t entry = 0; ///< of a list
-    std::vector<std::int64_t>
-        to{}; ///< what it may become, ascending, from the plain value on; below what it is
+    std::size_t entry = 0;          ///< of a list
+    std::vector<std::int64_t> to{}; ///< smaller values that it may take, ascending, from the plain one on
 };
 
 /// Numbers that exceed those of `plain`.

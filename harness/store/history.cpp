@@ -51,7 +51,7 @@ std::vector<Subject> subjects_of(const Store& store, const std::string& text) {
     return found;
 }
 
-/// Courses of one subject by what they show, in the order in which they were first seen.
+/// Courses of one subject by the quantity they show, in the order in which they were first seen.
 class Gathered {
   public:
     explicit Gathered(std::string subject) : subject_(std::move(subject)) {}

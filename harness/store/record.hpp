@@ -12,7 +12,7 @@ namespace fmha::store {
 struct RunRecord {
     std::string id;   ///< unique; a continued run keeps that of its beginning
     std::string kind; ///< "verify", "bench", "build" or "parity"
-    /// The options that chose what is looked at, as text. Runs of one kind, target, architecture and selection make a
+    /// The options that chose the subjects, as text. Runs of one kind, target, architecture and selection make a
     /// series: the next can be compared with the last.
     std::string selection;
     std::string command, version, commit, machine, compiler, driver, target, arch, started;

@@ -79,7 +79,7 @@ void Recording::write(const std::string& name, std::span<const CaseResult> resul
     statements_->forget.with(row_, word(name)).run();
     std::int64_t nth = 0;
     for (const CaseResult& r : results) {
-        // Where the wrong elements lie is kept of what is red; of what is green the margins say enough.
+        // Error maps are kept of red results; of green ones the margins say enough.
         Json worst = Json::array();
         if (!harness::is_green(r.outcome))
             for (const auto& deviation : r.worst) worst.push_back(harness::to_json(deviation));

@@ -45,7 +45,7 @@ void read_margins(std::int64_t result, CaseResult& into, Statement& margins) {
 Store::Store(const std::filesystem::path& file, Access access, std::chrono::milliseconds patience)
     : database_(std::make_unique<Database>(file, access, patience)) {
     if (access == Access::read && schema_of(*database_) < newest_schema())
-        // Only whoever writes can bring it up to date.
+        // Only a writer can bring it up to date.
         database_ = std::make_unique<Database>(file, Access::write, patience);
     migrate(*database_);
 }

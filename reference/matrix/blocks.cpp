@@ -284,7 +284,7 @@ void RowGroup::drop(Eigen::Index r) {
     s_.row(r).array() *= (bytes.cast<int>() <= dropout.threshold).cast<double>() * dropout.rescale;
 }
 
-/// Moves what has been summed so far to a new maximum.
+/// Moves the sums so far to a new maximum.
 void RowGroup::rescale_row(Eigen::Index r, double factor) {
     const Eigen::Index row = out_row(r);
     sum_(chunk_ + r) *= factor;

@@ -64,7 +64,7 @@ void require_rows_inside(const matrix::Extent& extent, std::span<const RowId> ro
                         " was asked for; it has " + std::to_string(extent.queries) + " query rows");
 }
 
-/// Row n of the result is row order[n] of what was asked for.
+/// Row n of the result is row order[n] of the request.
 ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen::Index>& order,
                            std::span<const RowId> asked) {
     ForwardRows out = computed;

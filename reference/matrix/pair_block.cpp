@@ -127,7 +127,7 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
         live * growth.score * a + 4.0 * u32 * reach + (has_alibi_ ? 6.0 : 2.0) * u32 * bias.abs();
     const auto grown = [](const Array& x) { return x.unaryExpr([](double y) { return std::expm1(y); }); };
     Array e_p = grown(exponent) + kernel.eps_e;
-    if (kernel.u_p == 0.0) { // as often as an exponent is rounded, whatever the eighth of E is
+    if (kernel.u_p == 0.0) { // as often as an exponent is rounded, for every E
         const Array rounding =
             u32 * (2.5 * dot.abs() + 1.5 * bias.abs() + logit.abs() + 1.5 * top.abs() + (logit - top).abs());
         const Array least = 8.0 * (grown(rounding) + kernel.eps_e);

@@ -27,7 +27,7 @@ struct Pair {
     double e_p = 0.0;   ///< relative error of p
     double e_ds = 0.0;  ///< E_dS
     double e_c = 0.0;   ///< E_c
-    double noise = 0.0; ///< what the sums inside dP and Δ leave in dS, in standard deviations
+    double noise = 0.0; ///< errors that the sums inside dP and Δ leave in dS, in standard deviations
 };
 
 /// The decoded tensors of one (entry, query head).
@@ -98,7 +98,7 @@ class Head {
 
         const bool alibi = args_.score.bias_type == BiasType::alibi;
         const double origin = alibi ? alibi_origin_[static_cast<std::size_t>(i)] : 0.0;
-        if (lse(i) > -infinity) { // otherwise p is 0 whatever the score is
+        if (lse(i) > -infinity) { // otherwise p is 0 for every score
             const double top = alibi ? lse(i) - origin : lse(i), bias_part = alibi ? beta - origin : beta;
             const double product = s - beta, logit = product + bias_part;
             x.loss = 1.0 + a + (std::abs(s) + std::abs(lse(i))) / 8.0;
@@ -171,7 +171,7 @@ class Head {
     std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_, alibi_origin_;
 };
 
-/// Variance of a cast by a type with roundoff u: what is smaller than `floor` may be lost whole.
+/// Variance of a cast by a type with roundoff u: a value smaller than `floor` may be lost whole.
 double cast_variance(double value, double u, double floor) {
     return value * value * (std::abs(value) < floor ? 1.0 : u * u / 3.0);
 }

@@ -1,4 +1,4 @@
-// Plans of one, two and three stages, and what they need beside their tensors.
+// Plans of one, two and three stages, and the workspaces that they need.
 
 #include "dispatcher/examples/cpp/attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"

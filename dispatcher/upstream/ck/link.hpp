@@ -80,7 +80,7 @@ class Link {
         }
     }
 
-    /// Something of ours that upstream's structure cannot say must be what it takes for granted.
+    /// A member of ours that upstream's structure lacks must have the value that upstream takes for granted.
     template <class T>
     void granted(std::string_view name, const T& ours, const T& expected, std::string_view why) const {
         if constexpr (!to_ours) refuse(ours != expected, name, "another value", why);

@@ -58,7 +58,7 @@ void sizes(const Link<way>& link, Traits& traits, Args& theirs, Signature& s, Sh
     }
 }
 
-/// Length arrays; those that a structure lacks must be absent.
+/// Length arrays; where a structure lacks one, it must be absent.
 template <Way way, class Args>
 void lengths(const Link<way>& link, Args& theirs, LengthArrays& ours) {
     const auto absent = [&](std::string_view name, const std::int32_t* array) {

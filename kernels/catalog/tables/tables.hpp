@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// Kernel tables as values: what a table file of the architecture folder says, with bases and imports merged
+/// Kernel tables as values: the content of a table file of the architecture folder, with bases and imports merged
 /// in.
 namespace fmha::catalog::tables {
 

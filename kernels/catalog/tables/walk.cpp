@@ -124,7 +124,7 @@ KernelConfig dot_do_o_of(const KernelConfig& trait) {
 
 KernelConfig dq_dk_dv_of(const KernelConfig& trait) {
     KernelConfig config = trait;
-    config.algorithm.pad.s = true; // the kernel masks ragged rows itself, whatever its companions do
+    config.algorithm.pad.s = true; // the kernel masks ragged rows itself, with all of its companions
     return config;
 }
 
