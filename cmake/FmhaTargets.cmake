@@ -37,11 +37,19 @@ function(fmha_computes target)
   endif()
 endfunction()
 
-# fmha_library(<room> SOURCES … USES …): a static library fmha_<room> with the alias fmha::<room>.
+# fmha_library(<room> SOURCES … USES … APART … | ALONE): a static library fmha_<room> with the alias fmha::<room>. With FMHA_UNITY
+# its sources are compiled eight at a time, but those after APART, whose file-local names others have too, one by one.
+# ALONE: all of them.
 function(fmha_library room)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES;PRIVATE_USES" ${ARGN})
+  cmake_parse_arguments(ARG "ALONE" "" "SOURCES;USES;PRIVATE_USES;APART" ${ARGN})
   add_library(fmha_${room} STATIC ${ARG_SOURCES})
   add_library(fmha::${room} ALIAS fmha_${room})
   target_link_libraries(fmha_${room} PUBLIC fmha_flags ${ARG_USES} PRIVATE ${ARG_PRIVATE_USES})
   fmha_use_precompiled(fmha_${room} fmha_precompiled)
+  if(FMHA_UNITY AND NOT ARG_ALONE)
+    set_target_properties(fmha_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    # GCC warns of file-local types in members of another file's types; together they are in no header either.
+    target_compile_options(fmha_${room} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
 endfunction()
