@@ -113,6 +113,9 @@ class FakeDevice final : public DeviceRuntime {
         return answer("function");
     }
     Status allow_dynamic_lds(void*, std::uint32_t) override { return answer("allow_dynamic_lds"); }
+    Status encode(const hip_target::TensorMapSpec&, hip_target::TensorMapBits& out) override {
+        return out = {}, answer("encode");
+    }
     Status launch(void* function, const LaunchShape&, const void* argument, void*) override {
         const Status status = answer("launch");
         if (!status.ok()) return status;
