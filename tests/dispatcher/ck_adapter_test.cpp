@@ -110,7 +110,9 @@ TEST(CkAdapter, TheProblemIsTheOneOfTheCall) {
     call.args.window_size_left = -1;
     const Problem p = to_ours(call, around()).problem;
     EXPECT_EQ(p.to_string(),
-              "fwd bf16 batch b3 h4/2 sq10 sk20 d64/32 arch=gfx950 mask=bottom_right bias=elementwise lse");
+              "fwd bf16 batch b3 h4/2 sq10 sk20 d64/32 arch=gfx950 mask=bottom_right bias=elementwise "
+              "aligned=2 lse")
+        << "one stride of this call is odd, so 16-bit elements lie at even addresses and no better";
     EXPECT_EQ(p.signature.mask, MaskClass::causal);
     validate(p);
 }

@@ -340,7 +340,7 @@ TEST_P(AsyncAmdKernel, CopiesDuringProducts) {
 INSTANTIATE_TEST_SUITE_P(Architectures, AsyncAmdKernel,
                          testing::Values(AsyncKernelOn{"gfx90a", "qr_async", 4, 0, 32, 0},
                                          AsyncKernelOn{"gfx942", "qr_async", 4, 0, 32, 0},
-                                         AsyncKernelOn{"gfx950", "qr_async", 1, 0, 16, 0},
+                                         AsyncKernelOn{"gfx950", "qr_async", 1, 1, 16, 16},
                                          AsyncKernelOn{"gfx950", "qr_async_trload", 1, 1, 16, 16}),
                          [](const auto& on) {
                              return fmt::format("{}_{}", on.param.arch, on.param.pipeline);

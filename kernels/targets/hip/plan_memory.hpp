@@ -94,11 +94,11 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
 }
 
 /// Decides whether threads keep their places in copies of keys. With more registers taken than this they would cost the third wave
-/// of a SIMD, or all that is left.
+/// of a SIMD, or all that is left. Copies through registers need more instructions with kept places than without (RDNA).
 constexpr void plan_places(BlockPlan& plan) {
     constexpr int most = 96;
-    plan.staging.keeps_places =
-        plan.first.acc.registers + plan.second.acc.registers + plan.query.words <= most;
+    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
+    plan.staging.keeps_places = plan.staging.async == AsyncCopies::steps && taken <= most;
 }
 
 /// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.

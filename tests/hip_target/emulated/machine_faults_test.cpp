@@ -245,12 +245,12 @@ TEST_P(EveryReadOfColumns, GoesByTheMapOfTheTable) {
 
 const std::vector<StepCopies> through_registers{
     {"gfx90a", "gfx90a", Pipeline::qr_async, DataType::fp16, VLayout::row, false, false},
-    {"gfx942_fp8", "gfx942", Pipeline::qr_async, DataType::fp8bf16, VLayout::row, false, false},
-    {"gfx950", "gfx950", Pipeline::qr_async, DataType::bf16, VLayout::row, false, false}};
+    {"gfx942_fp8", "gfx942", Pipeline::qr_async, DataType::fp8bf16, VLayout::row, false, false}};
 const std::vector<StepCopies> by_channel{
     {"gfx942_column", "gfx942", Pipeline::qr_async, DataType::bf16, VLayout::column, true, false},
     {"gfx950_column", "gfx950", Pipeline::qr_async, DataType::fp16, VLayout::column, true, false}};
 const std::vector<StepCopies> transposed{
+    {"gfx950", "gfx950", Pipeline::qr_async, DataType::bf16, VLayout::row, true, true},
     {"gfx950_trload", "gfx950", Pipeline::qr_async_trload, DataType::bf16, VLayout::row, true, true},
     {"gfx950_trload_v3", "gfx950", Pipeline::qr_async_trload_v3, DataType::fp8bf16, VLayout::row, true,
      true}};

@@ -40,6 +40,12 @@ std::set<Row> of_table(MatrixUnit unit) {
     return rows;
 }
 
+/// wgmma: 64 rows, 32 bytes of k, and a multiple of 8 columns up to 256 (PTX ISA, 9.7.15).
+bool is_group_product(const Row& row) {
+    const auto& [m, n, k, type] = row;
+    return m == 64 && element_bytes(type, k) == 32 && n % 8 == 0 && n <= 256;
+}
+
 std::string text(const std::set<Row>& rows) {
     std::string out;
     for (const auto& [m, n, k, type] : rows)
@@ -53,7 +59,11 @@ TEST(Hardware, FilesAndTableNameTheSameInstructions) {
     for (const arch::ArchTables& arch : archs.all()) {
         const MatrixUnit unit = matrix_unit(arch.name().view());
         ASSERT_NE(unit, MatrixUnit::none) << arch.name().view();
-        EXPECT_EQ(text(of_file(arch.hardware())), text(of_table(unit))) << arch.name().view();
+        std::set<Row> listed = of_file(arch.hardware());
+        // Products of warp groups are no rows of the table, which says where lanes hold elements.
+        const auto groups = std::erase_if(listed, [](const Row& row) { return is_group_product(row); });
+        EXPECT_EQ(groups > 0, unit == MatrixUnit::nvidia) << arch.name().view();
+        EXPECT_EQ(text(listed), text(of_table(unit))) << arch.name().view();
     }
 }
 
