@@ -223,10 +223,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     auto out = ctx.output();
     auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
 
-    // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied, and of the first one
-    // before the queries are loaded. Many rows need the registers first, and have time for their values while they multiply keys.
-    const bool ahead_of_use = ctx.tiles_ahead();
-    if (!ahead_of_use) ctx.load(query, in.q, row0, 0);
+    ctx.load(query, in.q, row0, 0);
     ctx.fill(out, 0.0F);
     begin_rows(ctx, scoring, top, total, row0);
     // Where tiles have to be looked up, that happens once each, ahead of its first use.
@@ -238,9 +235,10 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         else
             return in.tile(ctx, t, true);
     };
+    // Few rows wait for memory: all of the next tile is asked for before the present one is multiplied. Many rows need the
+    // registers first, and have time for their values while they multiply keys.
+    const bool ahead_of_use = ctx.tiles_ahead();
     prefetch_tile(ctx, key, value, in, tile_at(tiles.first()), channel0, ahead_of_use);
-    // The wait for the first tile is one for the queries too.
-    if (ahead_of_use) ctx.load(query, in.q, row0, 0);
     ctx.commit();
 
     for (std::int64_t t = tiles.first(); t < tiles.end; t = tiles.next(t)) {
