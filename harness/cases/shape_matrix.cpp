@@ -108,7 +108,7 @@ void predict(Case& shape, const KernelDims& dims) {
         expect(Expectation::no_kernel, "");
 }
 
-/// Rows to sample instead of computing the whole reference: above about a second of it, or of filling keys and values.
+/// Rows to sample instead of computing the whole reference: above about a second of it, or of filling keys and values for several runs.
 bool is_large(const Case& shape) {
     const double products = shape.family == ApiFamily::bwd ? 5.0 : 2.0;
     const double keys = static_cast<double>(shape.batch) * static_cast<double>(shape.seqlen_k[0]);
@@ -116,7 +116,7 @@ bool is_large(const Case& shape) {
                          static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.hdim_q);
     const double elements =
         keys * static_cast<double>(shape.nhead_k) * static_cast<double>(shape.hdim_q + shape.hdim_v);
-    return flops > 2e9 || elements > 2e7;
+    return flops > 2e9 || elements > 5e6;
 }
 
 class MatrixReader {

@@ -1,9 +1,11 @@
 #include "harness/data/attention_roles.hpp"
 
+#include "harness/cases/cache_case.hpp"
 #include "harness/data/cache_places.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "reference/numerics/formats.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -150,14 +152,17 @@ void rows_of_descale(const DataSource& source, Stream stream, const RowVisit& vi
     });
 }
 
-/// Calls `visit(b, h, stored row, logical row, entry)` for every query of every entry, or every key.
+/// Calls `visit(b, h, stored row, logical row, entry)` for every needed query of every entry, or every needed key.
 template <class Visit>
 void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads, Visit&& visit) {
     each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        const std::int64_t start = queries ? entry.start_q : entry.start_k;
-        for (std::int64_t h = 0; h < heads; ++h)
-            for (std::int64_t i = 0; i < (queries ? entry.seqlen_q : entry.seqlen_k); ++i)
-                visit(b, h, start + i, i, entry);
+        for (std::int64_t h = 0; h < heads; ++h) {
+            if (queries)
+                source.needed.each_query(b, h, entry.seqlen_q,
+                                         [&](std::int64_t i) { visit(b, h, entry.start_q + i, i, entry); });
+            else if (source.needed.has_key_head(b, h))
+                for (std::int64_t j = 0; j < entry.seqlen_k; ++j) visit(b, h, entry.start_k + j, j, entry);
+        }
     });
 }
 
@@ -187,8 +192,9 @@ void rows_of_output(const DataSource& source, const RowVisit& visit, Columns col
     each_entry(source, [&](std::int64_t b, const Entry& entry) {
         if (entry.skipped) return;
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
-            for (std::int64_t i = 0; i < entry.seqlen_q; ++i)
+            source.needed.each_query(b, h, entry.seqlen_q, [&](std::int64_t i) {
                 visit({b, h, entry.start_q + i, columns(entry)});
+            });
     });
 }
 
@@ -223,16 +229,18 @@ namespace roles {
 
 void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, const StoredRow& at,
                 std::span<double> values) {
+    const ElementType type = tensor.layout().type;
+    if (source.c.qscale != QScale::no_scale) {
+        std::int64_t column = 0;
+        for (double& value : values) value /= descale_at(source, stream, at.b, at.h, at.i, column++);
+    }
+    std::vector<std::uint32_t> codes(values.size());
+    std::ranges::transform(values, codes.begin(), [type](double value) { return encode(type, value); });
+    if (stream == stream_q || !is_vectorized(source.c)) return tensor.set_codes(at.slot, at.h, at.row, codes);
     std::int64_t column = 0;
-    for (double& value : values) {
-        if (source.c.qscale != QScale::no_scale)
-            value /= descale_at(source, stream, at.b, at.h, at.i, column);
-        const ElementType type = tensor.layout().type;
-        const PageCell cell = stream == stream_q
-                                  ? PageCell{at.row, column}
-                                  : page_cell(source.c, type, stream == stream_v, at.row, column);
-        tensor.set_code(at.slot, at.h, cell.row, cell.col, encode(type, value));
-        ++column;
+    for (const std::uint32_t code : codes) {
+        const PageCell cell = page_cell(source.c, type, stream == stream_v, at.row, column++);
+        tensor.set_code(at.slot, at.h, cell.row, cell.col, code);
     }
 }
 

@@ -92,6 +92,22 @@ void GuardedTensor::poison(Poison poison) {
             std::memcpy(at, &word, sizeof word);
 }
 
+void GuardedTensor::set_codes(std::int64_t b, std::int64_t h, std::int64_t row,
+                              std::span<const std::uint32_t> codes) {
+    // Most of the time of filling large tensors passes with such rows.
+    if (element_bits(layout_.type) == 16 && layout_.col_stride == 1) {
+        unsigned char* to = base_ + 2 * view_offset(b, h, row, 0);
+        for (const std::uint32_t code : codes) {
+            const auto narrow = static_cast<std::uint16_t>(code);
+            std::memcpy(to, &narrow, sizeof narrow);
+            to += sizeof narrow;
+        }
+        return;
+    }
+    std::int64_t column = 0;
+    for (const std::uint32_t code : codes) set_code(b, h, row, column++, code);
+}
+
 std::vector<std::span<unsigned char>> GuardedTensor::memory() const {
     std::vector<std::span<unsigned char>> stretches;
     for (const Region& region : regions_) stretches.emplace_back(region.begin, region.end);

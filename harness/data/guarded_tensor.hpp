@@ -70,6 +70,8 @@ class GuardedTensor {
     void set_code(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col, std::uint32_t code) {
         store_code(base_, layout_.type, view_offset(b, h, row, col), code);
     }
+    /// The first columns of a row.
+    void set_codes(std::int64_t b, std::int64_t h, std::int64_t row, std::span<const std::uint32_t> codes);
 
     /// All memory, guards included, in ascending order; between two stretches there is none.
     std::vector<std::span<unsigned char>> memory() const;

@@ -2,9 +2,11 @@
 
 #include "harness/data/fwd_fill.hpp"
 #include "harness/data/geometry.hpp"
+#include "harness/data/needed_rows.hpp"
 #include "harness/data/tensor_set.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -18,6 +20,8 @@ struct DataSource {
     const Case& c;
     Geometry geometry;
     FwdFill fill;
+    NeededRows
+        needed; ///< of q, k, v and outputs of attention; the rest stays poison, and belongs to no kernel
 };
 
 /// One line of a family's table of tensors: a tensor or small array of its arguments.
@@ -47,6 +51,12 @@ class FamilyTensors {
     /// Lays out, poisons and fills. `c` must outlive this. Throws InputError for a case that cannot be laid out and
     /// NoRoomForTensor.
     FamilyTensors(const Case& c, Fp8Flavour flavour) : source_(c, flavour), set_(specs(source_)) {
+        set_.refill(Poison::nan);
+    }
+    /// The same of those rows alone that `needed` chooses by the arguments, of which the small arrays are not filled yet.
+    FamilyTensors(const Case& c, Fp8Flavour flavour, const std::function<NeededRows(const Args&)>& needed)
+        : source_(c, flavour), set_(specs(source_)) {
+        source_.needed = needed(args());
         set_.refill(Poison::nan);
     }
     FamilyTensors(const FamilyTensors&) = delete;

@@ -39,12 +39,16 @@ class AttentionData final : public CaseData {
         if constexpr (requires(Args args) { args.place; }) require_cache(tensors_);
     }
 
+    /// Of few rows. The lengths of the case must follow from its shape.
+    AttentionData(const Case& c, Fp8Flavour flavour, std::int64_t tile_rows)
+        : tensors_(c, flavour, [&](const Args& args) {
+              few_rows_ = harness::few_rows(reference::attention_of(args), c.seed);
+              return NeededRows(few_rows_, tile_rows, c.nhead_q / c.nhead_k);
+          }) {}
+
     TensorSet& tensors() override { return tensors_.set(); }
     Invocation invocation() const override { return tensors_.args(); }
-    std::vector<reference::RowId> keep_few_rows() override {
-        if constexpr (std::is_same_v<Args, FwdArgs>) few_rows_ = few_rows(judged(), tensors_.source().c.seed);
-        return few_rows_;
-    }
+    std::span<const reference::RowId> few_rows() const override { return few_rows_; }
     Outputs outputs(KernelFamily) const override {
         return few_rows_.empty() ? attention_outputs(judged()) : attention_outputs(judged(), few_rows_);
     }
@@ -60,8 +64,8 @@ class AttentionData final : public CaseData {
   private:
     reference::AttentionArgs judged() const { return reference::attention_of(tensors_.args()); }
 
+    std::vector<reference::RowId> few_rows_; ///< empty: all count; before the tensors, which choose them
     FamilyTensors<Args> tensors_;
-    std::vector<reference::RowId> few_rows_; ///< empty: all count
 };
 
 template <class Args>
@@ -72,6 +76,14 @@ class AttentionFamily final : public Family {
     std::vector<KernelFamily> stages(const Case&) const override { return {stage_}; }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<AttentionData<Args>>(c, flavour);
+    }
+    std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
+                                                std::int64_t tile_rows) const override {
+        const bool from_shape = c.mode == Mode::batch && c.length_form_q == LengthForm::none &&
+                                c.length_form_k == LengthForm::none;
+        if constexpr (std::is_same_v<Args, FwdArgs>)
+            if (from_shape) return std::make_unique<AttentionData<Args>>(c, flavour, tile_rows);
+        return allocate(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
         return attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour));

@@ -64,10 +64,8 @@ class CaseData {
     virtual Invocation invocation_of(KernelFamily) const { return invocation(); }
     /// Memory of the tensors that must be 0 whenever the first stage begins, and is not when the last one has ended.
     virtual std::span<unsigned char> cleared() { return {}; }
-    /// Leaves few rows of the outputs, spread over heads and positions, and returns them: `outputs` and `expectation` are of
-    /// these alone from now on, so that a target that runs tiles of rows leaves the others out. Empty where the family has no
-    /// such sample, and nothing has changed.
-    virtual std::vector<reference::RowId> keep_few_rows() { return {}; }
+    /// The rows that `outputs` and `expectation` are about, in data of few rows; empty = all.
+    virtual std::span<const reference::RowId> few_rows() const { return {}; }
     /// A copy of everything that `stage` had to write.
     virtual Outputs outputs(KernelFamily stage) const = 0;
     /// Whether `stage` may write the tensor `name`, which is no input. A family of one stage writes them all.
@@ -90,6 +88,13 @@ class Family {
     /// Lays out, poisons and fills. `c` must outlive the result. Throws InputError for a case that cannot be laid out and
     /// NoRoomForTensor.
     virtual std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const = 0;
+    /// The same for few rows of the outputs, spread over entries, heads and positions, for a target that runs single tiles of
+    /// `tile_rows` rows. What neither they nor the other rows of their tiles read stays poison. All rows where the family has no
+    /// such sample.
+    virtual std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
+                                                        std::int64_t) const {
+        return allocate(c, flavour);
+    }
     /// `threads`: those of the reference. Throws InputError for a case that cannot be laid out.
     virtual CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const = 0;
     /// Floating-point operations of a case, with hidden keys.

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <span>
 
@@ -153,16 +154,17 @@ bool names_expected(const Case& c, const Candidate& candidate) {
     });
 }
 
-/// The rows that kernels compute of a large shape of a matrix, which are then all that `tensors` are about, when every stage of
-/// every candidate can leave the others out; else none.
-std::vector<reference::RowId> rows_to_run(const Case& c, const std::vector<Candidate>& candidates,
-                                          CaseTensors& tensors) {
-    if (!c.sampled_rows || !is_of_matrix(c)) return {};
+/// Rows of the tiles in which kernels run few rows of a large shape of a matrix; 0 when some stage of some candidate cannot leave the
+/// others out.
+std::int64_t tile_of_few_rows(const Case& c, const std::vector<Candidate>& candidates) {
+    if (!c.sampled_rows || !is_of_matrix(c)) return 0;
+    std::int64_t rows = 1;
     for (const Candidate& candidate : candidates)
-        for (const StageKernel& stage : candidate.stages)
-            if (stage.run_rows == nullptr) return {};
-    if (tensors.elsewhere() != nullptr) static_cast<void>(tensors.elsewhere()->keep_few_rows());
-    return tensors.here().keep_few_rows();
+        for (const StageKernel& stage : candidate.stages) {
+            if (stage.run_rows == nullptr) return 0;
+            rows = std::lcm(rows, stage.instance->config().algorithm.tile.m0);
+        }
+    return rows;
 }
 
 void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
@@ -380,13 +382,13 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
     if (exceeds_limit(blank, family, c, flavour, options)) return only_blank();
     std::optional<CaseTensors> tensors;
     try {
-        tensors.emplace(family, c, flavour, options);
+        tensors.emplace(family, c, flavour, options, tile_of_few_rows(c, *candidates));
     } catch (const NoRoomForTensor& error) {
         blank.not_run_reason = NotRunReason::no_memory;
         blank.message = error.what();
         return only_blank();
     }
-    const std::vector<reference::RowId> rows = rows_to_run(c, *candidates, *tensors);
+    const std::span<const reference::RowId> rows = tensors->here().few_rows();
     const auto expectation = tensors->here().expectation(options.reference_threads);
     const auto agreement_start = Clock::now();
     const Oracles oracles{*expectation, expectation->oracle_disagreement()};

@@ -22,6 +22,11 @@ bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour
             family.bytes(c, flavour, options.reference_threads).total() + bytes <= options.memory_limit);
 }
 
+std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavour flavour,
+                                   std::int64_t tile_rows) {
+    return tile_rows > 0 ? family.allocate_few_rows(c, flavour, tile_rows) : family.allocate(c, flavour);
+}
+
 } // namespace
 
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
@@ -62,10 +67,11 @@ void require_runnable(const Case& c, const std::string& arch) {
 }
 
 CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour,
-                         const CaseRunOptions& options)
-    : here_(family.allocate(c, flavour)), moved_(in_another_layout(c)) {
+                         const CaseRunOptions& options, std::int64_t tile_rows)
+    : here_(allocate(family, c, flavour, tile_rows)), moved_(in_another_layout(c)) {
     try {
-        if (may_move(family, c, moved_, flavour, options)) elsewhere_ = family.allocate(moved_, flavour);
+        if (may_move(family, c, moved_, flavour, options))
+            elsewhere_ = allocate(family, moved_, flavour, tile_rows);
     } catch (const NoRoomForTensor&) {
         elsewhere_.reset(); // as if it were beyond the memory limit
     }

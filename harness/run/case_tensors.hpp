@@ -19,8 +19,10 @@ void require_runnable(const Case& c, const std::string& arch);
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {
   public:
-    /// `c` must outlive it. Throws NoRoomForTensor when there is none for the case itself.
-    CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options);
+    /// `c` must outlive it. `tile_rows`: of the tiles of a target that runs few rows alone; 0 = all rows. Throws NoRoomForTensor
+    /// when there is none for the case itself.
+    CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options,
+                std::int64_t tile_rows = 0);
     ~CaseTensors() = default;
     CaseTensors(const CaseTensors&) = delete;
     CaseTensors& operator=(const CaseTensors&) = delete;

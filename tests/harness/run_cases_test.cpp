@@ -140,6 +140,60 @@ TEST(TilesOfRows, AMistakeInASampledRowIsSeen) {
     }
 }
 
+/// Whether an element is a number, not the NaN of memory that nobody has filled.
+bool is_number(const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t row) {
+    return !std::isnan(
+        reference::decode(view.type, load_code(view.data, view.type, view.offset(b, h, row, 0))));
+}
+
+TEST(TilesOfRows, InputsThatNoneOfThemReadsAreNotFilled) {
+    Case c = shape_of_matrix();
+    c.batch = 6;
+    c.nhead_q = c.nhead_k = 8;
+    const FwdTensors whole(c, Fp8Flavour::ocp);
+    const auto rows = few_rows(reference::attention_of(whole.args()), c.seed);
+    std::set<std::pair<std::int64_t, std::int64_t>> heads;
+    for (const auto& [b, h, i] : rows) heads.emplace(b, h);
+    ASSERT_LT(heads.size(), 40U);
+
+    const auto data = fwd_family().allocate_few_rows(c, Fp8Flavour::ocp, 64);
+    EXPECT_TRUE(std::ranges::equal(data->few_rows(), rows));
+    const Invocation invocation = data->invocation();
+    const auto& args = std::get<FwdArgs>(invocation);
+    std::int64_t queries = 0;
+    for (std::int64_t b = 0; b < 6; ++b)
+        for (std::int64_t h = 0; h < 8; ++h) {
+            EXPECT_EQ(is_number(args.k, b, h, 7), heads.contains({b, h})) << b << ' ' << h;
+            EXPECT_EQ(is_number(args.v, b, h, 499), heads.contains({b, h})) << b << ' ' << h;
+            for (std::int64_t i = 0; i < 500; ++i) queries += is_number(args.q, b, h, i) ? 1 : 0;
+        }
+    EXPECT_GE(queries, 6 * 64);
+    EXPECT_LT(queries, 6 * 8 * 500 / 4);
+    // What is there are the values of the case.
+    for (const auto& [b, h, i] : rows)
+        EXPECT_EQ(load_code(args.q.data, args.q.type, args.q.offset(b, h, i, 3)),
+                  load_code(whole.args().q.data, args.q.type, whole.args().q.offset(b, h, i, 3)));
+}
+
+TEST(TilesOfRows, ARowThatIsInNoneOfThemMayNotBeWritten) {
+    const Case c = shape_of_matrix();
+    const FwdTensors tensors(c, Fp8Flavour::ocp);
+    const auto rows = few_rows(reference::attention_of(tensors.args()), c.seed);
+    for (std::int64_t b = 0; b < 2; ++b)
+        for (std::int64_t h = 0; h < 8; ++h) {
+            if (std::ranges::any_of(rows, [&](const auto& row) { return row.b == b && row.h == h; }))
+                continue;
+            const TilesOfHost wrong([&](const FwdArgs& args) {
+                store_code(args.o.data, args.o.type, args.o.offset(b, h, 70, 3), 0x3C00U);
+            });
+            const auto results = run({c}, wrong, {.jobs = 0});
+            ASSERT_THAT(outcomes(results), ElementsAre(Outcome::failed));
+            EXPECT_THAT(results.front().message, AllOf(HasSubstr("G5.5"), HasSubstr("o: element")));
+            return;
+        }
+    FAIL() << "every head has a sampled row";
+}
+
 TEST(TilesOfRows, EveryHeadEntryAndKindOfPlaceIsInTheSample) {
     Case c = shape_of_matrix();
     c.batch = 5;
