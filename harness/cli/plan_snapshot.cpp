@@ -19,9 +19,6 @@ namespace fmha::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> snapshot_archs{"gfx90a",  "gfx942",  "gfx950",
-                                                         "gfx1100", "gfx1201", "sm_90"};
-
 struct Shape {
     std::string name, place;
     Json problem;
@@ -87,13 +84,14 @@ int plan_snapshots(const std::filesystem::path& directory, bool accept, const st
     const std::vector<Shape> shapes = read_shapes(directory / "shapes.jsonl");
     const arch::ArchSet archs = arch::ArchSet::built_in();
     std::size_t differences = 0;
-    for (const std::string_view arch : snapshot_archs) {
-        const std::array names{archs.at(arch).name()};
+    for (const auto& tables : archs.all()) {
+        const std::array names{tables.name()};
+        const std::string arch = tables.name().str();
         const auto registry = catalogue_registry(archs, catalog::RuleSet::house, names);
         const Dispatcher dispatcher(*registry, devices_of(archs));
         std::vector<std::string> planned;
         for (const Shape& shape : shapes) planned.push_back(snapshot_line(dispatcher, shape, arch));
-        const std::filesystem::path file = directory / (std::string(arch) + ".txt");
+        const std::filesystem::path file = directory / (arch + ".txt");
         if (!accept) {
             differences += report_differences(stored_lines(file), planned, arch, streams.err);
             continue;
@@ -103,7 +101,7 @@ int plan_snapshots(const std::filesystem::path& directory, bool accept, const st
         for (const std::string& line : planned) fmt::print(out, "{}\n", line);
         if (!out.flush()) throw InputError("cannot write " + file.string());
     }
-    fmt::print(streams.out, "{} shapes on {} architectures: {}\n", shapes.size(), snapshot_archs.size(),
+    fmt::print(streams.out, "{} shapes on {} architectures: {}\n", shapes.size(), archs.all().size(),
                accept ? "accepted"
                : differences == 0
                    ? "every plan is as recorded"

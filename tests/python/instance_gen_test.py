@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ from fmha.instance_gen import FmhaTileConfig, apply_filter, expand_sweep, valida
 from fmha_utils import setup_fmha_dispatcher
 
 SWEEPS = Path(__file__).resolve().parents[2] / "cases" / "sweeps"
+ARCHS = Path(__file__).resolve().parents[2] / "kernels" / "arch"
 
 
 class Expansion(unittest.TestCase):
@@ -41,6 +43,20 @@ class Expansion(unittest.TestCase):
         for config in expand_sweep(SWEEPS / "fwd_ci.json", "gfx950", restrict_hdims={(128, 128)})[:3]:
             config.skip_min_seqlen_q = False  # house kernels of batch mode lack it
             self.assertEqual(setup_fmha_dispatcher(config).error, "")
+
+    def test_architectures_of_a_folder(self):
+        # One that the command does not have, with the kernels of gfx942.
+        with tempfile.TemporaryDirectory() as folder:
+            tables = (ARCHS / "gfx942.json").read_text().replace('"gfx942"', '"gfx94f"')
+            Path(folder, "gfx94f.json").write_text(tables)
+            shutil.copytree(ARCHS / "tables", Path(folder, "tables"))
+            names = [config.name for config in expand_sweep(SWEEPS / "fwd_ci.json", "gfx94f", restrict_hdims=[64], arch_dir=folder)]
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                self.assertEqual(instance_gen.main([str(SWEEPS / "fwd_ci.json"), "--arch", "gfx94f", "--arch-dir", folder]), 0)
+        self.assertEqual(names, [config.name for config in expand_sweep(SWEEPS / "fwd_ci.json", "gfx942", restrict_hdims=[64])])
+        self.assertGreater(len(names), 5)
+        self.assertIn(" -> ", said.getvalue())
 
     def test_what_does_not_do_is_a_sentence(self):
         with self.assertRaisesRegex(ValueError, "gfx000"):

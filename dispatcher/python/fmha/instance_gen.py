@@ -97,15 +97,18 @@ def _records(arguments: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def expand_sweep(config_path: Any, arch: str, receipt: int = 0, mode: str = "rules",
-                 restrict_hdims: Iterable[Any] | None = None, default_variant: str = "fwd") -> list[FmhaKernelConfig]:
+                 restrict_hdims: Iterable[Any] | None = None, default_variant: str = "fwd", *,
+                 arch_dir: Any = None) -> list[FmhaKernelConfig]:
     """The kernels of a sweep configuration, the first of equal names. `restrict_hdims` keeps head sizes, numbers or pairs. In mode
-    "exhaustive" tiles are a product without rules, and without a path it is that of `default_variant`. Raises ValueError with the command's
+    "exhaustive" tiles are a product without rules, and without a path it is that of `default_variant`. `arch_dir`: a
+    folder of architecture files instead of those that the command has. Raises ValueError with the command's
     sentence for an architecture, a variant or a file that does not do."""
     if mode not in ("rules", "exhaustive"):
         raise ValueError(f"mode {mode!r} is not known; allowed: rules, exhaustive")
     if config_path is None and mode != "exhaustive":
         raise ValueError("mode rules needs a configuration; only exhaustive does without one")
     arguments = ["--rules", "sweep", "--arch", arch]
+    arguments += ["--arch-dir", str(arch_dir)] if arch_dir is not None else []
     arguments += ["--config", str(config_path)] if config_path is not None else ["--family", default_variant]
     arguments += ["--exhaustive"] if mode == "exhaustive" else []
     arguments += ["--profile", str(receipt)] if receipt else []
@@ -141,6 +144,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m fmha.instance_gen", description="Expand a sweep configuration of the tile engine")
     parser.add_argument("config", help="JSON file")
     parser.add_argument("--arch", default="gfx950")
+    parser.add_argument("--arch-dir", help="folder of architecture files instead of those that the command has")
     parser.add_argument("--receipt", type=int, default=0, help="number of a profile")
     parser.add_argument("--filter", default="", help="Python expression over c")
     parser.add_argument("--filter-file", default="", help="Python file that defines filter_config(c)")
@@ -148,7 +152,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count-only", action="store_true", help="print the numbers alone")
     given = parser.parse_args(arguments)
     try:
-        configs = expand_sweep(given.config, given.arch, given.receipt)
+        configs = expand_sweep(given.config, given.arch, given.receipt, arch_dir=given.arch_dir)
         kept = apply_filter(configs, given.filter, given.filter_file)
     except (ValueError, OSError) as error:
         print(f"instance_gen: {error}", file=sys.stderr)
