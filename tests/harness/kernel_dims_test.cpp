@@ -1,6 +1,9 @@
-// A shape matrix expects a kernel exactly where the dispatcher finds one in the house catalogue, on every architecture.
+// A shape matrix expects a kernel exactly where the dispatcher finds one in the house catalogue, in both of its sections, on every architecture.
 
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
+#include "harness/families/family.hpp"
+#include "harness/run/candidate.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "kernels/arch/arch.hpp"
@@ -9,7 +12,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <unistd.h>
+#include <utility>
 
 namespace fmha::harness {
 namespace {
@@ -22,7 +27,12 @@ class MatrixFile {
         std::ofstream(path_)
             << "forward_tests:\n  smoke:\n    - name: T\n      seqlen_q: [16]\n      seqlen_k: [16]\n"
                "      hdim_q: [64, 128, 192, 256, 264]\n      hdim_v: [64, 128, 192, 256, 264]\n"
-               "      dtype: [fp16, bf16, fp8bf16, fp8fp32]\n";
+               "      dtype: [fp16, bf16, fp8bf16, fp8fp32]\n"
+               "backward_tests:\n  smoke:\n    - name: T\n      seqlen_q: [16]\n      seqlen_k: [16]\n"
+               "      hdim_q: [32, 96, 128, 192, 256, 264]\n      hdim_v: [32, 96, 128, 192, 256, 264]\n"
+               "      dtype: [fp16]\n      mask: [top_left]\n      dropout: [0.0, 0.1]\n"
+               "    - name: H\n      seqlen_q: [16]\n      seqlen_k: [16]\n"
+               "      dtype: [bf16, fp8bf16]\n      bias: [none, elementwise, alibi]\n";
     }
     ~MatrixFile() { std::filesystem::remove(path_); }
     MatrixFile(const MatrixFile&) = delete;
@@ -33,35 +43,45 @@ class MatrixFile {
     std::filesystem::path path_;
 };
 
-/// Why the dispatcher finds no kernel; empty when it finds one.
-std::string refusal(const KernelSource& source, const Case& shape, const std::string& arch) {
+/// What becomes of a shape, and why.
+std::pair<Expectation, std::string> planned(const KernelSource& source, const Case& shape,
+                                            const std::string& arch) {
     try {
-        static_cast<void>(source.planned(to_problem(shape, arch), nullptr));
-        return {};
+        static_cast<void>(
+            planned_candidate(source, to_problem(shape, arch), family_of(shape.family).stages(shape)));
+        return {Expectation::pass, {}};
+    } catch (const ProblemError& error) {
+        return {Expectation::invalid_problem, error.rule()};
     } catch (const NoKernelFound& error) {
-        return error.what();
+        return {Expectation::no_kernel, error.what()};
     }
 }
 
 TEST(KernelDims, MatricesExpectAKernelWhereTheDispatcherFindsOne) {
     const MatrixFile matrix;
     const auto archs = arch::ArchSet::built_in();
-    int found = 0, refused = 0;
+    std::map<std::pair<ApiFamily, Expectation>, int> seen;
     for (const auto& tables : archs.all()) {
         const std::string arch = tables.name().str();
-        const auto source = house_kernels(make_target("host", {.arch = arch, .kernels_dir = {}}), "");
-        for (const Case& shape :
-             load_shape_matrix(matrix.path(), Tier::smoke, kernel_dims(arch, ApiFamily::fwd))) {
-            if (!source->has_type(shape.data_type)) continue;
-            const std::string why = refusal(*source, shape, arch);
-            EXPECT_EQ(shape.expect == Expectation::pass, why.empty()) << arch << " " << shape.id << "\n"
-                                                                      << why;
-            EXPECT_THAT(why, testing::HasSubstr(shape.expect_rule)) << arch << " " << shape.id;
-            ++(why.empty() ? found : refused);
+        for (const ApiFamily family : {ApiFamily::fwd, ApiFamily::bwd}) {
+            const auto shapes =
+                load_shape_matrix(matrix.path(), Tier::smoke, kernel_dims(arch, family), family);
+            const auto source = house_kernels(make_target("host", {.arch = arch, .kernels_dir = {}}), "",
+                                              kernel_families_of(shapes));
+            for (const Case& shape : shapes) {
+                if (family == ApiFamily::fwd && !source->has_type(shape.data_type)) continue;
+                const auto [outcome, why] = planned(*source, shape, arch);
+                EXPECT_EQ(shape.expect, outcome) << arch << " " << shape.id << "\n" << why;
+                EXPECT_THAT(why, testing::HasSubstr(shape.expect_rule)) << arch << " " << shape.id;
+                ++seen[{family, outcome}];
+            }
         }
     }
-    EXPECT_GT(found, 200);
-    EXPECT_GT(refused, 100);
+    EXPECT_GT((seen[{ApiFamily::fwd, Expectation::pass}]), 200);
+    EXPECT_GT((seen[{ApiFamily::fwd, Expectation::no_kernel}]), 100);
+    EXPECT_GT((seen[{ApiFamily::bwd, Expectation::pass}]), 200);
+    EXPECT_GT((seen[{ApiFamily::bwd, Expectation::no_kernel}]), 100);
+    EXPECT_EQ((seen[{ApiFamily::bwd, Expectation::invalid_problem}]), 7 * 3) << "8-bit types (20.1)";
 }
 
 TEST(KernelDims, BackwardHasItsOwn) {
