@@ -1,5 +1,5 @@
 # What Debian packages hold, and the packages: `cmake --build BUILD --target packages` writes them to BUILD/packages.
-#   fmha             the command, its man pages and completion, and the headers that kernels are compiled from
+#   fmha             the command, its man pages and completion, the documents, and the headers that kernels are compiled from
 #   libfmha          both libraries, their headers and find_package(fmha) (component `library`)
 #   libfmha-devices  the plugins for GPUs (component `devices`), which alone need a vendor's runtime
 #   python3-fmha     the Python package and fmha_utils
@@ -16,6 +16,9 @@ foreach(component command devices library python)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fmha-${component} COMPONENT ${component})
 endforeach()
+
+# The documents of this version, whose links among themselves hold there too.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fmha-command COMPONENT command)
 
 # Man pages and completion say what --help says.
 find_package(Python3 COMPONENTS Interpreter)

@@ -48,5 +48,9 @@ for command in $(alone fmha --help | sed -n '/^Subcommands:/,$ s/^  \([a-z]*\) .
   grep -q "fmha\\\\-$command" <(zcat -f "$root/share/man/man1/fmha-$command.1"*)
   grep -q "[\" ]$command[\" ]" "$root/share/bash-completion/completions/fmha"
 done
+# The documents are those of this version, with their table of contents.
+for document in $(sed -n 's/^| \[\([a-z_]*\.md\)\].*/\1/p' "$root/share/doc/fmha-command/docs/README.md"); do
+  [[ -s $root/share/doc/fmha-command/docs/$document ]] || { echo "the package lacks the document $document"; exit 1; }
+done
 said=$(bash -c 'source "$1"; COMP_WORDS=(fmha verify --tier ""); COMP_CWORD=3; _fmha; echo "${COMPREPLY[*]}"' bash "$root/share/bash-completion/completions/fmha")
 [[ $said == "full nightly smoke" ]] || { echo "completion of --tier says: $said"; exit 1; }
