@@ -88,7 +88,9 @@ class SplitExpectation final : public CaseExpectation {
         StageVerdict verdict;
         verdict.reference_seconds = watch.seconds();
         verdict.rows = static_cast<std::int64_t>(expected.rows.size());
-        if (!given_) verdict.judgement = judge_combined(tensors_.args(), outputs, expected);
+        const Case& c = tensors_.of_case();
+        const std::optional<Fill> fill = attends(c) ? std::optional(c.fill) : std::nullopt;
+        if (!given_) verdict.judgement = judge_combined(tensors_.args(), outputs, expected, fill);
         if (unsplit_) {
             const DataSource& source = tensors_.source();
             judge_whole({whole(), outputs, *unsplit_, splits_, expected, source.c.fill, source.fill.edge(),

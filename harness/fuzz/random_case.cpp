@@ -3,6 +3,8 @@
 #include "dispatcher/types/micro_scaled.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/plain_case.hpp"
+#include "harness/data/edge_code.hpp"
+#include "harness/data/fwd_fill.hpp"
 #include "harness/fuzz/draw.hpp"
 
 #include <algorithm>
@@ -229,13 +231,15 @@ class RandomCase {
     /// An edge fill that can decide no row is an error, so it is for cases in which a key wins alone.
     bool edges_decide() const {
         return c_.bias == BiasType::no_bias && c_.logits_soft_cap == 0.0 && c_.p_drop == 0.0 &&
-               c_.scale_s == 0.0 && c_.sink_logits == SinkLogits::none && c_.cache.shared_pages == 0;
+               c_.scale_s == 0.0 && c_.sink_logits == SinkLogits::none && c_.cache.shared_pages == 0 &&
+               ranks() > 1;
     }
 
-    /// A key has a rank of its own among so many.
+    /// A key has a rank of its own among so many, whichever 8-bit flavour the architecture has: FNUZ holds the smaller weights.
     std::int64_t ranks() const {
-        return c_.qscale == QScale::mx ? std::int64_t{1} << 2 * std::min<std::int64_t>(c_.hdim_q / 32, 4)
-                                       : 256;
+        const auto code = EdgeCode::make(element_types(c_.data_type, Fp8Flavour::fnuz).q,
+                                         c_.qscale == QScale::mx, c_.hdim_q, resolved_scale(c_));
+        return code ? code->capacity() : 0;
     }
 
     /// From `least` to a little more than two tiles: near an edge, very short, or anything.
@@ -264,7 +268,9 @@ class RandomCase {
             if (c_.data_type == DataType::mxfp4) c_.seqlen_k.back() += c_.seqlen_k.back() % 2;
         }
         // Longer pages hold no second one of a short sequence.
-        if (c_.cache.page_size >= 1024 && draw_.one_in(2)) c_.seqlen_k.front() += c_.cache.page_size;
+        if (c_.cache.page_size >= 1024 && draw_.one_in(2) &&
+            c_.seqlen_k.front() + c_.cache.page_size <= most_k)
+            c_.seqlen_k.front() += c_.cache.page_size;
         if (!append && std::ranges::max(c_.seqlen_q) == 0) c_.seqlen_q.front() = 5;
         if (std::ranges::max(c_.seqlen_k) == 0) c_.seqlen_k.front() = append ? 0 : 8;
         if (c_.cache.shared_pages > 0 && c_.cache.shared_pages * c_.cache.page_size > room_of(c_))

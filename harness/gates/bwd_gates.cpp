@@ -28,9 +28,10 @@ using ColumnsOfRow = std::function<std::int64_t(const RowId&)>;
 class BoundedGradient final : public Bounded {
   public:
     BoundedGradient(std::string name, ElementType type, const Gradients& gradients,
-                    const GradientTable& table, Stored stored, IdOfLine id, ColumnsOfRow columns = {})
+                    const GradientTable& table, Stored stored, IdOfLine id, bool models_roundings,
+                    ColumnsOfRow columns = {})
         : Bounded(std::move(name), type), gradients_(gradients), table_(table), stored_(stored),
-          id_(std::move(id)), columns_(std::move(columns)) {}
+          id_(std::move(id)), models_roundings_(models_roundings), columns_(std::move(columns)) {}
 
     std::int64_t rows() const override { return table_.lines; }
     void read(std::int64_t row, BoundedRow& into) const override {
@@ -46,8 +47,8 @@ class BoundedGradient final : public Bounded {
     }
     /// The model has the roundings of 16-bit P and dS; dBias has none of them.
     bool has_rms() const override {
-        return !columns_ && gradients_.numerics.u_p > 0.0 && element_bits(type()) == 16 &&
-               table_.value.size() >= elements_for_rms;
+        return models_roundings_ && !columns_ && gradients_.numerics.u_p > 0.0 &&
+               element_bits(type()) == 16 && table_.value.size() >= elements_for_rms;
     }
 
   private:
@@ -55,8 +56,23 @@ class BoundedGradient final : public Bounded {
     const GradientTable& table_;
     Stored stored_;
     IdOfLine id_;
+    bool models_roundings_;
     ColumnsOfRow columns_;
 };
+
+/// The RMS model has the roundings of P and dS, which it takes as independent, and no errors of scores. With zeros and with
+/// integers P takes the same few values in every row; scores of edge fills are thousands, and their own rounding counts for as much.
+bool models_roundings(Fill fill) {
+    switch (fill) {
+    case Fill::zeros:
+    case Fill::integers:
+    case Fill::edge_first:
+    case Fill::edge_last:
+        return false;
+    default:
+        return true;
+    }
+}
 
 std::vector<RowId> ids_of_keys(const BwdArgs& args) {
     std::vector<RowId> ids;
@@ -73,9 +89,9 @@ std::vector<RowId> ids_of_heads(const BwdArgs& args) {
 /// The judgement of one stage's outputs.
 class BackwardJudge {
   public:
-    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected)
+    BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill)
         : args_(args), forward_(reference::attention_of(reference::forward_part(args))), outputs_(outputs),
-          expected_(expected), findings_({space(Axis::query), space(Axis::key)}) {}
+          expected_(expected), fill_(fill), findings_({space(Axis::query), space(Axis::key)}) {}
 
     Judgement run() {
         const IdOfLine row = [&](std::int64_t n) {
@@ -125,15 +141,15 @@ class BackwardJudge {
     void statistic(const char* name, const GradientTable& table, const IdOfLine& id) {
         if (outputs_.find(name) == nullptr) return;
         judgement_.elements += table.lines;
-        judge_statistic(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id),
+        judge_statistic(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id, false),
                         outputs_, findings_, judgement_);
     }
     void values(const char* name, const GradientTable& table, const IdOfLine& id, ColumnsOfRow columns = {}) {
         const Outputs::Tensor* tensor = outputs_.find(name);
         if (tensor == nullptr) return;
-        judge_values(
-            BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id, std::move(columns)),
-            outputs_, findings_, judgement_);
+        judge_values(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id,
+                                     models_roundings(fill_), std::move(columns)),
+                     outputs_, findings_, judgement_);
     }
 
     /// Which keys of each entry some query sees, by the mask alone.
@@ -244,6 +260,7 @@ class BackwardJudge {
     reference::AttentionArgs forward_;
     const Outputs& outputs_;
     const Gradients& expected_;
+    Fill fill_;
     Findings findings_;
     Judgement judgement_;
 };
@@ -292,8 +309,8 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
     return outputs;
 }
 
-Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected) {
-    return BackwardJudge(args, outputs, expected).run();
+Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill) {
+    return BackwardJudge(args, outputs, expected, fill).run();
 }
 
 } // namespace fmha::harness

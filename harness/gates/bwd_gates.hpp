@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
+#include "harness/cases/case.hpp"
 #include "harness/gates/judge.hpp"
 #include "harness/gates/outputs.hpp"
 #include "reference/backward.hpp"
@@ -16,6 +17,8 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct);
 /// key has dQ 0, a key that no query sees has dK and dV 0, and so has dBias where nothing is seen), G5.9, and without dropout and sinks
 /// G1.sum, because softmax makes the dBias of a row add up to 0. An output that `outputs` lacks is not judged. `expected` needs the
 /// numerics of the main kernel, for D and d_sink those of the first stage.
-Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected);
+/// `fill` says whether roundings are independent (G2b).
+Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected,
+                         Fill fill);
 
 } // namespace fmha::harness

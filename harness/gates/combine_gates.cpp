@@ -1,6 +1,7 @@
 #include "harness/gates/combine_gates.hpp"
 
 #include "harness/gates/exact_gates.hpp"
+#include "harness/gates/fwd_bounded.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class CombinedO final : public Bounded {
   public:
-    CombinedO(const CombinedRows& rows, ElementType o) : Bounded("o", o), rows_(rows) {}
+    CombinedO(const CombinedRows& rows, ElementType o, std::optional<Fill> fill)
+        : Bounded("o", o), rows_(rows), fill_(fill) {}
 
     std::int64_t rows() const override { return static_cast<std::int64_t>(rows_.rows.size()); }
     void read(std::int64_t row, BoundedRow& into) const override {
@@ -33,10 +35,11 @@ class CombinedO final : public Bounded {
             into.variance[n] = bound.variance(c);
         }
     }
-    bool has_rms() const override { return true; }
+    bool has_rms() const override { return !fill_ || rounds_independently(*fill_, type()); }
 
   private:
     const CombinedRows& rows_;
+    std::optional<Fill> fill_;
 };
 
 class CombinedLse final : public Bounded {
@@ -144,10 +147,11 @@ Outputs combined_outputs(const SplitKvArgs& args) {
     return outputs;
 }
 
-Judgement judge_combined(const SplitKvArgs& args, const Outputs& outputs, const CombinedRows& expected) {
+Judgement judge_combined(const SplitKvArgs& args, const Outputs& outputs, const CombinedRows& expected,
+                         std::optional<Fill> fill) {
     Judgement judgement;
     Findings findings({combined_rows(args, expected)});
-    judge_values(CombinedO(expected, outputs.at("o").type()), outputs, findings, judgement);
+    judge_values(CombinedO(expected, outputs.at("o").type(), fill), outputs, findings, judgement);
     if (outputs.find("lse") != nullptr) judge_statistic(CombinedLse(expected), outputs, findings, judgement);
     judge_special_rows(args, outputs, expected, findings, judgement);
     judge_finite(outputs, judgement);

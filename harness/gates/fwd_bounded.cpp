@@ -1,6 +1,7 @@
 #include "harness/gates/fwd_bounded.hpp"
 
 #include "reference/bounds.hpp"
+#include "reference/visibility.hpp"
 
 #include <cmath>
 
@@ -13,6 +14,7 @@ void BoundedO::read(std::int64_t row, BoundedRow& into) const {
     // The model's score error grows with |s| and not with the distance to the row's maximum, which a sink logit above every
     // score makes large. Beside the rounding of a 16-bit P or O that does not count; with fp32 it is all there is.
     into.in_rms = type() != ElementType::fp32 || !(rows_.row_max(row) > rows_.score_max(row));
+    into.in_rms = into.in_rms && !weights_round_alike(row);
     into.in_mean = rows_.seqlen_k(row) >= 64;
     const bool narrow = element_bits(type()) <= 8;
     for (std::size_t n = 0; n < into.value.size(); ++n) {
@@ -24,21 +26,37 @@ void BoundedO::read(std::int64_t row, BoundedRow& into) const {
     }
 }
 
-/// The RMS model takes rounding errors as independent. With zeros for Q and K all rows are one row, with integers
-/// P takes the same few values in every row, and with nearly flat scores an 8-bit O takes very few values. Ties round as
-/// wrongly as anything can, all of them.
-bool BoundedO::has_rms() const {
-    switch (fill_) {
+/// Whether the weights of a row lie within one step of P's type, of which the step is at most 2·u_p of the weight. All of
+/// them round to one value or two then, and with a sink logit above the scores those of every row of a head do: a head has one
+/// rounding error and not many independent ones. Asked of the mean weight, as a part of the largest one.
+bool BoundedO::weights_round_alike(Eigen::Index row) const {
+    const double step = 2.0 * rows_.numerics.u_p;
+    if (step == 0.0 || rows_.visible_keys(row) == 0) return false;
+    const double top = rows_.row_max(row);
+    const double sink = reference::sink_logit_of(args_, rows_.rows[static_cast<std::size_t>(row)].h);
+    // Where the sink leaves nothing of the sum, P is 0.
+    const double sum = rows_.ell(row) - std::exp(sink - top);
+    const double mean =
+        sum * std::exp(top - rows_.score_max(row)) / static_cast<double>(rows_.visible_keys(row));
+    return mean > 1.0 - step;
+}
+
+bool rounds_independently(Fill fill, ElementType o) {
+    switch (fill) {
     case Fill::zeros:
     case Fill::integers:
     case Fill::ties:
     case Fill::weight_ties:
         return false;
     case Fill::indexed:
-        return element_bits(type()) > 8;
+        return element_bits(o) > 8;
     default:
         return true;
     }
+}
+
+bool BoundedO::has_rms() const {
+    return rounds_independently(fill_, type());
 }
 
 /// Sign statistics need data without structure, and a P whose small values do not all become zero: e2m1 has three binades.

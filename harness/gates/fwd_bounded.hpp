@@ -2,15 +2,22 @@
 
 #include "harness/cases/case.hpp"
 #include "harness/gates/bounded.hpp"
+#include "reference/attention.hpp"
 #include "reference/forward.hpp"
 
 namespace fmha::harness {
 
-/// O of forward attention within B.2 and B.3. `rows` must have companions and outlive this.
+/// Whether the roundings of O, and of P before it, are as independent as the RMS model takes them. With zeros for Q and K all rows
+/// are one row, with integers P takes the same few values in every row, and with nearly flat scores an 8-bit O takes very few
+/// values. Ties round as wrongly as anything can, all of them.
+bool rounds_independently(Fill fill, ElementType o);
+
+/// O of forward attention within B.2 and B.3. `rows` must have companions; they and `args` must outlive this.
 class BoundedO final : public Bounded {
   public:
-    BoundedO(const reference::ForwardRows& rows, ElementType o, Fill fill, ElementType p)
-        : Bounded("o", o), rows_(rows), fill_(fill), p_type_(p) {}
+    BoundedO(const reference::AttentionArgs& args, const reference::ForwardRows& rows, ElementType o,
+             Fill fill, ElementType p)
+        : Bounded("o", o), args_(args), rows_(rows), fill_(fill), p_type_(p) {}
 
     std::int64_t rows() const override { return rows_.o.rows(); }
     void read(std::int64_t row, BoundedRow& into) const override;
@@ -19,6 +26,9 @@ class BoundedO final : public Bounded {
     double lean() const override;
 
   private:
+    bool weights_round_alike(Eigen::Index row) const;
+
+    const reference::AttentionArgs& args_;
     const reference::ForwardRows& rows_;
     Fill fill_;
     ElementType p_type_;

@@ -6,6 +6,7 @@
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cases/plain_case.hpp"
+#include "harness/data/fwd_fill.hpp"
 #include "harness/fuzz/random_case.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -66,6 +67,52 @@ TEST_P(EveryFamily, LengthsLieAtTheEdgesOfThePlannedTile) {
 
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryFamily, testing::ValuesIn(every<ApiFamily>()),
                          [](const auto& family) { return std::string(to_string(family.param)); });
+
+// A fill that can decide no row is red, whatever the kernel computes: few channels of 8 bits hold few ranks.
+TEST(RandomCases, HaveNoMoreKeysThanAnEdgeFillHasRanks) {
+    for (const ApiFamily family : {ApiFamily::fwd, ApiFamily::batch_prefill}) {
+        const Case plain = plain_case(family, root);
+        int narrow = 0;
+        for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+            const Case c = random_case(plain, seed, {});
+            if (c.fill != Fill::edge_last && c.fill != Fill::edge_first) continue;
+            for (const Fp8Flavour flavour : {Fp8Flavour::fnuz, Fp8Flavour::ocp}) {
+                const auto code = EdgeCode::make(element_types(c.data_type, flavour).q,
+                                                 c.qscale == QScale::mx, c.hdim_q, resolved_scale(c));
+                ASSERT_TRUE(code) << c.id;
+                narrow += code->capacity() <= 16 ? 1 : 0;
+                for (const std::int64_t keys : c.seqlen_k) ASSERT_LE(keys, code->capacity()) << c.id;
+            }
+        }
+        EXPECT_GT(narrow, 0) << to_string(family);
+    }
+}
+
+// Red once, with kernels that are right.
+TEST(RandomCases, ThatRaisedAFalseAlarmAreGreen) {
+    // All weights of a head round alike.
+    const auto flat = cases_of("batch_prefill/plain[hdim=88,dtype=fp8bf16,nhead_q=3,seqlen_q=47,scale_s=0.05,"
+                               "sink_logits=normal,fill=indexed]@18335043467640278615");
+    EXPECT_EQ(first_red(flat, launch_with(no_fault<targets::PrefillFault>)), "");
+    // One weight for all rows, and powers of two for V.
+    const auto equal =
+        cases_of("splitkv/plain[heads=2,hdim=96,dtype=fp8bf16,seqlen_q=128,seqlen_k=1,"
+                 "sink_logits=saturated,num_splits=2,qscale=pertensor,fill=zeros]@918635958205548364");
+    EXPECT_EQ(first_red(equal, launch_with(no_fault<targets::CacheFault>)), "");
+    for (const char* const backward :
+         {// dS was beyond fp16.
+          "bwd/plain[hdim=112,seqlen_k=2,p_drop=0.5,fill=zeros]@1",
+          // 1/255 lies half way between two numbers of bf16.
+          "bwd/plain[hdim=64,dtype=bf16,nhead_q=4,seqlen_q=33,seqlen_k=255,fill=zeros]@1",
+          // Scores of thousands.
+          "bwd/plain[heads=6:2,hdim=24,seqlen=5:122,batch=3,mask=b:37,38,fill=edge_last]@1",
+          // Few values of P, and a sink far above them.
+          "bwd/plain[hdim=168,dtype=bf16,mode=group,batch=3,nhead_q=3,seqlen_q=[4,47,17],seqlen_k=[193,6,31],"
+          "physical_q=[10,62,24],physical_k=[199,14,51],length_form_q=seqlen,length_form_k=seqlen,operm=bshd,"
+          "stride_padding=16,p_drop=0.1,dropout_seed=979889842923318689,dropout_offset=223108188329,"
+          "sink_logits=saturated,deterministic=true,fill=integers]@16163861387499382400"})
+        EXPECT_EQ(first_red(cases_of(backward), launch_with(no_fault<targets::BackwardFault>)), "");
+}
 
 /// `fmha fuzz` on kernels of forward with a mistake.
 cli::test::Ran fuzz_forward(std::vector<std::string> arguments, std::optional<targets::Fault> fault) {
