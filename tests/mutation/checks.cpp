@@ -5,7 +5,7 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 18> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 19> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
                                                 {"query tiles", query_tiles_are_right},
                                                 {"alibi", alibi_is_right},
@@ -22,7 +22,8 @@ std::span<const Check> checks() {
                                                 {"combined sinks", combined_sinks_are_right},
                                                 {"sink gradient", sink_gradient_is_right},
                                                 {"lse", lse_is_right},
-                                                {"appended keys", appended_keys_are_right}}};
+                                                {"appended keys", appended_keys_are_right},
+                                                {"items", ws_items_are_right}}};
     return all;
 }
 

@@ -34,5 +34,6 @@ bool combined_sinks_are_right();
 bool sink_gradient_is_right();
 bool lse_is_right();
 bool appended_keys_are_right();
+bool ws_items_are_right();
 
 } // namespace fmha::test
