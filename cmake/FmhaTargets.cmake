@@ -49,7 +49,7 @@ function(fmha_library room)
   if(FMHA_UNITY AND NOT ARG_ALONE)
     set_target_properties(fmha_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    # GCC warns of file-local types in members of another file's types; together they are in no header either.
+    # GCC takes a source that another one includes for a header, and warns where its types have members of file-local types.
     target_compile_options(fmha_${room} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
 endfunction()

@@ -12,16 +12,23 @@
 /// Kernels with one known mistake, for devices. Nothing that a user builds includes this.
 namespace fmha::hip_target {
 
+/// Runs a block of `Kernel` with the context `Faulty`, made of `fault`, the machine and the kernel's constants.
+template <class Kernel, class Faulty, class... Fault>
+FMHA_DEVICE void run_faulty(const typename BlockParts<Kernel>::Args& args, std::int64_t block,
+                            const Fault&... fault) {
+    using Parts = BlockParts<Kernel>;
+    auto machine = Parts::machine(args);
+    Faulty context(fault..., machine, Constant<Kernel>{});
+    Parts::run(context, Parts::arguments(args), block);
+}
+
 /// A launch of `Kernel` with a fault.
 template <class Kernel, targets::Fault fault>
 struct FaultyLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
-        using Parts = BlockParts<Kernel>;
-        using Setup = Constant<Kernel>;
-        auto machine = Parts::machine(args);
-        targets::FaultyContext<typename Parts::Context, targets::ConstantFault<fault>> context({}, machine,
-                                                                                               Setup{});
-        Parts::run(context, Parts::arguments(args), block);
+        using Constantly = targets::ConstantFault<fault>;
+        run_faulty<Kernel, targets::FaultyContext<typename BlockParts<Kernel>::Context, Constantly>>(
+            args, block, Constantly{});
     }
 };
 
@@ -45,12 +52,9 @@ struct FaultyStageOf<KernelFamily::bwd_convert_dq, Context> {
 template <class Kernel, targets::BackwardFault fault>
 struct FaultyBackwardLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const BwdArgs& args, std::int64_t block) {
-        using Base = Launch<Kernel>;
-        using Setup = Constant<Kernel>;
-        using Right = typename FamilyContext<Base::family>::template Type<typename Base::Machine, Setup>;
-        typename Base::Machine machine;
-        typename FaultyStageOf<Base::family, Right>::Type context(fault, args, machine, Setup{});
-        Base::Program::run(context, args, typename Base::Program::Grid(Setup::cfg(), args)[block]);
+        using Right = typename BlockParts<Kernel>::Context;
+        run_faulty<Kernel, typename FaultyStageOf<Launch<Kernel>::family, Right>::Type>(args, block, fault,
+                                                                                        args);
     }
 };
 
@@ -81,16 +85,12 @@ template <class Kernel, auto fault>
 struct FaultyCacheLaunch : Launch<Kernel> {
     using Base = Launch<Kernel>;
     __attribute__((device)) static void run(const typename Base::Args& args, std::int64_t block) {
-        using Setup = Constant<Kernel>;
-        using Right = typename FamilyContext<Base::family>::template Type<typename Base::Machine, Setup>;
+        using Right = typename BlockParts<Kernel>::Context;
         using Faulty = FaultyOverCache<std::remove_const_t<decltype(fault)>, Right>;
-        if constexpr (Faulty::makes(Base::family)) {
-            typename Base::Machine machine;
-            typename Faulty::Type context(fault, machine, Setup{});
-            Base::Program::run(context, args, typename Base::Program::Grid(Setup::cfg(), args)[block]);
-        } else {
+        if constexpr (Faulty::makes(Base::family))
+            run_faulty<Kernel, typename Faulty::Type>(args, block, fault);
+        else
             Base::run(args, block);
-        }
     }
 };
 
