@@ -1,5 +1,6 @@
 #include "harness/data/fwd_fill.hpp"
 
+#include "harness/data/infinity.hpp"
 #include "harness/data/tie_values.hpp"
 
 #include <algorithm>
@@ -8,8 +9,6 @@
 
 namespace fmha::harness {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::uint64_t u64(std::int64_t value) {
     return static_cast<std::uint64_t>(value);

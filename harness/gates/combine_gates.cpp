@@ -1,5 +1,6 @@
 #include "harness/gates/combine_gates.hpp"
 
+#include "harness/data/infinity.hpp"
 #include "harness/gates/exact_gates.hpp"
 #include "harness/gates/fwd_bounded.hpp"
 #include "reference/numerics/formats.hpp"
@@ -7,14 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 
 namespace fmha::harness {
 namespace {
 
 using reference::CombinedRows;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class CombinedO final : public Bounded {
   public:

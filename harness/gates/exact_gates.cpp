@@ -1,5 +1,6 @@
 #include "harness/gates/exact_gates.hpp"
 
+#include "harness/data/infinity.hpp"
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
@@ -11,8 +12,6 @@
 
 namespace fmha::harness::detail {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Units in the last place by which a row that is a copy of one V row may differ from it (B.6.3). Every
 /// factor that is not a power of two is one more fp32 rounding before the last one: P's pre-scale, scale_o,

@@ -1,18 +1,16 @@
 #include "harness/gates/judge.hpp"
 
+#include "harness/data/infinity.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <map>
 
 namespace fmha::harness {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// Sums of one (b, h), or of everything.
 struct ErrorSums {

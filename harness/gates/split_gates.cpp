@@ -1,5 +1,6 @@
 #include "harness/gates/split_gates.hpp"
 
+#include "harness/data/infinity.hpp"
 #include "harness/gates/exact_gates.hpp"
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"
@@ -7,13 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <limits>
 #include <map>
 
 namespace fmha::harness {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// O and LSE of one split as those of a forward problem.
 Outputs outputs_of_split(const Outputs& all, const SplitKvArgs& args, std::int64_t split,

@@ -29,9 +29,6 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Pairs (row, key) times channels up to which the slow oracle checks every row of the fast one.
-constexpr double work_of_full_agreement = 4e7;
-
 CaseResult blank_result(const Case& c) {
     CaseResult result;
     result.name = c.id;

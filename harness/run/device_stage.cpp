@@ -8,7 +8,7 @@ namespace fmha::harness {
 namespace {
 
 /// Tensors with address space for offsets beyond 2^31 are too large to keep while others need the room.
-constexpr std::size_t most_kept_bytes = std::size_t{1} << 30U;
+constexpr std::size_t largest_kept_buffer = std::size_t{1} << 30U;
 
 } // namespace
 
@@ -18,7 +18,7 @@ DeviceStage::DeviceStage(const loader::Device& device)
 double DeviceStage::launch(const KernelInstance& kernel, const Invocation& arguments, TensorSet& tensors) {
     try {
         const double seconds = copy_and_launch(kernel, arguments, tensors);
-        std::erase_if(buffers_, [](const auto& named) { return named.second.bytes() > most_kept_bytes; });
+        std::erase_if(buffers_, [](const auto& named) { return named.second.bytes() > largest_kept_buffer; });
         return seconds;
     } catch (const DeviceLost&) {
         lost_ = true;
@@ -37,7 +37,7 @@ double DeviceStage::copy_and_launch(const KernelInstance& kernel, const Invocati
     const Invocation args = on_device(arguments, placed);
 
     start_.record(stream_);
-    kernel.launch(args, Stream{stream_.handle()});
+    kernel.launch(args, fmha::Stream{stream_.handle()});
     stop_.record(stream_);
     stream_.synchronise();
     for (const Placed& one : placed) download(one, stream_);

@@ -115,7 +115,7 @@ double Execution::launch(std::size_t stage, CaseData& data, const Invocation& in
         return kernel.launcher->launch(*kernel.instance, invocation, data.tensors());
     const system::Stopwatch watch;
     if (rows_.empty())
-        kernel.instance->launch(invocation, Stream{});
+        kernel.instance->launch(invocation, fmha::Stream{});
     else
         kernel.run_rows(invocation, rows_);
     return watch.seconds();

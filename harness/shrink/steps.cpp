@@ -24,10 +24,10 @@ constexpr std::array<std::string_view, 6> pages{"page_size",  "gappy",     "shar
                                                 "page_order", "kv_layout", "kv_lookup"};
 constexpr std::array<std::string_view, 3> starts{"gappy", "shared_pages", "length_form_k"};
 constexpr std::array<std::string_view, 2> lookup{"kv_lookup", "length_form_k"};
-constexpr std::array<std::string_view, 3> page{"kv_layout", "page_size", "qscale"};
+constexpr std::array<std::string_view, 3> page_form{"kv_layout", "page_size", "qscale"};
 constexpr std::array<std::string_view, 2> slots{"cache_batch_idx", "capacity"};
 constexpr std::array<std::string_view, 2> rotation{"rope", "rotary_dim"};
-constexpr std::array<std::string_view, 3> splits{"num_splits", "stage", "partial_lse"};
+constexpr std::array<std::string_view, 3> stages{"num_splits", "stage", "partial_lse"};
 constexpr std::array<std::string_view, 2> workspace{"deterministic", "compute_units"};
 constexpr std::array<std::string_view, 2> dims{"hdim_q", "hdim_v"};
 constexpr std::array<std::string_view, 2> heads{"nhead_q", "nhead_k"};
@@ -35,8 +35,9 @@ constexpr std::array<std::string_view, 2> lengths{"seqlen_q", "seqlen_k"};
 constexpr std::array<std::string_view, 4> layouts{"iperm", "operm", "v_layout", "stride_padding"};
 constexpr std::array<std::string_view, 2> wide{"wide_tensor", "wide_batch_stride"};
 constexpr std::array<Names, 3> sizes{lengths, dims, heads};
-constexpr std::array<Names, 13> features{quantisation, bias,     dropout, pages,     starts,  lookup, page,
-                                         slots,        rotation, splits,  workspace, layouts, wide};
+constexpr std::array<Names, 13> features{quantisation, bias,      dropout, pages,    starts,
+                                         lookup,       page_form, slots,   rotation, stages,
+                                         workspace,    layouts,   wide};
 
 constexpr std::array<std::string_view, 4> padding{"physical_q", "physical_k", "length_form_q",
                                                   "length_form_k"};

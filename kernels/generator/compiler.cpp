@@ -50,7 +50,7 @@ std::string first_line_with(const std::string& text, std::string_view word) {
     return {};
 }
 
-constexpr auto patience = std::chrono::seconds(60);
+constexpr auto version_time = std::chrono::seconds(60);
 
 /// The compiler at a path, or nothing when the program is not one or does not run.
 std::optional<Compiler> ask(const fs::path& path) {
@@ -58,7 +58,7 @@ std::optional<Compiler> ask(const fs::path& path) {
     compiler.path = path;
     try {
         // -v names the C++ library that clang takes its headers from, beside the version.
-        const auto ran = system::run_process({path.string(), "-v"}, {.time = patience});
+        const auto ran = system::run_process({path.string(), "-v"}, {.time = version_time});
         const std::string text = ran.out + ran.err;
         if (const auto major = number_behind(text, "clang version ")) {
             compiler.major = static_cast<int>(*major);
@@ -68,7 +68,7 @@ std::optional<Compiler> ask(const fs::path& path) {
                 compiler.identity += "\nlibstdc++ " + fs::path(*folder).filename().string();
             return compiler;
         }
-        const auto version = system::run_process({path.string(), "--version"}, {.time = patience}).out;
+        const auto version = system::run_process({path.string(), "--version"}, {.time = version_time}).out;
         // "Cuda compilation tools, release 12.4, V12.4.131"
         const auto release = behind(version, "release ", "\r\n");
         const auto major = release ? leading_number(*release) : std::nullopt;
@@ -77,7 +77,7 @@ std::optional<Compiler> ask(const fs::path& path) {
         compiler.major = static_cast<int>(*major);
         compiler.version = fmt::format("nvcc release {}", *release);
         compiler.identity = compiler.version;
-        const auto host = system::run_process({"g++", "-dumpfullversion"}, {.time = patience}).out;
+        const auto host = system::run_process({"g++", "-dumpfullversion"}, {.time = version_time}).out;
         compiler.identity += "\nlibstdc++ " + host;
         return compiler;
     } catch (const InputError&) {
@@ -96,13 +96,13 @@ std::optional<std::string> lacks(const Compiler& compiler, const arch::Hardware&
     const std::vector<std::string> command =
         amd ? std::vector<std::string>{shown, "--target=amdgcn-amd-amdhsa", "--print-supported-cpus"}
             : std::vector<std::string>{shown, "--list-gpu-code"};
-    const auto ran = system::run_process(command, {.time = patience});
+    const auto ran = system::run_process(command, {.time = version_time});
     std::istringstream words(ran.out + ran.err);
     std::set<std::string> known;
     for (std::string word; words >> word;) known.insert(word);
     if (!known.contains(arch)) return fmt::format("{} ({}) does not know {}", shown, compiler.version, arch);
     if (amd) {
-        auto linker = system::run_process({shown, "-print-prog-name=ld.lld"}, {.time = patience}).out;
+        auto linker = system::run_process({shown, "-print-prog-name=ld.lld"}, {.time = version_time}).out;
         if (!linker.starts_with('/'))
             return fmt::format("{} ({}) has no linker ld.lld (Debian package lld-{})", shown,
                                compiler.version, compiler.major);
@@ -221,7 +221,7 @@ std::string_view object_extension(const Compiler& compiler) {
 fs::path disassembler_of(const Compiler& compiler) {
     if (compiler.kind == CompilerKind::nvcc) return {};
     std::string path =
-        system::run_process({compiler.path.string(), "-print-prog-name=llvm-objdump"}, {.time = patience})
+        system::run_process({compiler.path.string(), "-print-prog-name=llvm-objdump"}, {.time = version_time})
             .out;
     while (path.ends_with('\n')) path.pop_back();
     return path.starts_with('/') && runnable(path) ? fs::path(path) : fs::path();

@@ -9,12 +9,6 @@
 namespace fmha::generator {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-    const auto begin = text.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
-}
-
 std::uint64_t hexadecimal(std::string_view text, const std::string& where) {
     if (text.starts_with("0x")) text.remove_prefix(2);
     std::uint64_t value = 0;
@@ -55,6 +49,12 @@ Flow nvidia_flow(std::string_view mnemonic, bool predicated) {
 }
 
 } // namespace
+
+std::string_view trimmed(std::string_view text) {
+    const auto begin = text.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) return {};
+    return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
 
 // "\ts_cbranch_scc0 923   // 00000000176C: BF84039B <fmha_k+0xedc>": the comment has the address, and where a branch goes.
 Listing amd_listing(std::string_view text, const std::string& where) {

@@ -27,6 +27,9 @@ struct Instruction {
 
 using Listing = std::map<std::string, std::vector<Instruction>, std::less<>>;
 
+/// Text without blanks at its ends.
+std::string_view trimmed(std::string_view text);
+
 /// Functions of the output of `llvm-objdump -d` for AMD. Throws InputError for a branch without a target; `where` names the text.
 Listing amd_listing(std::string_view text, const std::string& where);
 

@@ -1,6 +1,7 @@
 #include "kernels/generator/resources.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/listing.hpp"
 
 #include <fmt/format.h>
 
@@ -35,12 +36,6 @@ std::int64_t number(std::string_view text, int base, const std::string& where) {
     if (error != std::errc() || end != text.data() + text.size())
         throw InputError(fmt::format("{}: \"{}\" is not a number", where, text));
     return value;
-}
-
-std::string_view trimmed(std::string_view text) {
-    const auto begin = text.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
 /// "remark: file:1:1:     VGPRs: 18 [-Rpass-analysis=…]" gives "VGPRs: 18".

@@ -17,7 +17,7 @@ constexpr int iterations = 4;
 bool has_model(const ArchName& arch) {
     return arch.view() == "gfx90a" || arch.view() == "gfx942";
 }
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds report_time{10};
 constexpr std::int64_t clocks_a_pass = 4;
 
 bool left_out(const Instruction& instruction) {
@@ -47,7 +47,7 @@ std::int64_t second_opinion(std::span<const Instruction> path, const ArchName& a
         system::run_process({analyzer.string(), "-mtriple=amdgcn", fmt::format("-mcpu={}", arch.view()),
                              fmt::format("-iterations={}", iterations), "-instruction-info=0",
                              "-resource-pressure=0", file.string()},
-                            {.time = patience});
+                            {.time = report_time});
     const auto rest = behind(said.out, "Total Cycles:", "\n");
     if (said.timed_out || said.exit_code != 0 || !rest) return 0;
     const auto digits = rest->find_first_not_of(' ');

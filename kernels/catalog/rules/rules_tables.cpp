@@ -8,7 +8,6 @@ namespace fmha::catalog::audit {
 
 namespace {
 
-constexpr std::string_view fallback_types_arch = "gfx950";
 constexpr std::size_t fallback_prefix = 5;
 
 std::string_view rule_set_name(RulesFlavour flavour) {
@@ -35,13 +34,6 @@ void append_tiles(const TableNode& node, TileTable& table) {
     }
 }
 
-std::vector<std::string> sorted_types(const TableNode& node) {
-    auto types = node.texts();
-    std::ranges::sort(types);
-    if (std::ranges::adjacent_find(types) != types.end()) node.refuse("every data type once");
-    return types;
-}
-
 void read_flavour(const TableNode& node, RulesTables& tables) {
     node.allow_keys({"rules", "batch_prefill_modes", "data_types"});
     for (const TableNode& entry : node.at("rules").items()) {
@@ -60,7 +52,7 @@ void read_flavour(const TableNode& node, RulesTables& tables) {
     for (const SweepVariant variant : sweep_variants)
         if (types.has(to_string(variant)))
             tables.default_data_types[static_cast<std::size_t>(variant)] =
-                sorted_types(types.at(to_string(variant)));
+                types.at(to_string(variant)).data_types();
 }
 
 /// The file of `name` when it has the rule set.
@@ -91,7 +83,7 @@ RulesTables read_rules_tables(const arch::ArchSet& archs, RulesFlavour flavour, 
     tables.arch = ArchName(arch_name);
     const auto* own = own_file(archs, arch_name, rule_set);
     const TableNode types_from((own != nullptr ? *own : archs.at(fallback_types_arch)).rule_set(rule_set));
-    tables.data_types = sorted_types(types_from.at("data_types"));
+    tables.data_types = types_from.at("data_types").data_types();
     read_flavour(TableNode(archs.table(types_from.at("flavour").text())), tables);
     tables.backward = read_backward_tables(TableNode(archs.table(types_from.at("backward").text())));
 

@@ -73,6 +73,13 @@ std::vector<std::string> TableNode::texts() const {
     return values;
 }
 
+std::vector<std::string> TableNode::data_types() const {
+    auto types = texts();
+    std::ranges::sort(types);
+    if (std::ranges::adjacent_find(types) != types.end()) refuse("every data type once");
+    return types;
+}
+
 std::vector<std::int64_t> TableNode::distinct_integers() const {
     std::vector<std::int64_t> values;
     for (const TableNode& node : items()) {

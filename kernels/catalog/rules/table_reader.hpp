@@ -9,6 +9,9 @@
 
 namespace fmha::catalog::audit {
 
+/// Its data types are those of an architecture without a table of its own.
+inline constexpr std::string_view fallback_types_arch = "gfx950";
+
 /// A value inside a table file together with its place, so that a reader never forgets to say where a wrong
 /// entry stands. Every access throws InputError with place, value and what is allowed.
 class TableNode {
@@ -35,6 +38,8 @@ class TableNode {
     bool boolean() const;
     std::string text() const;
     std::vector<std::string> texts() const;
+    /// Names of data types in the order of the alphabet, none of them twice.
+    std::vector<std::string> data_types() const;
     /// Extents without repetition.
     std::vector<std::int64_t> distinct_integers() const;
 

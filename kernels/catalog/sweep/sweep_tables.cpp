@@ -8,15 +8,6 @@ namespace fmha::catalog::audit {
 
 namespace {
 
-constexpr std::string_view fallback_types_arch = "gfx950";
-
-std::vector<std::string> sorted_types(const TableNode& node) {
-    auto types = node.texts();
-    std::ranges::sort(types);
-    if (std::ranges::adjacent_find(types) != types.end()) node.refuse("every data type once");
-    return types;
-}
-
 void read_heads(const TableNode& node, SweepTables& tables) {
     for (const TableNode& entry : node.items()) {
         entry.allow_keys({"data_types", "heads"});
@@ -128,7 +119,7 @@ SweepTables read_sweep_tables(const arch::ArchSet& archs, std::string_view arch_
     const auto* exact = archs.find(arch_name);
     const bool own = exact != nullptr && exact->has_rule_set("sweep");
     const TableNode node((own ? *exact : archs.at(fallback_types_arch)).rule_set("sweep"));
-    tables.data_types = sorted_types(node.at("data_types"));
+    tables.data_types = node.at("data_types").data_types();
     tables.backward = read_backward_tables(TableNode(archs.table(node.at("backward").text())));
     read_shared(TableNode(archs.table(node.at("tables").text())), tables);
     if (own)
