@@ -153,6 +153,7 @@ std::string html(const Report& report) {
                                                    "time is not in the seconds",
                                                    info.resumed));
     for (const std::string& sentence : info.left_out) rows.emplace_back("left out", sentence);
+    for (const std::string& line : info.devices) rows.emplace_back("shared", line);
     for (const auto& [name, value] : rows)
         facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
     std::string sections;

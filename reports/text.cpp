@@ -12,6 +12,7 @@ std::string failure_text(const harness::CaseResult& result) {
     std::string text = fmt::format("{} {}\n", outcome, result.name);
     if (!result.about.empty()) text += fmt::format("  about    {}\n", result.about);
     if (!result.kernel.empty()) text += fmt::format("  kernel   {}\n", result.kernel);
+    if (result.device) text += fmt::format("  device   {}\n", *result.device);
     if (!result.message.empty()) text += fmt::format("  why      {}\n", result.message);
     if (!result.pattern.empty()) text += fmt::format("  pattern  {}\n", result.pattern);
     if (!result.gates.empty()) {

@@ -42,6 +42,13 @@ void RunChoice::declare(OptionSet& options) {
         "Folder that relative case names start from (default: cases here, else the source tree's)");
 }
 
+void RunChoice::declare_devices(OptionSet& options) {
+    options.option(
+        "--devices", devices_,
+        "With --target hip: all, or numbers such as 0,2: these devices share the cases, each takes "
+        "the next one when it is free");
+}
+
 void RunChoice::check(const CatalogueChoice* lists) const {
     for (const auto& [name, value] : {std::pair{"--repeats", repeats_},
                                       {"--warmup", warm_up_},
@@ -59,6 +66,7 @@ void RunChoice::check(const CatalogueChoice* lists) const {
 std::shared_ptr<const harness::Target> RunChoice::target(int jobs) const {
     harness::TargetOptions options{arch_, kernels_dir_};
     if (device_) options.device = static_cast<int>(*device_);
+    options.devices = devices_;
     options.jobs = jobs;
     if (!arch_files_.folder().empty()) options.archs = arch_files_.load();
     return harness::make_target(target_, options);

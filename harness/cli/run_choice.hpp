@@ -20,6 +20,8 @@ namespace fmha::cli {
 class RunChoice {
   public:
     void declare(OptionSet& options);
+    /// --devices, for a command that shares its cases among devices.
+    void declare_devices(OptionSet& options);
 
     /// Throws InputError for values that are out of range, and for --kernel where one kernel runs; `lists` where the command has
     /// --catalogue.
@@ -30,7 +32,8 @@ class RunChoice {
     const std::string& kernels_dir() const { return kernels_dir_; } ///< as it was given
     const std::string& where() const { return where_; }
     const std::string& target_name() const { return target_; }
-    const std::string& arch() const { return arch_; } ///< as it was given
+    const std::string& devices() const { return devices_; } ///< as they were given
+    const std::string& arch() const { return arch_; }       ///< as it was given
     const ArchFiles& arch_files() const { return arch_files_; }
     const std::string& kernels() const { return kernels_; }
     const std::string& kernel_filter() const { return kernel_filter_; }
@@ -40,7 +43,7 @@ class RunChoice {
   private:
     ArchFiles arch_files_;
     std::string root_, target_ = harness::target_names().front(), arch_, kernels_dir_, kernels_ = "planned",
-                       kernel_filter_, where_;
+                       kernel_filter_, where_, devices_;
     std::optional<std::int64_t> device_;
     std::int64_t repeats_ = 0, warm_up_ = 0, timeout_ = 600, memory_gib_ = 8;
 };

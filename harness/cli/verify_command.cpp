@@ -62,6 +62,7 @@ class VerifyCommand final : public Command {
                        "Highest tier to run; a tier includes the lower ones");
         options.option("--family,--variant", family_, "Only cases of this kernel family");
         run_.declare(options);
+        run_.declare_devices(options);
         catalogue_.declare(options);
         options.option("--seed", seed_,
                        "Give every case another seed, derived from this one and the case's name");
@@ -147,6 +148,9 @@ class VerifyCommand final : public Command {
             for (const auto& result : results) progress.red(harness::is_green(result.outcome) ? 0 : 1);
             if (recording) recording->add(name, results);
         };
+        options.on_device_lost = [&](const std::string& sentence) {
+            report.info.left_out.push_back(sentence);
+        };
         report.results =
             harness::run_cases(cases, *source, *target, options, interrupt, journal ? &*journal : nullptr);
         progress.clear();
@@ -155,6 +159,8 @@ class VerifyCommand final : public Command {
         report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
+        if (const auto devices = target->devices(); devices.size() > 1)
+            report.info.devices = harness::shares_of_devices(report.results, devices);
         if (auto sampled = sampled_shapes(report.results, *target); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
         publish(report, streams);
@@ -178,6 +184,10 @@ class VerifyCommand final : public Command {
         if (catalogue_.on() && shrink_ > 0)
             throw InputError(
                 "--shrink and --catalogue exclude one another: a smaller problem has another kernel");
+        if (!run_.devices().empty() && shrink_ > 0)
+            throw InputError(
+                "--shrink and --devices exclude one another: a red case becomes smaller on the device "
+                "that its line names, with fmha shrink");
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
         if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
     }
@@ -218,15 +228,27 @@ class VerifyCommand final : public Command {
     }
 
     /// More processes than cases would leave threads idle that the processes at work could use.
-    int chosen_jobs(std::size_t cases) const {
+    int chosen_jobs(std::size_t cases) {
+        const std::int64_t most = std::max<std::int64_t>(1, static_cast<std::int64_t>(cases));
+        if (!run_.devices().empty()) return static_cast<int>(std::min(jobs_of_devices(), most));
         if (!jobs_) return harness::default_jobs(run_.target_name(), cases);
-        return static_cast<int>(
-            std::min(*jobs_, std::max<std::int64_t>(1, static_cast<std::int64_t>(cases))));
+        return static_cast<int>(std::min(*jobs_, most));
     }
 
-    /// Made when something asks for it first, because it may need a device, and again for another number of jobs.
+    /// One a device, unless the user asks for more.
+    std::int64_t jobs_of_devices() {
+        const auto devices = static_cast<std::int64_t>(target_for(1)->devices().size());
+        if (jobs_.value_or(devices) < devices)
+            throw InputError(fmt::format("--jobs {}: {} device{} need a process each; allowed: {} or more",
+                                         *jobs_, devices, devices == 1 ? "" : "s", devices));
+        return jobs_.value_or(devices);
+    }
+
+    /// Made when something asks for it first, because it may need a device, and again for another number of jobs that share
+    /// the processor.
     std::shared_ptr<const harness::Target> target_for(int jobs) {
-        if (!made_target_ || made_for_jobs_ != jobs) made_target_ = run_.target(jobs);
+        if (!made_target_ || (made_for_jobs_ != jobs && made_target_->devices().empty()))
+            made_target_ = run_.target(jobs);
         made_for_jobs_ = jobs;
         return made_target_;
     }
@@ -428,6 +450,8 @@ class VerifyCommand final : public Command {
                        report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
                        journal_);
         for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
+        if (!report.info.devices.empty())
+            fmt::print(streams.out, "{}\n", fmt::join(report.info.devices, "\n"));
         fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
         if (report.ledger.interrupted())
             fmt::print(streams.out, "{}\n",

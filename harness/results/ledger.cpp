@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fmha::harness {
 
 void Ledger::add(const CaseResult& result) {
@@ -70,6 +72,21 @@ std::string Ledger::text() const {
     else
         line += "GREEN\n";
     return line;
+}
+
+std::vector<std::string> shares_of_devices(std::span<const CaseResult> results,
+                                           std::span<const int> devices) {
+    std::vector<std::string> lines;
+    for (const int device : devices) {
+        const auto is_here = [&](const CaseResult& result) { return result.device == device; };
+        const auto is_red = [&](const CaseResult& result) {
+            return is_here(result) && !is_green(result.outcome);
+        };
+        lines.push_back(fmt::format("device {}: {} results, {} not green", device,
+                                    std::ranges::count_if(results, is_here),
+                                    std::ranges::count_if(results, is_red)));
+    }
+    return lines;
 }
 
 } // namespace fmha::harness

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace fmha::harness {
 
@@ -55,5 +57,8 @@ class Ledger {
     std::string absent_example_; ///< name and message of the first of an absent type
     std::map<std::string, std::int64_t> kernels_;
 };
+
+/// How many results each of `devices` has, and how many of them are not green, a line each.
+std::vector<std::string> shares_of_devices(std::span<const CaseResult> results, std::span<const int> devices);
 
 } // namespace fmha::harness

@@ -29,6 +29,7 @@ enum class NotRunReason : std::uint8_t {
     not_built,     ///< the kernel's code is not where the target loads kernels from
     interrupted,   ///< the run was stopped before it finished; never within a budget
     after_failure, ///< the run ended at an earlier case that made it red (--fail-fast)
+    no_device,     ///< every device that it could run on was lost in the course of the run
 };
 
 /// The outcomes that leave a run green that is not strict.
@@ -65,13 +66,14 @@ struct EnumTable<harness::Outcome> {
 template <>
 struct EnumTable<harness::NotRunReason> {
     using enum harness::NotRunReason;
-    static constexpr std::array<EnumName<harness::NotRunReason>, 7> names{{{none, "none"},
+    static constexpr std::array<EnumName<harness::NotRunReason>, 8> names{{{none, "none"},
                                                                            {target_cannot, "target_cannot"},
                                                                            {no_memory, "no_memory"},
                                                                            {too_much_work, "too_much_work"},
                                                                            {not_built, "not_built"},
                                                                            {interrupted, "interrupted"},
-                                                                           {after_failure, "after_failure"}}};
+                                                                           {after_failure, "after_failure"},
+                                                                           {no_device, "no_device"}}};
     static constexpr auto& aliases = no_aliases<harness::NotRunReason>;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,7 +63,8 @@ struct CaseResult {
     std::string chosen; ///< the one among them that the result is about: the others were planned around it
     Outcome outcome = Outcome::not_run;
     NotRunReason not_run_reason = NotRunReason::none;
-    std::string message; ///< one sentence: why, for every outcome but passed
+    std::string message;       ///< one sentence: why, for every outcome but passed
+    std::optional<int> device; ///< number of the GPU that it ran on; absent on the processor
     std::vector<GateVerdict> gates;
     std::vector<Deviation> worst;  ///< at most ten, worst first
     std::vector<ErrorMap> maps;    ///< one an output with wrong elements
@@ -91,8 +93,11 @@ struct RunInfo {
     bool seed_given = false; ///< the seed of the command replaced those of the cases
     double seconds = 0.0;
     std::int64_t jobs = 0;
-    std::int64_t resumed = 0;            ///< cases whose results an earlier process had left in the journal
-    std::vector<std::string> left_out{}; ///< shapes of named files that are no cases, a sentence each
+    std::int64_t resumed = 0; ///< cases whose results an earlier process had left in the journal
+    /// What is not in the run though one may look for it: shapes of named files that are no cases, devices that were lost. A
+    /// sentence each.
+    std::vector<std::string> left_out{};
+    std::vector<std::string> devices{}; ///< which results are of each of several devices, a line each
 };
 
 } // namespace fmha::harness

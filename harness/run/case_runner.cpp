@@ -321,6 +321,8 @@ CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskE
     result.message = end.answer;
     if (end.kind == TaskEnd::Kind::no_memory)
         result.not_run_reason = NotRunReason::no_memory;
+    else if (end.kind == TaskEnd::Kind::no_process)
+        result.not_run_reason = NotRunReason::no_device;
     else
         result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
     result.reproduce = reproducing_command(c, options, "");

@@ -1,6 +1,7 @@
 #include "harness/run/hip_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/json.hpp"
 #include "harness/run/device_stage.hpp"
 #include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
@@ -15,6 +16,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <mutex>
 
@@ -32,20 +34,40 @@ struct Session {
     std::shared_ptr<DeviceStage> stage;
 };
 
+/// The devices of a run.
+struct DeviceChoice {
+    std::vector<int> numbers; ///< at least one
+    enum class Said { nothing, one, several } said = Said::nothing;
+
+    /// The options that choose them.
+    std::string flags() const {
+        if (said == Said::nothing) return {};
+        return fmt::format(" --device{} {}", said == Said::several ? "s" : "", fmt::join(numbers, ","));
+    }
+};
+
 class HipTarget final : public Target {
   public:
     HipTarget(std::shared_ptr<const loader::KernelFolder> folder, std::string arch, arch::ArchSet archs,
-              std::string description, std::string driver, std::string flags, int index)
+              std::string description, std::string driver, std::string flags, DeviceChoice chosen)
         : folder_(std::move(folder)), arch_(std::move(arch)), archs_(std::move(archs)),
           description_(std::move(description)), driver_(std::move(driver)), flags_(std::move(flags)),
-          index_(index) {}
+          chosen_(std::move(chosen)) {}
 
     std::string_view name() const override { return "hip"; }
     const std::string& arch() const override { return arch_; }
     arch::ArchSet archs() const override { return archs_; }
     std::string description() const override { return description_; }
     std::string driver() const override { return driver_; }
-    std::string flags() const override { return flags_; }
+    std::string flags() const override { return flags_ + chosen_.flags(); }
+    std::vector<int> devices() const override { return chosen_.numbers; }
+    std::string flags_of(std::size_t place) const override {
+        return flags_ + fmt::format(" --device {}", *device_of(place));
+    }
+    void enter(std::size_t place) const override {
+        const std::lock_guard lock(mutex_);
+        session_ = std::make_unique<Session>(folder_, *device_of(place));
+    }
     std::string kernel_build() const override {
         return folder_->build() + loader::plugins_build(loader::plugin_folders());
     }
@@ -71,7 +93,7 @@ class HipTarget final : public Target {
   private:
     Session& session() const {
         const std::lock_guard lock(mutex_);
-        if (!session_) session_ = std::make_unique<Session>(folder_, index_);
+        if (!session_) session_ = std::make_unique<Session>(folder_, chosen_.numbers.front());
         return *session_;
     }
 
@@ -79,36 +101,95 @@ class HipTarget final : public Target {
     std::string arch_;
     arch::ArchSet archs_;
     std::string description_, driver_, flags_;
-    int index_;
+    DeviceChoice chosen_;
     mutable std::mutex mutex_;
     mutable std::unique_ptr<Session> session_;
 };
 
 /// What another process sees when it opens a device: "sm_90", the version of the driver, and a line for reports.
 struct Sighting {
+    int number = 0;
     std::string arch, driver, description;
 };
 
-/// A runtime that is in use does not survive a fork, and workers are forked from this process.
-Sighting look_at_device(int index, std::chrono::milliseconds patience) {
-    const auto look = [index](std::size_t) -> std::string {
+/// "all", or numbers with commas between them. nullopt: all.
+std::optional<std::vector<int>> parse_devices(const std::string& text) {
+    if (text == "all") return std::nullopt;
+    std::vector<int> numbers;
+    std::size_t begin = 0;
+    for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+        end = text.find(',', begin);
+        const std::string word = text.substr(begin, end - begin);
+        int number = 0;
+        const auto [rest, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
+        if (failure != std::errc() || rest != word.data() + word.size() || number < 0)
+            throw InputError(fmt::format("--devices {}: '{}' is not the number of a device; allowed: all, or "
+                                         "numbers with commas between them, such as 0,2",
+                                         text, word));
+        if (std::ranges::find(numbers, number) != numbers.end())
+            throw InputError(fmt::format("--devices {}: device {} is named twice", text, number));
+        numbers.push_back(number);
+    }
+    return numbers;
+}
+
+/// Throws DeviceError when a number of `asked` is not below `count`.
+void require_devices(loader::DeviceRuntime& runtime, const std::vector<int>& asked, int count) {
+    for (const int number : asked) {
+        if (number < count) continue;
+        std::vector<std::string> there;
+        for (int device = 0; device < count; ++device)
+            there.push_back(loader::Device(runtime, device).text());
+        throw DeviceError(
+            fmt::format("there is no device {}; there are: {}", number, fmt::join(there, ", ")));
+    }
+}
+
+Sighting sighting_of(loader::DeviceRuntime& runtime, int number) {
+    const loader::Device device(runtime, number);
+    loader::RuntimeVersions versions;
+    loader::require(runtime, runtime.versions(versions), "asking for versions");
+    const auto& found = device.properties();
+    return {number, found.arch, fmt::format("{}", versions.driver),
+            fmt::format("{} ({}{}{}, {} compute units, {:.0f} GiB), HIP on {}, runtime {}, driver {}",
+                        found.name, found.arch, found.features.empty() ? "" : ":", found.features,
+                        found.compute_units, static_cast<double>(found.memory_bytes) / (1LL << 30),
+                        runtime.platform(), versions.runtime, versions.driver)};
+}
+
+Json seen_here(const TargetOptions& options) {
+    auto& runtime = loader::open_runtime(loader::plugin_folders());
+    std::vector<int> numbers{options.device.value_or(0)};
+    if (!options.devices.empty()) {
+        const int count = loader::count_devices(runtime);
+        const auto asked = parse_devices(options.devices);
+        numbers = asked.value_or(std::vector<int>());
+        require_devices(runtime, numbers, count);
+        for (int device = 0; !asked && device < count; ++device) numbers.push_back(device);
+    }
+    auto all = Json::array();
+    for (const int number : numbers) {
+        const Sighting seen = sighting_of(runtime, number);
+        all.push_back(Json{{"number", seen.number},
+                           {"arch", seen.arch},
+                           {"driver", seen.driver},
+                           {"description", seen.description}});
+    }
+    return all;
+}
+
+/// The devices of a run. A runtime that is in use does not survive a fork, and workers are forked from this process.
+std::vector<Sighting> look_at_devices(const TargetOptions& options) {
+    if (!options.devices.empty()) static_cast<void>(parse_devices(options.devices));
+    const auto look = [&](std::size_t) -> std::string {
         try {
-            auto& runtime = loader::open_runtime(loader::plugin_folders());
-            const loader::Device device(runtime, index);
-            loader::RuntimeVersions versions;
-            loader::require(runtime, runtime.versions(versions), "asking for versions");
-            const auto& found = device.properties();
-            return fmt::format(
-                "+{}\n{}\n{} ({}{}{}, {} compute units, {:.0f} GiB), HIP on {}, runtime {}, driver {}",
-                found.arch, versions.driver, found.name, found.arch, found.features.empty() ? "" : ":",
-                found.features, found.compute_units, static_cast<double>(found.memory_bytes) / (1LL << 30),
-                runtime.platform(), versions.runtime, versions.driver);
+            return seen_here(options).dump();
         } catch (const Error& error) {
             return fmt::format("-{}", error.what());
         }
     };
     std::string seen;
-    run_isolated(1, {.task_timeout = patience}, look, [&](std::size_t, const TaskEnd& end) {
+    run_isolated(1, {.task_timeout = options.device_patience}, look, [&](std::size_t, const TaskEnd& end) {
         if (end.kind == TaskEnd::Kind::done)
             seen = end.answer;
         else if (end.kind == TaskEnd::Kind::timed_out)
@@ -119,9 +200,37 @@ Sighting look_at_device(int index, std::chrono::milliseconds patience) {
         return true;
     });
     if (seen.front() == '-') throw InputError(fmt::format("--target hip: {}", seen.substr(1)));
-    const auto driver = seen.find('\n');
-    const auto line = seen.find('\n', driver + 1);
-    return {seen.substr(1, driver - 1), seen.substr(driver + 1, line - driver - 1), seen.substr(line + 1)};
+    std::vector<Sighting> sightings;
+    for (const Json& one : Json::parse(seen))
+        sightings.push_back({one.at("number").get<int>(), one.at("arch").get<std::string>(),
+                             one.at("driver").get<std::string>(), one.at("description").get<std::string>()});
+    return sightings;
+}
+
+/// One architecture, whose kernels are planned. Throws InputError when the devices are of several.
+const std::string& common_arch(const std::vector<Sighting>& seen, const TargetOptions& options) {
+    for (const Sighting& device : seen) {
+        if (device.arch != seen.front().arch)
+            throw InputError(fmt::format(
+                "--devices {}: device {} is {} and device {} is {}; one run is on one architecture",
+                options.devices, seen.front().number, seen.front().arch, device.number, device.arch));
+        if (!options.arch.empty() && options.arch != device.arch)
+            throw InputError(fmt::format("--arch {}: the device is {} ({})", options.arch, device.arch,
+                                         device.description));
+    }
+    return seen.front().arch;
+}
+
+/// Of one device as it is; of several that are alike with their number, otherwise each by itself.
+std::string describe(const std::vector<Sighting>& seen) {
+    const std::string& first = seen.front().description;
+    if (seen.size() == 1) return first;
+    if (std::ranges::all_of(seen, [&](const Sighting& device) { return device.description == first; }))
+        return fmt::format("{} devices, each {}", seen.size(), first);
+    std::string all;
+    for (const Sighting& device : seen)
+        all += fmt::format("{}device {}: {}", all.empty() ? "" : "; ", device.number, device.description);
+    return all;
 }
 
 } // namespace
@@ -134,20 +243,22 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
                                      "or name another with --kernels-dir",
                                      kernels, kernels));
     auto folder = std::make_shared<const loader::KernelFolder>(kernels);
-    const int index = options.device.value_or(0);
-    const Sighting seen = look_at_device(index, options.device_patience);
-    if (!options.arch.empty() && options.arch != seen.arch)
-        throw InputError(
-            fmt::format("--arch {}: the device is {} ({})", options.arch, seen.arch, seen.description));
-    if (const auto archs = folder->archs(); std::find(archs.begin(), archs.end(), seen.arch) == archs.end())
+    if (options.device && !options.devices.empty())
+        throw InputError("--device and --devices exclude one another");
+    const std::vector<Sighting> seen = look_at_devices(options);
+    const std::string& arch = common_arch(seen, options);
+    if (const auto archs = folder->archs(); std::find(archs.begin(), archs.end(), arch) == archs.end())
         throw InputError(fmt::format(
-            "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {}`", seen.arch,
-            kernels, archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")),
-            seen.arch));
-    std::string flags = " --target hip --kernels-dir " + shell_word(kernels);
-    if (options.device) flags += fmt::format(" --device {}", index);
-    return std::make_shared<HipTarget>(std::move(folder), seen.arch, archs_of(options), seen.description,
-                                       seen.driver, std::move(flags), index);
+            "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {}`", arch,
+            kernels, archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")), arch));
+    DeviceChoice chosen;
+    for (const Sighting& device : seen) chosen.numbers.push_back(device.number);
+    chosen.said = !options.devices.empty() ? DeviceChoice::Said::several
+                  : options.device         ? DeviceChoice::Said::one
+                                           : DeviceChoice::Said::nothing;
+    return std::make_shared<HipTarget>(
+        std::move(folder), arch, archs_of(options), describe(seen), seen.front().driver,
+        " --target hip --kernels-dir " + shell_word(kernels), std::move(chosen));
 }
 
 } // namespace fmha::harness

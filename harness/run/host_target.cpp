@@ -56,6 +56,9 @@ void refuse_device_options(const TargetOptions& options, std::string_view target
         throw InputError(
             fmt::format("--kernels-dir {}: target {} builds no kernels; it goes with --target hip",
                         options.kernels_dir, target));
+    if (!options.devices.empty())
+        throw InputError(fmt::format("--devices {}: target {} has no devices; it goes with --target hip",
+                                     options.devices, target));
     if (options.device)
         throw InputError(fmt::format("--device {}: target {} has no devices; it goes with --target hip",
                                      *options.device, target));

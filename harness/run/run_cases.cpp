@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 #include <optional>
 
@@ -33,7 +34,7 @@ class CaseRun {
             if (over() || interrupt_.requested()) return;
             report_progress(i);
             try {
-                settle(i, run_case(cases_[i], source_, options_.of_case));
+                settle(i, on_device(0, run_case(cases_[i], source_, of_case(0))));
             } catch (...) {
                 settle_lost(i, end_of_exception());
             }
@@ -48,10 +49,19 @@ class CaseRun {
             if (journal_ != nullptr) journal_->keep_durable();
             return interrupt_.requested();
         };
-        const PoolOptions pool{options_.jobs, options_.timeout, stop, [this] { return target_.spent(); }};
+        PoolOptions pool{options_.jobs, options_.timeout, stop, [this] { return target_.spent(); }};
+        std::size_t my_place = 0; // in a worker
+        if (!target_.devices().empty())
+            pool.prepare = [&](std::size_t place) {
+                my_place = place;
+                target_.enter(place);
+            };
+        pool.on_closed = [this](std::size_t place, const std::string& why) { lose_device(place, why); };
         run_isolated(
             open_.size(), pool,
-            [this](std::size_t n) { return pack(run_case(cases_[open_[n]], source_, options_.of_case)); },
+            [&](std::size_t n) {
+                return pack(on_device(my_place, run_case(cases_[open_[n]], source_, of_case(my_place))));
+            },
             [this](std::size_t n, const TaskEnd& end) {
                 const std::size_t i = open_[n];
                 report_progress(i);
@@ -87,7 +97,8 @@ class CaseRun {
     void settle(std::size_t i, std::vector<CaseResult> results) {
         // What had no memory may have it when the run is continued.
         const bool settled = std::ranges::none_of(results, [](const CaseResult& result) {
-            return result.not_run_reason == NotRunReason::no_memory;
+            return result.not_run_reason == NotRunReason::no_memory ||
+                   result.not_run_reason == NotRunReason::no_device;
         });
         if (journal_ != nullptr && settled) journal_->append(cases_[i].id, results);
         keep(i, std::move(results));
@@ -106,7 +117,11 @@ class CaseRun {
     void settle_lost(std::size_t i, const TaskEnd& end) {
         if (end.kind == TaskEnd::Kind::bad_input)
             throw InputError(fmt::format("{}: {}", cases_[i].id, end.answer));
-        std::vector<CaseResult> results{lost_result(cases_[i], options_.of_case, end)};
+        std::vector<CaseResult> results;
+        if (end.kind == TaskEnd::Kind::no_process)
+            results = {lost_result(cases_[i], options_.of_case, {end.kind, all_devices_lost()})};
+        else
+            results = on_device(end.place, {lost_result(cases_[i], of_case(end.place), end)});
         if (end.killed_from_outside)
             keep(i, std::move(results));
         else
@@ -117,6 +132,29 @@ class CaseRun {
         for (const CaseResult& result : results) ledger_.add(result);
         if (options_.on_results) options_.on_results(cases_[i].id, results);
         results_[i] = std::move(results);
+    }
+
+    /// The options for a case on the device of a worker, whose reproducing command names this device alone.
+    CaseRunOptions of_case(std::size_t place) const {
+        CaseRunOptions options = options_.of_case;
+        if (target_.devices().size() > 1) options.target_flags = target_.flags_of(place);
+        return options;
+    }
+
+    std::vector<CaseResult> on_device(std::size_t place, std::vector<CaseResult> results) const {
+        for (CaseResult& result : results) result.device = target_.device_of(place);
+        return results;
+    }
+
+    void lose_device(std::size_t place, const std::string& why) {
+        lost_devices_.push_back(fmt::format("device {}: {}", target_.device_of(place).value_or(0), why));
+        if (options_.on_device_lost)
+            options_.on_device_lost(fmt::format("a device got no more cases because it cannot be opened: {}",
+                                                lost_devices_.back()));
+    }
+
+    std::string all_devices_lost() const {
+        return fmt::format("no device is left that can be opened: {}", fmt::join(lost_devices_, "; "));
     }
 
     /// The run is red for good, and was to end then.
@@ -134,6 +172,7 @@ class CaseRun {
     Journal* journal_;
     std::vector<std::optional<std::vector<CaseResult>>> results_; ///< absent: not finished
     std::vector<std::size_t> open_;                               ///< indices of the cases to run
+    std::vector<std::string> lost_devices_;                       ///< and why, a clause each
     Ledger ledger_;                                               ///< of the finished cases
 };
 

@@ -32,6 +32,11 @@ const NamedTarget& find_target(const std::string& name) {
 
 } // namespace
 
+std::optional<int> Target::device_of(std::size_t place) const {
+    const std::vector<int> all = devices();
+    return all.empty() ? std::nullopt : std::optional(all[place % all.size()]);
+}
+
 std::vector<std::string> target_names() {
     std::vector<std::string> names;
     for (const auto& target : targets) names.emplace_back(target.name);

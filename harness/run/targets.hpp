@@ -23,6 +23,8 @@ struct TargetOptions {
     /// How long a device may take to be found. A driver that hangs answers never.
     std::chrono::milliseconds device_patience = std::chrono::minutes(2);
     std::optional<arch::ArchSet> archs{}; ///< whose kernels are planned on; absent: those compiled in
+    /// Several devices that share the cases, instead of `device`: "all", or their numbers, such as "0,2".
+    std::string devices{};
 };
 
 /// Where kernels run: makes launchable kernels from configurations. Nothing that a device or a thread must do happens
@@ -52,6 +54,15 @@ class Target {
     virtual bool runs_row_tiles() const { return false; }
     /// Floating-point operations of both products above which a case is too much for this target; 0 = no limit.
     virtual double work_limit() const { return 0.0; }
+    /// Numbers of the devices among which worker processes are dealt out; none when kernels run on the processor.
+    virtual std::vector<int> devices() const { return {}; }
+    /// The one of them that the worker of a place has; nullopt when kernels run on the processor.
+    std::optional<int> device_of(std::size_t place) const;
+    /// Like `flags`, with the device of this place alone.
+    virtual std::string flags_of(std::size_t /*place*/) const { return flags(); }
+    /// Opens the device of this place, on which this process's kernels run from then on. Once, before the first `make`;
+    /// without it they run on the first device. Throws DeviceError when it cannot be opened.
+    virtual void enter(std::size_t /*place*/) const {}
     /// True when this process can launch nothing more, because a kernel took the device's context with it.
     virtual bool spent() const { return false; }
 };

@@ -35,19 +35,36 @@ class IgnorePipeSignal {
 /// A place for one process, and the task that was assigned to it.
 class Slot {
   public:
+    explicit Slot(std::size_t place) : place_(place) {}
+
     bool free() const { return !task_; }
+    std::size_t place() const { return place_; }
+    /// Why it takes no more tasks; nullopt while it does.
+    const std::optional<std::string>& closed() const { return closed_; }
     std::size_t task() const { return *task_; }
     void assign(std::size_t task) {
         task_ = task;
         attempts_ = 0;
     }
 
-    /// Sees to it that a process has the task. An end when none takes it.
+    /// The task that it had when it was closed.
+    std::size_t give_back() {
+        const std::size_t task = *task_;
+        task_.reset();
+        return task;
+    }
+
+    /// Sees to it that a process has the task. An end when none takes it and the place is not closed for it.
     std::optional<TaskEnd> start(const PoolOptions& options,
                                  const std::function<std::string(std::size_t)>& task) {
         while (!worker_ || !worker_->busy()) {
-            if (attempts_++ == most_attempts) return end({TaskEnd::Kind::crashed, death_});
-            if (!worker_) worker_ = std::make_unique<WorkerProcess>(task, options.spent);
+            if (attempts_++ == most_attempts) {
+                if (!options.prepare) return end({TaskEnd::Kind::crashed, death_});
+                close(fmt::format("{} attempts, the last one: {}", most_attempts, death_));
+                return std::nullopt;
+            }
+            if (!worker_)
+                worker_ = std::make_unique<WorkerProcess>(task, options.spent, preparation(options));
             if (!worker_->give(*task_)) {
                 death_ = "every process for it ended before it began";
                 worker_.reset();
@@ -59,12 +76,17 @@ class Slot {
     int descriptor() const { return task_ && worker_ ? worker_->descriptor() : -1; }
 
     /// The end of the task, if there is news of one.
-    std::optional<TaskEnd> look(bool readable, std::chrono::milliseconds timeout) {
+    std::optional<TaskEnd> look(bool readable, const PoolOptions& options) {
         WorkerNews news;
         if (readable) news = worker_->news();
         if (news.kind == WorkerNews::Kind::end) {
             if (worker_->spent()) worker_.reset();
             return end(std::move(news.end));
+        }
+        if (news.kind == WorkerNews::Kind::unable) {
+            death_ = news.end.answer;
+            worker_.reset();
+            return std::nullopt;
         }
         if (news.kind == WorkerNews::Kind::gone) {
             const bool begun = worker_->begun();
@@ -73,10 +95,14 @@ class Slot {
             death_ = news.end.answer;
             return std::nullopt;
         }
+        const std::chrono::milliseconds timeout = options.task_timeout;
         if (timeout.count() > 0 && worker_->busy_for() > timeout) {
+            const bool begun = worker_->begun();
+            const double seconds = static_cast<double>(timeout.count()) / 1e3;
             worker_.reset();
-            return end({TaskEnd::Kind::timed_out,
-                        fmt::format("still running after {} s", static_cast<double>(timeout.count()) / 1e3)});
+            if (begun || !options.prepare)
+                return end({TaskEnd::Kind::timed_out, fmt::format("still running after {} s", seconds)});
+            close(fmt::format("not ready after {} s", seconds));
         }
         return std::nullopt;
     }
@@ -84,14 +110,48 @@ class Slot {
   private:
     TaskEnd end(TaskEnd how) {
         task_.reset();
+        how.place = place_;
         return how;
     }
 
+    void close(std::string why) { closed_ = std::move(why); }
+
+    std::function<void()> preparation(const PoolOptions& options) const {
+        if (!options.prepare) return {};
+        return [&prepare = options.prepare, place = place_] { prepare(place); };
+    }
+
+    std::size_t place_;
+    std::optional<std::string> closed_;
     std::unique_ptr<WorkerProcess> worker_;
     std::optional<std::size_t> task_;
     int attempts_ = 0;
     std::string death_; ///< of the last process that did not begin the task
 };
+
+/// The tasks that no slot has, in their order, those that came back first.
+class Waiting {
+  public:
+    explicit Waiting(std::size_t count) : count_(count) {}
+    bool any() const { return !returned_.empty() || next_ < count_; }
+    std::size_t take() {
+        if (returned_.empty()) return next_++;
+        const std::size_t task = returned_.back();
+        returned_.pop_back();
+        return task;
+    }
+    void give_back(std::size_t task) { returned_.push_back(task); }
+
+  private:
+    std::size_t count_, next_ = 0;
+    std::vector<std::size_t> returned_;
+};
+
+/// Takes the task of a slot that was closed for others.
+void retire(Slot& slot, Waiting& waiting, const PoolOptions& options) {
+    waiting.give_back(slot.give_back());
+    if (options.on_closed) options.on_closed(slot.place(), *slot.closed());
+}
 
 } // namespace
 
@@ -114,35 +174,49 @@ void run_isolated(std::size_t count, const PoolOptions& options,
                   const std::function<bool(std::size_t, const TaskEnd&)>& on_end) {
     const IgnorePipeSignal no_signal;
     const auto jobs = std::min<std::size_t>(count, static_cast<std::size_t>(std::max(1, options.jobs)));
-    std::vector<Slot> slots(jobs);
-    std::size_t next = 0, ended = 0;
+    std::vector<Slot> slots;
+    for (std::size_t place = 0; place < jobs; ++place) slots.emplace_back(place);
+    Waiting waiting(count);
+    std::size_t ended = 0;
     while (ended < count) {
         if (options.stop && options.stop()) return;
         for (Slot& slot : slots) {
-            if (slot.free() && next < count) slot.assign(next++);
+            if (slot.closed()) continue;
+            if (slot.free() && waiting.any()) slot.assign(waiting.take());
             if (slot.free()) continue;
             const std::size_t index = slot.task();
             if (const auto end = slot.start(options, task)) {
                 ++ended;
                 if (!on_end(index, *end)) return;
             }
+            if (slot.closed()) retire(slot, waiting, options);
+        }
+        if (std::ranges::all_of(slots, [](const Slot& slot) { return slot.closed().has_value(); })) {
+            const TaskEnd end{TaskEnd::Kind::no_process, *slots.back().closed()};
+            while (waiting.any())
+                if (!on_end(waiting.take(), end)) return;
+            return;
         }
         std::vector<pollfd> waits;
         waits.reserve(slots.size());
         for (const Slot& slot : slots) waits.push_back({slot.descriptor(), POLLIN, 0});
         const bool somebody = std::ranges::any_of(slots, [](const Slot& slot) { return !slot.free(); });
+        const bool next = waiting.any() && std::ranges::any_of(slots, [](const Slot& slot) {
+                              return slot.free() && !slot.closed();
+                          });
         poll(waits.data(), waits.size(),
-             !somebody                                          ? 0
+             !somebody || next                                  ? 0
              : options.task_timeout.count() > 0 || options.stop ? 100
                                                                 : -1);
         for (std::size_t s = 0; s < slots.size(); ++s) {
             if (slots[s].free()) continue;
             const std::size_t index = slots[s].task();
             const bool readable = (waits[s].revents & (POLLIN | POLLHUP)) != 0;
-            if (const auto end = slots[s].look(readable, options.task_timeout)) {
+            if (const auto end = slots[s].look(readable, options)) {
                 ++ended;
                 if (!on_end(index, *end)) return;
             }
+            if (slots[s].closed()) retire(slots[s], waiting, options);
         }
     }
 }

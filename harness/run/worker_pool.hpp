@@ -16,11 +16,13 @@ struct TaskEnd {
         bad_input, ///< it threw InputError
         crashed,   ///< it threw something else, or its process ended
         timed_out,
+        no_process, ///< no place was left whose process could begin it
     } kind = Kind::done;
     std::string answer{}; ///< the task's result, when done; otherwise a sentence
     /// Crashed by SIGKILL, which no program brings on itself by a mistake: the system had no memory left, or somebody
     /// ended the process.
     bool killed_from_outside = false;
+    std::size_t place = 0; ///< number of the process at a time that had it, 0 … jobs − 1
 };
 
 /// The end of a task that threw the exception that is being handled.
@@ -31,6 +33,11 @@ struct PoolOptions {
     std::chrono::milliseconds task_timeout{0}; ///< of one task; 0 = none
     std::function<bool()> stop{};              ///< asked several times a second; true ends the run early
     std::function<bool()> spent{}; ///< asked in the worker after each task; true: it takes no other
+    /// Called in each process of a place before its first task. A place whose processes throw, die or hang in it is closed:
+    /// it takes no more tasks, and its task goes to another one.
+    std::function<void(std::size_t place)> prepare{};
+    /// Told, in the caller's process, which place was closed, and why in a clause.
+    std::function<void(std::size_t place, const std::string& why)> on_closed{};
 };
 
 /// Runs task(0) … task(count − 1) in child processes, each with the caller's memory as it is now, and hands

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
 #include <optional>
 #include <sys/prctl.h>
@@ -46,7 +47,7 @@ bool read_all(int fd, void* data, std::size_t bytes) {
     return true;
 }
 
-enum class MessageKind : std::uint32_t { begun, ended };
+enum class MessageKind : std::uint32_t { begun, ended, unable };
 
 /// What goes before every message of a child.
 struct MessageHeader {
@@ -61,8 +62,8 @@ struct MessageHeader {
     std::uint64_t bytes = 0;                 ///< of the answer that follows
 
     bool believable() const {
-        return mark == signature && (kind == MessageKind::begun || kind == MessageKind::ended) &&
-               end <= TaskEnd::Kind::timed_out && last <= 1 && bytes <= most_bytes;
+        return mark == signature && kind <= MessageKind::unable && end <= TaskEnd::Kind::timed_out &&
+               last <= 1 && bytes <= most_bytes;
     }
 };
 
@@ -76,12 +77,32 @@ TaskEnd end_of(const std::function<std::string(std::size_t)>& task, std::size_t 
     }
 }
 
+/// Makes this process ready for tasks. False when it cannot be; the parent is told why.
+bool prepared(int to_parent, const std::function<void()>& prepare) {
+    std::string why;
+    try {
+        if (prepare) prepare();
+        return true;
+    } catch (const std::exception& error) {
+        why = error.what();
+    } catch (...) {
+        why = end_of_exception().answer;
+    }
+    const MessageHeader header{.kind = MessageKind::unable, .last = 1, .bytes = why.size()};
+    if (write_all(to_parent, &header, sizeof header)) write_all(to_parent, why.data(), why.size());
+    return false;
+}
+
 /// The child's side: takes indices until the pipe ends.
 [[noreturn]] void serve(int from_parent, int to_parent, const std::function<std::string(std::size_t)>& task,
-                        const std::function<bool()>& spent) {
+                        const std::function<bool()>& spent, const std::function<void()>& prepare) {
     const MessageHeader begun;
     std::uint64_t index = 0;
-    while (read_all(from_parent, &index, sizeof index) && write_all(to_parent, &begun, sizeof begun)) {
+    bool ready = false;
+    while (read_all(from_parent, &index, sizeof index)) {
+        // Only now, because the parent gives the task to a process that still listens.
+        ready = ready || prepared(to_parent, prepare);
+        if (!ready || !write_all(to_parent, &begun, sizeof begun)) break;
         const TaskEnd end = end_of(task, index);
         MessageHeader header{.kind = MessageKind::ended, .end = end.kind, .bytes = end.answer.size()};
         // An exception of an unknown kind may have left anything behind.
@@ -107,7 +128,7 @@ std::optional<int> status_of(pid_t child) {
 } // namespace
 
 WorkerProcess::WorkerProcess(const std::function<std::string(std::size_t)>& task,
-                             const std::function<bool()>& spent) {
+                             const std::function<bool()>& spent, const std::function<void()>& prepare) {
     std::array<int, 2> down{-1, -1}, up{-1, -1};
     const auto fail = [&](const char* need) {
         const int reason = errno;
@@ -122,7 +143,7 @@ WorkerProcess::WorkerProcess(const std::function<std::string(std::size_t)>& task
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(down[1]);
         close(up[0]);
-        serve(down[0], up[1], task, spent);
+        serve(down[0], up[1], task, spent, prepare);
     }
     close(down[0]);
     close(up[1]);
@@ -173,6 +194,8 @@ WorkerNews WorkerProcess::next_message() {
         if (inbox_.size() - sizeof header < header.bytes) return {};
         const std::string answer = inbox_.substr(sizeof header, header.bytes);
         inbox_.erase(0, sizeof header + header.bytes);
+        if (header.kind == MessageKind::unable)
+            return {WorkerNews::Kind::unable, {TaskEnd::Kind::crashed, answer}};
         begun_ = true;
         if (header.kind == MessageKind::begun) continue;
         busy_ = false;

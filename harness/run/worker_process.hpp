@@ -16,6 +16,7 @@ struct WorkerNews {
         nothing, ///< that is complete
         end,     ///< `end` is how its task ended
         gone,    ///< it has ended, or says what no worker says; `end` is why
+        unable,  ///< it could not be made ready for tasks; the answer of `end` is why
     } kind = Kind::nothing;
     TaskEnd end{};
 };
@@ -24,9 +25,10 @@ struct WorkerNews {
 /// without a limit: a kernel may have written over the child's memory.
 class WorkerProcess {
   public:
-    /// Forks. The child calls task(n) for every n that it is given, and `spent`, if there is one, after each. Throws Error
-    /// when the system has no pipes or processes left.
-    WorkerProcess(const std::function<std::string(std::size_t)>& task, const std::function<bool()>& spent);
+    /// Forks. The child calls `prepare`, if there is one, when it is given its first task; then task(n) for every n that it is
+    /// given, and `spent`, if there is one, after each. Throws Error when the system has no pipes or processes left.
+    WorkerProcess(const std::function<std::string(std::size_t)>& task, const std::function<bool()>& spent,
+                  const std::function<void()>& prepare = {});
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
     /// Kills the child.

@@ -9,7 +9,9 @@
 #include <array>
 #include <csignal>
 #include <fcntl.h>
+#include <map>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <sys/stat.h>
 #include <thread>
@@ -121,6 +123,70 @@ TEST(Isolation, AProcessThatEndsBeforeItBeginsATaskDoesNotCostIt) {
     });
     EXPECT_EQ(ends[1].kind, TaskEnd::Kind::done) << ends[1].answer;
     EXPECT_NE(ends[1].answer, ends[0].answer);
+}
+
+/// Five tasks on three places, of which `prepare` lets some work. The answers are the places; closed places are left behind.
+struct Places {
+    std::vector<TaskEnd> ends = std::vector<TaskEnd>(5);
+    std::map<std::size_t, std::string> closed;
+
+    explicit Places(const std::function<void(std::size_t)>& prepare,
+                    std::chrono::milliseconds timeout = std::chrono::minutes(1)) {
+        PoolOptions options{.jobs = 3, .task_timeout = timeout};
+        std::size_t mine = 99;
+        options.prepare = [&](std::size_t place) {
+            mine = place;
+            prepare(place);
+        };
+        options.on_closed = [&](std::size_t place, const std::string& why) { closed[place] = why; };
+        run_isolated(
+            5, options, [&](std::size_t) { return std::to_string(mine); },
+            [&](std::size_t i, const TaskEnd& end) {
+                EXPECT_EQ(ends[i].answer, "") << "told twice";
+                ends[i] = end;
+                return true;
+            });
+    }
+};
+
+TEST(Isolation, EveryPlaceIsPreparedOnceAndNamed) {
+    const Places places([](std::size_t) {});
+    EXPECT_TRUE(places.closed.empty());
+    std::set<std::size_t> seen;
+    for (const TaskEnd& end : places.ends) {
+        EXPECT_EQ(end.answer, std::to_string(end.place));
+        seen.insert(end.place);
+    }
+    EXPECT_EQ(seen, (std::set<std::size_t>{0, 1, 2}));
+}
+
+TEST(Isolation, APlaceThatCannotBePreparedLeavesItsTasksToOthers) {
+    const Places places([](std::size_t place) {
+        if (place == 1) throw std::runtime_error("no light");
+        if (place == 2) std::raise(SIGSEGV);
+    });
+    for (const TaskEnd& end : places.ends) EXPECT_EQ(end.answer, "0");
+    ASSERT_EQ(places.closed.size(), 2U);
+    EXPECT_EQ(places.closed.at(1), "3 attempts, the last one: no light");
+    EXPECT_THAT(places.closed.at(2), HasSubstr("killed by signal 11"));
+}
+
+TEST(Isolation, APlaceThatHangsWhileItIsPreparedIsClosed) {
+    const auto hang = [](std::size_t place) {
+        while (place == 0) pause();
+    };
+    const Places places(hang, std::chrono::seconds(3));
+    for (const TaskEnd& end : places.ends) EXPECT_THAT(end.answer, testing::AnyOf("1", "2"));
+    EXPECT_EQ(places.closed.at(0), "not ready after 3 s");
+}
+
+TEST(Isolation, WithoutAPlaceEveryTaskEndsWithoutAProcess) {
+    const Places places([](std::size_t place) { throw std::runtime_error(std::to_string(place)); });
+    EXPECT_EQ(places.closed.size(), 3U);
+    for (const TaskEnd& end : places.ends) EXPECT_EQ(end.kind, TaskEnd::Kind::no_process);
+    const CaseResult result = lost_result(small_case(), {}, places.ends[0]);
+    EXPECT_EQ(result.outcome, Outcome::not_run);
+    EXPECT_EQ(result.not_run_reason, NotRunReason::no_device);
 }
 
 /// Writes to every pipe that this process may write to, as a kernel that writes over the worker's memory could.

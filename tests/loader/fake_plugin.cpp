@@ -1,7 +1,9 @@
 // A plugin whose device is the processor, so that everything above a device plugin runs on a machine without a GPU. Kernels are
 // the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
 // "illegal_address", which takes the context of the process whenever a launch has more than 100 keys, or "hang", a driver
-// that never answers.
+// that never answers, or "death", which takes the context too and leaves a mark in the folder FMHA_FAKE_GRAVES: a device
+// with a mark cannot be selected any more. There are FMHA_FAKE_DEVICES devices; the one with the number FMHA_FAKE_FAULTY has the
+// mistake, every one without that.
 
 #include "dispatcher/types/args_fields.hpp"
 #include "kernels/targets/host/faults/fault.hpp"
@@ -9,6 +11,7 @@
 #include "tests/loader/fake_runtime.hpp"
 
 #include <cstdlib>
+#include <fstream>
 #include <unistd.h>
 
 namespace fmha::loader::test {
@@ -22,10 +25,20 @@ std::string setting(const char* name, const char* otherwise) {
 FakeRuntime& process_runtime() {
     static FakeRuntime runtime;
     runtime.device.arch = setting("FMHA_FAKE_ARCH", "gfx950");
-    const std::string fault = setting("FMHA_FAKE_FAULT", "");
-    while (fault == "hang") pause();
-    runtime.run = [fault](const KernelConfig& config, const FwdArgs& args) {
-        if (fault == "illegal_address" && args.shape.seqlen_k > 100) {
+    const std::string every_fault = setting("FMHA_FAKE_FAULT", "");
+    while (every_fault == "hang") pause();
+    runtime.devices = std::stoi(setting("FMHA_FAKE_DEVICES", "1"));
+    const std::string graves = setting("FMHA_FAKE_GRAVES", "");
+    const auto grave = [graves](int device) { return graves + "/" + std::to_string(device); };
+    runtime.select = [grave](int device) {
+        return access(grave(device).c_str(), F_OK) == 0 ? Status{100, Fault::no_device} : Status{};
+    };
+    const std::string faulty = setting("FMHA_FAKE_FAULTY", "");
+    runtime.run = [every_fault, faulty, grave](const KernelConfig& config, const FwdArgs& args) {
+        const bool here = faulty.empty() || faulty == std::to_string(runtime.current());
+        const std::string fault = here ? every_fault : std::string();
+        if (fault == "death") std::ofstream(grave(runtime.current())) << "here it lies\n";
+        if (fault == "death" || (fault == "illegal_address" && args.shape.seqlen_k > 100)) {
             runtime.loss = Status{700, Fault::context_lost};
             return;
         }

@@ -40,8 +40,10 @@ Status FakeRuntime::properties(int, DeviceProperties& out) {
     return next();
 }
 
-Status FakeRuntime::set_device(int) {
-    return next();
+Status FakeRuntime::set_device(int index) {
+    if (const Status status = next(); !status.ok()) return status;
+    current_ = index;
+    return select(index);
 }
 
 Status FakeRuntime::memory_info(std::size_t& free, std::size_t& total) {

@@ -26,8 +26,12 @@ class FakeRuntime : public DeviceRuntime {
     Status failure{2, Fault::no_memory};
     /// When set, the next synchronisation of a stream fails like this, and then everything does, destroying included.
     std::optional<Status> loss;
+    /// What selecting a device gives.
+    std::function<Status(int)> select = [](int) { return Status{}; };
 
     int calls() const { return calls_; }
+    /// The device that was selected last.
+    int current() const { return current_; }
     int loads() const { return loads_; }
     /// Allocations, streams, events and modules that nobody has given back.
     std::size_t alive() const { return memory_.size() + handles_.size(); }
@@ -70,7 +74,7 @@ class FakeRuntime : public DeviceRuntime {
     Status create(void*& out);
     Status destroy(void* handle);
 
-    int calls_ = 0, loads_ = 0;
+    int calls_ = 0, loads_ = 0, current_ = 0;
     bool lost_ = false;
     std::uint32_t allowed_lds_ = 0;
     LaunchShape last_shape_;

@@ -15,6 +15,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <set>
@@ -55,8 +56,8 @@ class FakeGpu : public testing::Test {
         fs::create_directories(plugins());
         fs::copy_file(FMHA_FAKE_PLUGIN, plugins() / loader::plugin_file("amd"));
         setenv("FMHA_HIP_PLUGIN_DIR", plugins().c_str(), 1);
-        unsetenv("FMHA_FAKE_FAULT");
-        unsetenv("FMHA_FAKE_ARCH");
+        for (const char* setting : {"FAULT", "ARCH", "DEVICES", "FAULTY", "GRAVES"})
+            unsetenv(fmt::format("FMHA_FAKE_{}", setting).c_str());
     }
     ~FakeGpu() override { unsetenv("FMHA_HIP_PLUGIN_DIR"); }
 
@@ -202,6 +203,162 @@ TEST_F(FakeGpu, WhatIsMissingIsASentenceAndExitCode2) {
     const Ran no_plugin = verify({short_case});
     EXPECT_EQ(no_plugin.code, 2);
     EXPECT_THAT(no_plugin.err, HasSubstr("no plugin: neither"));
+}
+
+/// Several devices that share the cases of fwd/faults.
+class FakeGpus : public FakeGpu {
+  protected:
+    FakeGpus() {
+        setenv("FMHA_FAKE_DEVICES", "3", 1);
+        build(planned({"fwd/faults"}));
+    }
+
+    fs::path file(const char* name) const { return kernels() / name; }
+
+    /// The report of a run with these options.
+    nlohmann::json run(int code, std::vector<std::string> more) const {
+        more.insert(more.end(), {"fwd/faults", "--json", file("run.json")});
+        const Ran ran = verify(more);
+        EXPECT_EQ(ran.code, code) << ran.out << ran.err;
+        out_ = ran.out;
+        return nlohmann::json::parse(system::read_file(file("run.json")));
+    }
+
+    static std::vector<std::string> names(const nlohmann::json& report) {
+        std::vector<std::string> names;
+        for (const auto& result : report.at("results")) names.push_back(result.at("name"));
+        return names;
+    }
+    static std::set<int> devices(const nlohmann::json& report) {
+        std::set<int> devices;
+        for (const auto& result : report.at("results"))
+            if (result.contains("device")) devices.insert(result.at("device").get<int>());
+        return devices;
+    }
+    /// Names of the cases that the journal tells, sorted.
+    std::vector<std::string> journalled() const {
+        std::vector<std::string> names;
+        std::istringstream lines(system::read_file(file("run.jsonl")));
+        std::string line;
+        for (std::getline(lines, line); std::getline(lines, line);)
+            names.push_back(nlohmann::json::parse(line).at("case"));
+        std::ranges::sort(names);
+        return names;
+    }
+    static std::vector<std::string> sorted(std::vector<std::string> names) {
+        std::ranges::sort(names);
+        return names;
+    }
+
+    mutable std::string out_; ///< of the last run
+};
+
+TEST_F(FakeGpus, AllOfThemShareTheCasesAndTellWhatOneTells) {
+    const auto alone = run(0, {});
+    EXPECT_EQ(devices(alone), std::set<int>{0});
+    EXPECT_GE(names(alone).size(), 9U);
+    const auto shared = run(0, {"--devices", "all", "--journal", file("run.jsonl")});
+    EXPECT_THAT(out_, AllOf(HasSubstr("GREEN"), HasSubstr("device 0: "), HasSubstr("device 2: ")));
+    EXPECT_EQ(names(shared), names(alone));
+    EXPECT_EQ(journalled(), sorted(names(alone)));
+    EXPECT_EQ(devices(shared), (std::set<int>{0, 1, 2}));
+    EXPECT_EQ(shared.at("run").at("jobs"), 3);
+    EXPECT_EQ(shared.at("run").at("devices").size(), 3U);
+    EXPECT_THAT(shared.at("run").at("machine").get<std::string>(), HasSubstr("3 devices, each Fake GPU"));
+    for (std::size_t i = 0; i < names(alone).size(); ++i)
+        EXPECT_EQ(shared.at("results").at(i).at("outcome"), alone.at("results").at(i).at("outcome"));
+    EXPECT_EQ(devices(run(0, {"--devices", "0,2"})), (std::set<int>{0, 2}));
+}
+
+TEST_F(FakeGpus, AFaultyOneIsRedByItsNumber) {
+    setenv("FMHA_FAKE_FAULT", "last_key_dropped", 1);
+    setenv("FMHA_FAKE_FAULTY", "1", 1);
+    const auto report = run(1, {"--devices", "all"});
+    int red = 0;
+    for (const auto& result : report.at("results")) {
+        if (result.at("outcome") == "passed") continue;
+        ++red;
+        EXPECT_EQ(result.at("device"), 1) << result.dump(1);
+        EXPECT_THAT(result.at("reproduce").get<std::string>(),
+                    AllOf(HasSubstr(" --device 1"), Not(HasSubstr("--devices"))));
+    }
+    EXPECT_GT(red, 0);
+    EXPECT_THAT(out_, AllOf(HasSubstr("\n  device   1\n"), HasSubstr("device 0: "),
+                            HasSubstr(fmt::format(" results, {} not green\ndevice 2: ", red))));
+}
+
+TEST_F(FakeGpus, AFaultCostsItsCaseAndTheDeviceGoesOn) {
+    build(planned({short_case, long_case}));
+    setenv("FMHA_FAKE_FAULT", "illegal_address", 1);
+    const Ran ran = verify({long_case, short_case, "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0]@1",
+                            "--devices", "0,1"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out,
+                AllOf(HasSubstr("3 asked   2 passed"), HasSubstr("1 crashed"), HasSubstr("\n  device   0\n"),
+                      HasSubstr("fakeError700 (700)"), Not(HasSubstr("cannot be opened"))));
+}
+
+TEST_F(FakeGpus, OneThatDiesCostsItsCaseAndTheOthersDoTheRest) {
+    setenv("FMHA_FAKE_FAULT", "death", 1);
+    setenv("FMHA_FAKE_FAULTY", "1", 1);
+    setenv("FMHA_FAKE_GRAVES", kernels().c_str(), 1);
+    const auto report = run(1, {"--devices", "all", "--journal", file("run.jsonl")});
+    for (const auto& result : report.at("results"))
+        EXPECT_EQ(result.at("outcome"), result.at("device") == 1 ? "crashed" : "passed");
+    EXPECT_EQ(report.at("ledger").at("crashed"), 1);
+    EXPECT_EQ(journalled(), sorted(names(report)));
+    EXPECT_THAT(out_,
+                HasSubstr("a device got no more cases because it cannot be opened: device 1: 3 attempts, "
+                          "the last one: selecting device 1 failed: fakeError100 (100)"));
+    EXPECT_THAT(verify({"fwd/faults", "--devices", "all"}).err,
+                HasSubstr("--target hip: selecting device 1 failed"));
+}
+
+TEST_F(FakeGpus, WhenAllHaveDiedTheRestIsNotRun) {
+    setenv("FMHA_FAKE_FAULT", "death", 1);
+    setenv("FMHA_FAKE_GRAVES", kernels().c_str(), 1);
+    const std::vector<std::string> arguments{"--devices", "0,1", "--journal", file("run.jsonl")};
+    const auto report = run(1, arguments);
+    const auto count = static_cast<int>(names(report).size());
+    EXPECT_EQ(report.at("ledger").at("crashed"), 2);
+    EXPECT_EQ(report.at("ledger").at("not_run"), count - 2);
+    EXPECT_THAT(out_,
+                AllOf(HasSubstr(fmt::format("not run because of no_device: {}, for example ", count - 2)),
+                      HasSubstr("no device is left that can be opened: device "), HasSubstr("RED")));
+    // Nothing is settled about the kernels of these cases.
+    EXPECT_EQ(journalled().size(), 2U);
+    unsetenv("FMHA_FAKE_FAULT");
+    for (const char* device : {"0", "1"}) fs::remove(kernels() / device);
+    EXPECT_EQ(run(1, arguments).at("ledger").at("passed"), count - 2);
+    EXPECT_EQ(journalled(), sorted(names(report)));
+}
+
+TEST_F(FakeGpus, AChoiceThatCannotBeIsASentence) {
+    const auto said = [&](std::vector<std::string> more) {
+        more.emplace_back(short_case);
+        const Ran ran = verify(more);
+        EXPECT_EQ(ran.code, 2);
+        return ran.err;
+    };
+    EXPECT_THAT(
+        said({"--devices", "0,3"}),
+        HasSubstr(
+            "there is no device 3; there are: device 0 (Fake GPU, gfx950), device 1 (Fake GPU, gfx950), "
+            "device 2 (Fake GPU, gfx950)"));
+    EXPECT_THAT(
+        said({"--devices", "0,"}),
+        HasSubstr("--devices 0,: '' is not the number of a device; allowed: all, or numbers with commas"));
+    EXPECT_THAT(said({"--devices", "-1"}), HasSubstr("'-1' is not the number of a device"));
+    EXPECT_THAT(said({"--devices", "1,1"}), HasSubstr("--devices 1,1: device 1 is named twice"));
+    EXPECT_THAT(said({"--devices", "all", "--device", "1"}), HasSubstr("--device and --devices exclude"));
+    EXPECT_THAT(said({"--devices", "all", "--jobs", "2"}),
+                HasSubstr("--jobs 2: 3 devices need a process each; allowed: 3 or more"));
+    EXPECT_THAT(said({"--devices", "all", "--shrink", "1"}), HasSubstr("--shrink and --devices exclude"));
+    std::ostringstream out, err;
+    EXPECT_EQ(run_command_line({"verify", short_case, "--cases-root", FMHA_CASES_DIR, "--devices", "all"},
+                               all_commands(), {out, err, false, {}}),
+              2);
+    EXPECT_THAT(err.str(), HasSubstr("--devices all: target host has no devices; it goes with --target hip"));
 }
 
 Ran devices(const std::vector<std::string>& more = {}) {
