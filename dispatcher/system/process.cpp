@@ -123,17 +123,24 @@ class Collector {
                 kill(-group_, SIGTERM);
                 deadline = Clock::now() + grace;
             }
+            if (too_much()) break;
             pass_on_wishes();
             if (!read_for(std::min<Clock::duration>(tick, deadline - Clock::now()))) break;
         }
         // Ends the rest of a group that closed its streams or took too long.
-        if (result_.timed_out) kill(-group_, SIGKILL);
+        if (result_.timed_out || result_.wrote_too_much) kill(-group_, SIGKILL);
     }
 
   private:
     using Clock = std::chrono::steady_clock;
     static constexpr auto tick = std::chrono::milliseconds(100);
     static constexpr auto grace = std::chrono::seconds(2);
+
+    bool too_much() {
+        const std::size_t written = result_.out.size() + result_.err.size();
+        result_.wrote_too_much = options_.most_output > 0 && written > options_.most_output;
+        return result_.wrote_too_much;
+    }
 
     void pass_on_wishes() {
         if (!result_.stopped && options_.stop && options_.stop()) {
@@ -168,13 +175,14 @@ class Collector {
     bool passed_on_ = false;
 };
 
-/// The environment of this process with additions in front, so that they win.
+/// The environment of this process, or those variables of it that are inherited, with additions in front, so that they win.
 class Environment {
   public:
-    explicit Environment(std::vector<std::string> additions) : additions_(std::move(additions)) {
+    explicit Environment(const ProcessOptions& options) : additions_(options.environment) {
         for (std::string& addition : additions_) entries_.push_back(addition.data());
         for (char** entry = environ; *entry != nullptr; ++entry)
-            if (!replaced(*entry)) entries_.push_back(*entry);
+            if (!replaced(*entry) && (!options.inherited || is_named(*options.inherited, *entry)))
+                entries_.push_back(*entry);
         entries_.push_back(nullptr);
     }
     char** data() { return entries_.data(); }
@@ -184,6 +192,9 @@ class Environment {
         const auto name = entry.substr(0, entry.find('=') + 1);
         return std::any_of(additions_.begin(), additions_.end(),
                            [&](const std::string& addition) { return addition.starts_with(name); });
+    }
+    static bool is_named(const std::vector<std::string>& names, std::string_view entry) {
+        return std::ranges::find(names, entry.substr(0, entry.find('='))) != names.end();
     }
     std::vector<std::string> additions_;
     std::vector<char*> entries_;
@@ -233,7 +244,7 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     pid_t child = 0;
-    Environment environment(options.environment);
+    Environment environment(options);
     const HeldSignals signals;
     const int failed = posix_spawnp(&child, arguments.front(), actions.get(), actions.attributes(),
                                     arguments.data(), environment.data());

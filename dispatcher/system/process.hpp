@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@ struct ProcessResult {
     int exit_code = 0; ///< 128 + n when signal n ended it
     bool timed_out = false;
     bool stopped = false; ///< because the caller asked for it
+    bool wrote_too_much = false;
     std::string out, err;
 };
 
@@ -21,6 +24,10 @@ struct ProcessOptions {
     std::filesystem::path directory = ".";
     std::chrono::milliseconds time = std::chrono::hours(24); ///< after which it and its children are ended
     std::vector<std::string> environment{};                  ///< "NAME=value", beside this process's own
+    /// The names of this process's own variables that it gets; nullopt: all.
+    std::optional<std::vector<std::string>> inherited{};
+    std::size_t most_output =
+        0; ///< bytes of both streams after which it and its children are ended; 0: any number
     std::function<void(std::string_view)> on_line{}; ///< every line of standard output when it is complete
     /// Asked a few times a second; once it says true the program and its children get SIGINT, and are waited for.
     std::function<bool()> stop{};

@@ -30,7 +30,14 @@ class Build {
   public:
     Build(const Selection& selection, const BuildTools& tools, const BuildOptions& options)
         : selection_(selection), tools_(tools), options_(options) {
-        if (options.cache) cache_.emplace(*options.cache);
+        if (!options.cache) return;
+        cache_.emplace(*options.cache);
+        if (const auto why = cache_->why_not_believed()) {
+            result_.warnings.push_back(
+                *why +
+                "; everything is compiled anew and nothing is kept there (chmod go-w, or another --cache)");
+            cache_.reset();
+        }
     }
 
     BuildResult run() {

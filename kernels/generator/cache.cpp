@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fmha::generator {
@@ -27,6 +28,30 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
     fs::rename(draft, to);
     // A rename between two names of one file does nothing and leaves both.
     fs::remove(draft, error);
+}
+
+constexpr fs::perms of_others = fs::perms::group_write | fs::perms::others_write;
+
+enum class Sticky : std::uint8_t { protects, counts_for_nothing };
+
+/// What lets somebody else write to a file or into a folder, a clause; nullopt when nothing does, or when it is not there.
+/// In a sticky folder others can add what is theirs and remove nothing.
+std::optional<std::string> open_to_others(const fs::path& path, Sticky sticky) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) return std::nullopt;
+    if (status.st_uid != geteuid() && status.st_uid != 0)
+        return fmt::format("belongs to user {}", status.st_uid);
+    if (sticky == Sticky::protects && (status.st_mode & S_ISVTX) != 0) return std::nullopt;
+    if ((status.st_mode & S_IWOTH) != 0) return "can be written by everybody";
+    if ((status.st_mode & S_IWGRP) != 0) return fmt::format("can be written by group {}", status.st_gid);
+    return std::nullopt;
+}
+
+/// Creates a folder and those above it, for this user alone to write.
+void create_own_folders(const fs::path& folder) {
+    if (folder.empty() || fs::exists(folder)) return;
+    create_own_folders(folder.parent_path());
+    if (fs::create_directory(folder)) fs::permissions(folder, of_others, fs::perm_options::remove);
 }
 
 } // namespace
@@ -50,11 +75,27 @@ fs::path KernelCache::place(const std::string& key) const {
     return folder_ / key.substr(0, 2) / key;
 }
 
+std::optional<std::string> KernelCache::why_not_believed() const {
+    std::error_code error;
+    fs::path folder = fs::weakly_canonical(fs::absolute(folder_), error);
+    if (error) folder = folder_;
+    for (fs::path at = folder;; at = at.parent_path()) {
+        const bool itself = at == folder;
+        if (const auto why = open_to_others(at, itself ? Sticky::counts_for_nothing : Sticky::protects))
+            return fmt::format("cache {}: {}{}, so that the code in it may be anybody's", folder_.string(),
+                               itself ? "" : at.string() + " ", *why);
+        if (!at.has_relative_path()) return std::nullopt;
+    }
+}
+
 std::optional<std::int64_t> KernelCache::fetch(const std::string& key, const CompiledUnit& to) const {
     const fs::path entry = place(key);
     std::error_code ignored;
     if (!fs::exists(entry / "entry.json", ignored)) return std::nullopt;
     try {
+        for (const fs::path& path :
+             {entry.parent_path(), entry, entry / "entry.json", entry / "object", entry / "log"})
+            if (open_to_others(path, Sticky::counts_for_nothing)) throw InputError("not this user's alone");
         const auto about = parse_strict_json(system::read_file(entry / "entry.json"), entry.string());
         if (about.at("sha256") != system::sha256(system::read_file(entry / "object")))
             throw InputError("damaged");
@@ -75,7 +116,7 @@ void KernelCache::store(const std::string& key, const CompiledUnit& from) const 
     std::string draft = (folder_ / "draft-XXXXXX").string();
     try {
         if (fs::exists(entry)) return;
-        fs::create_directories(entry.parent_path());
+        create_own_folders(entry.parent_path());
         if (mkdtemp(draft.data()) == nullptr) throw InputError(fmt::format("{}: cannot be created", draft));
         // mkdtemp leaves out everybody else, who may share this cache.
         fs::permissions(draft,
@@ -84,9 +125,13 @@ void KernelCache::store(const std::string& key, const CompiledUnit& from) const 
                         fs::perm_options::add);
         link_or_copy(from.object, fs::path(draft) / "object");
         link_or_copy(from.log, fs::path(draft) / "log");
+        for (const char* name : {"object", "log"})
+            fs::permissions(fs::path(draft) / name, of_others, fs::perm_options::remove);
         const Json about{{"sha256", system::sha256(system::read_file(from.object))},
                          {"compile_ms", from.compile_ms}};
-        system::write_file(fs::path(draft) / "entry.json", about.dump() + "\n");
+        const fs::path entry_file = fs::path(draft) / "entry.json";
+        system::write_file(entry_file, about.dump() + "\n");
+        fs::permissions(entry_file, of_others, fs::perm_options::remove);
         std::error_code error;
         fs::rename(draft, entry, error);
         // Another process was quicker; its entry is the same.

@@ -9,7 +9,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 
 namespace fmha::generator {
 namespace {
@@ -189,6 +192,62 @@ TEST(Build, ACacheThatCannotBeWrittenIsAWarning) {
     EXPECT_EQ(result.compiled, 8U);
     ASSERT_THAT(result.warnings, SizeIs(1));
     EXPECT_THAT(result.warnings.front(), HasSubstr("compiled kernels are not kept"));
+}
+
+/// The only warning of a build of kernels that the cache has, which it does not take from there.
+std::string distrust(const FakeCompiler& fake, std::string_view out) {
+    const auto result = build_in(fake, out, eight());
+    EXPECT_EQ(result.compiled, 8U);
+    EXPECT_EQ(result.cached, 0U);
+    return result.warnings.size() == 1 ? result.warnings.front()
+                                       : fmt::format("{} warnings", result.warnings.size());
+}
+
+TEST(Build, ACacheThatOthersMayWriteIsNotBelieved) {
+    const FakeCompiler fake;
+    build_in(fake, "one", eight());
+    fs::permissions(fake.folder("cache"), fs::perms::group_write, fs::perm_options::add);
+    EXPECT_THAT(distrust(fake, "two"),
+                testing::ContainsRegex("cache .*/cache: can be written by group [0-9]+, so that"));
+    fs::permissions(fake.folder("cache"), fs::perms::others_write | fs::perms::sticky_bit,
+                    fs::perm_options::add);
+    EXPECT_THAT(distrust(fake, "three"), HasSubstr("/cache: can be written by everybody"));
+    fs::permissions(fake.folder("cache"), fs::perms::owner_all);
+    const fs::path above = fake.folder("cache").parent_path();
+    fs::permissions(above, fs::perms::others_write, fs::perm_options::add);
+    EXPECT_THAT(distrust(fake, "four"),
+                HasSubstr(fmt::format("{} can be written by everybody", above.string())));
+    fs::permissions(above, fs::perms::owner_all);
+    EXPECT_EQ(build_in(fake, "five", eight()).cached, 8U) << "it was not touched meanwhile";
+}
+
+TEST(Build, ACacheOfAnotherUserIsNotBelieved) {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+    const FakeCompiler fake;
+    build_in(fake, "one", eight());
+    ASSERT_EQ(chown(fake.folder("cache").c_str(), 12345, 12345), 0);
+    EXPECT_THAT(distrust(fake, "two"), HasSubstr("/cache: belongs to user 12345, so that"));
+}
+
+TEST(Build, ACacheEntryThatOthersMayHaveWrittenIsMadeAnew) {
+    const FakeCompiler fake;
+    build_in(fake, "one", eight());
+    for (const auto& entry : fs::recursive_directory_iterator(fake.folder("cache")))
+        if (entry.path().filename() == "object")
+            fs::permissions(entry.path(), fs::perms::others_write, fs::perm_options::add);
+    const auto again = build_in(fake, "two", eight());
+    EXPECT_EQ(again.compiled, 8U);
+    EXPECT_EQ(build_in(fake, "three", eight()).cached, 8U);
+}
+
+TEST(Build, ACacheIsThisUsersAloneWhateverTheUmaskIs) {
+    const FakeCompiler fake;
+    const mode_t before = umask(0);
+    build_in(fake, "one", eight());
+    umask(before);
+    const auto result = build_in(fake, "two", eight());
+    EXPECT_EQ(result.cached, 8U);
+    EXPECT_THAT(result.warnings, IsEmpty());
 }
 
 TEST(Build, HeadersThatChangeMeanwhileAreNotKept) {

@@ -233,6 +233,46 @@ TEST(Enumerate, EndsAPythonFilterThatHangs) {
     }
 }
 
+/// What a filter with these lines before its only answer is told, within narrow limits; "" when it answers.
+std::string limited(const std::string& lines) {
+    const FilterFile filter("import os\ndef filter_config(c):\n" + lines + "    return True\n");
+    catalog::PythonFilter python(filter.path(), [](const KernelConfig&, std::string& name) { name += "k"; },
+                                 {.memory = std::int64_t{1} << 29, .file_size = 1 << 20, .output = 1 << 16});
+    const std::vector<KernelConfig> one(1);
+    try {
+        python.select(one, [](std::size_t) {});
+        return {};
+    } catch (const InputError& error) {
+        return error.what();
+    }
+}
+
+TEST(Enumerate, APythonFilterDoesNotReachBeyondItsLimits) {
+    EXPECT_EQ(limited(""), "");
+    EXPECT_THAT(limited("    bytearray(1 << 30)\n"), HasSubstr("filter_config(k): MemoryError"));
+    EXPECT_THAT(limited("    while True: print('x' * 1000)\n"),
+                HasSubstr("stopped, it printed more than 65536 bytes"));
+    const system::TemporaryDirectory folder;
+    const std::string file = (folder.path() / "large").string();
+    EXPECT_THAT(limited("    open('" + file + "', 'wb').write(b'x' * (2 << 20))\n"),
+                HasSubstr("File too large"));
+    EXPECT_LE(std::filesystem::file_size(file), 1U << 20);
+}
+
+TEST(Enumerate, APythonFilterGetsNeitherSecretsNorOpenFiles) {
+    const system::TemporaryDirectory folder;
+    const std::string file = (folder.path() / "of this process").string();
+    std::FILE* const open_file = std::fopen(file.c_str(), "w"); // which a program that it starts inherits
+    setenv("FMHA_SECRET", "of this process", 1);
+    EXPECT_EQ(limited("    assert 'PATH' in os.environ\n    assert 'FMHA_SECRET' not in os.environ\n"), "");
+    EXPECT_EQ(limited("    for n in os.listdir('/proc/self/fd'):\n"
+                      "        at = '/proc/self/fd/' + n\n"
+                      "        assert not os.path.exists(at) or 'of this' not in os.readlink(at)\n"),
+              "");
+    unsetenv("FMHA_SECRET");
+    std::fclose(open_file);
+}
+
 TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
     const auto ran = fmha({"enumerate", "--variant", "splitkv,bwd", "--max-kernels", "5", "--names"});
     EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 10);

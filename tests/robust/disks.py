@@ -20,6 +20,7 @@ COMMANDS = [
     ([*VERIFY, "--json", "{}/run.json"], True),
     ([*VERIFY, "--html", "{}/run.html"], True),
     ([*GENERATE, "{}/kernels"], False),
+    (["bench", "--shape", "dtype=fp16,seqlen=16", "--seconds", "0.001", "--cases-root", CASES_ROOT, "--store", "{}/bench.db"], False),
     (["merge", "shard.json", "--json", "{}/merged.json"], True),
 ]
 REASONS = {"read-only": "Read-only file system", "full": "No space left on device"}

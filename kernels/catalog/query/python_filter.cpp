@@ -21,8 +21,13 @@ constexpr std::size_t batch_size = 50'000;
 /// Reads a filter's file and records, a line each, and writes a digit for each record. What the filter prints goes to standard
 /// error. Exit code 3: the file is at fault, and the last line of standard error says how.
 constexpr const char* script = R"python(
-import json, runpy, sys
-source, records, answers = sys.argv[1:]
+import json, os, resource, runpy, sys
+source, records, answers, memory, file_size, seconds = sys.argv[1:]
+os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+for limit, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, file_size), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_CORE, 0)):
+    hard = resource.getrlimit(limit)[1]
+    most = int(most) if hard == resource.RLIM_INFINITY else min(int(most), hard)
+    resource.setrlimit(limit, (most, most))
 class Kernel:
     def __repr__(self):
         return self.name
@@ -108,12 +113,20 @@ std::string PythonFilter::answers(std::span<const KernelConfig> records) {
     system::ProcessOptions options;
     options.time = std::max(std::chrono::duration_cast<std::chrono::milliseconds>(time_left_),
                             std::chrono::milliseconds(1));
-    const auto result = system::run_process(
-        {limits_.program, "-c", script, file_.string(), rows.string(), told.string()}, options);
+    options.inherited = {"PATH",       "HOME",       "LANG",        "LC_ALL",         "LC_CTYPE",
+                         "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH"};
+    options.most_output = limits_.output;
+    // Of the processor, for what leaves the process group: the time of this one is measured by the clock.
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.time).count() + 1;
+    const auto result = system::run_process({limits_.program, "-c", script, file_.string(), rows.string(),
+                                             told.string(), std::to_string(limits_.memory),
+                                             std::to_string(limits_.file_size), std::to_string(seconds)},
+                                            options);
     time_left_ -= Clock::now() - start;
     const auto fail = [&](const std::string& why) {
         throw InputError(fmt::format("{}: {}", file_.string(), why));
     };
+    if (result.wrote_too_much) fail(fmt::format("stopped, it printed more than {} bytes", limits_.output));
     if (result.timed_out)
         fail(fmt::format("stopped, filter_config needs more than the {} s that are allowed",
                          std::chrono::duration<double>(limits_.time).count()));

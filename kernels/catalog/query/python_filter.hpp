@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -12,12 +13,16 @@
 namespace fmha::catalog {
 
 struct PythonLimits {
-    std::string program = "python3";        ///< a Python 3
-    std::chrono::milliseconds time{60'000}; ///< of all calls of `select` together
+    std::string program = "python3";                ///< a Python 3
+    std::chrono::milliseconds time{60'000};         ///< of all calls of `select` together
+    std::int64_t memory = std::int64_t{4} << 30;    ///< bytes of address space of a process
+    std::int64_t file_size = std::int64_t{1} << 26; ///< bytes of a file that it writes
+    std::size_t output = std::size_t{1} << 20;      ///< bytes that it may print
 };
 
 /// `filter_config(c) -> bool` of a Python file, as upstream's scripts have it. A Python 3 in a process of its own runs it, so
-/// that it can neither hang nor crash this one. `c` has an attribute for every column (`columns()`) and `name`; those that
+/// that it can neither hang nor crash this one, within the limits above, without this one's open files and, of its environment, with
+/// the search paths, the home folder and the language alone. It may read and write the files that its user may. `c` has an attribute for every column (`columns()`) and `name`; those that
 /// upstream has as tuples are tuples.
 class PythonFilter {
   public:
@@ -28,7 +33,7 @@ class PythonFilter {
     PythonFilter(std::filesystem::path file, NameOf name_of, PythonLimits limits = {});
 
     /// Calls `hit(index)` in ascending order for every record that the function accepts. Throws InputError with Python's words
-    /// when there is no Python or no such function, when it raises, returns no truth, or takes too long.
+    /// when there is no Python or no such function, when it raises, returns no truth, or reaches a limit.
     void select(std::span<const KernelConfig> records, const std::function<void(std::size_t)>& hit);
 
   private:
