@@ -1,6 +1,8 @@
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/store/history.hpp"
+#include "reports/course.hpp"
 
 #include <fmt/ostream.h>
 
@@ -20,6 +22,7 @@ class HistoryCommand final : public Command {
         options.positionals("NAME", names_, "Cases and kernels, whole names or parts of them");
         options.option("--store", store_, "The file that `--store` of other commands wrote", true);
         options.option("--last", last_, "How many runs to show of each");
+        options.option("--html", html_, "Write a section for the page of a run (fmha verify --section)");
         options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
     }
     int run(const Streams& streams) override {
@@ -28,9 +31,11 @@ class HistoryCommand final : public Command {
             throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
         const store::Store store(store_, store::Access::read);
         auto json = Json::array();
+        std::vector<store::Course> all;
         std::string shown;
         for (const std::string& name : names_)
             for (const auto& course : store::courses(store, name, static_cast<std::size_t>(last_))) {
+                if (!html_.empty()) all.push_back(course);
                 if (format_ == "json") {
                     json.push_back(to_json(course));
                     continue;
@@ -40,12 +45,13 @@ class HistoryCommand final : public Command {
                 fmt::print(streams.out, "{}", to_text(course));
             }
         if (format_ == "json") fmt::print(streams.out, "{}\n", json.dump(1));
+        if (!html_.empty()) system::write_file(html_, reports::section(all));
         return all_well;
     }
 
   private:
     std::vector<std::string> names_;
-    std::string store_, format_ = "text";
+    std::string store_, html_, format_ = "text";
     std::int64_t last_ = 20;
 };
 

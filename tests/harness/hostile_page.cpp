@@ -1,5 +1,7 @@
 // Prints the page of a run in which every text tries to run a script: its title would become "owned".
 
+#include "reports/course.hpp"
+#include "reports/gate.hpp"
 #include "reports/report.hpp"
 
 #include <cstdio>
@@ -37,6 +39,32 @@ ErrorMap map_of(const std::string& text) {
     return map;
 }
 
+/// The section of a gate whose every text is hostile.
+std::string gate_section() {
+    fmha::regression::Verdict verdict;
+    verdict.before = hostile[0];
+    verdict.after = hostile[1];
+    for (const std::string& text : hostile) {
+        fmha::regression::FamilyVerdict family;
+        family.family = text;
+        family.cases = 1;
+        for (const auto& entry : fmha::EnumTable<fmha::regression::Kind>::names)
+            for (const std::string& accepted : {std::string(), text})
+                family.findings.push_back({entry.value, text, text, text, text, text, text, 0.0, accepted});
+        verdict.families.push_back(std::move(family));
+        verdict.notes.push_back(text);
+    }
+    return fmha::reports::section(verdict);
+}
+
+/// A course whose every text is hostile.
+std::string course_section() {
+    std::vector<fmha::store::Course> courses;
+    for (const std::string& text : hostile)
+        courses.push_back({text, text, {{text, text, 1.0, text}, {text, text, 2.0, text}}});
+    return fmha::reports::section(courses);
+}
+
 } // namespace
 
 int main() {
@@ -61,7 +89,9 @@ int main() {
         hostile[0];
     info.compiler = hostile[1];
     info.left_out = {hostile[2]};
-    report.sections = {"<section><h2>an audit</h2><script>document.title='owned'</script></section>"};
+    info.devices = {hostile[3]};
+    report.sections = {"<section><h2>an audit</h2><script>document.title='owned'</script></section>",
+                       gate_section(), course_section()};
     std::fputs(fmha::reports::html(report).c_str(), stdout);
     return 0;
 }

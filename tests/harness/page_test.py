@@ -16,7 +16,7 @@ import unittest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox", "firefox-esr")
 OUTSIDE = {"src", "href", "srcset", "action", "data", "poster", "background", "formaction", "srcdoc", "xlink:href"}
-VOID = {"meta", "input", "rect", "line"}
+VOID = {"meta", "input", "rect", "line", "br", "polyline"}
 
 
 class Page(html.parser.HTMLParser):

@@ -135,6 +135,12 @@ TEST(StoreOption, KeepsTimesOfRoundsAndCounts) {
     const Ran history = test::run({"history", times.front().kernel, "--store", file});
     EXPECT_EQ(history.code, 0) << history.err;
     EXPECT_THAT(history.out, HasSubstr("milliseconds, bench host gfx950"));
+    const std::string page = file + ".html";
+    EXPECT_EQ(test::run({"history", times.front().kernel, "--store", file, "--html", page}).code, 0);
+    const std::string section = system::read_file(page);
+    EXPECT_THAT(section, HasSubstr("<h2>Course over runs</h2>"));
+    EXPECT_THAT(section, HasSubstr(times.front().kernel));
+    EXPECT_THAT(section, HasSubstr("<circle cx="));
     const Ran nothing = test::run({"history", "no such thing", "--store", file});
     EXPECT_EQ(nothing.code, 2);
 }
