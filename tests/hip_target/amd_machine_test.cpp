@@ -171,6 +171,10 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_EQ(count(direct, "buffer_load_dwordx4 v[0-9]+, [^\\n]* offen lds\n"), arch == "gfx950" ? 1 : 0);
     EXPECT_EQ(count(direct, "ds_read_b64_tr_b16 "), arch == "gfx950" ? 1 : 0);
     EXPECT_EQ(count(direct, "ds_read_b64_tr_b8 "), arch == "gfx950" ? 1 : 0);
+    const std::string reread = assembly.kernel("reread");
+    EXPECT_GE(count(assembly.kernel("kept"), "s_load_"), 1);
+    EXPECT_EQ(count(reread, "s_load_"), 2 * count(assembly.kernel("kept"), "s_load_")) << reread;
+    EXPECT_EQ(count(reread, "(flat|global|buffer)_load_"), 0) << "scalars stay scalars" << reread;
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_exp_f32"));
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_log_f32"));
 

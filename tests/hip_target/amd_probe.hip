@@ -141,3 +141,18 @@ __attribute__((device)) inline void copies(M machine, const char* from, std::uin
 }
 
 FMHA_KERNEL direct(const char* from, std::uint32_t* p, int lines) { copies(Machine(), from, p, lines); }
+
+/// A number that is used before a loop and after it.
+struct Numbers {
+    float* to;
+    float number;
+};
+FMHA_KERNEL kept(Numbers numbers) {
+    Machine().each([&](int t) { numbers.to[t] = numbers.number; });
+    Machine().each([&](int t) { numbers.to[t + 128] = numbers.number; });
+}
+FMHA_KERNEL reread(Numbers numbers) {
+    Machine().each([&](int t) { numbers.to[t] = numbers.number; });
+    const Numbers& again = Machine::reread(numbers);
+    Machine().each([&](int t) { again.to[t + 128] = again.number; });
+}

@@ -27,6 +27,10 @@ class Context : public kernels::Decisions, public Parts<Block<Machine, Setup>>..
 
     FMHA_DEVICE decltype(auto) cfg() const { return block_.cfg(); }
     FMHA_DEVICE decltype(auto) plan() const { return block_.plan(); }
+    template <class Args>
+    FMHA_DEVICE const Args& reread(const Args& args) const {
+        return block_.machine.reread(args);
+    }
 
     template <class... Arguments>
     FMHA_DEVICE void load(Arguments&&... arguments) {

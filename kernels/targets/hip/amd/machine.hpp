@@ -116,6 +116,14 @@ class Machine {
         return value;
     }
 
+    /// At an opaque offset, so that no number is read ahead of a loop and kept throughout it.
+    template <class Args>
+    __attribute__((device, always_inline)) static const Args& reread(const Args& args) {
+        int offset = 0;
+        asm volatile("" : "+s"(offset));
+        return *reinterpret_cast<const Args*>(reinterpret_cast<const char*>(&args) + offset);
+    }
+
     /// Used here, so that the loop that follows does not wait for it, and for all that it has under way itself.
     __attribute__((device, always_inline)) static std::uint32_t arrived(std::uint32_t word) {
         asm volatile("" : "+v"(word));

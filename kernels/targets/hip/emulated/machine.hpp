@@ -100,6 +100,10 @@ class EmulatedMachine {
     static int local(int value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }
+    template <class Args>
+    static const Args& reread(const Args& args) {
+        return args;
+    }
 
     /// Of the whole block, because its control flow is uniform here.
     template <class F>

@@ -158,6 +158,11 @@ class Machine {
         return value;
     }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
+    /// Instructions take numbers of the constant bank as operands.
+    template <class Args>
+    FMHA_DEVICE static const Args& reread(const Args& args) {
+        return args;
+    }
 
     template <int count>
     FMHA_DEVICE void global_read(int, const char* from, int offset, bool exists, std::uint32_t* words) const {
