@@ -140,6 +140,7 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
     if constexpr (std::same_as<Args, FwdArgs>) problem.tensor_alignment = alignment_of(args, s.v_layout);
+    if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
     if constexpr (std::same_as<Args, BatchPrefillArgs>)
         problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
     return normalised(problem);

@@ -31,6 +31,11 @@ GradientTable table(std::size_t lines, std::int64_t cols, bool companions) {
     return out;
 }
 
+/// Heads of dK and dV (W-11).
+std::int64_t heads_of_keys(const BwdArgs& args) {
+    return args.reduce_dk_dv ? args.shape.nhead_k : args.shape.nhead_q;
+}
+
 /// |x − y| in units of `limit`; equal values are at distance 0 and NaN is infinitely far.
 double distance(double x, double y, double limit) {
     if (x == y) return 0.0;
@@ -63,7 +68,7 @@ void require_inside(const BwdArgs& args, const GradientRequest& request) {
                         std::to_string(id.b) + " was asked for; it has " + std::to_string(length));
     };
     for (const RowId& row : request.rows) check("row", row, args.shape.nhead_q, row.i, true);
-    for (const KeyId& key : request.keys) check("key", key, args.shape.nhead_q, key.j, false);
+    for (const KeyId& key : request.keys) check("key", key, heads_of_keys(args), key.j, false);
 }
 
 } // namespace
@@ -114,7 +119,9 @@ GradientGrowth GradientGrowth::of(const BwdArgs& args, std::int64_t seqlen_q, st
     out.score = accumulation_growth(args.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m;
     out.inner = accumulation_growth(args.shape.hdim_v + 2, kernel);
     out.delta = accumulation_growth(args.shape.hdim_v + 1, kernel);
-    out.rows = accumulation_growth(seqlen_q, kernel);
+    // One sum of the products of all query heads (W-11).
+    const std::int64_t heads = args.shape.nhead_q / heads_of_keys(args);
+    out.rows = accumulation_growth(heads * seqlen_q, kernel);
     out.keys =
         accumulation_growth(seqlen_k, kernel) + strict_growth(static_cast<double>(options.dq_parts), u32);
     // Floors are not divided by 8 with fp32.
@@ -141,7 +148,7 @@ std::vector<KeyId> all_keys(const BwdArgs& args) {
     std::vector<KeyId> keys;
     for (std::int64_t b = 0; b < args.shape.batch; ++b) {
         const std::int64_t count = entry_lengths(forward, b).seqlen_k;
-        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
+        for (std::int64_t h = 0; h < heads_of_keys(args); ++h)
             for (std::int64_t j = 0; j < count; ++j) keys.push_back({b, h, j});
     }
     return keys;
@@ -159,6 +166,7 @@ std::vector<KeyId> sampled_keys(const BwdArgs& args, std::uint64_t seed, std::in
     std::swap(turned.lengths.seqlen_q, turned.lengths.seqlen_k);
     std::swap(turned.lengths.cu_seqlen_q, turned.lengths.cu_seqlen_k);
     turned.mask = {};
+    turned.shape.nhead_q = heads_of_keys(args);
     std::vector<KeyId> keys;
     for (const RowId& row : sampled_rows(turned, seed, random_keys)) keys.push_back({row.b, row.h, row.i});
     return keys;

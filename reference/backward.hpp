@@ -12,7 +12,7 @@
 /// The gradients of attention in binary64 from what forward and the caller stored (semantics section 20, tolerances B.9).
 namespace fmha::reference {
 
-/// One logical key of a query head: dK and dV are written per query head (W-11).
+/// One logical key of a head of dK and dV: a query head, or with reduce_dk_dv a KV head (W-11).
 struct KeyId {
     std::int64_t b = 0, h = 0, j = 0;
     friend bool operator==(const KeyId&, const KeyId&) = default;
@@ -70,7 +70,7 @@ struct Gradients {
 Gradients backward(const BwdArgs& args, const GradientRequest& request, const GradientOptions& options = {},
                    Oracle oracle = Oracle::matrix);
 
-/// Every logical row, and every logical key of every query head; entries outermost.
+/// Every logical row, and every logical key of every head of dK; entries outermost.
 std::vector<RowId> all_rows(const BwdArgs& args);
 std::vector<KeyId> all_keys(const BwdArgs& args);
 /// The sample of B.1, of rows as in forward, and of keys with the same fixed positions.

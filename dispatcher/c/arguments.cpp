@@ -147,6 +147,7 @@ void convert_rest(BwdArgs& args, const fmha_bwd_args& in, const Reader& read) {
     args.d_sink = in.d_sink;
     args.workspace = in.workspace;
     args.deterministic = in.deterministic != 0;
+    args.reduce_dk_dv = in.reduce_dk_dv != 0;
 }
 
 /// Every part that these arguments have; the C structure must have it too, or this does not compile.

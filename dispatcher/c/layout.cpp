@@ -123,7 +123,8 @@ FMHA_LAYOUT(fmha_bwd_args, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(api
             FMHA_FIELD(shape), FMHA_FIELD(q), FMHA_FIELD(k), FMHA_FIELD(v), FMHA_FIELD(o), FMHA_FIELD(lse),
             FMHA_FIELD(bias), FMHA_FIELD(d_o), FMHA_FIELD(randval), FMHA_FIELD(d), FMHA_FIELD(dq),
             FMHA_FIELD(dk), FMHA_FIELD(dv), FMHA_FIELD(dbias), FMHA_FIELD(d_sink), FMHA_FIELD(lengths),
-            FMHA_FIELD(mask), FMHA_FIELD(score), FMHA_FIELD(dropout), FMHA_FIELD(workspace))
+            FMHA_FIELD(mask), FMHA_FIELD(score), FMHA_FIELD(dropout), FMHA_FIELD(workspace),
+            FMHA_FIELD(reduce_dk_dv), FMHA_FIELD(reserved))
 FMHA_LAYOUT(fmha_run_info, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(workspace_bytes),
             FMHA_FIELD(milliseconds), FMHA_FIELD(kernel))
 

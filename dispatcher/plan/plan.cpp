@@ -63,6 +63,7 @@ BwdWorkspaceInputs bwd_workspace_inputs(const Problem& problem, const KernelConf
     inputs.batch = problem.batch;
     inputs.nhead_q = problem.nhead_q;
     inputs.hdim_q = s.hdim_q;
+    inputs.heads_of_job = problem.heads_of_dk_dv();
     inputs.seqlen_q = inputs.group ? problem.max_seqlen_q : problem.seqlen_q;
     inputs.seqlen_k = inputs.group ? problem.effective_max_seqlen_k() : problem.seqlen_k;
     // Whether an entry of a group is padded or empty is known with its lengths only.

@@ -66,20 +66,21 @@ std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
     if (in.group) return ceil_div(physical_k(in, entry), in.key_tile);
     // Without the number of workers: no schedule has more splits than key tiles.
     if (in.compute_units <= 0) return ceil_div(in.seqlen_k, in.key_tile);
-    return persistent_splits(in.batch, in.nhead_q, in.seqlen_k, in.key_tile, in.compute_units);
+    return persistent_splits(in.batch, in.nhead_q / in.heads_of_job, in.seqlen_k, in.key_tile,
+                             in.compute_units);
 }
 
 } // namespace
 
-std::int64_t persistent_jobs(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+std::int64_t persistent_jobs(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
                              std::int64_t key_tile, std::int64_t workers) {
-    return ceil_div(product({batch, nhead_q, ceil_div(seqlen_k, key_tile)}), workers);
+    return ceil_div(product({batch, heads, ceil_div(seqlen_k, key_tile)}), workers);
 }
 
-std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+std::int64_t persistent_splits(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
                                std::int64_t key_tile, std::int64_t workers) {
     const std::int64_t tiles = ceil_div(seqlen_k, key_tile);
-    const std::int64_t per_worker = persistent_jobs(batch, nhead_q, seqlen_k, key_tile, workers);
+    const std::int64_t per_worker = persistent_jobs(batch, heads, seqlen_k, key_tile, workers);
     if (per_worker == 0) return 0;
     if (tiles % per_worker == 0) return tiles / per_worker;
     if (per_worker % tiles == 0) return 1;
@@ -113,8 +114,8 @@ BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& in) {
     layout.size = bwd_workspace_size(in);
     if (in.direct_dq) return layout;
     if (in.deterministic && !in.group && in.compute_units > 0) {
-        const std::int64_t jobs =
-            persistent_jobs(in.batch, in.nhead_q, in.seqlen_k, in.key_tile, in.compute_units);
+        const std::int64_t jobs = persistent_jobs(in.batch, in.nhead_q / in.heads_of_job, in.seqlen_k,
+                                                  in.key_tile, in.compute_units);
         if (jobs > std::numeric_limits<std::int32_t>::max())
             throw WorkspaceError(fmt::format("{} key tiles for each of {} compute units do not fit 32 bits",
                                              jobs, in.compute_units));

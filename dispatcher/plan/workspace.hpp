@@ -25,6 +25,8 @@ struct BwdWorkspaceInputs {
     bool direct_dq = false; ///< the main kernel writes dQ itself: no workspace at all
     bool masked = false;
     std::int64_t batch = 0, nhead_q = 0, hdim_q = 0;
+    /// Query heads whose key tiles are one job: those of a KV head when dK and dV are reduced (W-11).
+    std::int64_t heads_of_job = 1;
     std::int64_t seqlen_q = 0, seqlen_k = 0; ///< batch mode: allocated lengths
     /// Batch mode with shorter logical lengths, or group mode with padding or empty entries.
     bool keys_may_be_shorter = false;
@@ -68,12 +70,12 @@ struct BwdWorkspaceLayout {
 BwdWorkspaceLayout bwd_workspace_layout(const BwdWorkspaceInputs& inputs);
 
 /// Number of splits of X-2 in deterministic batch mode with `workers` compute units; 0 when there are no
-/// keys.
-std::int64_t persistent_splits(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+/// keys. `heads` have jobs of their own: Hq, or Hk when dK and dV are reduced.
+std::int64_t persistent_splits(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
                                std::int64_t key_tile, std::int64_t workers);
 
 /// q of X-2, the jobs of each of `workers` compute units; 0 when there are no keys.
-std::int64_t persistent_jobs(std::int64_t batch, std::int64_t nhead_q, std::int64_t seqlen_k,
+std::int64_t persistent_jobs(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
                              std::int64_t key_tile, std::int64_t workers);
 
 /// lse_acc and o_acc of split-KV (S-3): offsets and total in bytes. `query_rows` is batch * seqlen_q, or the

@@ -176,6 +176,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.group = signature.mode == Mode::group;
     query.ragged_q = query.group || problem.has_variable_seqlen_q();
     query.ragged_k = query.group || problem.has_variable_seqlen_k();
+    query.reduces_heads = problem.heads_of_dk_dv() > 1;
     query.seqlen_q = problem.effective_max_seqlen_q();
     query.seqlen_k = problem.seqlen_k;
     query.max_seqlen_q = problem.max_seqlen_q;

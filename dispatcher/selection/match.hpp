@@ -56,6 +56,7 @@ struct StageQuery {
     /// Query tile of the main kernel, for stages whose own record states none.
     std::int64_t main_tile_m0 = 0;
     bool group = false, ragged_q = false, ragged_k = false;
+    bool reduces_heads = false; ///< dK and dV are sums over several query heads
     std::int64_t seqlen_q = 0, seqlen_k = 0, max_seqlen_q = 0;
     std::int64_t num_splits = 1;
     std::int64_t kv_pool_bytes = 0;
@@ -107,6 +108,8 @@ void each_failure(const StageQuery& q, const KernelFacts& k, Visit&& visit) {
     if (fails(k.has.sink_logit || !q.needs.sink_logit, no_sink_logit, 1, flag(k.has.sink_logit))) return;
     if (fails(k.has.skip_min_seqlen_q || !q.needs.skip_min_seqlen_q, no_skip_min_seqlen_q, 1, 0)) return;
     if (fails(k.has.store_randval || !q.needs.store_randval, no_randval_store, 1, 0)) return;
+    // A block that has all queries of one head keeps their dQ, and has no place for that of other heads.
+    if (fails(!q.reduces_heads || k.max_seq_len_q == 0, no_reduced_dk_dv, 1, 0)) return;
     if (fails(q.hdim_q <= k.hdim_q, hdim_q_too_large, q.hdim_q, k.hdim_q)) return;
     if (fails(q.hdim_v <= k.hdim_v, hdim_v_too_large, q.hdim_v, k.hdim_v)) return;
     if (fails((q.main_hdim_q == 0 || q.main_hdim_q == k.hdim_q) &&

@@ -91,6 +91,9 @@ Telling telling(Reason reason) {
                 "register a kernel that can skip short entries, or leave them out"};
     case Reason::no_randval_store:
         return {"is_store_randval", flag, "register a dropout kernel that can store its random values"};
+    case Reason::no_reduced_dk_dv:
+        return {"reduce_dk_dv", flag,
+                "register a kernel without max_seq_len_q, or add dK and dV of the query heads up"};
     case Reason::hdim_q_too_large:
         return {"hdim_q", number, "register a kernel with a larger head dimension"};
     case Reason::hdim_v_too_large:

@@ -34,6 +34,7 @@ enum class Reason : std::uint8_t {
     no_sink_logit,
     no_skip_min_seqlen_q,
     no_randval_store,
+    no_reduced_dk_dv,
     hdim_q_too_large,
     hdim_v_too_large,
     hdim_of_other_stage,
@@ -53,7 +54,7 @@ enum class Reason : std::uint8_t {
 template <>
 struct EnumTable<Reason> {
     using enum Reason;
-    static constexpr std::array<EnumName<Reason>, 39> names{
+    static constexpr std::array<EnumName<Reason>, 40> names{
         {{accepted, "accepted"},
          {wrong_arch, "wrong_arch"},
          {wrong_family, "wrong_family"},
@@ -79,6 +80,7 @@ struct EnumTable<Reason> {
          {no_sink_logit, "no_sink_logit"},
          {no_skip_min_seqlen_q, "no_skip_min_seqlen_q"},
          {no_randval_store, "no_randval_store"},
+         {no_reduced_dk_dv, "no_reduced_dk_dv"},
          {hdim_q_too_large, "hdim_q_too_large"},
          {hdim_v_too_large, "hdim_v_too_large"},
          {hdim_of_other_stage, "hdim_of_other_stage"},

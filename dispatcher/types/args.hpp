@@ -167,8 +167,9 @@ struct BwdArgs {
     TensorView
         randval;  ///< uint8, (b, h, row, key); present when forward's bytes are given instead of replayed
     TensorView d; ///< fp32, (b, h, row, 0): p_undrop · Δ (W-1)
-    TensorView dq, dk, dv;
-    TensorView dbias;        ///< (b, h, row, key), never reduced (W-12); absent = not wanted
+    TensorView dq;
+    TensorView dk, dv; ///< one row a key of every query head, or of every KV head with reduce_dk_dv (W-11)
+    TensorView dbias;  ///< (b, h, row, key), never reduced (W-12); absent = not wanted
     float* d_sink = nullptr; ///< [nhead_q], overwritten (W-13); null = not wanted
     LengthArrays lengths;
     MaskArgs mask;
@@ -176,6 +177,7 @@ struct BwdArgs {
     DropoutArgs dropout;
     void* workspace = nullptr; ///< of X-1, prepared
     bool deterministic = false;
+    bool reduce_dk_dv = false;
 };
 
 } // namespace fmha

@@ -27,7 +27,7 @@ FMHA_FIELDS(AppendKvArgs, shape, seqlen_knew, q, k, v, k_new, v_new, lengths, ha
 FMHA_FIELDS(BatchPrefillArgs, shape, q, k, v, o, lse, bias, randval, lengths, mask, score, dropout, quant,
             place)
 FMHA_FIELDS(BwdArgs, shape, q, k, v, o, lse, bias, d_o, randval, d, dq, dk, dv, dbias, d_sink, lengths, mask,
-            score, dropout, workspace, deterministic)
+            score, dropout, workspace, deterministic, reduce_dk_dv)
 
 /// Calls `visit(path, pointer)` for every pointer in `args`, present or not. A member that is added and not listed does
 /// not compile, nor does one that might hide a pointer from this.

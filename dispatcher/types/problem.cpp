@@ -80,6 +80,7 @@ std::string Problem::canonical_key() const {
     each_leaf(signature, [&](const std::string&, const auto& leaf) { add(field_text(leaf)); });
     for (const std::int64_t value : {batch, nhead_q, nhead_k, num_splits, compute_units, tensor_alignment})
         add(field_text(value));
+    add(field_text(reduce_dk_dv));
     add(field_text(kv_pool_bytes > std::numeric_limits<std::int32_t>::max()));
     add(field_text(has_variable_seqlen_q()));
     add(field_text(has_variable_seqlen_k()));
@@ -116,6 +117,7 @@ std::string Problem::to_string() const {
                                                        {s.has_sink_logit, " sink_logit"},
                                                        {s.has_dbias, " dbias"},
                                                        {s.is_deterministic, " deterministic"},
+                                                       {reduce_dk_dv, " reduce_dk_dv"},
                                                        {s.do_fp8_static_quant, " static_quant"},
                                                        {s.skip_min_seqlen_q, " skip_min_seqlen_q"}};
     for (const auto& [on, name] : flags)
@@ -249,6 +251,10 @@ ProblemBuilder& ProblemBuilder::bwd_flags(bool dbias, bool stores_randval, bool 
     problem_.signature.has_dbias = dbias;
     problem_.signature.is_store_randval = stores_randval;
     problem_.signature.is_deterministic = deterministic;
+    return *this;
+}
+ProblemBuilder& ProblemBuilder::reduce_dk_dv(bool on) {
+    problem_.reduce_dk_dv = on;
     return *this;
 }
 ProblemBuilder& ProblemBuilder::store_randval(bool on) {

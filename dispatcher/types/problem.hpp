@@ -43,6 +43,7 @@ struct Problem {
     std::int64_t compute_units = 0; ///< 0 = the architecture's default
     /// Forward: the largest power of two up to 16 that divides addresses and strides of Q, K and V by row, in bytes.
     std::int64_t tensor_alignment = most_tensor_alignment;
+    bool reduce_dk_dv = false; ///< backward: dK and dV are sums over the query heads of a KV head (W-11)
     Presence presence;
 
     friend bool operator==(const Problem&, const Problem&) = default;
@@ -50,6 +51,8 @@ struct Problem {
 
     std::int64_t effective_max_seqlen_q() const { return max_seqlen_q > 0 ? max_seqlen_q : seqlen_q; }
     std::int64_t effective_max_seqlen_k() const { return max_seqlen_k > 0 ? max_seqlen_k : seqlen_k; }
+    /// Query heads whose dK and dV are one.
+    std::int64_t heads_of_dk_dv() const { return reduce_dk_dv ? nhead_q / nhead_k : 1; }
     bool has_variable_seqlen_q() const {
         return presence.seqstart_q || presence.seqlen_q || presence.cu_seqlen_q;
     }
@@ -67,7 +70,7 @@ struct Problem {
 };
 FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window_right, sink_size, batch,
             nhead_q, nhead_k, seqlen_q, seqlen_k, max_seqlen_q, max_seqlen_k, min_seqlen_q, num_splits,
-            rotary_dim, kv_pool_bytes, compute_units, tensor_alignment, presence)
+            rotary_dim, kv_pool_bytes, compute_units, tensor_alignment, reduce_dk_dv, presence)
 
 /// The kernel side's view of a mask (M-6): none; causal when no lower bound is needed; generic otherwise.
 MaskClass mask_class(MaskType type, std::int64_t window_left);
@@ -115,6 +118,7 @@ class ProblemBuilder {
     ProblemBuilder& min_seqlen_q(std::int64_t n);
     ProblemBuilder& num_splits(std::int64_t n);
     ProblemBuilder& bwd_flags(bool dbias, bool store_randval, bool deterministic);
+    ProblemBuilder& reduce_dk_dv(bool on);
     ProblemBuilder& store_randval(bool on);
     ProblemBuilder& variable_lengths(const Presence& presence);
     ProblemBuilder& compute_units(std::int64_t n);

@@ -198,6 +198,9 @@ void check_features(const Problem& p) {
     if (s.has_dbias && s.bias != BiasType::elementwise)
         reject("W-12", "has_dbias", "true",
                fmt::format("the bias gradient needs an elementwise bias, not {}", to_string(s.bias)));
+    if (p.reduce_dk_dv && !backward)
+        reject("W-11", "reduce_dk_dv", "true",
+               fmt::format("dK and dV are outputs of bwd, not of {}", to_string(p.api_family)));
     if (s.has_sink_logit && p.api_family == ApiFamily::fwd_appendkv)
         reject("K-4", "has_sink_logit", "true", "append-KV computes no scores and has no sink logit");
 }

@@ -96,6 +96,7 @@ enum class ForwardResults : std::uint8_t {
 struct BackwardPart {
     bool dbias = false;         ///< dBias is asked for
     bool deterministic = false; ///< dQ has the same bits in every run (W-16)
+    bool reduce_dk_dv = false;  ///< dK and dV are sums over the query heads of a KV head (W-11)
     ForwardResults forward = ForwardResults::reference;
     std::int64_t compute_units = 0; ///< W of X-2, which the workspace is made for; 0 = one a key tile
     friend bool operator==(const BackwardPart&, const BackwardPart&) = default;

@@ -294,6 +294,7 @@ const std::vector<CaseField>& table() {
         of_part<&C::append, &AppendPart::any_bits>("any_bits", boolean, appending),
         of_part<&C::backward, &BackwardPart::dbias>("dbias", boolean, backward),
         of_part<&C::backward, &BackwardPart::deterministic>("deterministic", boolean, backward),
+        of_part<&C::backward, &BackwardPart::reduce_dk_dv>("reduce_dk_dv", boolean, backward),
         of_part<&C::backward, &BackwardPart::forward>("forward", {}, backward),
         of_part<&C::backward, &BackwardPart::compute_units>("compute_units", integer, backward),
         plain<&C::fill>("fill"),

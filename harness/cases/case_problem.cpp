@@ -132,6 +132,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .min_seqlen_q(c.min_seqlen_q)
         .num_splits(c.split.num_splits)
         .bwd_flags(c.backward.dbias, c.store_randval, c.backward.deterministic)
+        .reduce_dk_dv(c.backward.reduce_dk_dv)
         .compute_units(c.backward.compute_units)
         .rope_type(c.append.rope)
         .rotary_dim(rotary_dim_of(c));

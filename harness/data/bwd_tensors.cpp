@@ -25,11 +25,20 @@ void bind(BwdArgs& args, const Tensor& tensor) {
     args.*member = tensor.view();
 }
 
-/// A tensor of every query head, in the order `order` of the case: gradients of K and V too, also with fewer heads of K (W-11).
+/// A tensor of every query head, in the order `order` of the case.
 template <Layout Case::*order>
 TensorLayout layout_of_heads(const Case& c, const Geometry& g, ElementType type, std::int64_t rows,
                              std::int64_t columns) {
     return StrideMaker(c).make(type, g.stored_batch, c.nhead_q, rows, columns, c.*order == Layout::bshd);
+}
+/// Heads of dK and dV: those of Q, or with a reduction those of K (W-11).
+std::int64_t heads_of_key_gradient(const Case& c) {
+    return c.backward.reduce_dk_dv ? c.nhead_k : c.nhead_q;
+}
+TensorLayout layout_of_key_gradient(const Case& c, const Geometry& g, ElementType type,
+                                    std::int64_t columns) {
+    return StrideMaker(c).make(type, g.stored_batch, heads_of_key_gradient(c), g.rows_k, columns,
+                               c.operm == Layout::bshd);
 }
 TensorLayout layout_d_o(const Case& c, const Geometry& g) {
     return layout_of_heads<&Case::iperm>(c, g, g.types.o, g.rows_q, c.hdim_v);
@@ -38,10 +47,10 @@ TensorLayout layout_dq(const Case& c, const Geometry& g) {
     return layout_of_heads<&Case::operm>(c, g, g.types.q, g.rows_q, c.hdim_q);
 }
 TensorLayout layout_dk(const Case& c, const Geometry& g) {
-    return layout_of_heads<&Case::operm>(c, g, g.types.k, g.rows_k, c.hdim_q);
+    return layout_of_key_gradient(c, g, g.types.k, c.hdim_q);
 }
 TensorLayout layout_dv(const Case& c, const Geometry& g) {
-    return layout_of_heads<&Case::operm>(c, g, g.types.v, g.rows_k, c.hdim_v);
+    return layout_of_key_gradient(c, g, g.types.v, c.hdim_v);
 }
 /// Never reduced, for a bias of any rank (W-12).
 TensorLayout layout_dbias(const Case& c, const Geometry& g) {
@@ -97,12 +106,12 @@ void fill_randval(const DataSource& source, Tensor& tensor) {
     }
 }
 
-/// Rows of a gradient of keys: one a key of every query head.
+/// Rows of a gradient of keys: one a key of every head of it.
 template <std::int64_t Case::*columns>
 void rows_of_key_gradient(const DataSource& source, const RowVisit& visit) {
     for (std::int64_t b = 0; b < source.c.batch; ++b) {
         const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
-        for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
+        for (std::int64_t h = 0; h < heads_of_key_gradient(source.c); ++h)
             for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
                 visit({b, h, entry.start_k + j, source.c.*columns});
     }
@@ -169,6 +178,7 @@ void bind_values<BwdArgs>(const DataSource& source, BwdArgs& args) {
     args.score = score_args(c);
     args.dropout = dropout_args(c);
     args.deterministic = c.backward.deterministic;
+    args.reduce_dk_dv = c.backward.reduce_dk_dv;
 }
 
 } // namespace fmha::harness

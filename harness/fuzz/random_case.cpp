@@ -187,6 +187,7 @@ class RandomCase {
     void gradients() {
         c_.backward.dbias = c_.bias == BiasType::elementwise && draw_.one_in(2);
         c_.backward.deterministic = draw_.one_in(2);
+        c_.backward.reduce_dk_dv = c_.nhead_q > c_.nhead_k && draw_.one_in(3);
         c_.backward.compute_units = draw_.any({0, 0, 2, 3, 7});
         if (draw_.one_in(6)) c_.backward.forward = ForwardResults::kernel;
     }

@@ -125,10 +125,11 @@ class BackwardJudge {
     RowSpace space(Axis axis) const {
         const auto checked = static_cast<std::int64_t>(axis == Axis::query ? expected_.request.rows.size()
                                                                            : expected_.request.keys.size());
+        const bool reduced = axis == Axis::key && args_.reduce_dk_dv;
         return {.axis = axis,
                 .batch = args_.shape.batch,
-                .heads = args_.shape.nhead_q,
-                .group_size = args_.shape.nhead_q / args_.shape.nhead_k,
+                .heads = reduced ? args_.shape.nhead_k : args_.shape.nhead_q,
+                .group_size = reduced ? 1 : args_.shape.nhead_q / args_.shape.nhead_k,
                 .checked_rows = checked,
                 .all_rows = checked,
                 .facts = [this, axis](const RowId& id) {

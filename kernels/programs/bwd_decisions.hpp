@@ -18,6 +18,9 @@ struct BwdDecisions {
     FMHA_DEVICE float gradient_scale(const ScoreArgs& score) const { return score.scale_s; }
     /// 1/p_undrop in dV (W-4).
     FMHA_DEVICE float value_rescale(const Dropout& dropout) const { return 1.0F / dropout.kept; }
+    /// How many query heads a job with dK and dV of `heads` of them adds up (W-11), and which its n-th is.
+    FMHA_DEVICE std::int64_t heads_of_job(std::int64_t heads) const { return heads; }
+    FMHA_DEVICE std::int64_t head_of_job(std::int64_t first, std::int64_t n) const { return first + n; }
     /// How many splits of dQ are added, and which the n-th is.
     FMHA_DEVICE std::int64_t dq_splits(std::int64_t splits) const { return splits; }
     FMHA_DEVICE std::int64_t dq_split(std::int64_t n) const { return n; }

@@ -13,28 +13,45 @@ struct BwdItem {
 };
 FMHA_FIELDS(BwdItem, block)
 
-/// The matrices of one (entry, head). dK and dV are those of a query head (W-11).
-struct BwdMatrices {
-    Matrix q, k, v, d_o, lse, d, bias, randval, dq, dk, dv, dbias;
+/// What the main kernel believes of the extents of an entry.
+struct BwdExtents {
+    Extent queries, keys, qk_channels, v_channels;
 
-    FMHA_DEVICE static BwdMatrices of(const KernelConfig& cfg, const BwdArgs& args, const Entry& entry,
-                                      std::int64_t b, std::int64_t h, std::int64_t hk) {
+    FMHA_DEVICE static BwdExtents of(const KernelConfig& cfg, const BwdArgs& args, const Entry& entry) {
         const Granules granules = Granules::of(cfg);
-        const Extent sq = Extent::of(entry.seqlen_q, granules.seqlen_q);
-        const Extent sk = Extent::of(entry.seqlen_k, granules.seqlen_k);
-        const Extent dq = Extent::of(args.shape.hdim_q, granules.hdim_q);
-        const Extent dv = Extent::of(args.shape.hdim_v, granules.hdim_v);
-        return {matrix_of(args.q, b, h, entry.start_q, sq, dq),
-                matrix_of(args.k, b, hk, entry.start_k, sk, dq),
-                matrix_of(args.v, b, hk, entry.start_k, sk, dv),
-                matrix_of(args.d_o, b, h, entry.start_q, sq, dv),
+        return {Extent::of(entry.seqlen_q, granules.seqlen_q), Extent::of(entry.seqlen_k, granules.seqlen_k),
+                Extent::of(args.shape.hdim_q, granules.hdim_q),
+                Extent::of(args.shape.hdim_v, granules.hdim_v)};
+    }
+};
+
+/// The keys of a job and their gradients: those of one query head, or the sums over those of a KV head (W-11).
+struct BwdKeys {
+    Matrix k, v, dk, dv;
+
+    FMHA_DEVICE static BwdKeys of(const BwdArgs& args, const BwdExtents& extents, const Entry& entry,
+                                  const KeyJob& job, std::int64_t hk) {
+        const std::int64_t b = job.b, of_gradient = args.reduce_dk_dv ? hk : job.h;
+        return {matrix_of(args.k, b, hk, entry.start_k, extents.keys, extents.qk_channels),
+                matrix_of(args.v, b, hk, entry.start_k, extents.keys, extents.v_channels),
+                matrix_of(args.dk, b, of_gradient, entry.start_k, extents.keys, extents.qk_channels),
+                matrix_of(args.dv, b, of_gradient, entry.start_k, extents.keys, extents.v_channels)};
+    }
+};
+
+/// The matrices of the queries of one (entry, head).
+struct BwdQueries {
+    Matrix q, d_o, lse, d, bias, randval, dbias;
+
+    FMHA_DEVICE static BwdQueries of(const BwdArgs& args, const BwdExtents& extents, const Entry& entry,
+                                     std::int64_t b, std::int64_t h) {
+        const Extent sq = extents.queries, sk = extents.keys;
+        return {matrix_of(args.q, b, h, entry.start_q, sq, extents.qk_channels),
+                matrix_of(args.d_o, b, h, entry.start_q, sq, extents.v_channels),
                 matrix_of(args.lse, b, h, entry.start_q, sq, {1, 1, 1}),
                 matrix_of(args.d, b, h, entry.start_q, sq, {1, 1, 1}),
                 matrix_of(args.bias, b, h, entry.start_q, sq, sk),
                 matrix_of(args.randval, b, h, entry.start_q, sq, sk),
-                matrix_of(args.dq, b, h, entry.start_q, sq, dq),
-                matrix_of(args.dk, b, h, entry.start_k, sk, dq),
-                matrix_of(args.dv, b, h, entry.start_k, sk, dv),
                 matrix_of(args.dbias, b, h, entry.start_q, sq, sk)};
     }
 };
@@ -52,20 +69,21 @@ struct QueryTiles {
     }
 };
 
-/// What one (entry, head) brings to all of its key tiles.
+/// What the queries of one (entry, head) bring to a key tile.
 struct BwdHead {
-    Entry entry;
-    BwdMatrices in;
+    std::int64_t h = 0;
+    BwdQueries in;
     Scoring scoring;
 
     template <class Ctx>
-    FMHA_DEVICE static BwdHead of(Ctx& ctx, const BwdArgs& args, std::int64_t b, std::int64_t h) {
+    FMHA_DEVICE static BwdHead of(Ctx& ctx, const BwdArgs& args, const BwdExtents& extents,
+                                  const Entry& entry, std::int64_t b, std::int64_t h) {
         const auto& has = ctx.cfg().signature;
         BwdHead head;
-        head.entry = ctx.entry(args.shape, args.lengths, b);
-        head.in = BwdMatrices::of(ctx.cfg(), args, head.entry, b, h, ctx.kv_head(args.shape, h));
+        head.h = h;
+        head.in = BwdQueries::of(args, extents, entry, b, h);
         Scoring& s = head.scoring;
-        const std::int64_t sq = head.entry.seqlen_q, sk = head.entry.seqlen_k;
+        const std::int64_t sq = entry.seqlen_q, sk = entry.seqlen_k;
         s.mask = ctx.mask(Mask::of(args.mask, has.mask, false, sq, sk));
         if (has.bias == BiasType::alibi)
             s.alibi = Alibi::of(args.mask, s.mask, ctx.alibi_slope(args.score, b, h), sq, sk);
@@ -96,32 +114,33 @@ FMHA_DEVICE void load_normaliser(Ctx& ctx, Rows& top, Rows& spare, const BwdHead
 /// F-1 to F-5 and W-2: weights = p of the tile of rows from row0 on and keys from key0 on.
 template <class Ctx, class Scores, class Query, class Key, class Rows>
 FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key& key, Rows& top,
-                                   const BwdArgs& args, const BwdHead& head, std::int64_t row0,
+                                   const BwdArgs& args, const BwdHead& head, Extent keys, std::int64_t row0,
                                    std::int64_t key0) {
     ctx.fill(weights, 0.0F);
     ctx.product_abt(weights, query, key);
     ctx.map(weights, [f = ctx.to_base2(ctx.scale(args.score))](float s, int, int) { return s * f; });
-    bias_and_mask(ctx, weights, head.scoring, head.in.bias, head.in.k.rows.read, row0, key0);
+    bias_and_mask(ctx, weights, head.scoring, head.in.bias, keys.read, row0, key0);
     ctx.exp2_minus(weights, top);
 }
 
-/// Gradients that come through the keys of one tile (W-4 to W-9). `add_dq(ds, key, row0)` takes the part of dQ. Its tiles:
+/// Gradients that come through the keys of one tile, from the query heads of the job (W-4 to W-9, W-11). `add_dq(ds, key, h,
+/// row0)` takes the part of dQ. Its tiles:
 ///
 /// - key (n0, hdim_q), value (n0, hdim_v), query (m0, hdim_q), d_o (m0, hdim_v): operands
 /// - weights (m0, n0), an accumulator: logits, then p, then p of the kept keys
 /// - ds (m0, n0), an accumulator: dP, then dS
 /// - top, d (m0), row vectors: LSE and D
-/// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators
+/// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators, which stay from head to head
 ///
 /// D is p_undrop·Δ and Z is 0 or 1, so that dS = (1/p_undrop) · p · (Z∘dP − D).
 template <class Ctx, class Key, class Value, class Rows, class AddDq>
-FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead& head, std::int64_t key0,
-                                    Key& key, Value& value, Rows& top, Rows& d, Rows& spare, AddDq add_dq) {
+FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob& job, const Entry& entry,
+                                    std::int64_t key0, Key& key, Value& value, Rows& top, Rows& d,
+                                    Rows& spare, AddDq add_dq) {
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
-    const BwdMatrices& in = head.in;
-    const Dropout& dropout = head.scoring.dropout;
-    const bool writes_dbias = has.has_dbias && in.dbias.tensor.present();
+    const BwdExtents extents = BwdExtents::of(ctx.cfg(), args, entry);
+    const bool writes_dbias = has.has_dbias && args.dbias.present();
 
     auto query = ctx.query();
     auto d_o = ctx.output_gradient();
@@ -130,57 +149,71 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const BwdHead
     auto dk = ctx.key_gradients();
     auto dv = ctx.value_gradients();
 
-    ctx.load(key, in.k, key0, 0);
-    ctx.load(value, in.v, key0, 0);
+    const auto keys_of = [&](const BwdArgs& from) {
+        return BwdKeys::of(from, extents, entry, job, ctx.kv_head(from.shape, job.h));
+    };
+    const BwdKeys keys = keys_of(ctx.reread(args));
+    ctx.load(key, keys.k, key0, 0);
+    ctx.load(value, keys.v, key0, 0);
     ctx.fill(dk, 0.0F);
     ctx.fill(dv, 0.0F);
-    const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, head.entry.seqlen_q, tile.m0);
-    const std::int64_t all_tiles = (head.entry.seqlen_q + tile.m0 - 1) / tile.m0;
     FMHA_NO_UNROLL
-    for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end); ++t) {
-        const std::int64_t row0 = t * tile.m0;
-        // Only dBias is written where nothing is seen (W-12); kernels without it have no such tiles.
-        if (writes_dbias && (t < visits.begin || t >= visits.end)) {
+    for (std::int64_t n = 0; n < ctx.heads_of_job(job.heads); ++n) {
+        const BwdHead head =
+            BwdHead::of(ctx, ctx.reread(args), extents, entry, job.b, ctx.head_of_job(job.h, n));
+        const BwdQueries& in = head.in;
+        const Dropout& dropout = head.scoring.dropout;
+        const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, entry.seqlen_q, tile.m0);
+        const std::int64_t all_tiles = (entry.seqlen_q + tile.m0 - 1) / tile.m0;
+        FMHA_NO_UNROLL
+        for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end);
+             ++t) {
+            const std::int64_t row0 = t * tile.m0;
+            // Only dBias is written where nothing is seen (W-12); kernels without it have no such tiles.
+            if (writes_dbias && (t < visits.begin || t >= visits.end)) {
+                ctx.fill(ds, 0.0F);
+                ctx.store(in.dbias, ds, row0, key0);
+                continue;
+            }
+            ctx.load(query, in.q, row0, 0);
+            ctx.load(d_o, in.d_o, row0, 0);
+            ctx.load(d, in.d, row0);
+            load_normaliser(ctx, top, spare, head, row0);
+            recompute_weights(ctx, weights, query, key, top, args, head, extents.keys, row0, key0);
+
+            if (t + 1 < visits.end) { // comes while this tile is worked on
+                ctx.prefetch(query, in.q, row0 + tile.m0, 0);
+                ctx.prefetch(d_o, in.d_o, row0 + tile.m0, 0);
+            }
             ctx.fill(ds, 0.0F);
-            ctx.store(in.dbias, ds, row0, key0);
-            continue;
-        }
-        ctx.load(query, in.q, row0, 0);
-        ctx.load(d_o, in.d_o, row0, 0);
-        ctx.load(d, in.d, row0);
-        load_normaliser(ctx, top, spare, head, row0);
-        recompute_weights(ctx, weights, query, key, top, args, head, row0, key0);
+            ctx.product_abt(ds, d_o, value); // W-5
+            auto random = ctx.random_bytes();
+            if (dropout.on) {
+                if (has.is_store_randval)
+                    ctx.load(random, in.randval, row0, key0);
+                else
+                    ctx.generate(random, dropout.squares, row0, key0);
+                ctx.drop(ds, random, dropout.threshold);
+            }
+            ctx.to_score_gradients(ds, weights, d); // W-6
+            const float rescale = ctx.dropout_rescale(dropout);
+            if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
+            if (writes_dbias) ctx.store(in.dbias, ds, row0, key0);
 
-        if (t + 1 < visits.end) { // comes while this tile is worked on
-            ctx.prefetch(query, in.q, row0 + tile.m0, 0);
-            ctx.prefetch(d_o, in.d_o, row0 + tile.m0, 0);
+            if (dropout.on) ctx.drop(weights, random, dropout.threshold);
+            auto kept = ctx.narrow_weights(weights);
+            ctx.product_atb(dv, kept, d_o); // W-4
+            auto gradients = ctx.narrow_gradients(ds);
+            ctx.product_atb(dk, gradients, query); // W-8
+            add_dq(gradients, key, head.h, row0);
         }
-        ctx.fill(ds, 0.0F);
-        ctx.product_abt(ds, d_o, value); // W-5
-        auto random = ctx.random_bytes();
-        if (dropout.on) {
-            if (has.is_store_randval)
-                ctx.load(random, in.randval, row0, key0);
-            else
-                ctx.generate(random, dropout.squares, row0, key0);
-            ctx.drop(ds, random, dropout.threshold);
-        }
-        ctx.to_score_gradients(ds, weights, d); // W-6
-        const float rescale = ctx.dropout_rescale(dropout);
-        if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
-        if (writes_dbias) ctx.store(in.dbias, ds, row0, key0);
-
-        if (dropout.on) ctx.drop(weights, random, dropout.threshold);
-        auto kept = ctx.narrow_weights(weights);
-        ctx.product_atb(dv, kept, d_o); // W-4
-        auto gradients = ctx.narrow_gradients(ds);
-        ctx.product_atb(dk, gradients, query); // W-8
-        add_dq(gradients, key, row0);
     }
     ctx.map(dk, [f = ctx.gradient_scale(args.score)](float x, int, int) { return x * f; });
-    ctx.store(in.dk, dk, key0, 0);
+    const BwdKeys to = keys_of(ctx.reread(args));
+    ctx.store(to.dk, dk, key0, 0);
+    const Dropout dropout = Dropout::of(args.dropout, has.has_dropout, args.shape.nhead_q, job.b, job.h);
     if (dropout.on) ctx.map(dv, [f = ctx.value_rescale(dropout)](float x, int, int) { return x * f; });
-    ctx.store(in.dv, dv, key0, 0);
+    ctx.store(to.dv, dv, key0, 0);
 }
 
 /// The main stage of backward: dK, dV, dBias, and dQ or partial sums of it (W-4 to W-9). One block differentiates the key
@@ -202,32 +235,35 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
     FMHA_NO_UNROLL
     for (std::int64_t n = first; n < end; ++n) {
         const KeyJob job = jobs(n, first, share);
-        const BwdHead head = BwdHead::of(ctx, args, job.b, job.h);
-        const std::int64_t tiles = (head.entry.seqlen_k + n0 - 1) / n0;
+        const Entry entry = ctx.entry(args.shape, args.lengths, job.b);
+        const BwdExtents extents = BwdExtents::of(cfg, args, entry);
+        const std::int64_t tiles = (entry.seqlen_k + n0 - 1) / n0;
         const std::int64_t step = job.stride > 0 ? job.stride : tiles;
         const bool direct = jobs.sum == DqSum::direct;
         if (direct) ctx.fill(dq, 0.0F);
         FMHA_NO_UNROLL
         for (std::int64_t t = job.tile; t < tiles; t += step) {
-            differentiate_keys(
-                ctx, args, head, t * n0, key, value, top, d, spare,
-                [&](auto& gradients, auto& keys, std::int64_t row0) {
-                    if (!direct) ctx.fill(dq, 0.0F);
-                    ctx.product_ab(dq, gradients, keys); // W-7
-                    if (direct) return;
-                    ctx.map(dq, scaled);
-                    const std::int64_t split = ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
-                    const Matrix to =
-                        DqPartials::of(cfg, args, job.b).matrix(job.h, split, head.in.q.rows, head.in.q.cols);
-                    if (jobs.sum == DqSum::alone)
-                        ctx.store(to, dq, row0, 0);
-                    else
-                        ctx.accumulate(to, dq, row0, 0, jobs.sum == DqSum::atomic);
-                });
+            differentiate_keys(ctx, args, job, entry, t * n0, key, value, top, d, spare,
+                               [&](auto& gradients, auto& keys, std::int64_t h, std::int64_t row0) {
+                                   if (!direct) ctx.fill(dq, 0.0F);
+                                   ctx.product_ab(dq, gradients, keys); // W-7
+                                   if (direct) return;
+                                   ctx.map(dq, scaled);
+                                   const std::int64_t split =
+                                       ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
+                                   const Matrix to =
+                                       DqPartials::of(cfg, args, job.b)
+                                           .matrix(h, split, extents.queries, extents.qk_channels);
+                                   if (jobs.sum == DqSum::alone)
+                                       ctx.store(to, dq, row0, 0);
+                                   else
+                                       ctx.accumulate(to, dq, row0, 0, jobs.sum == DqSum::atomic);
+                               });
         }
-        if (!direct || head.entry.seqlen_q == 0) continue;
+        if (!direct || entry.seqlen_q == 0) continue;
         ctx.map(dq, scaled);
-        ctx.store(head.in.dq, dq, 0, 0);
+        ctx.store(matrix_of(args.dq, job.b, job.h, entry.start_q, extents.queries, extents.qk_channels), dq,
+                  0, 0);
     }
 }
 

@@ -7,9 +7,9 @@
 /// Which key tiles a block of the main kernel of backward differentiates, and where its part of dQ goes.
 namespace fmha::kernels {
 
-/// A key tile of one (entry, head), or every `stride`-th from it on.
+/// A key tile of `heads` query heads of one entry from h on, or every `stride`-th tile from it on.
 struct KeyJob {
-    std::int64_t b = 0, h = 0, tile = 0;
+    std::int64_t b = 0, h = 0, heads = 1, tile = 0;
     std::int64_t stride = 0; ///< 0: this tile alone
     std::int64_t split = 0;  ///< of dq_acc; in a group each tile is a split of its own
 };
@@ -24,8 +24,10 @@ enum class DqSum : std::uint8_t {
 
 /// The blocks of a launch and their jobs.
 struct KeyJobs {
-    std::int64_t batch = 0, heads = 0;
-    std::int64_t tiles = 0; ///< jobs of a head
+    std::int64_t batch = 0;
+    std::int64_t heads = 0;   ///< that have dK and dV of their own: query heads, or KV heads (W-11)
+    std::int64_t queries = 1; ///< query heads of each
+    std::int64_t tiles = 0;   ///< jobs of a head
     bool group = false, masked = false;
     DqSum sum = DqSum::atomic;
 
@@ -35,7 +37,8 @@ struct KeyJobs {
         const bool direct = cfg.algorithm.max_seq_len_q > 0, deterministic = cfg.signature.is_deterministic;
         KeyJobs jobs;
         jobs.batch = shape.batch;
-        jobs.heads = shape.nhead_q;
+        jobs.heads = args.reduce_dk_dv ? shape.nhead_k : shape.nhead_q;
+        if (args.reduce_dk_dv) jobs.queries = shape.nhead_q / shape.nhead_k;
         jobs.group = shape.mode == Mode::group;
         jobs.masked = args.mask.type != MaskType::no_mask;
         // In a group seqlen_k is no length; it says how many blocks a head gets, and these share its tiles.
@@ -59,7 +62,7 @@ struct KeyJobs {
     /// Job n, of a block whose first one is `first` and that has up to `share` of them.
     FMHA_DEVICE constexpr KeyJob operator()(std::int64_t n, std::int64_t first, std::int64_t share) const {
         const std::int64_t head = n / tiles, place = n % tiles;
-        KeyJob job{head / heads, head % heads, place, 0, 0};
+        KeyJob job{head / heads, head % heads * queries, queries, place, 0, 0};
         if (group) job.stride = tiles;
         if (sum == DqSum::direct) job.stride = 1;
         if (sum != DqSum::own) return job;

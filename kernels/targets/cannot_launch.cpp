@@ -320,6 +320,8 @@ std::optional<std::string> cannot_differentiate(const KernelConfig& config, cons
     if (args.shape.seqlen_q > config.algorithm.max_seq_len_q)
         return fmt::format("seqlen_q={} exceeds the kernel's {}", args.shape.seqlen_q,
                            config.algorithm.max_seq_len_q);
+    if (args.reduce_dk_dv && args.shape.nhead_q > args.shape.nhead_k)
+        return "reduce_dk_dv is true, the kernel writes dK and dV of every query head (W-11)";
     return wrong_tensors({{"dq", args.dq, types.q}});
 }
 

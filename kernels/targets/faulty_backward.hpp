@@ -57,6 +57,9 @@ enum class BackwardFault : std::uint8_t {
     last_split_dropped,        ///< the last split of dQ is not added
     first_split_twice,         ///< the first split of dQ takes the place of the second
     dq_unwritten,              ///< the last row of dQ is not stored
+    reduced_head_forgotten,    ///< reduced dK and dV leave the last query head of a KV head out
+    reduced_head_twice,        ///< reduced dK and dV have the first query head in the place of the second
+    reduced_heads_strided,     ///< reduced dK and dV are sums over heads that lie nhead_k apart
 };
 
 /// What all stages have of a fault.
@@ -145,6 +148,15 @@ class FaultyDqDkDv : public FaultyStage<Context> {
     FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(head_map_plus_one) ? (hk + 1) % shape.nhead_k : hk;
+    }
+    FMHA_DEVICE std::int64_t heads_of_job(std::int64_t heads) const {
+        return is(reduced_head_forgotten) && heads > 1 ? heads - 1 : Context::heads_of_job(heads);
+    }
+    FMHA_DEVICE std::int64_t head_of_job(std::int64_t first, std::int64_t n) const {
+        if (is(reduced_head_twice) && n == 1) return first;
+        if (is(reduced_heads_strided) && args().reduce_dk_dv)
+            return Context::kv_head(args().shape, first) + n * args().shape.nhead_k;
+        return Context::head_of_job(first, n);
     }
     FMHA_DEVICE kernels::Mask mask(kernels::Mask mask) const {
         if (this->cfg().signature.mask == MaskClass::none) return mask;
@@ -299,7 +311,7 @@ class FaultyConvertDq : public FaultyStage<Context> {
 template <>
 struct fmha::EnumTable<fmha::targets::BackwardFault> {
     using enum targets::BackwardFault;
-    static constexpr std::array<EnumName<targets::BackwardFault>, 44> names{
+    static constexpr std::array<EnumName<targets::BackwardFault>, 47> names{
         {{delta_factor_omitted, "delta_factor_omitted"},
          {delta_factor_squared, "delta_factor_squared"},
          {delta_last_channel_lost, "delta_last_channel_lost"},
@@ -343,6 +355,9 @@ struct fmha::EnumTable<fmha::targets::BackwardFault> {
          {key_tile_of_dq_first, "key_tile_of_dq_first"},
          {last_split_dropped, "last_split_dropped"},
          {first_split_twice, "first_split_twice"},
-         {dq_unwritten, "dq_unwritten"}}};
+         {dq_unwritten, "dq_unwritten"},
+         {reduced_head_forgotten, "reduced_head_forgotten"},
+         {reduced_head_twice, "reduced_head_twice"},
+         {reduced_heads_strided, "reduced_heads_strided"}}};
     static constexpr auto& aliases = no_aliases<targets::BackwardFault>;
 };

@@ -64,6 +64,7 @@ std::string unsaid(const Case& c) {
         return "the programs draw the lengths of a cache themselves";
     if (c.length_form_q == harness::LengthForm::both || c.length_form_k == harness::LengthForm::both)
         return "the programs never give lengths in two forms";
+    if (c.backward.reduce_dk_dv) return "backward writes dK and dV of every query head there";
     if (!forward && c.mode == Mode::batch && !(uniform(c.seqlen_q) && uniform(c.seqlen_k)))
         return "backward has no lengths of single entries in batch mode there";
     return {};

@@ -100,7 +100,8 @@ class MatrixForm {
   public:
     MatrixForm(const BwdArgs& args, const GradientOptions& options, Gradients& out)
         : args_(args), options_(options), out_(out), forward_(attention_of(forward_part(args))),
-          group_size_(args.shape.nhead_q / args.shape.nhead_k) {}
+          group_size_(args.shape.nhead_q / args.shape.nhead_k),
+          heads_of_keys_(args.reduce_dk_dv ? group_size_ : 1) {}
 
     /// D, dQ and dBias of rows of one head.
     void rows(const Share& share) {
@@ -118,18 +119,20 @@ class MatrixForm {
         for (const std::size_t n : share.lines) asked.push_back(out_.request.keys[n].j);
         const KeyLines keys(forward_, extent, kv_head(share.h), std::move(asked));
         KeySums sums(keys.size(), args_.shape, options_.companions);
-        for (std::int64_t row0 = 0; row0 < extent.queries; row0 += block) {
-            const std::int64_t last = std::min(extent.queries, row0 + block);
-            const QueryLines queries(args_, forward_, extent, consecutive_rows(share.b, share.h, row0, last));
-            PairBlock pairs(args_, forward_, extent, queries, keys);
-            if (options_.companions) pairs.add_companions(kernel(), growth);
-            pairs_ += pairs.visible;
-            add_keys(sums, 0, queries, pairs, growth);
-        }
+        for (std::int64_t h = share.h * heads_of_keys_; h < (share.h + 1) * heads_of_keys_; ++h)
+            for (std::int64_t row0 = 0; row0 < extent.queries; row0 += block) {
+                const std::int64_t last = std::min(extent.queries, row0 + block);
+                const QueryLines queries(args_, forward_, extent, consecutive_rows(share.b, h, row0, last));
+                PairBlock pairs(args_, forward_, extent, queries, keys);
+                if (options_.companions) pairs.add_companions(kernel(), growth);
+                pairs_ += pairs.visible;
+                add_keys(sums, 0, queries, pairs, growth);
+            }
         store(sums, share.lines);
     }
 
-    /// All gradients of one head, which are asked for whole.
+    /// All gradients of one head of dK and dV, which are asked for whole: `keys` are those of the head, `rows` those of its
+    /// query heads.
     void head(const Share& keys, const std::vector<Share>& rows) {
         const Extent extent = matrix::extent_of(forward_, keys.b);
         KeySums sums(static_cast<Eigen::Index>(keys.lines.size()), args_.shape, options_.companions);
@@ -157,10 +160,13 @@ class MatrixForm {
         for (const Share& share : rows)
             for (const std::size_t n : share.lines) {
                 const RowId& row = out_.request.rows[n];
-                of_rows.push_back(row.i);
+                of_rows.push_back(row.h % heads_of_keys_ * extent.queries + row.i);
             }
-        return all(extent.queries, std::move(of_rows));
+        return all(heads_of_keys_ * extent.queries, std::move(of_rows));
     }
+
+    /// The head of dK and dV to which query head h adds.
+    std::int64_t key_gradient_head(std::int64_t h) const { return h / heads_of_keys_; }
 
     void sink(std::int64_t h) {
         const float* logits = args_.score.sink_logit;
@@ -201,7 +207,8 @@ class MatrixForm {
     GradientGrowth growth_of(const Extent& extent) const {
         return GradientGrowth::of(args_, extent.queries, extent.keys, options_);
     }
-    std::int64_t kv_head(std::int64_t h) const { return h / group_size_; }
+    /// Of a head of dK and dV.
+    std::int64_t kv_head(std::int64_t h) const { return h * heads_of_keys_ / group_size_; }
 
     /// D, dQ and dBias of some rows, and with `sums` what they add to dK and dV of all keys.
     void walk(const Share& share, const QueryLines& queries, const Extent& extent, KeySums* sums) {
@@ -294,6 +301,7 @@ class MatrixForm {
     Gradients& out_;
     AttentionArgs forward_;
     std::int64_t group_size_;
+    std::int64_t heads_of_keys_; ///< query heads that add to one head of dK and dV (W-11)
     std::atomic<std::int64_t> pairs_{0};
 };
 
@@ -308,7 +316,7 @@ Gradients backward_in_matrix_form(const BwdArgs& args, const GradientRequest& re
     /// Heads that are asked for whole, and their rows.
     std::vector<std::pair<Share, std::vector<Share>>> heads;
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<Share>> rows_of;
-    for (Share& share : rows) rows_of[{share.b, share.h}].push_back(std::move(share));
+    for (Share& share : rows) rows_of[{share.b, form.key_gradient_head(share.h)}].push_back(std::move(share));
     rows.clear();
     constexpr std::int64_t any_number = std::numeric_limits<std::int64_t>::max();
     const auto position = [](const KeyId& key) { return key.j; };

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace fmha::reference {
@@ -222,7 +224,11 @@ class RowForm {
 
     void key(std::int64_t line) {
         const KeyId& asked = out_.request.keys[static_cast<std::size_t>(line)];
-        const Head& head = head_of(asked.b, asked.h);
+        for (std::int64_t h = 0; h < args_.shape.nhead_q; ++h)
+            if (parts_.key_gradient_head(args_, h) == asked.h) add_key(line, asked, head_of(asked.b, h));
+    }
+
+    void add_key(std::int64_t line, const KeyId& asked, const Head& head) {
         const Numerics& kernel = out_.numerics;
         const double scale = parts_.scale(args_.score), growth = head.growth().rows + kernel.u_m;
         for (std::int64_t i = 0; i < head.entry().seqlen_q; ++i) {
@@ -275,11 +281,12 @@ class RowForm {
     std::int64_t pairs() const { return pairs_; }
 
   private:
+    /// The heads that add to one gradient of keys are kept until another one is asked for.
     const Head& head_of(std::int64_t b, std::int64_t h) {
-        if (!head_ || b != b_ || h != h_) head_.emplace(args_, forward_, parts_, options_, b, h);
-        b_ = b;
-        h_ = h;
-        return *head_;
+        const std::pair gradient{b, parts_.key_gradient_head(args_, h)};
+        if (gradient != gradient_) heads_.clear();
+        gradient_ = gradient;
+        return heads_.try_emplace(h, args_, forward_, parts_, options_, b, h).first->second;
     }
 
     const BwdArgs& args_;
@@ -287,8 +294,9 @@ class RowForm {
     const BackwardParts& parts_;
     Gradients& out_;
     AttentionArgs forward_;
-    std::optional<Head> head_;
-    std::int64_t b_ = -1, h_ = -1, pairs_ = 0;
+    std::map<std::int64_t, Head> heads_;
+    std::pair<std::int64_t, std::int64_t> gradient_{-1, -1};
+    std::int64_t pairs_ = 0;
 };
 
 } // namespace
@@ -330,6 +338,10 @@ double sink_share(double sink, double lse) {
 }
 std::int64_t kv_head_of(const Shape& shape, std::int64_t h) {
     return h / (shape.nhead_q / shape.nhead_k);
+}
+
+std::int64_t key_gradient_head(const BwdArgs& args, std::int64_t h) {
+    return args.reduce_dk_dv ? kv_head_of(args.shape, h) : h;
 }
 
 Gradients backward_row_by_row(const BwdArgs& args, const GradientRequest& request,

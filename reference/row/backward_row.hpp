@@ -32,6 +32,8 @@ double stored_delta(double delta, const DropoutConstants& dropout);
 double sink_share(double sink, double lse);
 /// KV head of a query head (H-1).
 std::int64_t kv_head_of(const Shape& shape, std::int64_t h);
+/// The head of dK and dV that query head h adds to (W-11).
+std::int64_t key_gradient_head(const BwdArgs& args, std::int64_t h);
 
 /// The rules that the row form is assembled from. Tests replace one by a faulty one and see the matrix form disagree;
 /// everything else uses the defaults.
@@ -48,6 +50,7 @@ struct BackwardParts {
     double (*stored_delta)(double delta, const DropoutConstants&) = reference::stored_delta;
     double (*sink_share)(double sink, double lse) = reference::sink_share;
     std::int64_t (*kv_head)(const Shape&, std::int64_t h) = kv_head_of;
+    std::int64_t (*key_gradient_head)(const BwdArgs&, std::int64_t h) = reference::key_gradient_head;
 };
 
 /// W-1 to W-10 one row, one key and one channel after another. Same contract as `backward`.

@@ -116,6 +116,12 @@ std::vector<Refused> refusals() {
              k.signature.has_dropout = true;
          },
          "is_store_randval is true, this kernel has false"},
+        {Reason::no_reduced_dk_dv, bwd_dq_dk_dv,
+         [](P& p, K& k) {
+             p.reduce_dk_dv = true;
+             k.algorithm.max_seq_len_q = 1 << 20;
+         },
+         "reduce_dk_dv is true, this kernel has false"},
         {Reason::hdim_q_too_large, fwd, [](P& p, K&) { p.signature.hdim_q = 136; },
          "hdim_q is 136, this kernel takes at most 128"},
         {Reason::hdim_v_too_large, fwd, [](P& p, K&) { p.signature.hdim_v = 256; },

@@ -108,6 +108,8 @@ std::vector<Rejection> rejections() {
              p.signature.has_dbias = true;
          },
          "W-12", "has_dbias"},
+        {"reduced_gradients_in_forward", fwd, [](Problem& p) { p.reduce_dk_dv = true; }, "W-11",
+         "reduce_dk_dv"},
         {"dbias_with_alibi", bwd,
          [](Problem& p) {
              p.signature.bias = BiasType::alibi;
@@ -340,6 +342,9 @@ TEST(Problem, CanonicalKeyHasNoSequenceLengthsButEverythingElse) {
     EXPECT_NE(one.canonical_key(), other.canonical_key());
     other = one;
     other.tensor_alignment = 8;
+    EXPECT_NE(one.canonical_key(), other.canonical_key());
+    other = one;
+    other.reduce_dk_dv = true;
     EXPECT_NE(one.canonical_key(), other.canonical_key());
     other = one;
     other.arch = "";

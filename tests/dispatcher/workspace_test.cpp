@@ -159,6 +159,24 @@ TEST(BwdWorkspace, PersistentSplitSamples) {
     EXPECT_EQ(persistent_splits(1, 2, 0, 64, 7), 0);
 }
 
+/// The jobs of a reduced problem are those of its KV heads (W-11); each query head still has its splits.
+TEST(BwdWorkspace, ReducedGradientsHaveTheJobsOfKvHeads) {
+    BwdWorkspaceInputs in;
+    in.deterministic = true;
+    in.batch = 2;
+    in.nhead_q = 12;
+    in.heads_of_job = 4;
+    in.hdim_q = 64;
+    in.seqlen_q = 10;
+    in.seqlen_k = 640;
+    in.key_tile = 128;
+    in.compute_units = 8; // (2, 3, 640, 128, 8) of X-2: 5 tiles, 4 jobs a worker, 2 splits
+    const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+    EXPECT_EQ(layout.jobs_per_worker, 4);
+    EXPECT_EQ(layout.nsplits.front(), 2);
+    EXPECT_EQ(layout.size.dq_acc_elements, 2 * 12 * 2 * 10 * 64);
+}
+
 TEST(BwdWorkspace, UnknownWorkersGiveAnUpperBoundThatSaysSo) {
     BwdWorkspaceInputs in;
     in.deterministic = true;

@@ -9,11 +9,12 @@
 # FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default), faults_backward.txt or
 # faults_kv.txt beside this file. Faulty kernels are the planned ones, generated as always but from headers in which the
 # export macro means the faulty program; nothing of what users build knows about it. Building needs no GPU, running no
-# compiler. As many mistakes are built at a time as there are processors.
+# compiler. As many mistakes are built at a time as there are processors. A line of the list is a mistake, a case, and where
+# a case has several stages the stage that makes it: the others are built once, as they are.
 set -euo pipefail
 
 usage() {
-    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 [[ $# -ge 3 && ( $1 == build || $1 == run || $1 == both ) ]] || usage
@@ -29,12 +30,37 @@ project=$(cd "$here/../.." && pwd)
 faults=$(realpath "${FAULTS:-$here/faults.txt}")
 cd "$project"
 
-# The kernels that are planned for a case, as a filter of `fmha build`.
-planned_kernels() {
-    local case=$1 folder=$2
-    "$fmha" verify "$case" --target host --arch "$arch" --jobs 0 --json "$folder/planned.json" >/dev/null
-    grep -o '"kernel": *"[^"][^"]*"' "$folder/planned.json" | head -n 1 | # the kernel filter of the run is empty
-        sed "s/.*: *\"\(.*\)\"/c.name in ('\1',)/; s/ + /', '/g"
+# The kernels that are planned for a case, as a filter of `fmha build`. Asked once a case.
+declare -A planned=()
+plan() {
+    local case=$1
+    [[ -z ${planned[$case]:-} ]] || return 0
+    "$fmha" verify "$case" --target host --arch "$arch" --jobs 0 --json "$out/planned.json" >/dev/null
+    planned[$case]=$(grep -o '"kernel": *"[^"][^"]*"' "$out/planned.json" | head -n 1 | # the kernel filter of the run is empty
+        sed "s/.*: *\"\(.*\)\"/c.name in ('\1',)/; s/ + /', '/g")
+}
+
+# The kernels of all stages without a mistake, of the cases whose mistakes are in one stage.
+build_right() {
+    local filter= case
+    for case in "$@"; do filter+="${filter:+ or }${planned[$case]}"; done
+    "$fmha" build --arch "$arch" --family bwd --where "$filter" --out "$out/right" </dev/null >"$out/right.txt" 2>&1 ||
+        { echo "the kernels without a mistake are NOT BUILT, see $out/right.txt"; return 1; }
+}
+
+# Adds the stages that a folder of one faulty stage lacks.
+add_right() {
+    python3 - "$out/right" "$1" <<'END'
+import json, pathlib, shutil, sys
+right, faulty = map(pathlib.Path, sys.argv[1:])
+manifest = json.loads((faulty / "manifest.json").read_text())
+made = {kernel["name"] for unit in manifest["objects"] for kernel in unit["kernels"]}
+for unit in json.loads((right / "manifest.json").read_text())["objects"]:
+    if not made & {kernel["name"] for kernel in unit["kernels"]}:
+        shutil.copy(right / unit["file"], faulty / unit["file"])
+        manifest["objects"].append(unit)
+(faulty / "manifest.json").write_text(json.dumps(manifest))
+END
 }
 
 # Headers whose kernels make one mistake.
@@ -58,7 +84,7 @@ folder_of() {
 }
 
 build_one() {
-    local fault=$1 case=$2 folder macro family=${2%%/*}
+    local fault=$1 case=$2 stage=$3 folder macro family=${2%%/*}
     folder=$(folder_of "$fault" "$case")
     case $case in
     bwd/*) macro=FMHA_FAULTY_BACKWARD_KERNEL ;;
@@ -69,8 +95,8 @@ build_one() {
     esac
     mkdir -p "$folder"
     write_faulty_headers "$folder/headers" "$fault" "$macro"
-    "$fmha" build --arch "$arch" --family "$family" --where "$(planned_kernels "$case" "$folder")" --root "$folder/headers" \
-        --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
+    "$fmha" build --arch "$arch" --family "$family" --where "${planned[$case]}" \
+        ${stage:+--where "c.family == '$stage'"} --root "$folder/headers" --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
         { printf '%-26s NOT BUILT, see %s\n' "$fault" "$folder/build.txt"; return 1; }
     printf '%-26s built\n' "$fault"
 }
@@ -89,24 +115,36 @@ run_one() {
 }
 
 chosen=()
-while read -r fault case; do
+while read -r fault case stage; do
     [[ $wanted == "  " || $wanted == *" $fault "* ]] || continue
-    chosen+=("$fault $case")
+    chosen+=("$fault $case $stage")
 done <"$faults"
 [[ ${#chosen[@]} -gt 0 ]] || { echo "none of$wanted stands in $faults" >&2; exit 2; }
 
 bad=0
 if [[ $phase != run ]]; then
+    declare -A shared=()
+    for line in "${chosen[@]}"; do
+        read -r fault case stage <<<"$line"
+        plan "$case"
+        [[ -z $stage ]] || shared[$case]=1
+    done
+    [[ ${#shared[@]} == 0 ]] || build_right "${!shared[@]}" &
     for line in "${chosen[@]}"; do
         while (( $(jobs -rp | wc -l) >= $(nproc) )); do wait -n || bad=1; done
-        read -r fault case <<<"$line"
-        build_one "$fault" "$case" &
+        read -r fault case stage <<<"$line"
+        build_one "$fault" "$case" "$stage" &
     done
     while (( $(jobs -p | wc -l) > 0 )); do wait -n || bad=1; jobs >/dev/null; done
+    for line in "${chosen[@]}"; do
+        read -r fault case stage <<<"$line"
+        [[ -z $stage || ! -f $out/right/manifest.json || ! -f $(folder_of "$fault" "$case")/kernels/manifest.json ]] ||
+            add_right "$(folder_of "$fault" "$case")/kernels"
+    done
 fi
 if [[ $phase != build ]]; then
     for line in "${chosen[@]}"; do
-        read -r fault case <<<"$line"
+        read -r fault case _ <<<"$line"
         run_one "$fault" "$case" || bad=1
     done
     echo "${#chosen[@]} mistakes, $([[ $bad == 0 ]] && echo all || echo NOT all) noticed"

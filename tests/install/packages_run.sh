@@ -42,7 +42,7 @@ q, k, v = (np.random.default_rng(seed).standard_normal((1, 2, 40, 64)).astype(np
 assert abs(fmha.attention(q, k, v).o - reference.attention(q, k, v, data_type="fp16")[0]).max() < 2e-3
 print(fmha.__file__, find.library(), find.command())
 END
-[[ $(alone "$python" use.py) == "$root/lib/python3/dist-packages/fmha/__init__.py libfmha.so.3 $root/bin/fmha" ]]
+[[ $(alone "$python" use.py) == "$root/lib/python3/dist-packages/fmha/__init__.py libfmha.so.4 $root/bin/fmha" ]]
 # Every subcommand has its page, and completion knows it.
 for command in $(alone fmha --help | sed -n '/^Subcommands:/,$ s/^  \([a-z]*\) .*/\1/p'); do
   grep -q "fmha\\\\-$command" <(zcat -f "$root/share/man/man1/fmha-$command.1"*)

@@ -176,7 +176,7 @@ bool rows_of_blocks(Mode mode, std::int64_t length, std::int64_t heads_q) {
 
 struct Schedule {
     Mode mode;
-    bool deterministic, direct, masked;
+    bool deterministic, direct, masked, reduced;
     std::int64_t keys, share;
 };
 
@@ -185,7 +185,9 @@ bool jobs_of(const Schedule& schedule) {
     config.signature.is_deterministic = schedule.deterministic;
     config.algorithm.max_seq_len_q = schedule.direct ? 1 : 0;
     auto args = args_of<BwdArgs>(schedule.mode, 8, schedule.keys);
-    const std::int64_t heads_q = args.shape.nhead_q;
+    args.reduce_dk_dv = schedule.reduced;
+    const std::int64_t heads = schedule.reduced ? args.shape.nhead_k : args.shape.nhead_q;
+    const std::int64_t queries = args.shape.nhead_q / heads; // of the heads that have dK and dV of their own
     args.mask.type = schedule.masked ? MaskType::top_left : MaskType::no_mask;
     std::int32_t workspace[4] = {1, static_cast<std::int32_t>(schedule.share), 0, 0};
     args.workspace = workspace;
@@ -195,14 +197,14 @@ bool jobs_of(const Schedule& schedule) {
     const std::int64_t tiles_of_head = tiles(schedule.keys, 3);
     const std::int64_t places = schedule.direct || (group && tiles_of_head == 0) ? 1 : tiles_of_head;
     const auto jobs = kernels::KeyJobs::of(config, args);
-    if (jobs.size() != batch * heads_q * places) return false;
+    if (jobs.size() != batch * heads * places) return false;
     if (Program<KernelFamily::bwd_dq_dk_dv>::Grid(config, args).size() != jobs.size()) return false;
     const std::int64_t share = jobs.share(args);
     if (share != (own ? std::max<std::int64_t>(1, schedule.share) : 1)) return false;
     for (std::int64_t n = 0; n < jobs.size(); ++n) {
         const std::int64_t first = n / share * share, place = n % places, head = n / places;
         const kernels::KeyJob job = jobs(n, first, share);
-        if (job.b != head / heads_q || job.h != head % heads_q) return false;
+        if (job.b != head / heads || job.h != head % heads * queries || job.heads != queries) return false;
         // One entry of a group may have more tiles than blocks; with direct dQ a block has all of its head.
         if (job.stride != (schedule.direct ? 1 : group ? places : 0)) return false;
         const std::int64_t turn =
@@ -272,9 +274,11 @@ bool key_jobs_are_right() {
         for (const bool deterministic : {false, true})
             for (const bool direct : {false, true})
                 for (const bool masked : {false, true})
-                    for (const std::int64_t keys : {0, 1, 3, 4, 14, 15, 20})
-                        for (const std::int64_t share : {-1, 0, 1, 2, 3, 4})
-                            if (!jobs_of({mode, deterministic, direct, masked, keys, share})) return false;
+                    for (const bool reduced : {false, true})
+                        for (const std::int64_t keys : {0, 1, 3, 4, 14, 15, 20})
+                            for (const std::int64_t share : {-1, 0, 1, 2, 3, 4})
+                                if (!jobs_of({mode, deterministic, direct, masked, reduced, keys, share}))
+                                    return false;
     return true;
 }
 

@@ -84,15 +84,24 @@ bool backward_matrices() {
     args.dk = tensor(11);
     args.dv = tensor(12);
     args.dbias = tensor(13);
-    const auto in = kernels::BwdMatrices::of(padded(), args, entry, b, h, hk);
+    const auto extents = kernels::BwdExtents::of(padded(), args, entry);
+    const auto in = kernels::BwdQueries::of(args, extents, entry, b, h);
+    kernels::KeyJob job;
+    job.b = b;
+    job.h = h;
+    const auto each = kernels::BwdKeys::of(args, extents, entry, job, hk);
+    args.reduce_dk_dv = true;
+    const auto sums = kernels::BwdKeys::of(args, extents, entry, job, hk);
     const auto dot = kernels::DotDoOMatrices::of(padded(), args, entry, b, h);
-    return is(in.q, 1, h, 20, 6, channels_q) && is(in.k, 2, hk, 30, 9, channels_q) &&
-           is(in.v, 3, hk, 30, 9, channels_v) && is(in.d_o, 8, h, 20, 6, channels_v) &&
+    return is(in.q, 1, h, 20, 6, channels_q) && is(each.k, 2, hk, 30, 9, channels_q) &&
+           is(each.v, 3, hk, 30, 9, channels_v) && is(in.d_o, 8, h, 20, 6, channels_v) &&
            is(in.lse, 5, h, 20, 6, 1) && is(in.d, 9, h, 20, 6, 1) && is(in.bias, 6, h, 20, 6, 9) &&
-           is(in.randval, 7, h, 20, 6, 9) && is(in.dq, 10, h, 20, 6, channels_q) &&
-           is(in.dk, 11, h, 30, 9, channels_q) && is(in.dv, 12, h, 30, 9, channels_v) &&
-           is(in.dbias, 13, h, 20, 6, 9) && is(dot.d_o, 8, h, 20, 6, channels_v) &&
-           is(dot.o, 4, h, 20, 6, channels_v) && is(dot.lse, 5, h, 20, 6, 1) && is(dot.d, 9, h, 20, 6, 1);
+           is(in.randval, 7, h, 20, 6, 9) && is(each.dk, 11, h, 30, 9, channels_q) &&
+           is(each.dv, 12, h, 30, 9, channels_v) && is(sums.k, 2, hk, 30, 9, channels_q) &&
+           is(sums.v, 3, hk, 30, 9, channels_v) && is(sums.dk, 11, hk, 30, 9, channels_q) &&
+           is(sums.dv, 12, hk, 30, 9, channels_v) && is(in.dbias, 13, h, 20, 6, 9) &&
+           is(dot.d_o, 8, h, 20, 6, channels_v) && is(dot.o, 4, h, 20, 6, channels_v) &&
+           is(dot.lse, 5, h, 20, 6, 1) && is(dot.d, 9, h, 20, 6, 1);
 }
 
 /// Calls for every element of a tile that is larger than what exists.

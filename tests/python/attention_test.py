@@ -180,6 +180,19 @@ class Backward(unittest.TestCase):
         one, two = (self.gradients("fp16", 2e-2, deterministic=True) for _ in range(2))
         self.assertEqual(one.dq.tobytes(), two.dq.tobytes())
 
+    def test_gradients_of_key_heads(self):
+        self.gradients("fp16", 2e-2, reduce_dk_dv=True)
+        q, k, d_o = random_arrays(15, (1, 6, 20, 64), (1, 2, 30, 64), (1, 6, 20, 64))
+        lse = np.full((1, 6, 20), 3.0, np.float32)
+        sums = reference.gradients(q, k, k, q, lse, d_o, data_type="fp16")
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            call = families.backward(context, "gfx950", q, k, k, q, lse, d_o, data_type="fp16", reduce_dk_dv=True).run()
+        reduced = reference.gradients(q, k, k, q, lse, d_o, data_type="fp16", reduce_dk_dv=True)
+        for name in ("dk", "dv"):
+            self.assertEqual(call.output(name).shape, (1, 2, 30, 64))
+            self.assertLess(worst(call.output(name), sums[name]), 2e-2, name)
+            self.assertLess(worst(reduced[name], sums[name]), 1e-12, name)
+
     def test_packed_sequences(self):
         q, k, v, d_o = random_arrays(12, (30, 2, 64), (50, 2, 64), (50, 2, 64), (30, 2, 64), dtype=np.float32)
         starts = {"seqstart_q": [0, 7, 30], "seqstart_k": [0, 20, 50], "layout": "shd"}

@@ -131,6 +131,18 @@ std::vector<Fault> faults() {
          with(&BackwardParts::kv_head, [](const Shape&, std::int64_t) { return std::int64_t{0}; })},
         {"kv_head_modulo", any,
          with(&BackwardParts::kv_head, [](const Shape& shape, std::int64_t h) { return h % shape.nhead_k; })},
+        {"reduced_head_modulo", any,
+         with(&BackwardParts::key_gradient_head,
+              [](const BwdArgs& args, std::int64_t h) {
+                  return args.reduce_dk_dv ? h % args.shape.nhead_k : h;
+              })},
+        {"reduced_last_head_forgotten", any,
+         with(&BackwardParts::key_gradient_head,
+              [](const BwdArgs& args, std::int64_t h) {
+                  const std::int64_t group = args.shape.nhead_q / args.shape.nhead_k;
+                  const bool last = args.reduce_dk_dv && group > 1 && h % group == group - 1;
+                  return last ? -1 : key_gradient_head(args, h);
+              })},
         {"mask_one_key_wider", causal,
          with_forward(
              &RowParts::visible,

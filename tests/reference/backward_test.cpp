@@ -81,6 +81,44 @@ TEST(Backward, CompanionsChangeNoValue) {
     }
 }
 
+/// A key of a reduced gradient is the sum of those of the query heads that share its head.
+TEST(Backward, ReducedGradientsAreTheSumsOverTheHeads) {
+    int compared = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        RandomGradients problem(seed, {}, seed % 3 == 0);
+        BwdArgs& args = problem.args();
+        const std::int64_t group = args.shape.nhead_q / args.shape.nhead_k;
+        args.reduce_dk_dv = false;
+        const Gradients each = backward(args, {{}, all_keys(args), false, false}, one_thread());
+        args.reduce_dk_dv = true;
+        const Gradients sums = backward(args, {{}, all_keys(args), false, false}, one_thread());
+        ASSERT_EQ(sums.dk.lines * group, each.dk.lines);
+        for (const auto member : {&Gradients::dk, &Gradients::dv}) {
+            const GradientTable &sum = sums.*member, &part = each.*member;
+            for (std::int64_t line = 0; line < sum.lines; ++line) {
+                const KeyId& id = sums.request.keys[static_cast<std::size_t>(line)];
+                for (std::int64_t c = 0; c < sum.cols; ++c) {
+                    double value = 0.0, magnitude = 0.0, error = 0.0;
+                    for (std::size_t n = 0; n < each.request.keys.size(); ++n) {
+                        const KeyId& one = each.request.keys[n];
+                        if (one.b != id.b || one.j != id.j || one.h / group != id.h) continue;
+                        const std::size_t at = part.at(static_cast<std::int64_t>(n), c);
+                        value += part.value[at];
+                        magnitude += part.magnitude[at];
+                        error += part.error[at];
+                    }
+                    const std::size_t at = sum.at(line, c);
+                    ASSERT_NEAR(sum.value[at], value, 1e-12 * magnitude);
+                    // The sum is longer, so that its rounding counts for more.
+                    ASSERT_GE(sum.error[at], error * (1.0 - 1e-12));
+                    compared += group > 1 ? 1 : 0;
+                }
+            }
+        }
+    }
+    EXPECT_GE(compared, 1000);
+}
+
 TEST(Backward, ASampleIsThatPartOfTheWhole) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const RandomGradients problem(seed, {.long_sequences = true}, seed % 2 == 0);
@@ -246,7 +284,8 @@ TEST_P(Differences, OfTheForwardLossAreTheGradients) {
             ++checked;
             EXPECT_NEAR(seen, gradient, 2e-4 * (1.0 + std::abs(gradient))) << what;
         };
-        const std::size_t group_size = static_cast<std::size_t>(args.shape.nhead_q / args.shape.nhead_k);
+        // K and V serve all heads of their group: dK_kv is the sum, which the kernel or the caller adds up (W-11).
+        const std::int64_t group_size = args.reduce_dk_dv ? 1 : args.shape.nhead_q / args.shape.nhead_k;
         for (std::size_t n = 0; n < rows.size(); n += rows.size() / 5 + 1) {
             const auto [b, h, i] = rows[n];
             const std::int64_t row = entry_of(forward, b).start_q + i;
@@ -260,13 +299,11 @@ TEST_P(Differences, OfTheForwardLossAreTheGradients) {
                   got.dbias.value[got.dbias.at(static_cast<std::int64_t>(n), j)], "dbias");
         }
         for (std::size_t n = 0; n < keys.size(); n += keys.size() / 5 + 1) {
-            // K and V serve all heads of their group: dK_kv is the sum (W-11).
             const auto [b, h, j] = keys[n];
-            const std::int64_t hk = h / static_cast<std::int64_t>(group_size);
+            const std::int64_t hk = h / group_size;
             double dk = 0.0, dv = 0.0;
             for (std::size_t m = 0; m < keys.size(); ++m)
-                if (keys[m].b == b && keys[m].j == j &&
-                    keys[m].h / static_cast<std::int64_t>(group_size) == hk) {
+                if (keys[m].b == b && keys[m].j == j && keys[m].h / group_size == hk) {
                     dk += got.dk.value[got.dk.at(static_cast<std::int64_t>(m), 0)];
                     dv += got.dv.value[got.dv.at(static_cast<std::int64_t>(m), 0)];
                 }

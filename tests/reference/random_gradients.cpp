@@ -35,6 +35,7 @@ RandomGradients::RandomGradients(std::uint64_t seed, Wish wish, bool stored_byte
     args_.mask = forward.mask;
     args_.score = forward.score;
     args_.dropout = forward.dropout;
+    args_.reduce_dk_dv = seed % 5 < 2;
     const bool packed = args_.shape.mode == Mode::group;
     const std::int64_t rows =
         packed ? std::int64_t{args_.lengths.seqstart_q[args_.shape.batch]} : args_.shape.seqlen_q;
@@ -86,7 +87,8 @@ GradientRequest RandomGradients::everything() const {
 }
 
 std::string RandomGradients::text() const {
-    return problem_.text() + (args_.randval.present() ? " stored bytes" : "");
+    return problem_.text() + (args_.randval.present() ? " stored bytes" : "") +
+           (args_.reduce_dk_dv ? " reduced" : "");
 }
 
 } // namespace fmha::reference::test

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-#define FMHA_ABI_VERSION 3u
+#define FMHA_ABI_VERSION 4u
 
 /* Zeroes a structure and states its size and version. */
 #define FMHA_INIT(Type) ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION})
@@ -323,7 +323,7 @@ typedef struct fmha_bwd_args {
     fmha_tensor randval; /* forward's random bytes; NULL = replayed from seed and offset */
     fmha_tensor d;       /* fp32 memory, one number a query row */
     fmha_tensor dq;
-    fmha_tensor dk; /* dk and dv: nhead_q heads; the gradient of a shared head is the sum over its group */
+    fmha_tensor dk; /* dk and dv: nhead_q heads, or nhead_k with reduce_dk_dv */
     fmha_tensor dv;
     fmha_tensor dbias; /* NULL = not wanted */
     float* d_sink;     /* [nhead_q]; NULL = not wanted */
@@ -332,6 +332,9 @@ typedef struct fmha_bwd_args {
     fmha_score score;
     fmha_dropout dropout;
     void* workspace; /* of fmha_workspace_size bytes, prepared; may be NULL when that is 0 */
+    int32_t
+        reduce_dk_dv; /* 1: dk and dv of a KV head are the sums over its query heads; 0: one of each query head */
+    int32_t reserved;
 } fmha_bwd_args;
 
 /* What a call decided and measured. */

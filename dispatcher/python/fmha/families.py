@@ -272,9 +272,9 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
              layout: str = "bhsd", scale: float | None = None, mask: Any = 0, window: tuple[int, int] | None = None,
              bias: Any = None, alibi_slopes: Any = None, sink_logit: Any = None, d_sink: bool = False,
              dropout: tuple[float, int, int] = (0.0, 0, 0), randval: Any = None, dbias: bool = False, deterministic: bool = False,
-             stream: int | None = None, **lengths: Any) -> Call:
+             reduce_dk_dv: bool = False, stream: int | None = None, **lengths: Any) -> Call:
     """Gradients of forward attention from its O and LSE: outputs dq, dk and dv, and dbias and d_sink when asked for. dk and dv
-    have a head for every query head (W-11); `shared_heads` adds them up."""
+    have a head for every query head, which `shared_heads` adds up, or with reduce_dk_dv for every key head (W-11)."""
     call = Call(context, BWD, data_type, arch, stream)
     extents, axes = _attends(call, q, k, v, layout, False, lengths)
     args, element = call.args, call.type.inputs
@@ -282,7 +282,7 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     call.mask(mask, window, 0)
     call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
     _dropout(call, dropout)
-    args.deterministic = int(deterministic)
+    args.deterministic, args.reduce_dk_dv = int(deterministic), int(reduce_dk_dv)
     args.o, args.d_o = call.tensor(o, axes, element), call.tensor(d_o, axes, element)
     rows = "hs" if extents.group else "bhs"
     args.lse = call.tensor(lse, rows, FP32)
@@ -299,7 +299,7 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
         args.d_sink = view_of(memory).address
     size["d"] = extents.hdim_q
     args.dq = call.result("dq", _shape(axes, **size), axes, element)
-    size["s"] = extents.keys
+    size |= {"s": extents.keys, "h": extents.nhead_k if reduce_dk_dv else extents.nhead_q}
     args.dk = call.result("dk", _shape(axes, **size), axes, element)
     args.dv = call.result("dv", _shape(axes, **(size | {"d": extents.hdim_v})), axes, element)
     _give_workspace(call)

@@ -78,7 +78,7 @@ def attention(q: Any, k: Any, v: Any, *, data_type: str | None = None, context: 
 def attention_backward(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str | None = None,
                        context: Context | None = None, arch: str | None = None, **options: Any) -> Gradients:
     """The gradients of `attention` from its results, with the keywords of `families.backward`. Arrays as in `attention`; on the
-    host dk and dv have the shapes of k and v, on a device a head for every query head."""
+    host dk and dv have the shapes of k and v, on a device, unless reduce_dk_dv is given, a head for every query head."""
     context, arch = _context(context, arch)
     view = view_of(q)
     call = families.backward(context, arch, q, k, v, o, lse, d_o, data_type=_type_of(view, data_type), **options)

@@ -86,7 +86,8 @@ def gradients(q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: 
     shape = call.args.shape
     if shape.mode == 1:
         raise ValueError("gradients takes batch mode only; give one entry at a time")
-    rows, keys = (shape.batch, shape.nhead_q, shape.seqlen_q), (shape.batch, shape.nhead_q, shape.seqlen_k)
+    key_heads = shape.nhead_k if call.args.reduce_dk_dv else shape.nhead_q
+    rows, keys = (shape.batch, shape.nhead_q, shape.seqlen_q), (shape.batch, key_heads, shape.seqlen_k)
     sizes = {"dq": (*rows, shape.hdim_q), "d": rows, "dk": (*keys, shape.hdim_q), "dv": (*keys, shape.hdim_v)}
     if "dbias" in call.outputs:
         sizes["dbias"] = (*rows, shape.seqlen_k)

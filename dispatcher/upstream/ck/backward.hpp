@@ -67,6 +67,8 @@ void backward(const Link<way>& link, auto& theirs, Signature& s, BwdArgs& ours, 
     link.copy("workspace_ptr", a.workspace_ptr, ours.workspace);
     link.copy("is_deterministic", traits.is_deterministic, ours.deterministic);
     s.is_deterministic = ours.deterministic;
+    link.granted("reduce_dk_dv", ours.reduce_dk_dv, false,
+                 "upstream's backward writes dK and dV of every query head");
     dropout_again(link, theirs, s, ours.dropout, around);
     // Upstream's backward writes its random bytes for a look; ours reads bytes that forward wrote (D-7).
     if constexpr (Link<way>::to_ours) {

@@ -268,8 +268,10 @@ struct Backward {
     std::vector<std::int32_t> starts_q{0, 5, 10}, starts_k{0, 300, 600};
     fmha_bwd_args args = fresh<fmha_bwd_args>();
 
-    explicit Backward(bool deterministic = false, bool group = false) {
-        dk = dv = std::vector<float>(batch * heads * keys * width, 77.0F);
+    explicit Backward(bool deterministic = false, bool group = false, bool reduced = false) {
+        const std::int64_t key_heads = reduced ? kv_heads : heads;
+        dk = dv = std::vector<float>(static_cast<std::size_t>(batch * key_heads * keys * width), 77.0F);
+        args.reduce_dk_dv = reduced ? 1 : 0;
         args.api = FMHA_BWD;
         args.deterministic = deterministic ? 1 : 0;
         args.shape.data_type = FMHA_FP32;
@@ -293,8 +295,8 @@ struct Backward {
         args.lse = view(lse, heads, queries, 1);
         args.d = view(d, heads, queries, 1);
         args.dq = view(dq, heads, queries, width);
-        args.dk = view(dk, heads, keys, width);
-        args.dv = view(dv, heads, keys, width);
+        args.dk = view(dk, key_heads, keys, width);
+        args.dv = view(dv, key_heads, keys, width);
         if (group) {
             args.shape.mode = FMHA_GROUP;
             args.shape.max_seqlen_q = queries;
@@ -357,6 +359,26 @@ TEST_F(BackwardOnADevice, GivesWhatTheHostGives) {
                     ASSERT_NEAR(device.dq[n], host.dq[n], 1e-5) << n;
             }
         }
+}
+
+TEST_F(BackwardOnADevice, AddsUpTheHeadsOfAKeyHead) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Backward each, host(false, false, true), device(false, false, true);
+    for (Backward* problem : {&each, &host})
+        ASSERT_EQ(fmha_run_host(context_, &problem->args, nullptr), FMHA_OK) << error();
+    constexpr std::int64_t group = Backward::heads / Backward::kv_heads;
+    constexpr std::size_t head = Backward::keys * Backward::width;
+    ASSERT_EQ(host.dk.size() * group, each.dk.size());
+    for (std::size_t n = 0; n < host.dk.size(); ++n) {
+        const std::size_t first = n / head * group * head + n % head;
+        ASSERT_NEAR(host.dk[n], each.dk[first] + each.dk[first + head], 1e-5) << n;
+        ASSERT_NEAR(host.dv[n], each.dv[first] + each.dv[first + head], 1e-5) << n;
+    }
+    device.args.workspace = workspace_for(device.args);
+    ASSERT_EQ(fmha_prepare_workspace(context_, &device.args, device.args.workspace, nullptr), FMHA_OK);
+    ASSERT_EQ(fmha_run_device(context_, &device.args, nullptr, nullptr), FMHA_OK) << error();
+    EXPECT_EQ(device.dk, host.dk);
+    EXPECT_EQ(device.dv, host.dv);
 }
 
 TEST_F(BackwardOnADevice, WithoutPreparationIsWrong) {

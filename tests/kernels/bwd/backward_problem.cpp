@@ -101,8 +101,8 @@ std::string BackwardSpec::text() const {
     text += " mask " + std::string(to_string(mask.type)) + ' ' + std::to_string(mask.left) + ',' +
             std::to_string(mask.right) + " p_drop " + std::to_string(p_drop) + " sinks " +
             std::to_string(static_cast<int>(sinks)) + " units " + std::to_string(compute_units);
-    return text + (rows_outermost ? " rows outermost" : "") + " gap " + std::to_string(gap) + " seed " +
-           std::to_string(seed);
+    return text + (reduce_dk_dv ? " reduced" : "") + (rows_outermost ? " rows outermost" : "") + " gap " +
+           std::to_string(gap) + " seed " + std::to_string(seed);
 }
 
 std::string BackwardVerdict::text() const {
@@ -127,6 +127,7 @@ BackwardProblem::BackwardProblem(const BackwardChain& chain, const BackwardSpec&
     if (s.mask != MaskClass::none) args_.mask = spec_.mask;
     if (s.has_dropout) args_.dropout = {spec_.p_drop, 7 + spec_.seed, 64};
     args_.deterministic = s.is_deterministic;
+    args_.reduce_dk_dv = spec_.reduce_dk_dv;
     std::mt19937_64 engine(spec_.seed);
     draw(engine);
     lay_out_workspace();
@@ -182,6 +183,7 @@ BackwardProblem::Memory& BackwardProblem::memory(ElementType type, std::int64_t 
         group ? std::accumulate(physical.begin(), physical.end(), std::int64_t{0}) : physical.front();
     const std::int64_t batch = group ? 1 : spec_.batch, line = cols + spec_.gap;
     Memory& out = memories_.emplace_back();
+    out.heads = heads;
     out.cols = cols;
     out.keys = keys;
     out.pairs = pairs;
@@ -262,7 +264,8 @@ void BackwardProblem::draw(std::mt19937_64& engine) {
     args_.o = o.view;
     args_.lse = lse.view;
     const auto output = [&](ElementType type, std::int64_t cols, bool keys, bool pairs = false) {
-        Memory& to = memory(type, spec_.heads, cols, keys, pairs);
+        Memory& to =
+            memory(type, keys && spec_.reduce_dk_dv ? spec_.kv_heads : spec_.heads, cols, keys, pairs);
         outputs_.push_back(&to);
         return to.view;
     };
@@ -281,6 +284,7 @@ void BackwardProblem::lay_out_workspace() {
     in.masked = args_.mask.type != MaskType::no_mask;
     in.batch = spec_.batch;
     in.nhead_q = spec_.heads;
+    if (spec_.reduce_dk_dv) in.heads_of_job = spec_.heads / spec_.kv_heads;
     in.hdim_q = spec_.hdim_q;
     in.seqlen_q = args_.shape.seqlen_q;
     in.seqlen_k = args_.shape.seqlen_k;
@@ -328,7 +332,7 @@ bool BackwardProblem::unwritten_around(const Memory& memory) const {
     std::vector<std::byte> left = memory.bytes;
     const auto size = static_cast<std::size_t>(element_bits(memory.view.type) / 8);
     for (std::int64_t b = 0; b < spec_.batch; ++b)
-        for (std::int64_t h = 0; h < spec_.heads; ++h)
+        for (std::int64_t h = 0; h < memory.heads; ++h)
             for (std::int64_t r = 0; r < (memory.keys ? logical_k_ : logical_q_)[static_cast<std::size_t>(b)];
                  ++r) {
                 const std::int64_t cols =

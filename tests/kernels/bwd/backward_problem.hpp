@@ -19,6 +19,7 @@ enum class BackwardSinks : std::uint8_t { none, normal, high }; ///< every third
 
 struct BackwardSpec {
     std::int64_t batch = 1, heads = 2, kv_heads = 1;
+    bool reduce_dk_dv = false; ///< not for kernels that write dQ directly
     std::vector<std::int64_t> seqlen_q{40},
         seqlen_k{70}; ///< physical, of each entry in turn; batch mode: the first
     std::vector<std::int64_t> logical_q{}, logical_k{}; ///< empty = physical
@@ -76,7 +77,7 @@ class BackwardProblem {
     struct Memory {
         std::vector<std::byte> bytes;
         TensorView view;
-        std::int64_t cols = 0;
+        std::int64_t heads = 0, cols = 0;
         bool keys = false;  ///< lines are keys
         bool pairs = false; ///< columns are keys
     };

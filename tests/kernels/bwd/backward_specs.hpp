@@ -22,6 +22,7 @@ inline std::vector<BackwardSpec> specs_for(const KernelConfig& main) {
         {.batch = 2,
          .heads = 4,
          .kv_heads = 2,
+         .reduce_dk_dv = true,
          .seqlen_q = {m0, 3 * m0 - 1},
          .seqlen_k = {n0, 2 * n0 + 3},
          .hdim_q = hdim - narrow,
@@ -48,6 +49,7 @@ inline std::vector<BackwardSpec> specs_for(const KernelConfig& main) {
         {.batch = 3,
          .heads = 2,
          .kv_heads = 1,
+         .reduce_dk_dv = true,
          .seqlen_q = {m0 + 1, 30, 64},
          .seqlen_k = {40, 2 * n0, 1},
          .logical_k = {0, n0 + 1, 1},
@@ -76,6 +78,7 @@ inline std::vector<BackwardSpec> specs_for(const KernelConfig& main) {
     for (BackwardSpec& spec : specs) {
         spec.seed = seed++;
         if (most == 0) continue;
+        spec.reduce_dk_dv = false;
         for (std::int64_t& length : spec.seqlen_q) length = std::min(length, most);
     }
     return specs;

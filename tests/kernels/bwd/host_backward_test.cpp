@@ -4,6 +4,8 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "reference/backward.hpp"
+#include "reference/numerics/formats.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -251,6 +253,90 @@ TEST(HostBackward, PermutingHeadsAndEntriesPermutesEveryGradient) {
     }
 }
 
+/// The stored bits of one element of an fp16 tensor.
+std::uint16_t* bits_of(const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t j,
+                       std::int64_t c) {
+    return static_cast<std::uint16_t*>(view.data) + view.offset(b, h, j, c);
+}
+
+/// dK or dV of one key as numbers.
+std::vector<double> line_of(const TensorView& view, std::int64_t b, std::int64_t h, std::int64_t j,
+                            std::int64_t cols) {
+    std::vector<double> values;
+    for (std::int64_t c = 0; c < cols; ++c)
+        values.push_back(reference::decode(view.type, *bits_of(view, b, h, j, c)));
+    return values;
+}
+
+/// The largest distance between a reduced gradient and the sum of those of the query heads, in units of the limits of both.
+double distance_of_reduced(const BackwardProblem& reduced, const BackwardProblem& each,
+                           const Numerics& numerics, std::int64_t heads) {
+    const auto expected_of = [&](const BackwardProblem& problem) {
+        reference::GradientOptions options;
+        options.numerics = numerics;
+        options.threads = 1;
+        return reference::backward(problem.args(), {{}, reference::all_keys(problem.args()), false, false},
+                                   options);
+    };
+    const reference::Gradients sums = expected_of(reduced), parts = expected_of(each);
+    double worst = 0.0;
+    for (const bool of_k : {true, false}) {
+        const reference::GradientTable &sum_table = of_k ? sums.dk : sums.dv,
+                                       &part_table = of_k ? parts.dk : parts.dv;
+        const auto values = [&](const BackwardProblem& problem, const reference::KeyId& id) {
+            return line_of(of_k ? problem.args().dk : problem.args().dv, id.b, id.h, id.j, sum_table.cols);
+        };
+        std::vector<double> limit(sum_table.value.size()), difference(limit.size());
+        const auto line_of_key = [&](const reference::KeyId& id) {
+            return std::ranges::find(sums.request.keys, id) - sums.request.keys.begin();
+        };
+        const auto add = [&](const reference::Gradients& gradients, const reference::GradientTable& table,
+                             const BackwardProblem& problem, std::int64_t line, double sign) {
+            reference::KeyId id = gradients.request.keys[static_cast<std::size_t>(line)];
+            const std::vector<double> got = values(problem, id);
+            const reference::GradientBound bound(gradients, table, line,
+                                                 reference::GradientBound::Stored::tag);
+            if (sign < 0.0) id.h /= heads;
+            for (std::int64_t c = 0; c < table.cols; ++c) {
+                difference[sum_table.at(line_of_key(id), c)] += sign * got[static_cast<std::size_t>(c)];
+                limit[sum_table.at(line_of_key(id), c)] += bound.limit(c);
+            }
+        };
+        for (std::int64_t line = 0; line < sum_table.lines; ++line) add(sums, sum_table, reduced, line, 1.0);
+        for (std::int64_t line = 0; line < part_table.lines; ++line) add(parts, part_table, each, line, -1.0);
+        for (std::size_t n = 0; n < limit.size(); ++n)
+            worst = std::max(worst, difference[n] == 0.0 ? 0.0 : std::abs(difference[n]) / limit[n]);
+    }
+    return worst;
+}
+
+TEST(HostBackward, ReducedGradientsAreTheSumsOverTheHeads) {
+    const Kernels kernels("gfx942");
+    for (const bool deterministic : {false, true}) {
+        const BackwardChain chain =
+            chain_with(kernels, Mode::batch, deterministic, MaskClass::generic, BiasType::elementwise);
+        BackwardSpec spec{.batch = 2,
+                          .heads = 6,
+                          .kv_heads = 2,
+                          .seqlen_q = {70},
+                          .seqlen_k = {150},
+                          .mask = {MaskType::bottom_right, 60, 0},
+                          .compute_units = 3};
+        const BackwardProblem each(chain, spec);
+        spec.reduce_dk_dv = true;
+        BackwardProblem reduced(chain, spec);
+        each.run(launch);
+        reduced.run(launch);
+        const Numerics numerics = numerics_of(chain.main);
+        EXPECT_LE(distance_of_reduced(reduced, each, numerics, 3), 1.0);
+        // The comparison sees a head that is missing.
+        const TensorView& dk = reduced.args().dk;
+        for (std::int64_t c = 0; c < reduced.args().shape.hdim_q; ++c)
+            *bits_of(dk, 1, 1, 100, c) = *bits_of(each.args().dk, 1, 3, 100, c);
+        EXPECT_GT(distance_of_reduced(reduced, each, numerics, 3), 1.0);
+    }
+}
+
 TEST(HostBackward, RefusesWhatItCannotTake) {
     const BackwardChain chain = chain_with(Kernels("gfx942"), Mode::batch, true, MaskClass::none);
     BackwardProblem problem(chain, {});
@@ -293,6 +379,13 @@ TEST(HostBackward, RefusesWhatItCannotTake) {
     args = problem.args();
     args.dv.data = nullptr;
     EXPECT_THROW(run_kernel(chain.main, args), InputError) << "it has elements";
+    const BackwardChain direct = chain_with(Kernels("gfx950"), [](const KernelConfig& kernel) {
+        return kernel.algorithm.max_seq_len_q > 0 && !kernel.signature.has_dropout;
+    });
+    BackwardProblem shared(direct, {.seqlen_q = {5}});
+    EXPECT_EQ(refusal(direct.main, shared.args()), "none");
+    shared.args().reduce_dk_dv = true;
+    EXPECT_THAT(refusal(direct.main, shared.args()), HasSubstr("writes dK and dV of every query head"));
     EXPECT_THROW(run_kernel(chain.main, FwdArgs{}), ArgumentTypeError);
     EXPECT_THROW(problem.layout().prepare(problem.workspace().first(100)), WorkspaceError);
     EXPECT_THROW(problem.layout().prepare({problem.workspace().data() + 4, problem.workspace().size()}),
