@@ -4,6 +4,7 @@
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/fields.hpp"
 #include "dispatcher/types/json.hpp"
+#include "harness/cases/cache_case.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/candidate.hpp"
@@ -207,6 +208,8 @@ PlannedCase plan_case(const Case& c, const KernelSource& source, const std::stri
         const std::vector<KernelFamily> stages = family.stages(c);
         if (c.family == ApiFamily::bwd && c.backward.forward == ForwardResults::kernel)
             return refuse("a case in which forward's kernel runs before backward is not timed");
+        if (appends(c))
+            return refuse("a case in which append-KV's kernel runs before attention is not timed");
         planned.candidates = options.kernels == KernelChoice::planned
                                  ? std::vector{planned_candidate(source, problem, stages)}
                                  : all_candidates(source, problem, stages, options.kernel_filter);

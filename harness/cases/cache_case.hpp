@@ -3,6 +3,7 @@
 #include "harness/cases/case.hpp"
 
 #include <algorithm>
+#include <vector>
 
 /// What follows from the cache and append parts of a case.
 namespace fmha::harness {
@@ -54,6 +55,38 @@ inline std::int64_t stated_seqlen_k(const Case& c) {
 /// Pages of the pool.
 inline std::int64_t pool_pages(const Case& c) {
     return c.batch * room_of(c) / c.cache.page_size + nobodys_pages;
+}
+
+/// Whether append-KV stores the last keys of a case before attention reads them.
+inline bool appends(const Case& c) {
+    return c.chain.appended > 0;
+}
+/// New keys of an entry, whoever attends to them.
+inline std::int64_t new_keys(const Case& c) {
+    return c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : c.chain.appended;
+}
+
+/// Query rows [first, first + count) of every entry, which one call computes.
+struct RowsOfCall {
+    std::int64_t first = 0, count = 0;
+};
+/// The calls that a case divides its rows into, or the one for its last rows; empty where a call computes all rows.
+inline std::vector<RowsOfCall> calls_of(const Case& c) {
+    const std::int64_t rows = c.seqlen_q.front();
+    if (c.chain.last_rows > 0) return {{rows - c.chain.last_rows, c.chain.last_rows}};
+    std::vector<RowsOfCall> calls;
+    for (std::int64_t first = 0; c.chain.chunk_rows > 0 && first < rows; first += c.chain.chunk_rows)
+        calls.push_back({first, std::min(c.chain.chunk_rows, rows - first)});
+    return calls;
+}
+/// The first query row that is computed.
+inline std::int64_t first_row(const Case& c) {
+    return c.chain.last_rows > 0 ? calls_of(c).front().first : 0;
+}
+/// Whether each row sees keys up to its own distance from the last one, so that the keys of a call end with those of its last
+/// row.
+inline bool rows_count_from_last_key(const Case& c) {
+    return c.mask == MaskType::bottom_right && c.window_right == 0;
 }
 
 /// Channels that are rotated; 0 without RoPE.

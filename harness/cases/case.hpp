@@ -86,6 +86,15 @@ struct AppendPart {
     friend bool operator==(const AppendPart&, const AppendPart&) = default;
 };
 
+/// What runs around attention over a cache, one of three at a time; 0 = nothing.
+struct ChainPart {
+    std::int64_t appended =
+        0; ///< last keys of every entry, which append-KV stores before attention reads them
+    std::int64_t chunk_rows = 0; ///< query rows of a call, where several calls must give the bits of one
+    std::int64_t last_rows = 0; ///< the last query rows of every entry, which alone are computed, by one call
+    friend bool operator==(const ChainPart&, const ChainPart&) = default;
+};
+
 /// Who computes O and LSE, which backward takes from forward.
 enum class ForwardResults : std::uint8_t {
     reference, ///< the reference, rounded to the types in which they are stored
@@ -149,6 +158,7 @@ struct Case {
     SplitPart split;
     CachePart cache;
     AppendPart append;
+    ChainPart chain;
     BackwardPart backward;
 
     Fill fill = Fill::normal;

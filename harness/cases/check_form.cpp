@@ -107,6 +107,7 @@ class FormCheck {
         if (cache.page_order < 0) fail("page_order", cache.page_order, "expected 0 or more");
         if (cache.shared_pages < 0) fail("shared_pages", cache.shared_pages, "expected 0 or more pages");
         if (case_.family == ApiFamily::batch_prefill) listed();
+        chained();
         if (cache.shared_pages == 0) return;
         if (cache.page_size <= 0 || cache.gappy)
             fail("shared_pages", cache.shared_pages, "only entries that begin with a page can share one");
@@ -116,6 +117,60 @@ class FormCheck {
                 fmt::format("an entry has room for {} keys in pages of {}", room_of(case_), cache.page_size));
         if (case_.fill == Fill::edge_last || case_.fill == Fill::edge_first)
             fail("fill", to_string(case_.fill), "entries that share keys have no keys of their own rank");
+    }
+
+    void chained() const {
+        const ChainPart& chain = case_.chain;
+        int kinds = 0;
+        for (const auto& [field, value] :
+             {std::pair<std::string_view, std::int64_t>{"appended", chain.appended},
+              {"chunk_rows", chain.chunk_rows},
+              {"last_rows", chain.last_rows}}) {
+            if (value < 0) fail(field, value, "expected 0 or more");
+            if (value == 0) continue;
+            if (++kinds > 1) fail(field, value, "a case is one chain: appended, chunk_rows or last_rows");
+            if (case_.split.stage == SplitStage::combine)
+                fail(field, value, "a case that only combines partial results reads no keys");
+        }
+        if (chain.appended > 0) appended_before();
+        if (chain.chunk_rows > 0) in_calls("chunk_rows", chain.chunk_rows);
+        if (chain.last_rows > 0) in_calls("last_rows", chain.last_rows);
+    }
+
+    void appended_before() const {
+        const std::int64_t appended = case_.chain.appended;
+        const auto refuse = [&](std::string_view why) { fail("appended", appended, why); };
+        if (appended > std::ranges::min(case_.seqlen_k))
+            refuse("more keys than the shortest entry has (seqlen_k)");
+        if (is_vectorized(case_) || has_page_list(case_) || case_.cache.gappy ||
+            case_.cache.shared_pages > 0 || is_packed(case_))
+            refuse("append-KV stores rows in slots, or in linear pages that a table of each entry names");
+        if (case_.qscale == QScale::kv_blockscale || case_.qscale == QScale::per_token_head)
+            refuse("append-KV stores no descales of pages or tokens");
+    }
+
+    /// Rows keep what they see in a call of their own.
+    void in_calls(std::string_view field, std::int64_t rows) const {
+        const auto refuse = [&](std::string_view why) { fail(field, rows, why); };
+        const bool prefill = case_.family == ApiFamily::batch_prefill;
+        if (case_.seqlen_q.size() != 1 || !case_.physical_q.empty() ||
+            case_.length_form_q != LengthForm::none)
+            refuse("entries have one number of query rows (seqlen_q)");
+        if (rows > case_.seqlen_q.front())
+            refuse(fmt::format("an entry has {} query rows", case_.seqlen_q.front()));
+        if (case_.mode == Mode::group && !prefill)
+            refuse("a call for some rows of packed sequences exists in batch prefill only (N-6)");
+        if (case_.mask != MaskType::no_mask && !rows_count_from_last_key(case_))
+            refuse("a row must see the same keys in a call of its own: mask 0, b or b:l,0");
+        if (case_.bias == BiasType::alibi && case_.mask == MaskType::no_mask)
+            refuse("slopes of a call count from its last row: mask b or b:l,0");
+        if (case_.p_drop > 0.0 || case_.qscale == QScale::per_token_head)
+            refuse("random bytes and descales of query rows belong to all rows of a sequence");
+        if (field != "chunk_rows") return;
+        if (case_.family == ApiFamily::fwd_splitkv)
+            refuse("splits follow from the number of keys, which chunks change: their bits are not promised");
+        if (case_.mask != MaskType::no_mask && case_.length_form_k != LengthForm::seqlen)
+            refuse("chunks have keys of their own: length_form_k seqlen");
     }
 
     /// Who says how many keys an entry of batch prefill has (B-4, B-5).

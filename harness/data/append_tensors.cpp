@@ -23,17 +23,6 @@ bool seq_major(const Case& c) {
     return c.iperm == Layout::bshd;
 }
 
-/// `values`: of V, which may lie column by column.
-template <bool values>
-TensorLayout layout_new(const Case& c, const Geometry& g) {
-    const StrideMaker strides(c);
-    const std::int64_t rows = c.append.seqlen_knew;
-    if (!values) return strides.make(g.types.k, c.batch, c.nhead_k, rows, c.hdim_q, seq_major(c));
-    return c.v_layout == VLayout::row
-               ? strides.make(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c))
-               : strides.make_transposed(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c));
-}
-
 /// Positions that the tables of RoPE cover (V-7).
 std::int64_t positions_of(const Case& c) {
     return std::ranges::max(c.seqlen_k) + std::max(c.append.seqlen_knew, std::ranges::max(c.seqlen_q));
@@ -72,22 +61,6 @@ void fill_q_rows(const DataSource& source, Tensor& tensor) {
     });
 }
 
-/// New keys are the keys of their positions, so that an appended cache equals a filled cache of that length.
-template <bool values>
-void fill_new(const DataSource& source, Tensor& tensor) {
-    const Case& c = source.c;
-    std::vector<double> row(static_cast<std::size_t>(values ? c.hdim_v : c.hdim_q));
-    each_new_key(source, [&](auto b, auto i, auto position) {
-        for (std::int64_t h = 0; h < c.nhead_k; ++h) {
-            if (values)
-                source.fill.v_row(b, h, position, row);
-            else
-                source.fill.k_row(b, h, position, position + c.append.seqlen_knew - i, row);
-            store_row(source, tensor, b, h, i, values ? 0 : rotary_dim_of(c), values ? 2 : 1, row);
-        }
-    });
-}
-
 /// Angles without any order: that of a position tells nothing of its neighbours'.
 template <bool sine>
 void fill_angles(const DataSource& source, Tensor& tensor) {
@@ -111,6 +84,44 @@ void fill_angles(const DataSource& source, Tensor& tensor) {
 void rows_of_angles(const DataSource& source, const RowVisit& visit) {
     for (std::int64_t p = 0; p < positions_of(source.c); ++p) visit({0, 0, p, rotary_dim_of(source.c) / 2});
 }
+void rotated_rows_of_q(const DataSource& source, const RowVisit& visit) {
+    if (!rotates(source.c)) return;
+    rows_of_q(source, [&](const RowRun& run) { visit({run.b, run.h, run.row, rotary_dim_of(source.c)}); });
+}
+
+} // namespace
+
+namespace roles {
+
+template <bool values>
+TensorLayout layout_new(const Case& c, const Geometry& g) {
+    const StrideMaker strides(c);
+    const std::int64_t rows = new_keys(c);
+    if (!values) return strides.make(g.types.k, c.batch, c.nhead_k, rows, c.hdim_q, seq_major(c));
+    return c.v_layout == VLayout::row
+               ? strides.make(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c))
+               : strides.make_transposed(g.types.v, c.batch, c.nhead_k, rows, c.hdim_v, seq_major(c));
+}
+
+/// New keys are the keys of their positions, so that an appended cache equals a filled cache of that length.
+template <bool values>
+void fill_new(const DataSource& source, GuardedTensor& tensor) {
+    const Case& c = source.c;
+    std::vector<double> row(static_cast<std::size_t>(values ? c.hdim_v : c.hdim_q));
+    each_new_key(source, [&](auto b, auto i, auto position) {
+        for (std::int64_t h = 0; h < c.nhead_k; ++h) {
+            if (values)
+                source.fill.v_row(b, h, position, row);
+            else
+                source.fill.k_row(b, h, position, position + new_keys(c) - i, row);
+            if (appends(c))
+                encode_row(source, tensor, values ? stream_v : stream_k, {b, h, position, b, i}, row);
+            else
+                store_row(source, tensor, b, h, i, values ? 0 : rotary_dim_of(c), values ? 2 : 1, row);
+        }
+    });
+}
+
 template <bool values>
 void rows_of_new(const DataSource& source, const RowVisit& visit) {
     each_new_key(source, [&](auto b, auto i, auto) {
@@ -118,9 +129,8 @@ void rows_of_new(const DataSource& source, const RowVisit& visit) {
             visit({b, h, i, values ? source.c.hdim_v : source.c.hdim_q});
     });
 }
-/// The places that are written; all others of the cache stay.
 template <bool values>
-void rows_of_cache(const DataSource& source, const RowVisit& visit) {
+void rows_of_appended(const DataSource& source, const RowVisit& visit) {
     const CachePlaces places(source.c);
     each_new_key(source, [&](auto b, auto, auto position) {
         const auto at = places.of_key(b, position);
@@ -128,17 +138,26 @@ void rows_of_cache(const DataSource& source, const RowVisit& visit) {
             visit({at.slot, h, at.row, values ? source.c.hdim_v : source.c.hdim_q});
     });
 }
-void rotated_rows_of_q(const DataSource& source, const RowVisit& visit) {
-    if (!rotates(source.c)) return;
-    rows_of_q(source, [&](const RowRun& run) { visit({run.b, run.h, run.row, rotary_dim_of(source.c)}); });
-}
+
+template TensorLayout layout_new<false>(const Case&, const Geometry&);
+template TensorLayout layout_new<true>(const Case&, const Geometry&);
+template void fill_new<false>(const DataSource&, GuardedTensor&);
+template void fill_new<true>(const DataSource&, GuardedTensor&);
+template void rows_of_new<false>(const DataSource&, const RowVisit&);
+template void rows_of_new<true>(const DataSource&, const RowVisit&);
+template void rows_of_appended<false>(const DataSource&, const RowVisit&);
+template void rows_of_appended<true>(const DataSource&, const RowVisit&);
+
+} // namespace roles
+
+namespace {
 
 constexpr std::array<Line, 8> own{{
     {"q", Flow::in_out, [](const Case& c) { return std::ranges::max(c.seqlen_q) > 0; }, layout_q, fill_q_rows,
      rotated_rows_of_q, [](AppendKvArgs& args, const Tensor& tensor) { args.q = tensor.view(); }},
-    {"k", Flow::in_out, always, layout_cached_k, nullptr, rows_of_cache<false>,
+    {"k", Flow::in_out, always, layout_cached_k, nullptr, rows_of_appended<false>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.k = tensor.view(); }},
-    {"v", Flow::in_out, always, layout_cached_v, nullptr, rows_of_cache<true>,
+    {"v", Flow::in_out, always, layout_cached_v, nullptr, rows_of_appended<true>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.v = tensor.view(); }},
     {"k_new", Flow::in, always, layout_new<false>, fill_new<false>, rows_of_new<false>,
      [](AppendKvArgs& args, const Tensor& tensor) { args.k_new = tensor.view(); }},

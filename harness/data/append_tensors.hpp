@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
+#include "harness/cases/cache_case.hpp"
 #include "harness/data/role.hpp"
 
 namespace fmha::harness {
@@ -17,8 +18,25 @@ using AppendKvTensors = FamilyTensors<AppendKvArgs>;
 template <class Visit>
 void each_new_key(const DataSource& source, Visit&& visit) {
     for (std::int64_t b = 0; b < source.c.batch; ++b)
-        for (std::int64_t i = 0; i < source.c.append.seqlen_knew; ++i)
-            visit(b, i, source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k + i);
+        for (std::int64_t i = 0; i < new_keys(source.c); ++i)
+            visit(b, i,
+                  source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k - source.c.chain.appended +
+                      i);
 }
+
+namespace roles {
+
+/// K_new or V_new, of a case of append-KV or of one that appends before it attends, and the places in the cache that they are
+/// for; all others stay.
+template <bool values>
+TensorLayout layout_new(const Case& c, const Geometry& g);
+template <bool values>
+void fill_new(const DataSource& source, GuardedTensor& tensor);
+template <bool values>
+void rows_of_new(const DataSource& source, const RowVisit& visit);
+template <bool values>
+void rows_of_appended(const DataSource& source, const RowVisit& visit);
+
+} // namespace roles
 
 } // namespace fmha::harness

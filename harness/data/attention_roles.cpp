@@ -189,11 +189,12 @@ void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, s
 /// Rows of outputs: `columns(entry)` each.
 template <class Columns>
 void rows_of_output(const DataSource& source, const RowVisit& visit, Columns columns) {
+    const std::int64_t first = first_row(source.c);
     each_entry(source, [&](std::int64_t b, const Entry& entry) {
         if (entry.skipped) return;
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
             source.needed.each_query(b, h, entry.seqlen_q, [&](std::int64_t i) {
-                visit({b, h, entry.start_q + i, columns(entry)});
+                if (i >= first) visit({b, h, entry.start_q + i, columns(entry)});
             });
     });
 }

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <vector>
 
@@ -103,7 +104,9 @@ void fill_cached_k(const DataSource& source, GuardedTensor& tensor) {
     std::vector<double> row(static_cast<std::size_t>(source.c.hdim_q));
     each_cached_key(source, [&](auto b, auto h, auto j, const CachePlaces::Place& at) {
         const std::int64_t owner = places.owner(b, j);
-        source.fill.k_row(owner, h, j, source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k, row);
+        const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
+        source.fill.k_row(owner, h, j, keys, row);
+        if (j >= keys - source.c.chain.appended) std::ranges::fill(row, 0.0);
         encode_row(source, tensor, stream_k, {owner, h, j, at.slot, at.row}, row);
     });
 }
@@ -114,6 +117,8 @@ void fill_cached_v(const DataSource& source, GuardedTensor& tensor) {
     each_cached_key(source, [&](auto b, auto h, auto j, const CachePlaces::Place& at) {
         const std::int64_t owner = places.owner(b, j);
         source.fill.v_row(owner, h, j, row);
+        const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
+        if (j >= keys - source.c.chain.appended) std::ranges::fill(row, 0.0);
         encode_row(source, tensor, stream_v, {owner, h, j, at.slot, at.row}, row);
     });
 }
@@ -169,6 +174,36 @@ TensorLayout layout_starts(const Case& c, const Geometry&) {
 void rows_of_starts(const DataSource& source, const RowVisit& visit) {
     visit({0, 0, 0, source.c.batch + 1});
 }
+void fill_cached_lengths(const DataSource& source, GuardedTensor& tensor) {
+    for (std::int64_t b = 0; b < source.c.batch; ++b)
+        tensor.set_code(
+            0, 0, 0, b,
+            static_cast<std::uint32_t>(source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k -
+                                       new_keys(source.c)));
+}
+
+TensorLayout layout_call_lengths(const Case& c, const Geometry&) {
+    return array_layout(ElementType::int32, 2 * c.batch * static_cast<std::int64_t>(calls_of(c).size()));
+}
+void fill_call_lengths(const DataSource& source, GuardedTensor& tensor) {
+    const Case& c = source.c;
+    std::int64_t at = 0;
+    for (const RowsOfCall& call : calls_of(c)) {
+        for (std::int64_t b = 0; b < c.batch; ++b)
+            tensor.set_code(0, 0, 0, at++, static_cast<std::uint32_t>(call.count));
+        for (std::int64_t b = 0; b < c.batch; ++b) {
+            const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
+            const std::int64_t behind =
+                rows_count_from_last_key(c) ? c.seqlen_q.front() - call.first - call.count : 0;
+            tensor.set_code(0, 0, 0, at++,
+                            static_cast<std::uint32_t>(std::max<std::int64_t>(0, keys - behind)));
+        }
+    }
+}
+void rows_of_call_lengths(const DataSource& source, const RowVisit& visit) {
+    visit({0, 0, 0, 2 * source.c.batch * static_cast<std::int64_t>(calls_of(source.c).size())});
+}
+
 void fill_seqstart_q(const DataSource& source, GuardedTensor& tensor) {
     fill_entries(source, tensor, true, [](const Entry& entry) { return entry.physical_q; });
 }

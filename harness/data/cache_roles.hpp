@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/cases/cache_case.hpp"
+#include "harness/data/append_tensors.hpp"
 #include "harness/data/attention_roles.hpp"
 #include "harness/data/cache_places.hpp"
 
@@ -30,6 +31,13 @@ TensorLayout layout_entries(const Case& c, const Geometry& g);
 void rows_of_entries(const DataSource& source, const RowVisit& visit);
 void fill_cache_batch_idx(const DataSource& source, GuardedTensor& tensor);
 void fill_seqlen_k(const DataSource& source, GuardedTensor& tensor);
+
+/// Keys that an entry has before append-KV adds the last ones.
+void fill_cached_lengths(const DataSource& source, GuardedTensor& tensor);
+/// Of each call of `calls_of` one after another: query rows of every entry, then keys.
+TensorLayout layout_call_lengths(const Case& c, const Geometry& g);
+void fill_call_lengths(const DataSource& source, GuardedTensor& tensor);
+void rows_of_call_lengths(const DataSource& source, const RowVisit& visit);
 
 /// Offsets, one more than entries: of packed queries or keys, or of the first keys in the pages (P-2).
 TensorLayout layout_starts(const Case& c, const Geometry& g);
@@ -88,10 +96,10 @@ template <class Args, bool (*attends)(const Case&)>
 constexpr std::array<Role<Args>, 12> attention_roles{{
     {"q", Flow::in, attends, layout_q, fill_q, rows_of_q,
      [](Args& args, const GuardedTensor& tensor) { args.q = tensor.view(); }},
-    {"k", Flow::in, attends, layout_cached_k, fill_cached_k, rows_of_cached_k,
-     [](Args& args, const GuardedTensor& tensor) { args.k = tensor.view(); }},
-    {"v", Flow::in, attends, layout_cached_v, fill_cached_v, rows_of_cached_v,
-     [](Args& args, const GuardedTensor& tensor) { args.v = tensor.view(); }},
+    {"k", Flow::in, [](const Case& c) { return attends(c) && !appends(c); }, layout_cached_k, fill_cached_k,
+     rows_of_cached_k, [](Args& args, const GuardedTensor& tensor) { args.k = tensor.view(); }},
+    {"v", Flow::in, [](const Case& c) { return attends(c) && !appends(c); }, layout_cached_v, fill_cached_v,
+     rows_of_cached_v, [](Args& args, const GuardedTensor& tensor) { args.v = tensor.view(); }},
     {"bias", Flow::in, [](const Case& c) { return attends(c) && c.bias == BiasType::elementwise; },
      layout_bias, fill_bias, rows_of_bias,
      [](Args& args, const GuardedTensor& tensor) { args.bias = tensor.view(); }},
@@ -127,6 +135,24 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
     {"seqlen_k", Flow::in, [](const Case& c) { return attends(c) && has_seqlen_k(c); }, layout_entries,
      fill_seqlen_k, rows_of_entries,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
+}};
+
+/// What a chain has besides: a cache that append-KV adds keys to, the new keys, and the lengths of calls. Only the cache is an
+/// argument of attention by itself.
+template <class Args>
+constexpr std::array<Role<Args>, 6> chain_roles{{
+    {"k", Flow::in_out, appends, layout_cached_k, fill_cached_k, rows_of_appended<false>,
+     [](Args& args, const GuardedTensor& tensor) { args.k = tensor.view(); }},
+    {"v", Flow::in_out, appends, layout_cached_v, fill_cached_v, rows_of_appended<true>,
+     [](Args& args, const GuardedTensor& tensor) { args.v = tensor.view(); }},
+    {"k_new", Flow::in, appends, layout_new<false>, fill_new<false>, rows_of_new<false>,
+     [](Args&, const GuardedTensor&) {}},
+    {"v_new", Flow::in, appends, layout_new<true>, fill_new<true>, rows_of_new<true>,
+     [](Args&, const GuardedTensor&) {}},
+    {"cached_lengths", Flow::in, appends, layout_entries, fill_cached_lengths, rows_of_entries,
+     [](Args&, const GuardedTensor&) {}, false},
+    {"call_lengths", Flow::in, [](const Case& c) { return !calls_of(c).empty(); }, layout_call_lengths,
+     fill_call_lengths, rows_of_call_lengths, [](Args&, const GuardedTensor&) {}, false},
 }};
 
 } // namespace fmha::harness::roles

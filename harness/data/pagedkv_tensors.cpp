@@ -7,8 +7,8 @@ namespace {
 
 using namespace roles;
 
-constexpr auto table =
-    joined(output_roles<PagedKvArgs>, attention_roles<PagedKvArgs, always>, table_roles<PagedKvArgs>);
+constexpr auto table = joined(output_roles<PagedKvArgs>, attention_roles<PagedKvArgs, always>,
+                              table_roles<PagedKvArgs>, chain_roles<PagedKvArgs>);
 
 } // namespace
 

@@ -95,7 +95,7 @@ constexpr std::array<Role<Args>, 7> own{{
      [](Args& args, const Tensor& tensor) { args.place.kv_last_page_lens = array_of(tensor); }},
 }};
 
-constexpr auto table = joined(output_roles<Args>, own, attention_roles<Args, always>);
+constexpr auto table = joined(output_roles<Args>, own, attention_roles<Args, always>, chain_roles<Args>);
 
 } // namespace
 

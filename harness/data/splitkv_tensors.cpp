@@ -41,7 +41,8 @@ void each_partial(const DataSource& source, Visit&& visit) {
         const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < c.nhead_q; ++h)
             for (std::int64_t split = 0; split < c.split.num_splits; ++split)
-                for (std::int64_t i = 0; i < entry.physical_q; ++i) visit(b, h, split, entry.start_q + i, i);
+                for (std::int64_t i = first_row(c); i < entry.physical_q; ++i)
+                    visit(b, h, split, entry.start_q + i, i);
     }
 }
 
@@ -85,7 +86,8 @@ void each_combined_row(const DataSource& source, std::int64_t columns, const Row
     for (std::int64_t b = 0; b < source.c.batch; ++b) {
         const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
-            for (std::int64_t i = 0; i < entry.physical_q; ++i) visit({b, h, entry.start_q + i, columns});
+            for (std::int64_t i = first_row(source.c); i < entry.physical_q; ++i)
+                visit({b, h, entry.start_q + i, columns});
     }
 }
 void rows_of_combined_o(const DataSource& source, const RowVisit& visit) {
@@ -120,7 +122,8 @@ constexpr std::array<Line, 6> own{{
      [](SplitKvArgs& args, const Tensor& tensor) { args.lse = tensor.view(); }},
 }};
 
-constexpr auto table = joined(own, attention_roles<SplitKvArgs, attends>, table_roles<SplitKvArgs>);
+constexpr auto table =
+    joined(own, attention_roles<SplitKvArgs, attends>, table_roles<SplitKvArgs>, chain_roles<SplitKvArgs>);
 
 } // namespace
 

@@ -1,39 +1,11 @@
 #include "harness/cases/cache_case.hpp"
 #include "harness/data/append_tensors.hpp"
 #include "harness/families/all_families.hpp"
+#include "harness/families/append_expectation.hpp"
 #include "harness/gates/append_gates.hpp"
-#include "harness/npy/exchange.hpp"
-#include "reference/numerics/formats.hpp"
-
-#include <limits>
-#include <optional>
 
 namespace fmha::harness {
 namespace {
-
-/// What the reference says, from the inputs as they are when this is made: Q is rotated in place.
-class AppendExpectation final : public CaseExpectation {
-  public:
-    explicit AppendExpectation(const AppendKvArgs& args)
-        : args_(args), expected_(reference::append(args)),
-          disagreements_(reference::append_disagreements(
-              expected_, reference::append(args, reference::Oracle::row_by_row))) {}
-
-    double oracle_disagreement() override {
-        return disagreements_ > 0 ? std::numeric_limits<double>::infinity() : 0.0;
-    }
-    StageVerdict judge(KernelFamily, const Outputs& outputs, const Numerics&, bool) override {
-        StageVerdict verdict;
-        verdict.rows = static_cast<std::int64_t>(expected_.rows.size());
-        verdict.judgement = judge_appended(args_, outputs, expected_);
-        return verdict;
-    }
-
-  private:
-    AppendKvArgs args_;
-    reference::AppendedRows expected_;
-    std::int64_t disagreements_;
-};
 
 class AppendKvData final : public CaseData {
   public:
@@ -45,30 +17,13 @@ class AppendKvData final : public CaseData {
     std::unique_ptr<CaseExpectation> expectation(int) const override {
         return std::make_unique<AppendExpectation>(tensors_.args());
     }
-    std::size_t write_reference(const std::filesystem::path& folder) const override;
+    std::size_t write_reference(const std::filesystem::path& folder) const override {
+        return write_appended(tensors_.args(), tensors_.set(), folder);
+    }
 
   private:
     AppendKvTensors tensors_;
 };
-
-/// The caches and Q afterwards; NaN wherever nothing is written.
-std::size_t AppendKvData::write_reference(const std::filesystem::path& folder) const {
-    const reference::AppendedRows expected = reference::append(tensors_.args());
-    for (const auto& [target, name] :
-         {std::pair(reference::AppendTarget::k, "k"), std::pair(reference::AppendTarget::v, "v"),
-          std::pair(reference::AppendTarget::q, "q")}) {
-        if (!tensors_.has(name)) continue;
-        const TensorLayout& layout = tensors_.tensor(name).layout();
-        ReferenceFile file(layout, NpyType::float64);
-        for (const reference::AppendedRow& row : expected.rows)
-            for (std::int64_t c = 0; row.target == target && c < row.cols; ++c)
-                file.put(row.slot, row.h, row.row, c,
-                         c < row.rotated ? expected.exact[static_cast<std::size_t>(row.first + c)]
-                                         : reference::decode(layout.type, expected.code_of(row, c)));
-        file.write(folder, updated_name(name));
-    }
-    return expected.rows.size();
-}
 
 struct Written {
     std::int64_t rows = 0, copied = 0, rotated = 0; ///< elements

@@ -48,7 +48,8 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& id = rows[r];
         const Entry& entry = source.geometry.entries[static_cast<std::size_t>(id.b)];
-        const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
+        const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b;
+        const std::int64_t row = entry.start_q + first_row(source.c) + id.i;
         const auto n = static_cast<Eigen::Index>(r);
         for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
             o.put(b, id.h, row, d, expected.scale_o * expected.o(n, d));

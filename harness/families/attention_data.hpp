@@ -2,7 +2,9 @@
 
 #include "dispatcher/types/check_cache.hpp"
 #include "harness/families/attention_expectation.hpp"
+#include "harness/families/chain.hpp"
 #include "harness/families/few_rows.hpp"
+#include "harness/gates/append_gates.hpp"
 #include "harness/gates/attention_outputs.hpp"
 
 #include <type_traits>
@@ -17,6 +19,21 @@ namespace fmha::harness {
 std::size_t write_attention_reference(const DataSource& source, const TensorSet& set,
                                       const reference::AttentionArgs& args,
                                       const std::filesystem::path& folder);
+
+/// The same of a case over a cache, after the caches that its append-KV leaves.
+template <class Args>
+std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const std::filesystem::path& folder) {
+    const auto write = [&] {
+        return write_attention_reference(tensors.source(), tensors.set(),
+                                         reference::attention_of(planned_call(tensors)), folder);
+    };
+    if (!appends(tensors.of_case())) return write();
+    const AppendKvArgs append = append_before(tensors);
+    const reference::AppendedRows rows = reference::append(append);
+    const std::size_t appended = write_appended(append, tensors.set(), folder);
+    const StoredKeys stored(append, rows);
+    return appended + write();
+}
 
 /// `tensors`: bytes of the case's tensors.
 CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors);
@@ -35,37 +52,72 @@ void require_cache(const FamilyTensors<Args>& tensors) {
 template <class Args>
 class AttentionData final : public CaseData {
   public:
-    AttentionData(const Case& c, Fp8Flavour flavour) : tensors_(c, flavour) {
-        if constexpr (requires(Args args) { args.place; }) require_cache(tensors_);
+    AttentionData(const Case& c, Fp8Flavour flavour, KernelFamily stage)
+        : tensors_(c, flavour), stage_(stage) {
+        if constexpr (over_cache) require_cache(tensors_);
     }
 
     /// Of few rows. The lengths of the case must follow from its shape.
     AttentionData(const Case& c, Fp8Flavour flavour, std::int64_t tile_rows)
-        : tensors_(c, flavour, [&](const Args& args) {
-              few_rows_ = harness::few_rows(reference::attention_of(args), c.seed);
-              return NeededRows(few_rows_, tile_rows, c.nhead_q / c.nhead_k);
-          }) {}
+        : tensors_(c, flavour,
+                   [&](const Args& args) {
+                       few_rows_ = harness::few_rows(reference::attention_of(args), c.seed);
+                       return NeededRows(few_rows_, tile_rows, c.nhead_q / c.nhead_k);
+                   }),
+          stage_(KernelFamily::fwd) {}
 
     TensorSet& tensors() override { return tensors_.set(); }
-    Invocation invocation() const override { return tensors_.args(); }
+    Invocation invocation() const override { return call(); }
+    Invocation invocation_of(KernelFamily stage) const override {
+        if constexpr (over_cache)
+            if (stage == KernelFamily::fwd_appendkv) return append_before(tensors_);
+        return invocation();
+    }
+    std::vector<Invocation> parts(KernelFamily) const override {
+        if constexpr (over_cache)
+            return chunks(tensors_);
+        else
+            return {};
+    }
+    bool writes(KernelFamily stage, std::string_view name) const override {
+        return !appends(tensors_.of_case()) || appends_to(stage, name);
+    }
     std::span<const reference::RowId> few_rows() const override { return few_rows_; }
-    Outputs outputs(KernelFamily) const override {
+    Outputs outputs(KernelFamily stage) const override {
+        if constexpr (over_cache)
+            if (stage == KernelFamily::fwd_appendkv) return appended_outputs(append_before(tensors_));
         return few_rows_.empty() ? attention_outputs(judged()) : attention_outputs(judged(), few_rows_);
     }
     std::unique_ptr<CaseExpectation> expectation(int threads) const override {
-        const reference::AttentionArgs args = judged();
-        auto rows = few_rows_.empty() ? expected_rows(tensors_.source().c, args) : few_rows_;
-        return std::make_unique<AttentionExpectation>(tensors_.source(), args, std::move(rows), threads);
+        if constexpr (over_cache)
+            return chained(tensors_, stage_, threads, [this, threads] { return attention(threads); });
+        else
+            return attention(threads);
     }
     std::size_t write_reference(const std::filesystem::path& folder) const override {
+        if constexpr (over_cache) return write_chained_reference(tensors_, folder);
         return write_attention_reference(tensors_.source(), tensors_.set(), judged(), folder);
     }
 
   private:
-    reference::AttentionArgs judged() const { return reference::attention_of(tensors_.args()); }
+    static constexpr bool over_cache = requires(Args args) { args.place; };
+
+    Args call() const {
+        if constexpr (over_cache)
+            return planned_call(tensors_);
+        else
+            return tensors_.args();
+    }
+    reference::AttentionArgs judged() const { return reference::attention_of(call()); }
+    std::unique_ptr<CaseExpectation> attention(int threads) const {
+        const reference::AttentionArgs args = judged();
+        auto rows = few_rows_.empty() ? expected_rows(tensors_.source().c, args) : few_rows_;
+        return std::make_unique<AttentionExpectation>(tensors_.source(), args, std::move(rows), threads);
+    }
 
     std::vector<reference::RowId> few_rows_; ///< empty: all count; before the tensors, which choose them
     FamilyTensors<Args> tensors_;
+    KernelFamily stage_;
 };
 
 template <class Args>
@@ -73,9 +125,12 @@ class AttentionFamily final : public Family {
   public:
     explicit AttentionFamily(KernelFamily stage) : stage_(stage) {}
 
-    std::vector<KernelFamily> stages(const Case&) const override { return {stage_}; }
+    std::vector<KernelFamily> stages(const Case& c) const override {
+        if (appends(c)) return {KernelFamily::fwd_appendkv, stage_};
+        return {stage_};
+    }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
-        return std::make_unique<AttentionData<Args>>(c, flavour);
+        return std::make_unique<AttentionData<Args>>(c, flavour, stage_);
     }
     std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
                                                 std::int64_t tile_rows) const override {

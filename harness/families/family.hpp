@@ -62,6 +62,8 @@ class CaseData {
     virtual Invocation invocation() const = 0;
     /// The arguments of `stage`, in a family whose stages belong to several APIs.
     virtual Invocation invocation_of(KernelFamily) const { return invocation(); }
+    /// Calls of `stage` that must leave the bits that its one call leaves; empty where the case is not divided.
+    virtual std::vector<Invocation> parts(KernelFamily) const { return {}; }
     /// Memory of the tensors that must be 0 whenever the first stage begins, and is not when the last one has ended.
     virtual std::span<unsigned char> cleared() { return {}; }
     /// The rows that `outputs` and `expectation` are about, in data of few rows; empty = all.

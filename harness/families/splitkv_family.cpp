@@ -4,6 +4,7 @@
 #include "harness/data/splitkv_tensors.hpp"
 #include "harness/families/all_families.hpp"
 #include "harness/families/attention_data.hpp"
+#include "harness/gates/append_gates.hpp"
 #include "harness/gates/combine_gates.hpp"
 #include "harness/gates/split_gates.hpp"
 #include "harness/npy/exchange.hpp"
@@ -30,7 +31,7 @@ class SplitExpectation final : public CaseExpectation {
             return reference::oracle_disagreement(combined({}, true, reference::Oracle::matrix),
                                                   combined({}, false, reference::Oracle::row_by_row));
         if (c.fill == Fill::huge) return 0.0;
-        const SplitKvArgs args = tensors_.args();
+        const SplitKvArgs args = planned_call(tensors_);
         double worst = attention_disagreement(whole(), rows_, threads_);
         for (const std::int64_t split : {std::int64_t{0}, args.partials.num_splits - 1})
             worst = std::max(worst,
@@ -46,11 +47,11 @@ class SplitExpectation final : public CaseExpectation {
     }
 
   private:
-    reference::AttentionArgs whole() const { return reference::attention_of(tensors_.args()); }
+    reference::AttentionArgs whole() const { return reference::attention_of(planned_call(tensors_)); }
 
     reference::CombinedRows combined(const Numerics& numerics, bool companions,
                                      reference::Oracle oracle) const {
-        const SplitKvArgs args = tensors_.args();
+        const SplitKvArgs args = planned_call(tensors_);
         return reference::combine(args, given_ ? rows_ : reference::all_rows(args),
                                   {.companions = companions, .numerics = numerics, .threads = threads_},
                                   oracle);
@@ -58,7 +59,7 @@ class SplitExpectation final : public CaseExpectation {
 
     StageVerdict judge_main(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
         const system::Stopwatch watch;
-        const SplitKvArgs args = tensors_.args();
+        const SplitKvArgs args = planned_call(tensors_);
         reference::ForwardOptions options{.numerics = numerics, .threads = threads_};
         if (given_) { // B.7: partial results are fp32, for every type of O
             options.numerics.u_o = 0x1p-24;
@@ -90,7 +91,7 @@ class SplitExpectation final : public CaseExpectation {
         verdict.rows = static_cast<std::int64_t>(expected.rows.size());
         const Case& c = tensors_.of_case();
         const std::optional<Fill> fill = attends(c) ? std::optional(c.fill) : std::nullopt;
-        if (!given_) verdict.judgement = judge_combined(tensors_.args(), outputs, expected, fill);
+        if (!given_) verdict.judgement = judge_combined(planned_call(tensors_), outputs, expected, fill);
         if (unsplit_) {
             const DataSource& source = tensors_.source();
             judge_whole({whole(), outputs, *unsplit_, splits_, expected, source.c.fill, source.fill.edge(),
@@ -148,16 +149,24 @@ class SplitKvData final : public CaseData {
             if (role.present(case_) && (role.name == "o_acc" || role.name == "lse_acc"))
                 tensors_.set().lay_out(role.name, role.layout(case_, tensors_.geometry()));
     }
-    Invocation invocation() const override { return tensors_.args(); }
+    Invocation invocation() const override { return planned_call(tensors_); }
+    Invocation invocation_of(KernelFamily stage) const override {
+        return stage == KernelFamily::fwd_appendkv ? Invocation(append_before(tensors_)) : invocation();
+    }
     Outputs outputs(KernelFamily stage) const override {
-        return stage == KernelFamily::fwd_splitkv ? partial_outputs(tensors_.args())
-                                                  : combined_outputs(tensors_.args());
+        if (stage == KernelFamily::fwd_appendkv) return appended_outputs(append_before(tensors_));
+        return stage == KernelFamily::fwd_splitkv ? partial_outputs(planned_call(tensors_))
+                                                  : combined_outputs(planned_call(tensors_));
     }
     bool writes(KernelFamily stage, std::string_view name) const override {
-        return (name == "o" || name == "lse") == (stage == KernelFamily::fwd_splitkv_combine);
+        if (appends(case_) && !appends_to(stage, name)) return false;
+        return stage == KernelFamily::fwd_appendkv ||
+               (name == "o" || name == "lse") == (stage == KernelFamily::fwd_splitkv_combine);
     }
     std::unique_ptr<CaseExpectation> expectation(int threads) const override {
-        return std::make_unique<SplitExpectation>(tensors_, threads);
+        return chained(tensors_, KernelFamily::fwd_splitkv, threads, [this, threads] {
+            return std::unique_ptr<CaseExpectation>(std::make_unique<SplitExpectation>(tensors_, threads));
+        });
     }
     std::size_t write_reference(const std::filesystem::path& folder) const override;
 
@@ -173,10 +182,8 @@ class SplitKvData final : public CaseData {
 };
 
 std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) const {
+    if (attends(case_)) return write_chained_reference(tensors_, folder);
     const SplitKvArgs args = tensors_.args();
-    if (attends(case_))
-        return write_attention_reference(tensors_.source(), tensors_.set(), reference::attention_of(args),
-                                         folder);
     const auto rows = reference::all_rows(args);
     const auto expected = reference::combine(args, rows, {.companions = false, .numerics = {}, .threads = 0});
     ReferenceFile o(tensors_.tensor("o").layout(), NpyType::float64);
@@ -204,6 +211,8 @@ class SplitKvFamily final : public Family {
   public:
     std::vector<KernelFamily> stages(const Case& c) const override {
         if (!attends(c)) return {KernelFamily::fwd_splitkv_combine};
+        if (appends(c))
+            return {KernelFamily::fwd_appendkv, KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
         return {KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
     }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {

@@ -13,6 +13,28 @@ bool is_own_stage(ApiFamily api, KernelFamily stage) {
     return std::ranges::find(stages, stage) != stages.end();
 }
 
+Problem append_before(const Problem& attention) {
+    const Signature& s = attention.signature;
+    Problem append;
+    append.api_family = ApiFamily::fwd_appendkv;
+    append.arch = attention.arch;
+    append.signature.family = KernelFamily::fwd_appendkv;
+    append.signature.data_type = s.data_type;
+    append.signature.hdim_q = s.hdim_q;
+    append.signature.hdim_v = s.hdim_v;
+    append.signature.v_layout = s.v_layout;
+    append.signature.use_paged_kv = s.use_paged_kv;
+    append.signature.page_size = s.page_size;
+    append.batch = attention.batch;
+    append.nhead_q = attention.nhead_q;
+    append.nhead_k = attention.nhead_k;
+    append.seqlen_k = attention.seqlen_k;
+    append.presence = {.seqlen_k = true,
+                       .block_table = attention.presence.block_table,
+                       .cache_batch_idx = attention.presence.cache_batch_idx};
+    return append;
+}
+
 /// The kernel that decides about the other stages, if the case runs its stage and it is built.
 const KernelConfig* config_of(const std::optional<StageKernel>& kernel) {
     return kernel && kernel->instance ? &kernel->instance->config() : nullptr;
@@ -73,6 +95,8 @@ class Composer {
 } // namespace
 
 Problem problem_of_stage(Problem problem, KernelFamily stage) {
+    if (stage == KernelFamily::fwd_appendkv && !is_own_stage(problem.api_family, stage))
+        return append_before(problem);
     if (!is_own_stage(problem.api_family, stage)) {
         problem.api_family = ApiFamily::fwd;
         problem.signature.has_lse = true;

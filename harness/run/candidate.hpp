@@ -21,7 +21,7 @@ struct Candidate {
 };
 
 /// The problem that `stage` solves as a part of `problem`. A stage of another API is forward before backward, which stores O and
-/// LSE for it.
+/// LSE for it, or append-KV before attention, which adds keys to the cache and has no queries.
 Problem problem_of_stage(Problem problem, KernelFamily stage);
 
 /// The dispatcher's choice for each of `stages`. Throws what KernelSource::planned throws.

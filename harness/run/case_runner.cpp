@@ -183,6 +183,7 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
     const std::string mistrust =
         judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true);
     execution.repeat(outputs, options.repeats > 0 ? options.repeats : c.repeats);
+    execution.in_parts(outputs);
     result.kernel_seconds = execution.kernel_seconds();
     std::ranges::move(execution.gates(), std::back_inserter(result.gates));
     conclude(result, mistrust);

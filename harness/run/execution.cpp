@@ -73,15 +73,26 @@ void Execution::repeat(const StageOutputs& first, int repeats) {
     }
 }
 
+void Execution::in_parts(const StageOutputs& first) {
+    const auto divided = [&](KernelFamily stage) { return !here_.parts(stage).empty(); };
+    if (std::ranges::none_of(candidate_.families, divided)) return;
+    parts_ = GateVerdict{.gate = "G5.10"};
+    const std::string difference = first_difference(first, run(here_, Poison::nan, true));
+    if (!difference.empty())
+        fail(*parts_,
+             "several calls for some rows each leave other bits than one call for all: " + difference);
+}
+
 std::vector<GateVerdict> Execution::gates() const {
     std::vector<GateVerdict> gates{stray_};
     if (repeats_ > 1) gates.push_back(poison_);
     if (repeats_ > 2 || !repeat_.passed) gates.push_back(repeat_);
     if (repeats_ > 1 && elsewhere_ != nullptr) gates.push_back(layout_);
+    if (parts_) gates.push_back(*parts_);
     return gates;
 }
 
-StageOutputs Execution::run(CaseData& data, Poison poison) {
+StageOutputs Execution::run(CaseData& data, Poison poison, bool divided) {
     TensorSet& tensors = data.tensors();
     if (rows_.empty())
         tensors.refill(poison);
@@ -95,7 +106,9 @@ StageOutputs Execution::run(CaseData& data, Poison poison) {
             return spec.flow == Flow::in || !data.writes(family, spec.name);
         };
         const std::uint64_t before = tensors.checksum(kept);
-        seconds += launch(stage, data, data.invocation_of(family));
+        const std::vector<Invocation> parts = divided ? data.parts(family) : std::vector<Invocation>();
+        if (parts.empty()) seconds += launch(stage, data, data.invocation_of(family));
+        for (const Invocation& part : parts) launch(stage, data, part);
         outputs.push_back(data.outputs(family));
         auto wrong = tensors.stray_write();
         if (!wrong && tensors.checksum(kept) != before)
@@ -105,7 +118,7 @@ StageOutputs Execution::run(CaseData& data, Poison poison) {
         fail(stray_, fmt::format("{}written outside the logical outputs: {}", stage_prefix(stage), *wrong));
         if (!rows_.empty()) tensors.refill(poison);
     }
-    kernel_seconds_ = std::min(kernel_seconds_, seconds);
+    if (!divided) kernel_seconds_ = std::min(kernel_seconds_, seconds);
     return outputs;
 }
 

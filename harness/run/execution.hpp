@@ -5,6 +5,7 @@
 #include "harness/run/candidate.hpp"
 
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,13 +33,16 @@ class Execution {
     /// As many runs as make `repeats` with the first one, and some more when they differ from it.
     void repeat(const StageOutputs& first, int repeats);
 
-    /// G5.5 to G5.8 of all runs so far.
+    /// One more run, in which stages that the case divides are called several times; nothing for other cases.
+    void in_parts(const StageOutputs& first);
+
+    /// G5.5 to G5.8 of all runs so far, and G5.10 of the one in parts.
     std::vector<GateVerdict> gates() const;
     /// Of the kernels alone, in the fastest run.
     double kernel_seconds() const { return kernel_seconds_; }
 
   private:
-    StageOutputs run(CaseData& data, Poison poison);
+    StageOutputs run(CaseData& data, Poison poison, bool divided = false);
     double launch(std::size_t stage, CaseData& data, const Invocation& invocation) const;
     std::string stage_prefix(std::size_t stage) const;
     std::string first_difference(const StageOutputs& x, const StageOutputs& y) const;
@@ -51,6 +55,7 @@ class Execution {
     double kernel_seconds_ = std::numeric_limits<double>::infinity();
     GateVerdict stray_{.gate = "G5.5"}, poison_{.gate = "G5.6"}, repeat_{.gate = "G5.7"},
         layout_{.gate = "G5.8"};
+    std::optional<GateVerdict> parts_;
 };
 
 } // namespace fmha::harness

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/element.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/packed_heads.hpp"
 
 namespace fmha::kernels {
 
@@ -41,6 +41,14 @@ struct PrefillMatrices : FwdMatrices {
             m.k.paged.page_bits = m.v.paged.page_bits = m.page_bits;
         }
         return m;
+    }
+
+    /// Rows become those of `heads` query heads, which see the first `seen` keys.
+    template <class Ctx>
+    FMHA_DEVICE void pack(Ctx& ctx, std::int64_t heads, std::int64_t seen) {
+        q = ctx.across_heads(q, heads, 1);
+        if (ctx.cfg().signature.bias == BiasType::elementwise) bias = ctx.across_heads(bias, heads, 1);
+        k.rows = v.rows = {seen, seen, 0};
     }
 
     /// Where key j lies, which must exist (P-5).
@@ -108,33 +116,45 @@ struct PrefillMatrices : FwdMatrices {
     }
 };
 
-/// Forward attention of packed queries over a page pool in one of two layouts (section 19). Blocks are those of forward.
+/// Forward attention of packed queries over a page pool in one of two layouts (section 19). Blocks are those of forward, or of
+/// packed heads.
 template <class Ctx>
 FMHA_DEVICE void fmha_batch_prefill(Ctx& ctx, const BatchPrefillArgs& args, const FwdItem& item) {
     const auto& cfg = ctx.cfg();
     const Tile& tile = cfg.algorithm.tile;
+    const PackedHeads packed = PackedHeads::of(cfg, args, true);
     const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
-    const QueryRows rows = QueryRows::of(tile, entry.seqlen_q, item.q_tile);
+    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile);
     if (rows.count <= 0) return;
 
-    const std::int64_t hk = ctx.kv_head(args.shape, item.h);
-    const PrefillMatrices in = PrefillMatrices::of(ctx, args, entry, item, hk);
-    const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
+    const FwdItem of_head{item.b, packed.first(item.h), item.q_tile, item.v_tile};
+    const std::int64_t hk = ctx.kv_head(args.shape, of_head.h);
+    Scoring scoring = Scoring::of(ctx, args, entry, of_head, hk);
+    PrefillMatrices in = PrefillMatrices::of(ctx, args, entry, of_head, hk);
+    if (packed.any()) in.pack(ctx, packed.heads, packed.seen(scoring.mask, entry.seqlen_k));
+    scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     attend(
-        ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
-        [&] { return FwdResults::of(cfg, args, entry, item.b, item.h); }, args.score.scale_o);
+        ctx, args, of_head, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
+        [&] {
+            const FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
+            if (!packed.any()) return to;
+            return FwdResults{ctx.across_heads(to.o, packed.heads, 1),
+                              ctx.across_heads(to.lse, packed.heads, 1)};
+        },
+        args.score.scale_o);
 }
 
 template <>
 struct Program<KernelFamily::batch_prefill> {
     using Args = BatchPrefillArgs;
     using Item = FwdItem;
-    using Grid = FwdGrid;
+    using Grid = WholeRowGrid<BatchPrefillArgs>;
     static constexpr bool has_products = true;
 
     static std::int64_t rows(const KernelConfig& config, const BatchPrefillArgs& args, const FwdItem& item) {
         const Entry entry = Pages::entry_of(args.shape, args.lengths, args.place, item.b);
-        return QueryRows::of(config.algorithm.tile, entry.seqlen_q, item.q_tile).count;
+        const std::int64_t rows = PackedHeads::of(config, args, true).rows(entry.seqlen_q);
+        return QueryRows::of(config.algorithm.tile, rows, item.q_tile).count;
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const BatchPrefillArgs& args, const FwdItem& item) {

@@ -33,17 +33,11 @@ FMHA_DEVICE void fmha_fwd_pagedkv(Ctx& ctx, const PagedKvArgs& args, const FwdIt
         args.score.scale_o);
 }
 
-/// The blocks of one launch.
-struct PagedGrid : PackedGrid {
-    FMHA_DEVICE constexpr PagedGrid(const KernelConfig& config, const PagedKvArgs& args)
-        : PackedGrid(config, args, PackedHeads::of(config, args, true)) {}
-};
-
 template <>
 struct Program<KernelFamily::fwd_pagedkv> {
     using Args = PagedKvArgs;
     using Item = FwdItem;
-    using Grid = PagedGrid;
+    using Grid = WholeRowGrid<PagedKvArgs>;
     static constexpr bool has_products = true;
 
     static std::int64_t rows(const KernelConfig& config, const PagedKvArgs& args, const FwdItem& item) {

@@ -22,6 +22,7 @@ struct PackedHeads {
             cfg.signature.mask == MaskClass::none || args.mask.type == MaskType::no_mask ||
             (args.mask.type == MaskType::window_generic ? args.mask.left >= 0 : args.mask.left < 0);
         if (!cfg.algorithm.pad.s || rows > 1 || !from_first_key || cfg.signature.bias == BiasType::alibi ||
+            cfg.signature.has_dropout || cfg.signature.qscale == QScale::per_token_head ||
             (takes_sink && cfg.signature.has_sink_logit && args.score.sink_logit != nullptr))
             return {};
         return {static_cast<std::int64_t>(static_cast<std::uint32_t>(shape.nhead_q) /
@@ -52,6 +53,13 @@ struct PackedGrid : FwdGrid {
         heads = args.shape.nhead_k;
         q_tiles = (packed.heads + config.algorithm.tile.m0 - 1) / config.algorithm.tile.m0;
     }
+};
+
+/// The blocks of one launch of a program that stores its rows by itself.
+template <class Args>
+struct WholeRowGrid : PackedGrid {
+    FMHA_DEVICE constexpr WholeRowGrid(const KernelConfig& config, const Args& args)
+        : PackedGrid(config, args, PackedHeads::of(config, args, true)) {}
 };
 
 } // namespace fmha::kernels

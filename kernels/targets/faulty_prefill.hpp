@@ -35,6 +35,8 @@ enum class PrefillFault : std::uint8_t {
     value_as_key,             ///< V is read as K is laid out
     scale_of_the_next_page,   ///< the descale of a page or token is that of the next page
     scale_of_the_first_slot,  ///< the descale of a token is that of the first one of its page
+    packed_heads_are_one, ///< heads that share a tile have the query of the first one, and its place in the output
+    last_packed_head_missing, ///< the last one of heads that share a tile has no row
 };
 
 /// The block context of batch prefill with one decision replaced by a wrong one. It hides members of `Context` and knows nothing of
@@ -66,6 +68,13 @@ class FaultyPrefill : public Context {
     std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(PrefillFault::kv_head_of_the_neighbour) ? (hk + 1) % shape.nhead_k : hk;
+    }
+
+    kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
+                                 std::int64_t distance) const {
+        if (is(PrefillFault::last_packed_head_missing))
+            return Context::across_heads(matrix, heads - 1, distance);
+        return Context::across_heads(matrix, heads, is(PrefillFault::packed_heads_are_one) ? 0 : distance);
     }
 
     /// The right pages, copied and changed.
@@ -165,7 +174,7 @@ class FaultyPrefill : public Context {
 template <>
 struct fmha::EnumTable<fmha::targets::PrefillFault> {
     using enum targets::PrefillFault;
-    static constexpr std::array<EnumName<targets::PrefillFault>, 23> names{
+    static constexpr std::array<EnumName<targets::PrefillFault>, 25> names{
         {{next_page, "next_page"},
          {first_page_always, "first_page_always"},
          {last_page_wrong, "last_page_wrong"},
@@ -188,6 +197,8 @@ struct fmha::EnumTable<fmha::targets::PrefillFault> {
          {value_block_distance, "value_block_distance"},
          {value_as_key, "value_as_key"},
          {scale_of_the_next_page, "scale_of_the_next_page"},
-         {scale_of_the_first_slot, "scale_of_the_first_slot"}}};
+         {scale_of_the_first_slot, "scale_of_the_first_slot"},
+         {packed_heads_are_one, "packed_heads_are_one"},
+         {last_packed_head_missing, "last_packed_head_missing"}}};
     static constexpr auto& aliases = no_aliases<targets::PrefillFault>;
 };

@@ -324,6 +324,14 @@ bool packed_heads_are_right() {
                                 const bool from_first =
                                     type == MaskType::no_mask ||
                                     (type == MaskType::window_generic ? left + 1 >= 1 : left < 0);
+                                for (const auto& [drops, scale] :
+                                     {std::pair(true, QScale::no_scale),
+                                      std::pair(false, QScale::per_token_head)}) {
+                                    KernelConfig apart = config;
+                                    apart.signature.has_dropout = drops;
+                                    apart.signature.qscale = scale;
+                                    if (kernels::PackedHeads::of(apart, args, false).any()) return false;
+                                }
                                 for (const bool takes : {false, true}) {
                                     const bool packs = padded && rows == 1 && from_first &&
                                                        bias != BiasType::alibi && !(takes && sink);

@@ -87,7 +87,8 @@ constexpr std::array extensions{
     Extension{"HX-10", "fwd_splitkv_combine", "one combine kernel takes up to 128 splits"},
     Extension{"HX-11", "fwd_splitkv_combine, fwd_appendkv",
               "upstream's combine and append kernels for NVIDIA Hopper too: they multiply no matrices"},
-    Extension{"HX-12", "batch_prefill", "a table for NVIDIA Hopper, with the features of upstream's"},
+    Extension{"HX-12", "batch_prefill",
+              "a table for NVIDIA Hopper, with the features of upstream's; tiles of 16 rows for decode"},
     Extension{
         "HX-13", "fwd_splitkv, fwd_pagedkv",
         "tables for NVIDIA Hopper, with the features of the other architectures' kernels; tiles of 16 rows "

@@ -5,10 +5,12 @@
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "prefill_problem.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fmha {
@@ -17,9 +19,12 @@ namespace {
 using test::Cache;
 using test::CachedProblem;
 using test::CacheSpec;
+using test::PoolSpec;
+using test::PrefillProblem;
 using Shape = host_target::test::Shape;
 
 constexpr Tile tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
+constexpr Tile prefill_tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 64, .k1 = 32, .k0max = 64};
 
 /// Two waves of matrix instructions; on sm_90 one, of 16 rows, which asks for whole tiles ahead. "" is the host.
 KernelConfig on(std::string_view arch, KernelConfig kernel) {
@@ -59,6 +64,20 @@ std::int64_t blocks(const KernelConfig& kernel, const SplitKvArgs& args) {
 std::int64_t blocks(const KernelConfig& kernel, const PagedKvArgs& args) {
     return kernels::Program<KernelFamily::fwd_pagedkv>::Grid(kernel, args).size();
 }
+std::int64_t blocks(const KernelConfig& kernel, const BatchPrefillArgs& args) {
+    return kernels::Program<KernelFamily::batch_prefill>::Grid(kernel, args).size();
+}
+
+/// The same problem with a window that hides nothing but keeps heads from being packed.
+template <class Args>
+Args windowed(Args args) {
+    constexpr std::int64_t wide = 1 << 20;
+    if (args.mask.type == MaskType::no_mask)
+        args.mask = {MaskType::bottom_right, wide, wide, 0};
+    else
+        args.mask.left = wide;
+    return args;
+}
 
 Shape decode(bool group) {
     Shape shape;
@@ -76,8 +95,7 @@ Shape decode(bool group) {
 
 class PackedHeads : public testing::TestWithParam<const char*> {
   protected:
-    /// Runs `args` as they are, and again with a window that hides nothing but keeps heads from being packed. Both must be right
-    /// and have the same bits.
+    /// Runs `args` as they are, and again where heads are not packed. Both must be right and have the same bits.
     template <class Args>
     static void expect_equal(KernelFamily family, const CachedProblem& problem, Args args) {
         const std::string_view arch = GetParam();
@@ -87,12 +105,7 @@ class PackedHeads : public testing::TestWithParam<const char*> {
         EXPECT_LE(distance(family, arch, kernel, problem), 1.0);
         const auto packed = problem.outputs();
 
-        Args unpacked = args;
-        constexpr std::int64_t wide = 1 << 20;
-        if (unpacked.mask.type == MaskType::no_mask)
-            unpacked.mask = {MaskType::bottom_right, wide, wide, 0};
-        else
-            unpacked.mask.left = wide;
+        const Args unpacked = windowed(args);
         KernelConfig generic = kernel;
         generic.signature.mask = MaskClass::generic;
         launch(arch, generic, unpacked);
@@ -126,6 +139,40 @@ TEST_P(PackedHeads, HaveBiasesOfTheirOwn) {
     shape.bias = BiasType::elementwise;
     shape.soft_cap = 2.0F;
     expect_equal(shape, {.cache = Cache::slots, .splits = 2});
+}
+
+/// Batch prefill looks pages up by rows or by tiles. RDNA has no kernels of it.
+TEST_P(PackedHeads, OfBatchPrefillHaveTheBitsOfAHeadATile) {
+    const std::string_view arch = GetParam();
+    if (arch.starts_with("gfx1")) return;
+    for (const PoolSpec& pool : {PoolSpec{KvLayout::linear, KvLookup::sglang_1d, 1},
+                                 PoolSpec{KvLayout::vectorized, KvLookup::vllm_2d, 1024}})
+        for (const auto& [mask, bias] :
+             {std::pair(MaskArgs{}, BiasType::elementwise),
+              std::pair(MaskArgs{MaskType::bottom_right, -1, 0, 0}, BiasType::no_bias),
+              std::pair(MaskArgs{MaskType::top_left, -1, 140, 0}, BiasType::no_bias)}) {
+            Shape shape = decode(true);
+            shape.hdim_v = 64;
+            shape.mask = mask;
+            shape.bias = bias;
+            const PrefillProblem problem(shape, pool);
+            SCOPED_TRACE(pool.text());
+            const KernelConfig kernel = on(arch, problem.config(prefill_tile));
+            const Numerics numerics =
+                arch.empty() ? host_target::numerics_of(kernel) : hip_target::numerics_of(kernel);
+            launch(arch, kernel, problem.args());
+            EXPECT_EQ(blocks(kernel, problem.args()), shape.batch * shape.nhead_k);
+            const auto judged = problem.judge(numerics);
+            EXPECT_TRUE(judged.acceptable()) << judged.worst;
+            const auto packed = problem.outputs();
+
+            KernelConfig generic = kernel;
+            generic.signature.mask = MaskClass::generic;
+            const BatchPrefillArgs apart = windowed(problem.args());
+            launch(arch, generic, apart);
+            EXPECT_EQ(blocks(generic, apart), shape.batch * shape.nhead_q);
+            EXPECT_EQ(problem.outputs(), packed);
+        }
 }
 
 TEST_P(PackedHeads, FillSeveralTiles) {
@@ -164,6 +211,15 @@ TEST(HeadsStayApart, WhereMasksSlopesOrSinksDiffer) {
     shape.sink_logit = true;
     EXPECT_EQ(blocks_of(shape, KernelFamily::fwd_splitkv), packed); // combining adds it
     EXPECT_EQ(blocks_of(shape, KernelFamily::fwd_pagedkv), apart);
+
+    const PrefillProblem prefill(decode(true), {});
+    KernelConfig kernel = prefill.config(tile);
+    EXPECT_EQ(blocks(kernel, prefill.args()), packed);
+    kernel.signature.has_dropout = true;
+    EXPECT_EQ(blocks(kernel, prefill.args()), apart);
+    kernel.signature.has_dropout = false;
+    kernel.signature.qscale = QScale::per_token_head; // of a query row and head
+    EXPECT_EQ(blocks(kernel, prefill.args()), apart);
 }
 
 } // namespace

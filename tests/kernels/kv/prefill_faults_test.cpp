@@ -52,9 +52,14 @@ std::vector<PrefillSpec> problems() {
     shape.seqlen_k = {260, 150, 300};
     Shape bytes = shape;
     bytes.data_type = DataType::fp8bf16;
+    Shape decode = shape;
+    decode.nhead_q = 4;
+    decode.nhead_k = 2;
+    decode.seqlen_q = {1};
     constexpr auto linear = KvLayout::linear, vectorized = KvLayout::vectorized;
     constexpr auto vllm_2d = KvLookup::vllm_2d, sglang_1d = KvLookup::sglang_1d;
     return {{shape, {linear, vllm_2d, 16, QScale::no_scale, false, 3}},
+            {decode, {linear, sglang_1d, 16, QScale::no_scale, false, 8}},
             {shape, {vectorized, sglang_1d, 16, QScale::no_scale, false, 4}},
             {shape, {vectorized, vllm_2d, 128, QScale::no_scale, false, 5}},
             {bytes, {linear, sglang_1d, 64, QScale::kv_blockscale, false, 6}},

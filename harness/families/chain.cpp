@@ -1,0 +1,64 @@
+#include "harness/families/chain.hpp"
+
+#include "reference/bounds.hpp"
+
+#include <utility>
+
+namespace fmha::harness {
+
+bool appends_to(KernelFamily stage, std::string_view name) {
+    return (name == "k" || name == "v") == (stage == KernelFamily::fwd_appendkv);
+}
+
+double call_disagreement(const reference::AttentionArgs& call, const reference::AttentionArgs& whole,
+                         std::int64_t first_row, int threads) {
+    const std::vector<reference::RowId> rows = reference::all_rows(call);
+    std::vector<reference::RowId> same = rows;
+    for (reference::RowId& row : same) row.i += first_row;
+    reference::ForwardRows there =
+        reference::attention(whole, same, {.companions = false, .numerics = {}, .threads = threads},
+                             reference::Oracle::row_by_row);
+    there.rows = rows;
+    return reference::oracle_disagreement(
+        reference::attention(call, rows, {.numerics = {}, .threads = threads}, reference::Oracle::matrix),
+        there);
+}
+
+template <class Visit>
+void StoredKeys::each_code(Visit&& visit) const {
+    std::size_t n = 0;
+    for (const reference::AppendedRow& row : rows_.rows) {
+        const TensorView& view = row.target == reference::AppendTarget::k ? args_.k : args_.v;
+        for (std::int64_t c = 0; c < row.cols; ++c)
+            visit(view, view.offset(row.slot, row.h, row.row, c), rows_.code_of(row, c), n++);
+    }
+}
+
+StoredKeys::StoredKeys(const AppendKvArgs& args, const reference::AppendedRows& rows)
+    : args_(args), rows_(rows) {
+    each_code([&](const TensorView& view, std::int64_t at, std::uint32_t code, std::size_t) {
+        before_.push_back(load_code(view.data, view.type, at));
+        store_code(view.data, view.type, at, code);
+    });
+}
+
+StoredKeys::~StoredKeys() {
+    each_code([&](const TensorView& view, std::int64_t at, std::uint32_t, std::size_t n) {
+        store_code(view.data, view.type, at, before_[n]);
+    });
+}
+
+ChainedExpectation::ChainedExpectation(const AppendKvArgs& append, KernelFamily first, Attention attention)
+    : append_(append), first_(first), make_(std::move(attention)) {
+    const StoredKeys stored(append, append_.expected());
+    disagreement_ = std::max(append_.oracle_disagreement(), make_()->oracle_disagreement());
+}
+
+StageVerdict ChainedExpectation::judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
+                                       bool data_of_fill) {
+    if (stage == KernelFamily::fwd_appendkv) return append_.judge(stage, outputs, numerics, data_of_fill);
+    if (stage == first_ || !attention_) attention_ = make_();
+    return attention_->judge(stage, outputs, numerics, data_of_fill);
+}
+
+} // namespace fmha::harness
