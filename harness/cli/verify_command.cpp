@@ -1,6 +1,5 @@
 #include "harness/cli/verify_command.hpp"
 
-#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
@@ -11,19 +10,17 @@
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/catalogue_choice.hpp"
-#include "harness/cli/input_text.hpp"
-#include "harness/cli/paint.hpp"
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
+#include "harness/cli/verify_reports.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/kernel_dims.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "harness/shrink/shrink_red.hpp"
-#include "reports/report.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -88,16 +85,11 @@ class VerifyCommand final : public Command {
             "Append every outcome to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");
         store_.declare(options);
-        options.option("--json", json_, "Write the results as JSON");
-        options.option("--junit", junit_, "Write JUnit XML");
-        options.option("--html", html_, "Write the report page");
-        options.option("--section", section_,
-                       "HTML section to put on the page: parity.html of `fmha parity --report`");
         options.flag("--list", list_, "Print the names of the cases and run nothing");
         options.flag(
             "--pairs", pairs_,
             "Print how often the covering arrays of the cases have each pair of features, and run nothing");
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        reports_.declare(options);
     }
 
     int run(const Streams& streams) override {
@@ -119,9 +111,10 @@ class VerifyCommand final : public Command {
             return print_names(cases, streams);
         }
         // Found out now rather than after an hour of work.
-        check_files();
+        reports_.write_usual_page(!catalogue_.on());
+        reports_.check_files({{"--journal", journal_}, {"--store", store_.file()}});
         reports::Report report;
-        if (!section_.empty()) report.sections.push_back(input_text(section_));
+        report.sections = reports_.sections();
         const int jobs = chosen_jobs(cases.size());
         const auto target = target_for(jobs);
         const auto source = catalogue_.on()
@@ -132,7 +125,7 @@ class VerifyCommand final : public Command {
         harness::RunOptions options = run_options(*target, jobs);
         std::optional<harness::Journal> journal;
         store::RunRecord record = run_record(streams.invocation, *target, cases.size());
-        if (!journal_.empty() || !store_.file().empty() || !json_.empty() || format_ == "json")
+        if (!journal_.empty() || !store_.file().empty() || reports_.has_json())
             record.identity = identity(all, cases.size(), *target, options);
         if (!journal_.empty()) record.id = journal.emplace(journal_, record.identity, record.id).run_id();
         const auto recording = store_.begin(record);
@@ -163,7 +156,7 @@ class VerifyCommand final : public Command {
             report.info.devices = harness::shares_of_devices(report.results, devices);
         if (auto sampled = sampled_shapes(report.results, *target); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
-        publish(report, streams);
+        reports_.publish(report, headline(report), journal_, streams);
         const bool green = accounted(report, cases, streams) && report.ledger.green();
         // The findings of the run are out by now.
         if (!report.ledger.interrupted()) finish(recording.get(), report.info.seconds, green);
@@ -189,7 +182,7 @@ class VerifyCommand final : public Command {
                 "--shrink and --devices exclude one another: a red case becomes smaller on the device "
                 "that its line names, with fmha shrink");
         if (list_ && pairs_) throw InputError("--list and --pairs exclude one another");
-        if (pairs_ && format_ == "json") throw InputError("--pairs prints a table for people, not JSON");
+        if (pairs_ && reports_.prints_json()) throw InputError("--pairs prints a table for people, not JSON");
     }
 
     /// Prints the account of a list's kernels. False when it is incomplete.
@@ -197,34 +190,11 @@ class VerifyCommand final : public Command {
                    const Streams& streams) const {
         if (!catalogue_.on()) return true;
         const harness::CatalogueLedger ledger = catalogue_.account(cases, report.results);
-        if (format_ != "json") {
+        if (!reports_.prints_json()) {
             if (!catalogue_.sentence().empty()) fmt::print(streams.out, "{}\n", catalogue_.sentence());
             fmt::print(streams.out, "{}", ledger.text());
         }
         return ledger.complete();
-    }
-
-    /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
-    /// device such as /dev/null.
-    void check_files() const {
-        namespace fs = std::filesystem;
-        std::map<fs::path, std::string_view> writers;
-        for (const auto& [option, file] : {std::pair<std::string_view, fs::path>{"--journal", journal_},
-                                           {"--store", store_.file()},
-                                           {"--json", json_},
-                                           {"--junit", junit_},
-                                           {"--html", page_file()}}) {
-            std::error_code failure;
-            const auto status = fs::status(file, failure);
-            if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) continue;
-            const auto place = fs::weakly_canonical(fs::absolute(file), failure);
-            const auto [writer, is_new] = writers.emplace(failure ? file : place, option);
-            if (!is_new)
-                throw InputError(
-                    fmt::format("{} {}: {} writes to this file", option, file.string(), writer->second));
-        }
-        for (const std::string& file : {json_, junit_, html_})
-            if (!file.empty()) system::check_writable(file);
     }
 
     /// More processes than cases would leave threads idle that the processes at work could use.
@@ -262,12 +232,12 @@ class VerifyCommand final : public Command {
     int print_names(const std::vector<Case>& cases, const Streams& streams) const {
         auto names = Json::array();
         for (const auto& c : cases) {
-            if (format_ == "json")
+            if (reports_.prints_json())
                 names.push_back(c.id);
             else
                 fmt::print(streams.out, "{}\n", c.id);
         }
-        if (format_ == "json") fmt::print(streams.out, "{}\n", names.dump(0));
+        if (reports_.prints_json()) fmt::print(streams.out, "{}\n", names.dump(0));
         return cases.empty() ? check_failed : all_well;
     }
 
@@ -399,73 +369,20 @@ class VerifyCommand final : public Command {
         return sentence;
     }
 
-    void publish(const reports::Report& report, const Streams& streams) const {
-        // The outcome is printed first: a file that cannot be written must not take it away.
-        print_report(report, streams);
-        streams.out.flush();
-        if (!json_.empty()) system::write_file(json_, reports::json(report));
-        if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
-        const std::string page = write_page(report, streams);
-        if (format_ == "json") return;
-        fmt::print(streams.out, "{:.1f} s", report.info.seconds);
-        for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
-            if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
-        fmt::print(streams.out, "\n");
-    }
-
-    /// The page that was asked for, or the usual one; empty when other reports were asked for.
-    std::string page_file() const {
-        if (!html_.empty()) return html_;
-        const bool other = !json_.empty() || !junit_.empty() || format_ == "json" || catalogue_.on();
-        return other ? "" : "fmha-report/index.html";
-    }
-
-    /// Returns where the page is; empty when there is none.
-    std::string write_page(const reports::Report& report, const Streams& streams) const {
-        std::string page = page_file();
-        if (page.empty()) return page;
-        try {
-            system::write_file(page, reports::html(report));
-            return page;
-        } catch (const InputError& error) {
-            if (!html_.empty()) throw;
-            fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
-            return {};
-        }
-    }
-
-    void print_report(const reports::Report& report, const Streams& streams) const {
-        if (format_ == "json") {
-            fmt::print(streams.out, "{}", reports::json(report));
-            return;
-        }
-        for (const auto& result : report.results)
-            if (!harness::is_green(result.outcome))
-                fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
-        fmt::print(streams.out, "{} on target {}, catalogue {} for {} ({} kernels)\n", report.info.command,
-                   run_.target_name(), catalogue_.on() ? catalogue_.words() : "house", report.info.arch,
-                   catalogue_.on() ? "all" : run_.kernels());
-        if (report.info.resumed > 0)
-            fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
-                       report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
-                       journal_);
-        for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
-        if (!report.info.devices.empty())
-            fmt::print(streams.out, "{}\n", fmt::join(report.info.devices, "\n"));
-        fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
-        if (report.ledger.interrupted())
-            fmt::print(streams.out, "{}\n",
-                       journal_.empty() ? "a run with --journal FILE can be continued after an interruption"
-                                        : "the same command continues it");
+    /// The command, and on what it ran.
+    std::string headline(const reports::Report& report) const {
+        return fmt::format("{} on target {}, catalogue {} for {} ({} kernels)", report.info.command,
+                           run_.target_name(), catalogue_.on() ? catalogue_.words() : "house",
+                           report.info.arch, catalogue_.on() ? "all" : run_.kernels());
     }
 
     KernelSourceFactory kernel_factory_;
     RunChoice run_;
     CatalogueChoice catalogue_;
     StoreOption store_;
+    VerifyReports reports_;
     std::vector<std::string> cases_;
-    std::string tier_ = "smoke", family_, shard_, balance_, journal_, json_, junit_, html_, section_,
-                format_ = "text";
+    std::string tier_ = "smoke", family_, shard_, balance_, journal_;
     std::optional<std::uint64_t> seed_;
     std::optional<std::int64_t> jobs_;
     std::int64_t not_run_budget_ = 0, shrink_ = 0;

@@ -1,0 +1,106 @@
+#include "harness/cli/verify_reports.hpp"
+
+#include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
+#include "harness/cli/input_text.hpp"
+#include "harness/cli/paint.hpp"
+
+#include <fmt/ostream.h>
+#include <fmt/ranges.h>
+#include <map>
+
+namespace fmha::cli {
+
+void VerifyReports::declare(OptionSet& options) {
+    options.option("--json", json_, "Write the results as JSON");
+    options.option("--junit", junit_, "Write JUnit XML");
+    options.option("--html", html_, "Write the report page");
+    options.option("--section", section_,
+                   "HTML section to put on the page: parity.html of `fmha parity --report`");
+    options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+}
+
+std::vector<std::string> VerifyReports::sections() const {
+    if (section_.empty()) return {};
+    return {input_text(section_)};
+}
+
+void VerifyReports::check_files(
+    std::vector<std::pair<std::string_view, std::filesystem::path>> others) const {
+    namespace fs = std::filesystem;
+    others.insert(others.end(), {{"--json", json_}, {"--junit", junit_}, {"--html", page_file()}});
+    std::map<fs::path, std::string_view> writers;
+    for (const auto& [option, file] : others) {
+        std::error_code failure;
+        const auto status = fs::status(file, failure);
+        if (file.empty() || (fs::exists(status) && !fs::is_regular_file(status))) continue;
+        const auto place = fs::weakly_canonical(fs::absolute(file), failure);
+        const auto [writer, is_new] = writers.emplace(failure ? file : place, option);
+        if (!is_new)
+            throw InputError(
+                fmt::format("{} {}: {} writes to this file", option, file.string(), writer->second));
+    }
+    for (const std::string& file : {json_, junit_, html_})
+        if (!file.empty()) system::check_writable(file);
+}
+
+void VerifyReports::publish(const reports::Report& report, const std::string& headline,
+                            const std::string& journal, const Streams& streams) const {
+    // The outcome is printed first: a file that cannot be written must not take it away.
+    print_report(report, headline, journal, streams);
+    streams.out.flush();
+    if (!json_.empty()) system::write_file(json_, reports::json(report));
+    if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
+    const std::string page = write_page(report, streams);
+    if (prints_json()) return;
+    fmt::print(streams.out, "{:.1f} s", report.info.seconds);
+    for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
+        if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
+    fmt::print(streams.out, "\n");
+}
+
+/// The page that was asked for, or the usual one; empty when other reports were asked for.
+std::string VerifyReports::page_file() const {
+    if (!html_.empty()) return html_;
+    const bool other = has_json() || !junit_.empty() || !usual_page_;
+    return other ? "" : "fmha-report/index.html";
+}
+
+/// Returns where the page is; empty when there is none.
+std::string VerifyReports::write_page(const reports::Report& report, const Streams& streams) const {
+    std::string page = page_file();
+    if (page.empty()) return page;
+    try {
+        system::write_file(page, reports::html(report));
+        return page;
+    } catch (const InputError& error) {
+        if (!html_.empty()) throw;
+        fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
+        return {};
+    }
+}
+
+void VerifyReports::print_report(const reports::Report& report, const std::string& headline,
+                                 const std::string& journal, const Streams& streams) const {
+    if (prints_json()) {
+        fmt::print(streams.out, "{}", reports::json(report));
+        return;
+    }
+    for (const auto& result : report.results)
+        if (!harness::is_green(result.outcome))
+            fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
+    fmt::print(streams.out, "{}\n", headline);
+    if (report.info.resumed > 0)
+        fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",
+                   report.info.resumed == 1 ? "1 case" : fmt::format("{} cases", report.info.resumed),
+                   journal);
+    for (const std::string& sentence : report.info.left_out) fmt::print(streams.out, "{}\n", sentence);
+    if (!report.info.devices.empty()) fmt::print(streams.out, "{}\n", fmt::join(report.info.devices, "\n"));
+    fmt::print(streams.out, "{}", painted(report.ledger.text(), streams.colours));
+    if (report.ledger.interrupted())
+        fmt::print(streams.out, "{}\n",
+                   journal.empty() ? "a run with --journal FILE can be continued after an interruption"
+                                   : "the same command continues it");
+}
+
+} // namespace fmha::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "harness/cli/command.hpp"
+#include "harness/cli/options.hpp"
+#include "reports/report.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fmha::cli {
+
+/// What a run tells, and where: the terminal, `--json`, `--junit`, `--html`.
+class VerifyReports {
+  public:
+    void declare(OptionSet& options);
+
+    /// Standard output is for programs.
+    bool prints_json() const { return format_ == "json"; }
+    bool has_json() const { return prints_json() || !json_.empty(); }
+
+    /// Whether a run without another report writes the page `fmha-report/index.html`. It does unless told otherwise.
+    void write_usual_page(bool usual) { usual_page_ = usual; }
+
+    /// The text of `--section`, read now. Throws InputError when there is no such file.
+    std::vector<std::string> sections() const;
+
+    /// Throws InputError when two options name the same file, or when a report cannot be written. Two options may share a
+    /// device such as /dev/null. `others` are the files that the run writes beside its reports, by option.
+    void check_files(std::vector<std::pair<std::string_view, std::filesystem::path>> others) const;
+
+    /// Prints and writes everything. `headline` says on what the run was; `journal` may be empty. Throws InputError when a file
+    /// that was asked for cannot be written.
+    void publish(const reports::Report& report, const std::string& headline, const std::string& journal,
+                 const Streams& streams) const;
+
+  private:
+    std::string page_file() const;
+    std::string write_page(const reports::Report& report, const Streams& streams) const;
+    void print_report(const reports::Report& report, const std::string& headline, const std::string& journal,
+                      const Streams& streams) const;
+
+    std::string json_, junit_, html_, section_, format_ = "text";
+    bool usual_page_ = true;
+};
+
+} // namespace fmha::cli
