@@ -61,7 +61,7 @@ bool forward_grid(Mode mode, std::int64_t rows, std::int64_t heads_q) {
     const auto args = args_of<typename P::Args>(mode, rows, 8, heads_q);
     std::vector<Four> want;
     // One row an entry: the heads of a KV head share a block, where the family packs them.
-    const bool packs = family == KernelFamily::fwd_pagedkv && rows == 1;
+    const bool packs = family != KernelFamily::fwd && rows == 1;
     const std::int64_t q_tiles = packs ? tiles(heads_q / heads_k, 4) : tiles(rows, 4);
     for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t h = 0; h < (packs ? heads_k : heads_q); ++h)
