@@ -61,7 +61,7 @@ const std::vector<Room>& rooms() {
         {"parity",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "harness/results", "harness/cases"}},
-        {"reports", {"dispatcher/types", "harness/results", "harness/regression"}},
+        {"reports", {"dispatcher/types", "harness/results", "harness/regression", "harness/store"}},
         {"harness/cli",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/built", "kernels/generator", "kernels/loader", "kernels/targets", "reference",
