@@ -164,7 +164,8 @@ bool rows_of_blocks(Mode mode, std::int64_t length, std::int64_t heads_q) {
                 m0 = 1000;
             }
         } else if (length == 1 &&
-                   (family == KernelFamily::fwd_pagedkv || family == KernelFamily::fwd_splitkv)) {
+                   (family == KernelFamily::fwd_pagedkv || family == KernelFamily::fwd_splitkv ||
+                    family == KernelFamily::batch_prefill)) {
             queries *= heads_q / heads_k;
         } else if (first < 0) { // the sum of a head
             queries = 1000, first = 0;
