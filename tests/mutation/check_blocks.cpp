@@ -53,6 +53,12 @@ auto items(const Grid& grid, ToTuple to_tuple) {
     return all;
 }
 
+/// One row an entry: the heads of a KV head share a block, where the family reads a cache.
+constexpr bool packs_heads(KernelFamily family, std::int64_t rows) {
+    return rows == 1 && (family == KernelFamily::fwd_pagedkv || family == KernelFamily::fwd_splitkv ||
+                         family == KernelFamily::batch_prefill);
+}
+
 using Four = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
 template <KernelFamily family>
@@ -60,8 +66,7 @@ bool forward_grid(Mode mode, std::int64_t rows, std::int64_t heads_q) {
     using P = Program<family>;
     const auto args = args_of<typename P::Args>(mode, rows, 8, heads_q);
     std::vector<Four> want;
-    // One row an entry: the heads of a KV head share a block, where the family packs them.
-    const bool packs = family != KernelFamily::fwd && rows == 1;
+    const bool packs = packs_heads(family, rows);
     const std::int64_t q_tiles = packs ? tiles(heads_q / heads_k, 4) : tiles(rows, 4);
     for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t h = 0; h < (packs ? heads_k : heads_q); ++h)
@@ -77,7 +82,7 @@ bool split_grid(Mode mode, std::int64_t rows, std::int64_t heads_q) {
     args.partials.num_splits = 3;
     using Five = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
     std::vector<Five> want;
-    const bool packs = rows == 1;
+    const bool packs = packs_heads(KernelFamily::fwd_splitkv, rows);
     const std::int64_t q_tiles = packs ? tiles(heads_q / heads_k, 4) : tiles(rows, 4);
     for (std::int64_t b = 0; b < batch; ++b)
         for (std::int64_t h = 0; h < (packs ? heads_k : heads_q); ++h)
@@ -163,9 +168,7 @@ bool rows_of_blocks(Mode mode, std::int64_t length, std::int64_t heads_q) {
                 queries *= std::min<std::int64_t>(kernels::combine_rows, heads_q - item.h);
                 m0 = 1000;
             }
-        } else if (length == 1 &&
-                   (family == KernelFamily::fwd_pagedkv || family == KernelFamily::fwd_splitkv ||
-                    family == KernelFamily::batch_prefill)) {
+        } else if (packs_heads(family, length)) {
             queries *= heads_q / heads_k;
         } else if (first < 0) { // the sum of a head
             queries = 1000, first = 0;
