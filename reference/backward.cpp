@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "reference/backward_result.hpp"
 #include "reference/bounds.hpp"
+#include "reference/distance.hpp"
 #include "reference/matrix/backward_blocks.hpp"
 #include "reference/numerics/dropout.hpp"
 #include "reference/numerics/lengths.hpp"
@@ -11,16 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 
 namespace fmha::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 /// Probabilities this small are where binary64's exponential ends; times large values, this is left.
-constexpr double underflow = 1e-260;
+constexpr double lost_gradient = 1e-260;
 
 GradientTable table(std::size_t lines, std::int64_t cols, bool companions) {
     GradientTable out;
@@ -36,18 +34,11 @@ std::int64_t heads_of_keys(const BwdArgs& args) {
     return args.reduce_dk_dv ? args.shape.nhead_k : args.shape.nhead_q;
 }
 
-/// |x − y| in units of `limit`; equal values are at distance 0 and NaN is infinitely far.
-double distance(double x, double y, double limit) {
-    if (x == y) return 0.0;
-    const double ratio = std::abs(x - y) / limit;
-    return std::isnan(ratio) ? infinity : ratio;
-}
-
 double disagreement(const GradientTable& x, const GradientTable& y) {
     if (x.lines != y.lines || x.cols != y.cols || x.magnitude.size() != x.value.size()) return infinity;
     double worst = 0.0;
     for (std::size_t n = 0; n < x.value.size(); ++n)
-        worst = std::max(worst, distance(x.value[n], y.value[n], 1e-12 * x.magnitude[n] + underflow));
+        worst = std::max(worst, distance(x.value[n], y.value[n], 1e-12 * x.magnitude[n] + lost_gradient));
     return worst;
 }
 

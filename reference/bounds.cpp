@@ -1,5 +1,6 @@
 #include "reference/bounds.hpp"
 
+#include "reference/distance.hpp"
 #include "reference/numerics/formats.hpp"
 
 #include <algorithm>
@@ -9,25 +10,11 @@
 namespace fmha::reference {
 namespace {
 
-constexpr double u32 = 0x1p-24;
-constexpr double infinity = std::numeric_limits<double>::infinity();
 /// Weights this small are where binary64's exponential ends; the oracles may drop them at different points.
-constexpr double underflow = 1e-290;
+constexpr double lost_weight = 1e-290;
 
 /// Not infinity: times a sum of nothing it must give nothing.
 constexpr double unbounded = std::numeric_limits<double>::max();
-
-double square(double x) {
-    return x * x;
-}
-
-/// |x − y| in units of `limit`; equal values, infinities included, are at distance 0 and NaN is infinitely
-/// far.
-double distance(double x, double y, double limit) {
-    if (x == y) return 0.0;
-    const double ratio = std::abs(x - y) / limit;
-    return std::isnan(ratio) ? infinity : ratio;
-}
 
 /// B.4 without η: the sum of the weights, the exponentials in it, and the logarithm.
 double lse_rounding(const Numerics& kernel, std::int64_t seqlen_k, double lse) {
@@ -127,8 +114,8 @@ double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
         const double score = std::isfinite(x.lse(r)) ? 0x1p-50 * std::abs(x.lse(r)) : 0.0;
         const double relative = 1e-12 * std::max(1.0, magnitude) + score;
         for (Eigen::Index c = 0; c < x.o.cols(); ++c)
-            worst =
-                std::max(worst, distance(x.o(r, c), y.o(r, c), relative * x.weighted_abs(r, c) + underflow));
+            worst = std::max(worst,
+                             distance(x.o(r, c), y.o(r, c), relative * x.weighted_abs(r, c) + lost_weight));
     }
     return worst;
 }

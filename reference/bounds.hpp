@@ -3,9 +3,14 @@
 #include "reference/forward.hpp"
 
 #include <cstdint>
+#include <limits>
 
 /// The limits of tolerances B.1 to B.4 as pure functions of a reference result with companions.
 namespace fmha::reference {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
+/// The unit roundoff of fp32.
+inline constexpr double u32 = 0x1p-24;
 
 /// γ(n) = n·u/(1 − n·u); the largest double when n·u ≥ 1.
 double strict_growth(double n, double u);

@@ -3,34 +3,21 @@
 #include "dispatcher/types/error.hpp"
 #include "reference/bounds.hpp"
 #include "reference/combine_result.hpp"
+#include "reference/distance.hpp"
 #include "reference/matrix/combine_blocks.hpp"
 #include "reference/row/combine_row.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <string_view>
 
 namespace fmha::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 constexpr std::int64_t most_splits = 128;
 /// Partial results reach 2^128; times weights where binary64's exponential ends, this is left.
-constexpr double underflow = 1e-260;
-
-double square(double x) {
-    return x * x;
-}
-
-/// |x − y| in units of `limit`; equal values, infinities included, are at distance 0 and NaN is infinitely far.
-double distance(double x, double y, double limit) {
-    if (x == y) return 0.0;
-    const double ratio = std::abs(x - y) / limit;
-    return std::isnan(ratio) ? infinity : ratio;
-}
+constexpr double lost_partial = 1e-260;
 
 std::int64_t query_rows(const SplitKvArgs& args, std::int64_t b) {
     if (args.shape.mode == Mode::batch) return args.shape.seqlen_q;
@@ -130,9 +117,9 @@ double oracle_disagreement(const CombinedRows& x, const CombinedRows& y) {
         worst = std::max(worst, distance(x.lse[r], y.lse[r], 1e-12 * (1.0 + std::abs(x.lse[r]) + magnitude)));
         const auto row = static_cast<std::int64_t>(r);
         for (std::int64_t c = 0; c < x.o.cols; ++c)
-            worst = std::max(worst,
-                             distance(x.o(row, c), y.o(row, c),
-                                      1e-12 * x.weighted_abs(row, c) * std::max(1.0, magnitude) + underflow));
+            worst = std::max(
+                worst, distance(x.o(row, c), y.o(row, c),
+                                1e-12 * x.weighted_abs(row, c) * std::max(1.0, magnitude) + lost_partial));
     }
     return worst;
 }

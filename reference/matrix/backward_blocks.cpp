@@ -22,8 +22,6 @@ using matrix::Matrix;
 using matrix::PairBlock;
 using matrix::QueryLines;
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 constexpr std::int64_t block = 128;
 
 /// Lines of the result that belong to one (entry, head), at most `block` of them.
@@ -170,7 +168,7 @@ class MatrixForm {
 
     void sink(std::int64_t h) {
         const float* logits = args_.score.sink_logit;
-        if (logits == nullptr || logits[h] == nothing) return;
+        if (logits == nullptr || logits[h] == -infinity) return;
         const double logit = logits[h];
         double value = 0.0, magnitude = 0.0, error = 0.0, total = 0.0;
         std::int64_t rows = 0;

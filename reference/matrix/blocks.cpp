@@ -4,13 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fmha::reference::matrix {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 
 // A chunk of scores is 512 KiB and stays in the second-level cache between the two products.
 constexpr Eigen::Index rows_per_chunk = 128;

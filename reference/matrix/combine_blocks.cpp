@@ -1,6 +1,7 @@
 #include "reference/matrix/combine_blocks.hpp"
 
 #include "dispatcher/system/parallel.hpp"
+#include "reference/bounds.hpp"
 #include "reference/combine_result.hpp"
 #include "reference/matrix/decode.hpp"
 
@@ -8,14 +9,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace fmha::reference {
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 constexpr std::int64_t block_rows = 64;
 
 using matrix::Matrix;
@@ -41,34 +39,35 @@ class CombineBlock {
 
     void run() {
         Matrix lse(size_, splits_), line(splits_, 1);
-        Eigen::VectorXd sink = Eigen::VectorXd::Constant(size_, nothing);
+        Eigen::VectorXd sink = Eigen::VectorXd::Constant(size_, -infinity);
         for (Eigen::Index r = 0; r < size_; ++r) {
             matrix::decode_block(splits_as_rows(args_.partials.lse_acc, args_, asked(r)), 0, 0, 0, 0, line);
             lse.row(r) = line.transpose();
             if (args_.score.sink_logit != nullptr) sink(r) = args_.score.sink_logit[asked(r).h];
         }
-        const Matrix taken = (lse.array() > nothing).cast<double>();
+        const Matrix taken = (lse.array() > -infinity).cast<double>();
         const Eigen::VectorXd top = lse.rowwise().maxCoeff().cwiseMax(sink);
-        const Eigen::VectorXd anchor = (top.array() > nothing).select(top, 0.0);
+        const Eigen::VectorXd anchor = (top.array() > -infinity).select(top, 0.0);
         // Eigen's exponential of −∞ is a small number.
-        const Eigen::ArrayXd sink_share = (sink.array() > nothing).select((sink - anchor).array().exp(), 0.0);
+        const Eigen::ArrayXd sink_share =
+            (sink.array() > -infinity).select((sink - anchor).array().exp(), 0.0);
         Matrix weight = (taken.array() > 0.0).select((lse.colwise() - anchor).array().exp(), 0.0);
         const Eigen::ArrayXd sum = weight.rowwise().sum().array() + sink_share;
         const Eigen::ArrayXd divisor = (sum > 0.0).select(sum, 1.0);
         weight.array().colwise() /= divisor;
 
-        column(out_.lse) = (sum > 0.0).select(anchor.array() + divisor.log(), nothing);
+        column(out_.lse) = (sum > 0.0).select(anchor.array() + divisor.log(), -infinity);
         for (Eigen::Index r = 0; r < size_; ++r)
             out_.splits_taken[static_cast<std::size_t>(begin_ + r)] =
                 static_cast<std::int64_t>(taken.row(r).sum());
         Matrix distance = Matrix::Zero(size_, splits_);
         if (out_.has_companions()) {
             distance = (taken.array() > 0.0).select(-(lse.colwise() - anchor), distance);
-            const Eigen::ArrayXd sink_distance = (sink.array() > nothing).select(anchor - sink, 0.0);
+            const Eigen::ArrayXd sink_distance = (sink.array() > -infinity).select(anchor - sink, 0.0);
             column(out_.ell) = sum;
             column(out_.mean_distance) =
                 weight.cwiseProduct(distance).rowwise().sum().array() + sink_share / divisor * sink_distance;
-            const Eigen::VectorXd sink_size = (sink.array() > nothing).select(sink.cwiseAbs(), 0.0);
+            const Eigen::VectorXd sink_size = (sink.array() > -infinity).select(sink.cwiseAbs(), 0.0);
             column(out_.largest_lse) =
                 (taken.array() > 0.0).select(lse.cwiseAbs(), 0.0).rowwise().maxCoeff().cwiseMax(sink_size);
         }

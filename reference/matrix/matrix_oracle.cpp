@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t smallest_share = 64;
 
 /// Rows begin … begin + size − 1 of the ordered list, which share entry and KV head.
-struct Share {
+struct RowGroup {
     std::size_t begin = 0, size = 0;
 };
 
@@ -26,8 +26,8 @@ std::int64_t kv_head(const FwdArgs& args, const RowId& row) {
     return row.h / (args.shape.nhead_q / args.shape.nhead_k);
 }
 
-std::vector<Share> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
-    std::vector<Share> groups;
+std::vector<RowGroup> groups_of(const FwdArgs& args, const std::vector<RowId>& rows) {
+    std::vector<RowGroup> groups;
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const bool same =
             r > 0 && rows[r].b == rows[r - 1].b && kv_head(args, rows[r]) == kv_head(args, rows[r - 1]);
@@ -38,11 +38,11 @@ std::vector<Share> groups_of(const FwdArgs& args, const std::vector<RowId>& rows
 }
 
 /// Splits groups so that every thread finds something to do.
-std::vector<Share> shares_of(const std::vector<Share>& groups, int threads) {
+std::vector<RowGroup> shares_of(const std::vector<RowGroup>& groups, int threads) {
     const std::size_t wanted = 2 * static_cast<std::size_t>(threads);
     const std::size_t parts = groups.empty() ? 1 : (wanted + groups.size() - 1) / groups.size();
-    std::vector<Share> shares;
-    for (const Share& group : groups) {
+    std::vector<RowGroup> shares;
+    for (const RowGroup& group : groups) {
         const std::size_t size = std::max(smallest_share, (group.size + parts - 1) / parts);
         for (std::size_t begin = 0; begin < group.size; begin += size)
             shares.push_back({group.begin + begin, std::min(size, group.size - begin)});
@@ -105,10 +105,10 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
 
     ForwardRows out = empty_result(args, sorted, options);
     const int threads = system::thread_count(options.threads);
-    const std::vector<Share> shares = shares_of(groups_of(args, sorted), threads);
+    const std::vector<RowGroup> shares = shares_of(groups_of(args, sorted), threads);
     std::atomic<std::int64_t> scores_evaluated{0};
     const auto compute = [&](std::size_t n) {
-        const Share& share = shares[n];
+        const RowGroup& share = shares[n];
         const auto mine = std::span<const RowId>(sorted).subspan(share.begin, share.size);
         const matrix::Extent extent = matrix::extent_of(args, mine.front().b);
         require_rows_inside(extent, mine);

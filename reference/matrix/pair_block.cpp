@@ -1,16 +1,15 @@
 #include "reference/matrix/pair_block.hpp"
 
+#include "reference/bounds.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace fmha::reference::matrix {
 namespace {
 
-constexpr double nothing = -std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 constexpr std::int64_t square = 32;
 
 /// First column and number of columns of the keys that a row sees; `keys` ascend.
@@ -79,12 +78,13 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
         for (const auto& [first, count] :
              columns_seen(queries.sees[static_cast<std::size_t>(r)], keys.keys)) {
             const auto s = s_.row(r).segment(first, count);
-            visible += has_bias ? (s > nothing).count() : count;
-            if (!(queries.lse(r) > nothing)) continue;
+            visible += has_bias ? (s > -infinity).count() : count;
+            if (!(queries.lse(r) > -infinity)) continue;
             p_.row(r).segment(first, count) = (s - queries.lse(r)).exp();
             // A vectorised exp of -inf is not 0.
             if (has_bias)
-                p_.row(r).segment(first, count) = (s > nothing).select(p_.row(r).segment(first, count), 0.0);
+                p_.row(r).segment(first, count) =
+                    (s > -infinity).select(p_.row(r).segment(first, count), 0.0);
         }
     dp_.matrix().noalias() = queries.d_o * keys.v.transpose();
     const auto delta = queries.delta.replicate(1, keys.size());
@@ -112,9 +112,9 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
     for (Eigen::Index r = 0; r < rows; ++r)
         for (const auto& [first, count] :
              columns_seen(queries_.sees[static_cast<std::size_t>(r)], keys_.keys))
-            seen.row(r).segment(first, count) = (s.row(r).segment(first, count) > nothing).cast<double>();
-    const Eigen::ArrayXd normalised = (queries_.lse > nothing).cast<double>();
-    const Eigen::ArrayXd lse = (queries_.lse > nothing).select(queries_.lse, 0.0);
+            seen.row(r).segment(first, count) = (s.row(r).segment(first, count) > -infinity).cast<double>();
+    const Eigen::ArrayXd normalised = (queries_.lse > -infinity).cast<double>();
+    const Eigen::ArrayXd lse = (queries_.lse > -infinity).select(queries_.lse, 0.0);
     const Array live = seen * by_row(normalised);
     const Array score = (seen > 0.0).select(s, 0.0);
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -17,8 +16,6 @@
 namespace fmha::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
 constexpr std::int64_t lines_per_task = 32;
 
 /// One visible (row, key) with all that B.9 says about it.

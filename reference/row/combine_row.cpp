@@ -1,20 +1,18 @@
 #include "reference/row/combine_row.hpp"
 
 #include "dispatcher/system/parallel.hpp"
+#include "reference/bounds.hpp"
 #include "reference/combine_result.hpp"
 #include "reference/views.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace fmha::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
-constexpr std::int64_t rows_per_task = 16;
+constexpr std::int64_t rows_a_task = 16;
 
 /// One split that has seen a key.
 struct Taken {
@@ -135,10 +133,10 @@ CombinedRows combine_row_by_row(const SplitKvArgs& args, std::span<const RowId> 
     CombinedRows out = empty_combination(args, rows, options);
     const auto count = static_cast<std::int64_t>(rows.size());
     const auto compute = [&](std::int64_t task) {
-        for (std::int64_t r = task * rows_per_task; r < std::min(count, (task + 1) * rows_per_task); ++r)
+        for (std::int64_t r = task * rows_a_task; r < std::min(count, (task + 1) * rows_a_task); ++r)
             RowCombiner(args, parts, out, r).run();
     };
-    system::parallel_for((count + rows_per_task - 1) / rows_per_task, compute, options.threads);
+    system::parallel_for((count + rows_a_task - 1) / rows_a_task, compute, options.threads);
     return out;
 }
 

@@ -13,9 +13,6 @@
 namespace fmha::reference {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double u32 = 0x1p-24;
-
 struct Normaliser {
     double maximum = -infinity; ///< M of F-6
     double sum = 0.0;           ///< L of F-6
