@@ -1,6 +1,7 @@
 # What Debian packages hold, and the packages: `cmake --build BUILD --target packages` writes them to BUILD/packages.
 #   fmha             the command, its man pages and completion, the documents, and the headers that kernels are compiled from
 #   libfmha          both libraries, their headers and find_package(fmha) (component `library`)
+#   libfmha-dev      static libraries and headers for C++ programs, find_package(fmha COMPONENTS cpp) (component `development`)
 #   libfmha-devices  the plugins for GPUs (component `devices`), which alone need a vendor's runtime
 #   python3-fmha     the Python package and fmha_utils
 install(TARGETS fmha RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
@@ -12,7 +13,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/python/fmha DESTINATION lib/p
   PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/dispatcher/python/fmha_utils.py ${PROJECT_SOURCE_DIR}/dispatcher/python/fmha_dtype_contract.py
   DESTINATION lib/python3/dist-packages COMPONENT python)
-foreach(component command devices library python)
+foreach(component command devices development library python)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
     DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fmha-${component} COMPONENT ${component})
 endforeach()
@@ -40,7 +41,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 get_property(plugins GLOBAL PROPERTY FMHA_HIP_PLUGINS)
-set(CPACK_COMPONENTS_ALL command library python)
+set(CPACK_COMPONENTS_ALL command development library python)
 if(plugins)
   list(APPEND CPACK_COMPONENTS_ALL devices)
 endif()
@@ -54,6 +55,9 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libfmha)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS libfmha-devices)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libfmha-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmha (= ${PROJECT_VERSION}), libfmt-dev, nlohmann-json3-dev, libssl-dev")
 set(CPACK_DEBIAN_DEVICES_PACKAGE_NAME libfmha-devices)
 set(CPACK_DEBIAN_DEVICES_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-fmha)
@@ -63,6 +67,7 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS fmha)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/cmake/debian/postinst;${PROJECT_SOURCE_DIR}/cmake/debian/prerm")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "Command that plans, runs, judges, builds and times attention kernels")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Headers and static libraries of the dispatcher and the host kernels for C++")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "C interface of the kernels and of their reference")
 set(CPACK_COMPONENT_DEVICES_DESCRIPTION "Plugins that run the kernels on GPUs")
 set(CPACK_COMPONENT_PYTHON_DESCRIPTION "Attention on NumPy arrays and device tensors, and the dispatcher's Python layer")
@@ -73,7 +78,7 @@ add_custom_target(packages
   COMMAND ${CMAKE_CPACK_COMMAND} --config ${PROJECT_BINARY_DIR}/CPackConfig.cmake
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
   VERBATIM)
-add_dependencies(packages fmha fmha_c fmha_c_reference)
+add_dependencies(packages fmha fmha_c fmha_c_reference ${cpp_targets})
 if(TARGET help_pages)
   add_dependencies(packages help_pages)
 endif()

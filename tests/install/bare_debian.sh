@@ -14,12 +14,12 @@ if [[ ! -e $work/base_is_there ]]; then
 fi
 # With processes of its own, because programs find their files by /proc.
 inside() { unshare --mount --pid --fork --mount-proc="$root/proc" chroot "$root" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"; }
-ours='fmha|libfmha|libfmha-devices|python3-fmha'
+ours='fmha|libfmha|libfmha-dev|libfmha-devices|python3-fmha'
 rm -rf "$work/packages" "$root/packages" && mkdir "$root/packages"
 (cd "$build" && "${cmake%/*}/cpack" --config CPackConfig.cmake -B "$work/cpack" -D CPACK_OUTPUT_FILE_PREFIX="$work/packages" >"$work/cpack.log" 2>&1) || { cat "$work/cpack.log"; exit 1; }
 cp "$work"/packages/*.deb "$root/packages"
 inside apt-get update -qq >"$work/apt.log" 2>&1 || { echo "not run: apt-get update says $(tail -1 "$work/apt.log")"; exit 77; }
-inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/fmha_*.deb /packages/libfmha_*.deb /packages/python3-fmha_*.deb' >>"$work/apt.log" 2>&1 ||
+inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/fmha_*.deb /packages/libfmha_*.deb /packages/libfmha-dev_*.deb /packages/python3-fmha_*.deb' >>"$work/apt.log" 2>&1 ||
   { tail -5 "$work/apt.log"; exit 1; }
 # The plugins need a GPU's runtime, which is large; that Debian could install it is enough.
 ! ls "$root"/packages/libfmha-devices_*.deb >/dev/null 2>&1 || inside sh -c 'apt-get install --simulate -qq /packages/libfmha-devices_*.deb' >>"$work/apt.log" 2>&1 ||

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# packages_run.sh CMAKE BUILD PYTHON WORK: the Debian packages of BUILD, unpacked into an empty root, run with nothing else of the project, and ask
+# packages_run.sh CMAKE BUILD PYTHON SOURCE WORK: the Debian packages of BUILD, unpacked into an empty root, run with nothing else of the project, and ask
 # for packages that Debian has. Exit code 77: a tool is missing.
 set -euo pipefail
-cmake=$1 build=$2 python=$3 work=$4
+cmake=$1 build=$2 python=$3 source=$4 work=$5
 for tool in dpkg-deb dpkg-shlibdeps; do
   command -v "$tool" >/dev/null || { echo "not run: $tool is not installed"; exit 77; }
 done
@@ -10,7 +10,7 @@ rm -rf "$work" && mkdir -p "$work/root"
 (cd "$build" && "${cmake%/*}/cpack" --config CPackConfig.cmake -B "$work/cpack" -D CPACK_OUTPUT_FILE_PREFIX="$work/packages" >"$work/cpack.log" 2>&1) || { cat "$work/cpack.log"; exit 1; }
 mapfile -t packages < <(find "$work/packages" -maxdepth 1 -name '*.deb' | sort)
 names=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Package; done | sort | tr '\n' ' ')
-[[ $names =~ ^"fmha libfmha "("libfmha-devices ")?"python3-fmha "$ ]] || { echo "packages are: $names"; exit 1; }
+[[ $names =~ ^"fmha libfmha libfmha-dev "("libfmha-devices ")?"python3-fmha "$ ]] || { echo "packages are: $names"; exit 1; }
 
 # No file is in two packages, and every dependency exists.
 owned=$(for package in "${packages[@]}"; do dpkg-deb --contents "$package" | awk '!/\/$/ {print $6}'; done | sort | uniq -d)
@@ -43,6 +43,14 @@ assert abs(fmha.attention(q, k, v).o - reference.attention(q, k, v, data_type="f
 print(fmha.__file__, find.library(), find.command())
 END
 [[ $(alone "$python" use.py) == "$root/lib/python3/dist-packages/fmha/__init__.py libfmha.so.4 $root/bin/fmha" ]]
+# A C++ program outside of the tree finds what it needs in libfmha-dev and libfmha (install.cpp_consumer builds and runs it), every header included.
+"$cmake" -S "$source/tests/install/cpp_consumer" -B "$work/cpp_consumer" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Debug >"$work/configure.log" ||
+  { tail -5 "$work/configure.log"; exit 1; }
+(cd "$root/include/fmha/cpp" && find . -name '*.hpp' -exec sed -nE 's/^#include "([^"]+)".*/\1/p' {} + | sort -u) >"$work/included.txt"
+[[ $(wc -l <"$work/included.txt") -gt 50 ]]
+while read -r header; do
+  [[ -f $root/include/fmha/cpp/$header ]] || { echo "libfmha-dev lacks $header, which one of its headers includes"; exit 1; }
+done <"$work/included.txt"
 # Every subcommand has its page, and completion knows it.
 for command in $(alone fmha --help | sed -n '/^Subcommands:/,$ s/^  \([a-z]*\) .*/\1/p'); do
   grep -q "fmha\\\\-$command" <(zcat -f "$root/share/man/man1/fmha-$command.1"*)
