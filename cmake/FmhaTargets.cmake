@@ -39,19 +39,27 @@ function(fmha_computes target)
   endif()
 endfunction()
 
-# fmha_library(<room> SOURCES … USES … APART … | ALONE): a static library fmha_<room> with the alias fmha::<room>. With FMHA_UNITY
-# its sources are compiled as one, but those after APART, whose file-local names others have too, one by one.
-# ALONE: all of them.
+# fmha_group(<target> [sources apart]): with FMHA_UNITY the sources of the target are compiled as one, but those whose file-local names others
+# have too.
+function(fmha_group target)
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources count)
+  if(FMHA_UNITY AND count GREATER 1)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    # GCC takes a source that another one includes for a header, and warns where its types have members of file-local types.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# fmha_library(<room> SOURCES … USES … APART … | ALONE): a static library fmha_<room> with the alias fmha::<room>, grouped (fmha_group) unless ALONE.
 function(fmha_library room)
   cmake_parse_arguments(ARG "ALONE" "" "SOURCES;USES;PRIVATE_USES;APART" ${ARGN})
   add_library(fmha_${room} STATIC ${ARG_SOURCES})
   add_library(fmha::${room} ALIAS fmha_${room})
   target_link_libraries(fmha_${room} PUBLIC fmha_flags ${ARG_USES} PRIVATE ${ARG_PRIVATE_USES})
   fmha_use_precompiled(fmha_${room} fmha_precompiled)
-  if(FMHA_UNITY AND NOT ARG_ALONE)
-    set_target_properties(fmha_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
-    set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    # GCC takes a source that another one includes for a header, and warns where its types have members of file-local types.
-    target_compile_options(fmha_${room} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  if(NOT ARG_ALONE)
+    fmha_group(fmha_${room} ${ARG_APART})
   endif()
 endfunction()

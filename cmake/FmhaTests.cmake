@@ -16,16 +16,17 @@ function(fmha_test_program target)
   fmha_use_precompiled(${target} fmha_precompiled_tests)
 endfunction()
 
-# fmha_test(<name> SOURCES … USES … [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest. Target
-# tests_<label> builds the programs whose tests `ctest -L <label>` runs.
+# fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest. Its
+# sources are grouped as those of a library are (fmha_group). Target tests_<label> builds the programs whose tests `ctest -L <label>` runs.
 function(fmha_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;APART;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} GTest::gmock_main)
   fmha_test_program(${name})
+  fmha_group(${name} ${ARG_APART})
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   # Discovery would keep the first of several labels only, so CTest sets them when it has the list of tests.

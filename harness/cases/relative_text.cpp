@@ -14,8 +14,8 @@ struct TileName {
 };
 constexpr std::array<TileName, 2> tile_names{{{"tile_m0", &Tile::m0}, {"tile_n0", &Tile::n0}}};
 
-/// The whole text as an integer.
-std::optional<std::int64_t> integer(std::string_view text) {
+/// The whole text as a whole number.
+std::optional<std::int64_t> whole_number(std::string_view text) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -63,7 +63,7 @@ class TileArithmetic {
                 return tile_.*extent;
             }
         const auto digits = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
-        const auto number = integer(rest_.substr(0, digits));
+        const auto number = whole_number(rest_.substr(0, digits));
         rest_.remove_prefix(digits);
         return number && *number <= largest ? number : std::nullopt;
     }
@@ -108,7 +108,7 @@ std::optional<std::vector<std::string>> spread(std::string_view text) {
     if (end == std::string_view::npos) return std::nullopt;
     const std::string centre(text.substr(centre_begin, end - centre_begin));
     std::array<std::string, 3> near;
-    if (const auto n = integer(centre); n && *n > 0)
+    if (const auto n = whole_number(centre); n && *n > 0)
         near = {std::to_string(*n - 1), centre, std::to_string(*n + 1)};
     else if (names_tile(centre) && TileArithmetic(centre, Tile{}).value())
         near = {centre + "-1", centre, centre + "+1"};

@@ -53,7 +53,7 @@ Lines planned_lines(const std::filesystem::path& root) {
 }
 
 /// Lines "name<tab>rest"; those that begin with # are comments.
-Lines stored_lines(const std::filesystem::path& file) {
+Lines snapshot_lines(const std::filesystem::path& file) {
     Lines lines;
     std::istringstream text(input_text(file.string()));
     int number = 0;
@@ -83,7 +83,7 @@ int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem
         fmt::print(streams.out, "{} smoke cases recorded in {}\n", now.size(), file.string());
         return all_well;
     }
-    const Lines before = stored_lines(file);
+    const Lines before = snapshot_lines(file);
     std::vector<std::string> differences;
     for (const auto& [name, line] : before) {
         const auto found = now.find(name);

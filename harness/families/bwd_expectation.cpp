@@ -16,16 +16,16 @@ using reference::GradientRequest;
 using reference::Gradients;
 
 /// Pairs (row, key) times channels up to which the slow oracle checks every line of the fast one.
-constexpr double work_of_full_agreement = 4e6;
+constexpr double gradient_work_of_full_agreement = 4e6;
 
-bool has_nan(const reference::GradientTable& table) {
+bool any_nan(const reference::GradientTable& table) {
     return std::ranges::any_of(table.value, [](double x) { return std::isnan(x); }) ||
            std::ranges::any_of(table.error, [](double x) { return std::isnan(x); });
 }
 /// A NaN in the reference is an error of the harness, never a reason to pass.
-bool has_nan(const Gradients& g) {
-    return has_nan(g.dq) || has_nan(g.d) || has_nan(g.dbias) || has_nan(g.dk) || has_nan(g.dv) ||
-           has_nan(g.d_sink);
+bool any_nan(const Gradients& g) {
+    return any_nan(g.dq) || any_nan(g.d) || any_nan(g.dbias) || any_nan(g.dk) || any_nan(g.dv) ||
+           any_nan(g.d_sink);
 }
 
 } // namespace
@@ -84,8 +84,8 @@ double BwdExpectation::oracle_disagreement() {
         channels * (static_cast<double>(request_.rows.size()) * static_cast<double>(geometry.max_seqlen_k) +
                     static_cast<double>(request_.keys.size()) * static_cast<double>(geometry.max_seqlen_q));
     GradientRequest sample = request_;
-    sample.rows = lines_of_agreement(request_.rows, work, work_of_full_agreement);
-    sample.keys = lines_of_agreement(request_.keys, work, work_of_full_agreement);
+    sample.rows = lines_of_agreement(request_.rows, work, gradient_work_of_full_agreement);
+    sample.keys = lines_of_agreement(request_.keys, work, gradient_work_of_full_agreement);
     const reference::GradientOptions options{.numerics = {}, .threads = threads_};
     return reference::oracle_disagreement(
         reference::backward(args_, sample, options, reference::Oracle::matrix),
@@ -130,7 +130,7 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
     verdict.rows = static_cast<std::int64_t>(stage == KernelFamily::bwd_dq_dk_dv ? request_.keys.size()
                                                                                  : request_.rows.size());
     verdict.judgement = judge_backward(args_, outputs, *expected, tensors_.of_case().fill);
-    if (has_nan(*expected)) verdict.mistrust = "the reference is NaN";
+    if (any_nan(*expected)) verdict.mistrust = "the reference is NaN";
     return verdict;
 }
 
