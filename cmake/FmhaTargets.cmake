@@ -14,6 +14,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     target_compile_options(fmha_flags INTERFACE -march=x86-64-v3)
   endif()
 endif()
+# The standard library of GCC 12 uses parts of itself that it calls deprecated, which Clang minds in templates.
+target_compile_options(fmha_flags INTERFACE $<BUILD_INTERFACE:$<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>>)
 if(FMHA_SANITIZE)
   # Instrumented std::regex makes GCC 12 see uninitialised members that are not.
   target_compile_options(fmha_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)

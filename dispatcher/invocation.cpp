@@ -2,6 +2,9 @@
 
 #include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
@@ -107,10 +110,22 @@ std::int64_t alignment_of(const FwdArgs& args, VLayout v_layout) {
         if (view == &args.v && v_layout == VLayout::column) continue;
         common = std::gcd(common, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view->data) %
                                                             most_tensor_alignment));
+        // Of a stride whose bytes exceed 64 bits the end is all that counts; two elements of 4 bits make a byte.
         for (const std::int64_t stride : {view->batch_stride, view->head_stride, view->row_stride})
-            common = std::gcd(common, element_bytes(view->type, stride));
+            common = std::gcd(common, element_bytes(view->type, stride % (2 * most_tensor_alignment)));
     }
     return common;
+}
+
+std::int64_t pool_bytes(const KvPlace& place, const TensorView& k) {
+    // Eight bytes an element leaves room for every element type.
+    std::int64_t bytes = 8;
+    for (const std::int64_t factor : {place.page_count, k.batch_stride})
+        if (__builtin_mul_overflow(bytes, factor, &bytes))
+            throw ProblemError("L-1", "k", fmt::format("{}*{}", place.page_count, k.batch_stride),
+                               fmt::format("{} pages of {} elements exceed 64-bit addressing",
+                                           place.page_count, k.batch_stride));
+    return element_bytes(k.type, place.page_count * k.batch_stride);
 }
 
 } // namespace
@@ -142,7 +157,7 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     if constexpr (std::same_as<Args, FwdArgs>) problem.tensor_alignment = alignment_of(args, s.v_layout);
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
     if constexpr (std::same_as<Args, BatchPrefillArgs>)
-        problem.kv_pool_bytes = element_bytes(args.k.type, args.place.page_count * args.k.batch_stride);
+        problem.kv_pool_bytes = pool_bytes(args.place, args.k);
     return normalised(problem);
 }
 template Problem problem_of(const Signature&, const FwdArgs&, const ArchName&);

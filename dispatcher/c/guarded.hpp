@@ -41,6 +41,8 @@ fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
         return failed(FMHA_BAD_ARGUMENT, heuristic.what());
     } catch (const InputError& input) {
         return failed(FMHA_BAD_ARGUMENT, input.what());
+    } catch (const WorkspaceError& workspace) {
+        return failed(FMHA_BAD_ARGUMENT, workspace.what());
     } catch (const std::bad_alloc&) {
         return failed(FMHA_NO_MEMORY, "out of memory");
     } catch (const std::exception& other) {

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <system_error>
+
 namespace fmha::harness {
 namespace {
 
@@ -19,6 +22,31 @@ std::size_t value_end(std::string_view text) {
 }
 
 } // namespace
+
+std::optional<SplitName> split_name(std::string_view name) {
+    SplitName parts;
+    const auto bracket = name.find('[');
+    const auto at = name.rfind('@');
+    if (bracket == std::string_view::npos && at == std::string_view::npos) return std::nullopt;
+    auto rest = name;
+    if (at != std::string_view::npos && (bracket == std::string_view::npos || at > name.rfind(']'))) {
+        std::uint64_t seed = 0;
+        const auto digits = name.substr(at + 1);
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
+        if (error != std::errc{} || end != digits.data() + digits.size())
+            throw InputError(
+                fmt::format("{}: the seed after '@' is not an integer from 0 to 2^64 - 1", name));
+        parts.seed = seed;
+        rest = name.substr(0, at);
+    }
+    if (bracket != std::string_view::npos) {
+        if (!rest.ends_with(']')) throw InputError(fmt::format("{}: '[' without a closing ']'", name));
+        parts.overrides = rest.substr(bracket + 1, rest.size() - bracket - 2);
+        rest = rest.substr(0, bracket);
+    }
+    parts.stem = rest;
+    return parts;
+}
 
 std::string print_name(std::string_view stem, const Case& concrete, const Case& base,
                        const std::set<const CaseField*>& always) {

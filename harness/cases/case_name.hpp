@@ -2,6 +2,8 @@
 
 #include "harness/cases/case_fields.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,5 +18,15 @@ std::string print_name(std::string_view stem, const Case& concrete, const Case& 
 /// Applies "field=value,…" in order. `shown` is the whole name, for messages; InputError for unknown fields,
 /// values that a field does not take and fields set twice.
 void apply_overrides(std::string_view overrides, const std::string& shown, Case& into);
+
+/// The parts of a case's name.
+struct SplitName {
+    std::string stem, overrides;
+    std::optional<std::uint64_t> seed;
+};
+
+/// "stem[overrides]@seed" into its parts; nullopt for text that is not the name of one case. InputError for a bracket that is not
+/// closed and for a seed that is no number.
+std::optional<SplitName> split_name(std::string_view name);
 
 } // namespace fmha::harness

@@ -1,6 +1,7 @@
 #include "harness/cases/load.hpp"
 
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/case_name.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
@@ -40,37 +41,6 @@ fs::path find_path(const std::string& name, const fs::path& root) {
         if (fs::exists(candidate)) return candidate;
     throw InputError(fmt::format("{}: no case file, folder or case of that name (looked in {} and here)",
                                  name, root.string()));
-}
-
-struct SplitName {
-    std::string stem, overrides;
-    std::optional<std::uint64_t> seed;
-};
-
-/// "stem[overrides]@seed" into its parts; nullopt for text that is not the name of one case.
-std::optional<SplitName> split_name(std::string_view name) {
-    SplitName parts;
-    const auto bracket = name.find('[');
-    const auto at = name.rfind('@');
-    if (bracket == std::string_view::npos && at == std::string_view::npos) return std::nullopt;
-    auto rest = name;
-    if (at != std::string_view::npos && (bracket == std::string_view::npos || at > name.rfind(']'))) {
-        std::uint64_t seed = 0;
-        const auto digits = name.substr(at + 1);
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed);
-        if (error != std::errc{} || end != digits.data() + digits.size())
-            throw InputError(
-                fmt::format("{}: the seed after '@' is not an integer from 0 to 2^64 - 1", name));
-        parts.seed = seed;
-        rest = name.substr(0, at);
-    }
-    if (bracket != std::string_view::npos) {
-        if (!rest.ends_with(']')) throw InputError(fmt::format("{}: '[' without a closing ']'", name));
-        parts.overrides = rest.substr(bracket + 1, rest.size() - bracket - 2);
-        rest = rest.substr(0, bracket);
-    }
-    parts.stem = rest;
-    return parts;
 }
 
 std::vector<fs::path> files_below(const fs::path& folder) {

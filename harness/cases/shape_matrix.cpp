@@ -119,6 +119,9 @@ bool is_large(const Case& shape) {
     return flops > 2e9 || elements > 5e6;
 }
 
+/// More than any matrix has; axes multiply, so that a file of a few lines could ask for more than fits into memory.
+constexpr std::size_t most_in_a_file = 200'000;
+
 class MatrixReader {
   public:
     MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
@@ -156,9 +159,12 @@ class MatrixReader {
         const bool backward = name.starts_with(prefix);
         if (backward) name.erase(0, prefix.size());
         const std::string_view section = backward ? backward_section : forward_section;
-        for (const auto& tier : top_[std::string(section)])
+        for (const auto& tier : top_[std::string(section)]) {
+            if (!tier.second.IsSequence()) continue;
             for (const auto& test : tier.second)
-                if (test["name"] && test["name"].as<std::string>() == name) return blank(test, name, section);
+                if (test.IsMap() && test["name"] && test["name"].IsScalar() && test["name"].Scalar() == name)
+                    return blank(test, name, section);
+        }
         throw InputError(fmt::format("{}: {} has no test called {}", where_, section, name));
     }
 
@@ -189,10 +195,17 @@ class MatrixReader {
         return result;
     }
 
-    static Case blank(const YAML::Node& test, const std::string& name, std::string_view section) {
+    /// `node` as text; InputError, which calls it `what`, when it is none.
+    static std::string word(const YAML::Node& node, std::string_view what, const std::string& at) {
+        if (!node.IsScalar()) throw InputError(fmt::format("{}: {} must be a single text", at, what));
+        return node.Scalar();
+    }
+
+    Case blank(const YAML::Node& test, const std::string& name, std::string_view section) const {
         Case shape;
         if (section == backward_section) shape.family = ApiFamily::bwd;
-        shape.about = test["description"] ? test["description"].as<std::string>() : name;
+        const auto description = test["description"];
+        shape.about = description ? word(description, "description", where_ + ": " + name) : name;
         shape.labels = {"matrix"};
         return shape;
     }
@@ -201,7 +214,7 @@ class MatrixReader {
                     const std::string& at) const {
         std::vector<std::string> seen;
         for (const auto& entry : map) {
-            const auto key = entry.first.as<std::string>();
+            const auto key = word(entry.first, "a key", at);
             if (std::ranges::find(known, key) == known.end())
                 throw InputError(fmt::format("{}: {} is not a key of a shape matrix{}", at, key,
                                              did_you_mean(key, known)));
@@ -215,7 +228,7 @@ class MatrixReader {
         if (!test.IsMap() || !test["name"] || !test["name"].IsScalar())
             throw InputError(
                 fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
-        const auto name = test["name"].as<std::string>();
+        const auto name = word(test["name"], "name", where_);
         const std::string at = where_ + ": " + name;
         std::vector<std::string_view> known{"name", "description", "layout", "has_dbias", "is_deterministic"};
         for (const auto& axis : axes()) known.push_back(axis.key);
@@ -223,6 +236,11 @@ class MatrixReader {
 
         auto shape = blank(test, name, section);
         shape.tier = tier;
+        std::size_t room = most_in_a_file - std::min(most_in_a_file, into.size());
+        for (const auto& axis : axes())
+            if (const auto values = test[std::string(axis.key)]; values && values.IsSequence())
+                room /= std::max<std::size_t>(values.size(), 1);
+        if (room == 0) throw InputError(fmt::format("{}: more than {} shapes", at, most_in_a_file));
         expand(test, at, name, 0, shape, into);
     }
 

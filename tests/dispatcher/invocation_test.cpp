@@ -73,6 +73,29 @@ TEST(Invocation, AddressesAndStridesDecideTheAlignment) {
     EXPECT_EQ(aligned([](FwdArgs& args) { args.q.batch_stride = 4097; }), 2);
     EXPECT_EQ(aligned([](FwdArgs& args) { args.o.row_stride = 129; }), 16); // is stored element by element
     EXPECT_EQ(aligned([](FwdArgs& args) { args.v.row_stride = 1; }, VLayout::column), 16);
+    // Strides whose bytes 64 bits do not count.
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = most; }), 2);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = most - 63; }), 16);
+    EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = -most - 1; }), 16);
+}
+
+TEST(Invocation, APoolThatCannotBeCountedIsRefused) {
+    BatchPrefillArgs args;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
+    args.place.page_size = 16;
+    args.place.page_count = std::int64_t{1} << 40;
+    args.k.batch_stride = 4096;
+    EXPECT_EQ(problem_of({}, args, "gfx950").kv_pool_bytes, std::int64_t{1} << 54);
+    for (const std::int64_t stride : {std::int64_t{1} << 24, -(std::int64_t{1} << 24)}) {
+        args.k.batch_stride = stride;
+        try {
+            static_cast<void>(problem_of({}, args, "gfx950"));
+            FAIL() << stride;
+        } catch (const ProblemError& error) {
+            EXPECT_EQ(error.rule(), "L-1");
+        }
+    }
 }
 
 TEST(Invocation, PointersDecideTheFlagsNotTheTraits) {

@@ -165,6 +165,28 @@ static void refusals(fmha_context* context) {
     CHECK(fmha_run_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
 }
 
+/* A workspace for so many splits of dQ has more bytes than 64 bits count. */
+static void workspace_beyond_64_bits(fmha_context* context) {
+    float any = 0;
+    int64_t bytes = 0;
+    fmha_bwd_args args = FMHA_ARGS(fmha_bwd_args, FMHA_BWD);
+    const int32_t starts[1] = {0};
+    args.shape.data_type = FMHA_FP16;
+    args.shape.mode = FMHA_GROUP;
+    args.lengths.seqstart_q = args.lengths.seqstart_k = starts;
+    args.shape.max_seqlen_q = args.shape.max_seqlen_k = 1 << 20;
+    args.shape.batch = 1 << 20;
+    args.shape.nhead_q = args.shape.nhead_k = 1 << 10;
+    args.shape.seqlen_q = args.shape.seqlen_k = 1 << 20;
+    args.shape.hdim_q = args.shape.hdim_v = 128;
+    args.mask.window_left = args.mask.window_right = -1;
+    args.deterministic = 1;
+    args.q = args.k = args.v = args.o = args.lse = args.d_o = args.d = args.dq = args.dk = args.dv =
+        packed(&any, 1, 128);
+    CHECK(fmha_workspace_size(context, &args, &bytes, NULL) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(context), "exceeds 64-bit sizes") != NULL);
+}
+
 static void contexts(void) {
     fmha_context_options options = FMHA_INIT(fmha_context_options);
     fmha_context* context = NULL;
@@ -246,6 +268,7 @@ int main(void) {
     CHECK(fmha_kernel_count(context) > 10000);
     known_answers(context);
     refusals(context);
+    workspace_beyond_64_bits(context);
     heuristics(context);
     corrections(context);
     fmha_destroy(context);

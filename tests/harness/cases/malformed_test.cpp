@@ -344,6 +344,9 @@ TEST_F(MalformedOnDisk, ShapeMatrices) {
          "R/m.yaml: forward_tests: smok is not a key of a shape matrix; did you mean smoke?"},
         {"forward_tests:\n  smoke: 3\n", "R/m.yaml: forward_tests.smoke: expected a list of tests"},
         {"forward_tests:\n  smoke:\n    - batch: [1]\n", "R/m.yaml: line 3: a test is a map with a name"},
+        {"forward_tests:\n  smoke:\n    - name: [T]\n", "R/m.yaml: line 3: a test is a map with a name"},
+        {"      [batch]: [1]\n", "R/m.yaml: T: a key must be a single text"},
+        {"      description: {a: b}\n", "R/m.yaml: T: description must be a single text"},
         {"      bach: [1]\n", "R/m.yaml: T: bach is not a key of a shape matrix; did you mean batch?"},
         {"      batch: 1\n", "R/m.yaml: T: batch: expected a list of values"},
         {"      batch: []\n", "R/m.yaml: T: batch: expected a list of values"},
@@ -362,6 +365,14 @@ TEST_F(MalformedOnDisk, ShapeMatrices) {
               content.empty() || content[0] == ' ' ? head + std::string(content) : std::string(content));
         EXPECT_EQ(loading("m.yaml"), sentence) << content;
     }
+    // Axes multiply: these lines ask for 10^12 shapes.
+    std::string long_list = "[1";
+    for (int n = 2; n <= 1000; ++n) long_list += fmt::format(",{}", n);
+    std::string axes;
+    for (const char* axis : {"batch", "seqlen_q", "seqlen_k", "nhead_q"})
+        axes += fmt::format("      {}: {}]\n", axis, long_list);
+    write("m.yaml", head + axes);
+    EXPECT_EQ(loading("m.yaml"), "R/m.yaml: T: more than 200000 shapes");
     write("m.yaml", head);
     const auto matrix = (root_ / "m.yaml").generic_string();
     EXPECT_EQ(loading(matrix + "/U@1"), "R/m.yaml: forward_tests has no test called U");
