@@ -33,6 +33,7 @@ std::string family_of_count(const std::string& subject) {
 
 std::string outcome_of(const CaseResult& result) {
     std::string text(to_string(result.outcome));
+    if (result.device) text += fmt::format(" on device {}", *result.device);
     if (!result.message.empty()) text += ": " + harness::first_line(result.message);
     return text;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,8 @@ enum class Access : std::uint8_t {
 
 class Database;
 
-/// One prepared statement. Values are bound in the order of its question marks. NaN, which SQLite lacks, is NULL there.
+/// One prepared statement. Values are bound in the order of its question marks. NaN, which SQLite lacks, and a value that is absent
+/// are NULL there.
 class Statement {
   public:
     /// Begins anew with these values.
@@ -56,6 +58,10 @@ class Statement {
     template <std::floating_point T>
     void bind(int place, T value) {
         bind_real(place, static_cast<double>(value));
+    }
+    template <class T>
+    void bind(int place, const std::optional<T>& value) {
+        if (value) bind(place, *value);
     }
     void bind(int place, std::string_view value);
     void bind_integer(int place, std::int64_t value);

@@ -79,27 +79,31 @@ constexpr const char* worst_margin =
     "(SELECT max(ratio) FROM margin WHERE margin.result = result.result AND required = 1)";
 
 void add_verdicts_of_case(const Database& database, const Subject& subject, Gathered& into) {
-    auto rows = database.prepare(fmt::format(
-        "SELECT started, commit_id, {}, outcome, k.text, target, arch FROM result JOIN run USING (run) "
-        "JOIN word k ON k.id = kernel WHERE name = ? ORDER BY run.run, nth",
-        worst_margin));
+    auto rows =
+        database.prepare(fmt::format("SELECT started, commit_id, {}, outcome, k.text, target, arch, device "
+                                     "FROM result JOIN run USING (run) "
+                                     "JOIN word k ON k.id = kernel WHERE name = ? ORDER BY run.run, nth",
+                                     worst_margin));
     rows.with(subject.word);
     while (rows.step())
-        into.add(
-            fmt::format("margin used, verify {} {}", rows.text(5), rows.text(6)),
-            {rows.text(0), rows.text(1), rows.real(2), fmt::format("{} {}", rows.text(3), rows.text(4))});
+        into.add(fmt::format("margin used, verify {} {}", rows.text(5), rows.text(6)),
+                 {rows.text(0), rows.text(1), rows.real(2),
+                  fmt::format("{} {}{}", rows.text(3), rows.text(4),
+                              rows.null(7) ? "" : fmt::format(" on device {}", rows.integer(7)))});
 }
 
 void add_verdicts_of_kernel(const Database& database, const Subject& subject, Gathered& into) {
-    auto rows = database.prepare(fmt::format(
-        "SELECT started, commit_id, max({}), sum(outcome = 'passed'), count(*), target, arch FROM result "
-        "JOIN run USING (run) WHERE kernel = ? GROUP BY run.run ORDER BY run.run",
-        worst_margin));
+    auto rows = database.prepare(
+        fmt::format("SELECT started, commit_id, max({}), sum(outcome = 'passed'), count(*), target, arch, "
+                    "group_concat(DISTINCT CASE WHEN outcome != 'passed' THEN device END) FROM result "
+                    "JOIN run USING (run) WHERE kernel = ? GROUP BY run.run ORDER BY run.run",
+                    worst_margin));
     rows.with(subject.word);
     while (rows.step())
         into.add(fmt::format("most of a margin used, verify {} {}", rows.text(5), rows.text(6)),
                  {rows.text(0), rows.text(1), rows.real(2),
-                  fmt::format("{} of {} cases passed", rows.integer(3), rows.integer(4))});
+                  fmt::format("{} of {} cases passed{}", rows.integer(3), rows.integer(4),
+                              rows.null(7) ? "" : "; others on device " + rows.text(7))});
 }
 
 /// `column` is "name" or "kernel"; the other one tells the courses apart.

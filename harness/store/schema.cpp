@@ -74,7 +74,15 @@ CREATE VIEW counts AS
     // What `fmha gate --accept` was told.
     R"(CREATE TABLE accepted(
   id INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, series TEXT NOT NULL, subject TEXT NOT NULL,
-  before TEXT NOT NULL, after TEXT NOT NULL, value REAL, reason TEXT NOT NULL);)"};
+  before TEXT NOT NULL, after TEXT NOT NULL, value REAL, reason TEXT NOT NULL);)",
+    // The GPU that a result is of; NULL on the processor, and in what older programs wrote.
+    R"(ALTER TABLE result ADD COLUMN device INTEGER;
+DROP VIEW IF EXISTS results;
+CREATE VIEW results AS
+  SELECT run.run, run.started, run.commit_id, run.target, run.arch, n.text AS name, k.text AS kernel,
+         f.text AS family, outcome, reason, m.text AS message, kernel_seconds, result.seconds, result, device
+  FROM result JOIN run USING (run) JOIN word n ON n.id = name JOIN word k ON k.id = kernel
+  JOIN word f ON f.id = family JOIN word m ON m.id = message;)"};
 
 } // namespace
 

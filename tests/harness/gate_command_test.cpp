@@ -172,6 +172,15 @@ TEST(Gate, ARedCaseIsRedByName) {
     EXPECT_THAT(ran.out, HasSubstr("RED, 1 finding\n"));
 }
 
+TEST(Gate, ARedCaseNamesTheDeviceItWasOn) {
+    const Ran ran = gate_after([](Findings& f) {
+        f.results[7].outcome = Outcome::failed;
+        f.results[7].message = "G1 o: first at b0";
+        f.results[7].device = 1;
+    });
+    EXPECT_THAT(ran.out, HasSubstr("passed -> failed on device 1: G1 o: first at b0"));
+}
+
 TEST(Gate, ANewlyRedFamilyIsRedAndTheOtherIsNot) {
     const Ran ran = gate_after([](Findings& f) {
         for (auto& result : f.results)

@@ -88,6 +88,7 @@ TEST(Store, GivesBackWhatWasAppended) {
     red.pattern = "only the last row";
     red.worst = {{"o", 1, 2, 3, 4, std::nan(""), 5.0, infinity}};
     red.seconds = std::nan("");
+    red.device = 1;
     {
         Recording recording(file, run_called("one"));
         add(recording, red);
@@ -188,12 +189,14 @@ TEST(Store, BringsAnOldFileToTheNewestSchema) {
         const std::string file = folder / "runs.db";
         run_sql(file, first_schema);
         const Store store(file, access);
-        EXPECT_EQ(store.database().number("PRAGMA user_version"), 3);
+        EXPECT_EQ(store.database().number("PRAGMA user_version"), 4);
         const auto results = store.results("old");
         ASSERT_EQ(results.size(), 1U);
         EXPECT_EQ(results.front().name, "old@1");
         ASSERT_EQ(results.front().gates.size(), 1U);
         EXPECT_EQ(results.front().gates.front().ratio, 0.25);
+        EXPECT_FALSE(results.front().device);
+        EXPECT_EQ(store.database().number("SELECT count(*) FROM results WHERE device IS NULL"), 1);
         EXPECT_TRUE(store.times("old").empty());
         Recording recording(file, run_called("new"));
         recording.add(TimeRecord{"old@1", "kernel", 1, "measured", "", 1.0, 1.0, 1.0, 1.0, 1, 1, 0.0, 0.0});
@@ -218,7 +221,7 @@ TEST(Store, RefusesWhatIsNoneInASentence) {
     std::filesystem::remove_all(file);
     { const Store store(file, Access::write); }
     run_sql(file, "PRAGMA user_version = 99");
-    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 3");
+    EXPECT_EQ(opened(), file + ": was written by a newer fmha, with schema 99; this one knows 4");
     std::filesystem::remove_all(file);
     std::filesystem::create_directory(file);
     EXPECT_EQ(opened(), file + ": a store must be a regular file");
@@ -392,6 +395,29 @@ TEST(Sparkline, GoesFromTheLowestToTheHighest) {
     EXPECT_EQ(sparkline(std::vector{1.0, 2.0, 8.0, std::nan(""), infinity}), "▁▂█ █");
     EXPECT_EQ(sparkline(std::vector{3.0, 3.0}), "▁▁");
     EXPECT_EQ(sparkline({}), "");
+}
+
+TEST(History, NamesTheDeviceOfAResult) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    for (const int device : {0, 1}) {
+        Recording recording(file, run_called(fmt::format("run {}", device)));
+        CaseResult result = result_called("a@1", device == 1 ? 2.0 : 0.5);
+        result.device = device;
+        add(recording, result);
+        result.name = "b@1";
+        result.device.reset();
+        add(recording, result);
+    }
+    const Store store(file, Access::read);
+    const auto of_case = courses(store, "a@1", 5).front().points;
+    ASSERT_EQ(of_case.size(), 2U);
+    EXPECT_EQ(of_case[0].note, "passed kernel on device 0");
+    EXPECT_EQ(of_case[1].note, "failed kernel on device 1");
+    EXPECT_EQ(courses(store, "b@1", 5).front().points[0].note, "passed kernel");
+    const auto of_kernel = courses(store, "kernel", 5).front().points;
+    EXPECT_EQ(of_kernel[0].note, "2 of 2 cases passed");
+    EXPECT_EQ(of_kernel[1].note, "0 of 2 cases passed; others on device 1");
 }
 
 TEST(History, ShowsCasesKernelsTimesAndSpills) {
