@@ -1,3 +1,4 @@
+#include "dispatcher/types/visible_text.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
@@ -34,7 +35,7 @@ std::string failure_text(const harness::CaseResult& result) {
         for (const auto& map : result.maps) text += error_map_text(map);
     if (!result.numerics.empty()) text += fmt::format("  declared {}\n", result.numerics);
     text += fmt::format("  repeat   {}\n", result.reproduce);
-    return text + result.smaller;
+    return visible(text + result.smaller);
 }
 
 } // namespace fmha::reports

@@ -1,4 +1,5 @@
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/command.hpp"
 #include "harness/run/shell_word.hpp"
 
@@ -43,7 +44,7 @@ std::string invocation_text(const std::vector<std::string>& arguments) {
 int run_command_line(const std::vector<std::string>& arguments,
                      std::vector<std::unique_ptr<Command>> commands, const Streams& streams) {
     if (const auto unknown = unknown_subcommand(arguments, commands); !unknown.empty()) {
-        fmt::print(streams.err, "{}", unknown);
+        fmt::print(streams.err, "{}", visible(unknown));
         return bad_input;
     }
     CLI::App app("Tests fused multi-head attention kernels against an independent reference.", "fmha");
@@ -69,7 +70,7 @@ int run_command_line(const std::vector<std::string>& arguments,
         // Past `unknown_subcommand` the first argument is a subcommand, or --help or --version with more after it.
         const std::string command =
             arguments.front().starts_with('-') ? std::string("fmha") : "fmha " + arguments.front();
-        fmt::print(streams.err, "{0}: {1} (see {0} --help)\n", command, error.what());
+        fmt::print(streams.err, "{0}: {1} (see {0} --help)\n", command, visible(error.what()));
         return bad_input;
     }
 
@@ -81,11 +82,11 @@ int run_command_line(const std::vector<std::string>& arguments,
         return (*chosen)->run(
             {streams.out, streams.err, streams.progress, invocation_text(arguments), streams.colours});
     } catch (const Error& error) {
-        fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), error.what());
+        fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), visible(error.what()));
         return bad_input;
     } catch (const std::filesystem::filesystem_error& error) {
         // A path that was given and that the system refuses, unreadable folders for example.
-        fmt::print(streams.err, "fmha {}: {}: {}\n", (*chosen)->name(), error.path1().string(),
+        fmt::print(streams.err, "fmha {}: {}: {}\n", (*chosen)->name(), visible(error.path1().string()),
                    error.code().message());
         return bad_input;
     }

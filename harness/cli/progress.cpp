@@ -1,5 +1,7 @@
 #include "harness/cli/progress.hpp"
 
+#include "dispatcher/types/visible_text.hpp"
+
 #include <algorithm>
 #include <fmt/ostream.h>
 #include <sys/ioctl.h>
@@ -46,7 +48,7 @@ std::string Progress::line(const std::string& name, Clock::time_point now) const
     else if (rate > 0.0 && passed >= 1.0 && total_ > done_)
         text += fmt::format(", {} left", duration_text(static_cast<double>(total_ - done_) / rate));
     if (red_ > 0) text += fmt::format(", {} red", red_);
-    text += "   " + name;
+    text += "   " + visible(name);
     // A longer line would wrap, and only its last part would be overwritten.
     return text.substr(0, columns_ - 1);
 }

@@ -1,10 +1,14 @@
 // What long work shows on a terminal, and nothing elsewhere.
 
+#include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/paint.hpp"
 #include "harness/cli/progress.hpp"
+#include "reports/report.hpp"
+#include "tests/harness/command_support.hpp"
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <sstream>
 
 namespace fmha::cli {
@@ -50,6 +54,44 @@ TEST(Progress, WritesNotMoreOftenThanAnybodyReads) {
     const auto start = Progress::Clock::now();
     for (int n = 0; n < 1000; ++n) progress.step("x", start + std::chrono::milliseconds(n));
     EXPECT_LE(std::ranges::count(out.str(), '\r'), 11);
+}
+
+TEST(Hostile, TextGivesNoOrdersToATerminal) {
+    EXPECT_EQ(visible("a\tb\n°"), "a\tb\n°");
+    EXPECT_EQ(visible("\x1b]0;owned\x07\x7f\r"), "\\x1b]0;owned\\x07\\x7f\\x0d");
+    EXPECT_EQ(visible("\xc2\x9b 31m \xc2"), "\\x9b 31m \xc2");
+    const std::string hostile = "\x1b]0;owned\x07";
+
+    std::ostringstream out;
+    Progress(out, true, 2, 0, 200).step(hostile);
+    EXPECT_THAT(out.str(), Not(HasSubstr(hostile)));
+
+    harness::CaseResult result;
+    result.name = result.about = result.kernel = result.message = result.pattern = result.reproduce = hostile;
+    result.outcome = harness::Outcome::failed;
+    EXPECT_EQ(reports::failure_text(result).find('\x1b'), std::string::npos);
+
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{hostile}, {"verify", hostile}, {"verify", "--" + hostile}}) {
+        const test::Ran ran = test::run(words);
+        EXPECT_EQ(ran.code, 2);
+        EXPECT_THAT(ran.err, AllOf(HasSubstr("\\x1b]0;owned\\x07"), Not(HasSubstr(hostile))));
+    }
+}
+
+TEST(Hostile, HeadersOfTensorFilesGiveNoneEither) {
+    const test::Scratch folder;
+    std::string header = "{'descr': '\x1b[2J', 'fortran_order': False, 'shape': (1,), }";
+    std::string file("\x93NUMPY\x01\0", 8);
+    file += static_cast<char>(header.size());
+    file += '\0';
+    std::ofstream(folder / "q.npy", std::ios::binary) << file + header;
+    const test::Ran ran =
+        test::run({"check", "--case", "fwd/tiny[hdim=8,seqlen=1,dtype=fp32]@1", "--cases-root",
+                   FMHA_CASES_DIR, "--tensors", folder / "", "--outputs", folder / ""});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err,
+                AllOf(HasSubstr("q.npy: dtype '\\x1b[2J' is not exchanged"), Not(HasSubstr("\x1b"))));
 }
 
 TEST(Duration, HasTwoUnitsAtMost) {
