@@ -61,9 +61,10 @@ std::string figure(const Course& course) {
     const Span span(course);
     std::string rows;
     for (const CoursePoint& point : course.points)
-        rows += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
-                            escaped(point.started), escaped(point.commit.substr(0, 8)),
-                            value_text(point.value), escaped(point.note));
+        rows +=
+            fmt::format("<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"name\">{}</td></tr>\n",
+                        escaped(point.started), escaped(point.commit.substr(0, 8)), value_text(point.value),
+                        escaped(point.note));
     const std::string ends =
         span.low > span.high ? std::string()
                              : fmt::format(", from {} to {}", value_text(span.low), value_text(span.high));

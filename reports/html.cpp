@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -23,7 +24,7 @@ constexpr std::string_view style = R"(
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 13px; } th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
-td.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n { text-align: right; font-variant-numeric: tabular-nums; } td.name { overflow-wrap: anywhere; min-width: 14rem; }
 .cell { min-width: 4.5rem; text-align: center; color: #fff; }
 .green { background: var(--good); } .red { background: var(--bad); } .grey { background: var(--none); }
 .passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted { color: var(--odd); }
@@ -33,7 +34,7 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
 .bar { background: linear-gradient(90deg, color-mix(in srgb, var(--good) 45%, transparent) var(--share), transparent var(--share)); }
 .bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
-.map { margin: 0 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
+.map { margin: 1rem 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
 .field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
 thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
@@ -79,7 +80,9 @@ std::string heat_map(const std::vector<CaseResult>& results) {
     std::string text = "<div class=\"scroll\"><table><thead><tr><th>feature</th>";
     for (const auto& [family, unused] : cells) text += fmt::format("<th>{}</th>", escaped(family));
     text += "</tr></thead><tbody>\n";
-    for (const auto& label : labels) {
+    std::vector<std::string> lines{"all"};
+    std::ranges::copy_if(labels, std::back_inserter(lines), [](const auto& label) { return label != "all"; });
+    for (const auto& label : lines) {
         text += fmt::format("<tr><th>{}</th>", escaped(label));
         for (const auto& [family, row] : cells) {
             const auto found = row.find(label);
@@ -97,6 +100,22 @@ std::string heat_map(const std::vector<CaseResult>& results) {
     return text + "</tbody></table></div>\n";
 }
 
+std::string worst_elements(const CaseResult& result) {
+    if (result.worst.empty() || result.outcome == Outcome::passed) return {};
+    std::string text =
+        "<div class=\"scroll\"><table><thead><tr><th>worst</th><th>b</th><th>h</th><th>row</th>"
+        "<th>column</th><th>got</th><th>expected</th><th>limit</th></tr></thead><tbody>\n";
+    for (const auto& d : result.worst) {
+        text += fmt::format("<tr><td>{}</td>", escaped(d.tensor));
+        for (const std::int64_t place : {d.b, d.h, d.row, d.column})
+            text += fmt::format("<td class=\"n\">{}</td>", place);
+        text += fmt::format(
+            "<td class=\"n\">{:.7g}</td><td class=\"n\">{:.7g}</td><td class=\"n\">{:.3g}</td></tr>\n", d.got,
+            d.expected, d.limit);
+    }
+    return text + "</tbody></table></div>\n";
+}
+
 std::string failures(const std::vector<CaseResult>& results) {
     // Each may take as much as the text of a hundred results.
     constexpr std::size_t most_pictures = 100;
@@ -104,7 +123,7 @@ std::string failures(const std::vector<CaseResult>& results) {
     std::string text;
     for (const auto& result : results) {
         if (harness::is_green(result.outcome)) continue;
-        text += "<pre>" + escaped(failure_text(result)) + "</pre>\n";
+        text += "<pre>" + escaped(failure_words(result)) + "</pre>\n" + worst_elements(result);
         for (const auto& map : result.maps)
             if (++pictures <= most_pictures) text += error_map_svg(map);
     }
@@ -127,13 +146,13 @@ std::string all_results(const std::vector<CaseResult>& results) {
         "<p><input id=\"find\" placeholder=\"words that a row must contain\" "
         "aria-label=\"filter results\"></p><div class=\"scroll\"><table "
         "id=\"all\"><thead><tr><th>case</th><th>outcome</th>"
-        "<th>kernel</th><th>margin used</th><th>rows</th><th>seconds</th></tr></thead><tbody>\n";
+        "<th>margin used</th><th>rows</th><th>seconds</th><th>kernel</th></tr></thead><tbody>\n";
     for (const auto& result : results)
         text += fmt::format(
-            "<tr><td title=\"{}\">{}</td><td class=\"{}\">{}</td><td>{}</td><td class=\"n\">{:.2f}</td>"
-            "<td class=\"n\">{}</td><td class=\"n\">{:.3f}</td></tr>\n",
+            "<tr><td class=\"name\" title=\"{}\">{}</td><td class=\"{}\">{}</td><td class=\"n\">{:.2f}</td>"
+            "<td class=\"n\">{}</td><td class=\"n\">{:.3f}</td><td class=\"name\">{}</td></tr>\n",
             escaped(result.about), escaped(result.name), to_string(result.outcome), to_string(result.outcome),
-            escaped(result.kernel), margin_use(result), result.rows, result.seconds);
+            margin_use(result), result.rows, result.seconds, escaped(result.kernel));
     return text + "</tbody></table></div>\n";
 }
 
@@ -154,8 +173,9 @@ std::string html(const Report& report) {
                                                    info.resumed));
     for (const std::string& sentence : info.left_out) rows.emplace_back("left out", sentence);
     for (const std::string& line : info.devices) rows.emplace_back("shared", line);
+    // Files that were merged do not tell everything.
     for (const auto& [name, value] : rows)
-        facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
+        if (!value.empty()) facts += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escaped(value));
     std::string sections;
     for (const std::string& section : report.sections) sections += section;
     return fmt::format(

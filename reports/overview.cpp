@@ -45,6 +45,11 @@ std::string number_cell(const std::string& number) {
     return fmt::format("<td class=\"n\">{}</td>", number);
 }
 
+/// Of a case or a kernel, which may be longer than a screen is wide.
+std::string name_cell(const std::string& name) {
+    return "<td class=\"name\">" + escaped(name) + "</td>";
+}
+
 std::string head(const std::vector<std::string>& titles) {
     std::string text = "<div class=\"scroll\"><table><thead><tr>";
     for (const std::string& title : titles) text += "<th>" + title + "</th>";
@@ -99,12 +104,12 @@ std::string slowest_section(const std::vector<CaseResult>& results) {
     slowest.erase(shown, slowest.end());
     if (slowest.empty() || slowest.front()->seconds <= 0.0) return {};
     std::string text =
-        "<h2>Slowest</h2>\n" + head({"case", "kernel", "seconds", "of the kernel", "of the reference"});
+        "<h2>Slowest</h2>\n" + head({"case", "seconds", "of the kernel", "of the reference", "kernel"});
     for (const CaseResult* result : slowest)
-        text += row({"<td>" + escaped(result->name) + "</td>", "<td>" + escaped(result->kernel) + "</td>",
-                     number_cell(fmt::format("{:.3f}", result->seconds)),
-                     number_cell(fmt::format("{:.3g}", result->kernel_seconds)),
-                     number_cell(fmt::format("{:.3g}", result->reference_seconds))});
+        text +=
+            row({name_cell(result->name), number_cell(fmt::format("{:.3f}", result->seconds)),
+                 number_cell(fmt::format("{:.3g}", result->kernel_seconds)),
+                 number_cell(fmt::format("{:.3g}", result->reference_seconds)), name_cell(result->kernel)});
     return text + std::string(end_of_table);
 }
 

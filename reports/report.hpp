@@ -36,5 +36,7 @@ std::string html(const Report& report);
 /// The text for a person about one result that is not green: gate, worst element, ten worst, row pattern,
 /// command.
 std::string failure_text(const harness::CaseResult& result);
+/// The same without the tables of numbers, which the page shows as such.
+std::string failure_words(const harness::CaseResult& result);
 
 } // namespace fmha::reports

@@ -147,6 +147,28 @@ TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
     EXPECT_THAT(page, Not(HasSubstr("k<1>")));
 }
 
+// On a phone a page's text is wrapped, which leaves nothing of tables and pictures made of characters.
+TEST(Html, ShowsNumbersOfAFailureAsATable) {
+    Report with = report();
+    with.results.front().outcome = Outcome::failed;
+    with.results.front().worst = {{"o", 0, 3, 128, 5, 1.0, 2.0, 0.1}};
+    with.results.front().maps = {map()};
+    const std::string page = html(with);
+    EXPECT_THAT(page,
+                HasSubstr("<td>o</td><td class=\"n\">0</td><td class=\"n\">3</td><td class=\"n\">128</td>"));
+    EXPECT_THAT(page, Not(HasSubstr("  worst  ")));
+    EXPECT_THAT(page, Not(HasSubstr("  map  ")));
+    EXPECT_THAT(failure_text(with.results.front()), HasSubstr("  worst  "));
+}
+
+TEST(Html, LeavesOutWhatNobodyKnows) {
+    Report with = report();
+    with.info.machine = "";
+    with.info.compiler = "gcc";
+    EXPECT_THAT(html(with),
+                AllOf(Not(HasSubstr("<th>machine</th>")), HasSubstr("<th>compiler</th><td>gcc</td>")));
+}
+
 TEST(Text, AFailureShowsItsMapAndItsSmallerCase) {
     CaseResult failed = result("fwd/x@1", Outcome::failed);
     failed.worst = {{"o", 0, 3, 128, 5, 1.0, 2.0, 0.1}};
