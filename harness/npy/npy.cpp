@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
@@ -226,6 +227,7 @@ void write_npy(const std::filesystem::path& file, const NpyArray& array) {
     constexpr std::size_t prefix = 10, alignment = 64;
     header.append(alignment - (prefix + header.size() + 1) % alignment, ' ');
     header += '\n';
+    errno = 0;
     std::ofstream stream(file, std::ios::binary);
     const auto length = static_cast<std::uint16_t>(header.size());
     const std::array<char, 4> version{1, 0, static_cast<char>(length & 0xFFU),
@@ -236,7 +238,9 @@ void write_npy(const std::filesystem::path& file, const NpyArray& array) {
     stream.write(reinterpret_cast<const char*>(array.bytes.data()),
                  static_cast<std::streamsize>(array.bytes.size()));
     stream.flush();
-    if (!stream) throw InputError(file.string() + ": cannot be written");
+    if (!stream)
+        throw InputError(fmt::format("{}: cannot be written{}", file.string(),
+                                     errno == 0 ? "" : fmt::format(": {}", std::strerror(errno))));
 }
 
 } // namespace fmha::harness

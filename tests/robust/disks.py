@@ -5,6 +5,7 @@ this process; without the right to one it ends with 77."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,8 @@ import tempfile
 FMHA, CASES_ROOT = sys.argv[1], sys.argv[2]
 VERIFY = ["verify", "fwd/sink_tokens", "--shard", "1/3", "--jobs", "1", "--cases-root", CASES_ROOT]
 GENERATE = ["generate", "--arch", "gfx942", "--covering", "--sample", "20", "--out"]
+
+BUILD = ["build", "--arch", "gfx942", "--covering", "--sample", "6", "--compiler", "bin/clang++-99", "--root", "root", "--cache", "cache"]
 
 # The words of each command, with {} for the folder of the disk, and whether its verdict comes before the file is written.
 COMMANDS = [
@@ -22,6 +25,9 @@ COMMANDS = [
     ([*GENERATE, "{}/kernels"], False),
     (["bench", "--shape", "dtype=fp16,seqlen=16", "--seconds", "0.001", "--cases-root", CASES_ROOT, "--store", "{}/bench.db"], False),
     (["merge", "shard.json", "--json", "{}/merged.json"], True),
+    (["merge", "whole.json", "--store", "{}/merged.db"], True),
+    (["reference", "--case", "fwd/tiny[hdim=64,seqlen=3:3,dtype=fp32]@1", "--cases-root", CASES_ROOT, "--out", "{}/tensors"], False),
+    ([*BUILD, "--out", "{}/kernels"], False),
 ]
 REASONS = {"read-only": "Read-only file system", "full": "No space left on device"}
 
@@ -44,11 +50,11 @@ def mount(folder, options):
 def complaint(words, disk, folder, verdict):
     done = subprocess.run([FMHA, *[word.format(disk) for word in words]], cwd=folder, capture_output=True, text=True, timeout=120)
     lines = [line for line in done.stderr.splitlines() if line]
-    begin = f"fmha {words[0]}: {words[-1].format(disk)}"
+    begin, place = f"fmha {words[0]}: ", words[-1].format(disk)
     wrong = []
     if done.returncode != 2:
         wrong.append(f"ended with {done.returncode}")
-    if len(lines) != 1 or not lines[0].startswith(begin) or REASONS[disk] not in lines[0].replace("the disk is full", REASONS["full"]):
+    if len(lines) != 1 or not lines[0].startswith(begin) or place not in lines[0] or REASONS[disk] not in lines[0].replace("the disk is full", REASONS["full"]):
         wrong.append(f"said {lines}")
     if disk == "full" and verdict and not any(word in done.stdout for word in ("GREEN", "RED")):
         wrong.append("told no verdict")
@@ -61,7 +67,12 @@ def main():
         folder = pathlib.Path(name)
         mount(folder / "read-only", "size=64k,ro")
         mount(folder / "full", "size=16k")
-        subprocess.run([FMHA, *VERIFY, "--json", "shard.json"], cwd=folder, capture_output=True, check=False, timeout=120)
+        (folder / "bin").mkdir()
+        shutil.copy(pathlib.Path(__file__).parent / "slow_compiler.sh", folder / "bin/clang++-99")
+        (folder / "root/kernels/targets/hip").mkdir(parents=True)
+        (folder / "root/kernels/targets/hip/entry.hpp").write_text("#include <cstdint>\n")
+        for words in ([*VERIFY, "--json", "shard.json"], ["verify", "fwd/tiny", "--cases-root", CASES_ROOT, "--json", "whole.json"]):
+            subprocess.run([FMHA, *words], cwd=folder, capture_output=True, check=True, timeout=120)
         wrong = []
         for disk in REASONS:
             for words, verdict in COMMANDS:

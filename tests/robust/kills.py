@@ -21,28 +21,6 @@ SEED = int(os.environ.get("FMHA_KILL_SEED", time.time_ns() % 1_000_000))
 RANDOM = random.Random(SEED)
 CASES = ["fwd/sink_tokens", "--shard", "1/6", "--jobs", "1", "--cases-root", CASES_ROOT]
 
-# Copies its source to its object, slowly and in two parts.
-COMPILER = """#!/bin/sh
-case "$*" in
--v) echo 'clang version 99.1.0 (fake)' >&2; exit 0 ;;
-*--print-supported-cpus*) echo gfx942; exit 0 ;;
-*-print-prog-name=ld.lld*) echo /bin/ld.lld; exit 0 ;;
-*-print-prog-name=llvm-objdump*) echo llvm-objdump; exit 0 ;;
-esac
-while [ $# -gt 0 ]; do
-    case "$1" in
-    *.hip) source=$1 ;;
-    -o) shift; object=$1 ;;
-    esac
-    shift
-done
-echo "$source" >>"$(dirname "$0")/compiled"
-head -c 100 "$source" >"$object"
-sleep 0.05
-cp "$source" "$object"
-"""
-
-
 class Wrong(Exception):
     pass
 
@@ -189,8 +167,7 @@ def bench(folder):
 def build(folder):
     (folder / "bin").mkdir()
     compiler = folder / "bin/clang++-99"
-    compiler.write_text(COMPILER)
-    compiler.chmod(0o755)
+    shutil.copy(pathlib.Path(__file__).parent / "slow_compiler.sh", compiler)
     entry = folder / "root/kernels/targets/hip/entry.hpp"
     entry.parent.mkdir(parents=True)
     entry.write_text("#include <cstdint>\n")
