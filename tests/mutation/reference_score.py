@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""reference_score.py PROGRAM TABLE [EVERY]: runs the reference's own tests on every EVERYth mutant of the reference's sources, and prints how
-many they notice. Ends with 1 when one survives that is not in reference_survivors.txt beside this file."""
+"""reference_score.py PROGRAM TABLE [EVERY]: runs the reference's own tests on every EVERYth mutant of the reference's sources, as many at a time as
+there are processors, and prints how many they notice. Ends with 1 when one survives that is not in reference_survivors.txt beside this file."""
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -36,13 +37,17 @@ def main():
         return 1
     rows = [ROW.match(line).groups() for line in TABLE.read_text().splitlines()]
     known, killed, unlisted, tried = known_survivors(), 0, 0, rows[::EVERY]
-    for place, by, source, operation, expression in tried:
-        name = f"{source}: {operation} {int(by):+d}: {expression}"
-        mutant = f"{place}:{by}"
-        noticed = notices(mutant, "-" + SLOW) or notices(mutant, SLOW)
-        killed += noticed
-        unlisted += not noticed and name not in known
-        print(f"{name}: {'killed' if noticed else 'survives' + (' as listed' if name in known else '')}", flush=True)
+
+    def is_killed(row):
+        mutant = f"{row[0]}:{row[1]}"
+        return notices(mutant, "-" + SLOW) or notices(mutant, SLOW)
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        for (_, by, source, operation, expression), noticed in zip(tried, threads.map(is_killed, tried)):
+            name = f"{source}: {operation} {int(by):+d}: {expression}"
+            killed += noticed
+            unlisted += not noticed and name not in known
+            print(f"{name}: {'killed' if noticed else 'survives' + (' as listed' if name in known else '')}", flush=True)
     print(f"{len(tried)} of {len(rows)} mutants of the reference tried, {killed} killed, {unlisted} survive unlisted")
     return 1 if unlisted else 0
 
