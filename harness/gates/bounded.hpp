@@ -45,6 +45,8 @@ class Bounded {
     /// Whether the assumptions of G2 and of G2.mean hold for these data.
     virtual bool has_rms() const { return false; }
     virtual bool has_mean() const { return false; }
+    /// Whether all elements of a row may share one rounding, as those of dK and dV do where one query is all that counts.
+    virtual bool lines_may_round_once() const { return false; }
     /// By which share of a value rounding to nearest, without any mistake, may make it smaller on the average (G2.mean, B.3).
     virtual double lean() const { return 0.0; }
 

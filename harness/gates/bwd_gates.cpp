@@ -50,6 +50,7 @@ class BoundedGradient final : public Bounded {
         return models_roundings_ && !columns_ && gradients_.numerics.u_p > 0.0 &&
                element_bits(type()) == 16 && table_.value.size() >= elements_for_rms;
     }
+    bool lines_may_round_once() const override { return true; }
 
   private:
     const Gradients& gradients_;

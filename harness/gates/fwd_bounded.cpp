@@ -59,10 +59,13 @@ bool BoundedO::has_rms() const {
     return rounds_independently(fill_, type());
 }
 
-/// Sign statistics need data without structure, and a P whose small values do not all become zero: e2m1 has three binades.
+/// Sign statistics need data without structure, and a P whose small values do not all become zero: e2m1 has three binades. The
+/// rows of a head share what `rising` adds to their logits; its rounding is the same in all of them, and where P is not rounded it is most of
+/// their error.
 bool BoundedO::has_mean() const {
     if (p_type_ == ElementType::fp4) return false;
-    return fill_ == Fill::normal || fill_ == Fill::sharp || fill_ == Fill::uniform || fill_ == Fill::rising;
+    if (fill_ == Fill::rising) return rows_.numerics.u_p > 0.0;
+    return fill_ == Fill::normal || fill_ == Fill::sharp || fill_ == Fill::uniform;
 }
 
 double BoundedO::lean() const {

@@ -127,6 +127,52 @@ GateVerdict verdict_of(const Judgement& judgement, const std::string& gate) {
     return {};
 }
 
+/// A head of 128 keys, of which the first `loud` have errors at all, predicted to be 1 in the mean square.
+class LoudLines final : public Bounded {
+  public:
+    LoudLines(std::int64_t loud, bool round_once)
+        : Bounded("dk", ElementType::fp16), loud_(loud), round_once_(round_once) {}
+    std::int64_t rows() const override { return 128; }
+    void read(std::int64_t row, BoundedRow& into) const override {
+        into.id = {0, 0, row};
+        into.resize(channels);
+        into.limit.assign(channels, 100.0);
+        into.variance.assign(channels, row < loud_ ? 1.0 : 0.0);
+    }
+    bool has_rms() const override { return true; }
+    bool lines_may_round_once() const override { return round_once_; }
+
+    GateVerdict of_errors(double error) const {
+        std::vector<RowId> ids;
+        for (std::int64_t row = 0; row < rows(); ++row) ids.push_back({0, 0, row});
+        const auto space = std::make_shared<const OutputRows>(Axis::key, ids);
+        Outputs outputs;
+        auto& matrix = outputs.add("dk", ElementType::fp16, space, Axis::qk_channel);
+        for (const RowId& id : ids)
+            matrix.append_row(channels, [&](std::int64_t) {
+                return reference::encode(ElementType::fp16, id.i < loud_ ? error : 0.0);
+            });
+        Judgement judgement;
+        Findings findings({key_space()});
+        judge_values(*this, outputs, findings, judgement);
+        return verdict_of(judgement, "G2");
+    }
+
+  private:
+    std::int64_t loud_;
+    bool round_once_;
+};
+
+// B.9: the elements of a line may share one rounding, whose error is at most √3 of its RMS; 91 such lines average out.
+TEST(Bounded, FewRoundingsMayBeFarFromTheirExpectation) {
+    const LoudLines few(90, true), enough(92, true), of_many_roundings(90, false);
+    EXPECT_TRUE(few.of_errors(1.7).passed);
+    EXPECT_FALSE(few.of_errors(2.6).passed) << "no rounding explains that";
+    EXPECT_FALSE(enough.of_errors(1.3).passed);
+    EXPECT_TRUE(enough.of_errors(1.2).passed);
+    EXPECT_FALSE(of_many_roundings.of_errors(1.3).passed) << "of rows that add up many roundings";
+}
+
 TEST(Bounded, PassesWhatRoundingMakes) {
     const Judgement judgement = judged(outputs_with(no_change));
     EXPECT_TRUE(judgement.passed());

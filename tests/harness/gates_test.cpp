@@ -104,22 +104,43 @@ TEST(Gates, G2AllowsAllElementsTogetherNoMoreBecauseTheyAreFew) {
     EXPECT_TRUE(verdict(result, "G1").passed);
 }
 
-TEST(Gates, MeanErrorSeesTruncation) {
-    // One code towards zero in every other element: what a truncating cast does.
+/// `c` with one code towards zero in every other element of O: what a truncating cast does.
+CaseResult truncated(const Case& c) {
     std::int64_t n = 0;
-    const CaseResult result = run_spoiled(small_case(), [&n](const FwdArgs& a) {
+    return run_spoiled(c, [&n](const FwdArgs& a) {
         for (std::int64_t b = 0; b < a.shape.batch; ++b)
             for (std::int64_t h = 0; h < a.shape.nhead_q; ++h)
                 for (std::int64_t i = 0; i < a.shape.seqlen_q; ++i)
-                    for (std::int64_t c = 0; c < a.shape.hdim_v; ++c) {
-                        const std::int64_t at = a.o.offset(b, h, i, c);
+                    for (std::int64_t k = 0; k < a.shape.hdim_v; ++k) {
+                        const std::int64_t at = a.o.offset(b, h, i, k);
                         const std::uint32_t code = load_code(a.o.data, a.o.type, at);
                         if (++n % 2 == 0 && (code & 0x7FFFU) != 0)
                             store_code(a.o.data, a.o.type, at, code - 1);
                     }
     });
-    expect_failed_by(result, "G2.mean");
-    EXPECT_NE(verdict(result, "G2.mean").detail.find("towards zero"), std::string::npos);
+}
+
+TEST(Gates, MeanErrorSeesTruncation) {
+    Case c = small_case();
+    for (const Fill fill : {c.fill, Fill::rising}) {
+        c.fill = fill;
+        const CaseResult result = truncated(c);
+        expect_failed_by(result, "G2.mean");
+        EXPECT_NE(verdict(result, "G2.mean").detail.find("towards zero"), std::string::npos);
+    }
+}
+
+// Rows of a head share what the fill adds to their logits, and without a cast of P its rounding is most of their errors.
+TEST(Gates, MeanErrorOfRisingLogitsNeedsRoundedWeights) {
+    Case c = small_case();
+    c.data_type = DataType::fp32;
+    const auto has_mean = [](const CaseResult& result) {
+        return std::ranges::any_of(result.gates,
+                                   [](const GateVerdict& one) { return one.gate == "G2.mean"; });
+    };
+    EXPECT_TRUE(has_mean(run_spoiled(c, [](const FwdArgs&) {})));
+    c.fill = Fill::rising;
+    EXPECT_FALSE(has_mean(run_spoiled(c, [](const FwdArgs&) {})));
 }
 
 TEST(Gates, G3SeesAWrongLse) {
