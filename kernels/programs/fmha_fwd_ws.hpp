@@ -111,9 +111,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without.
             FMHA_NO_UNROLL
             for (int step = 1; step < count; ++step) {
-                const TileMask seen =
-                    TileMask::of(scoring.mask, row0, tiles.at(step) * tile.n0, in.k.rows.read);
-                if (seen.sees_all(ctx.team_rows(), tile.n0))
+                if (scoring.mask.shows_all(row0, ctx.team_rows(), tiles.at(step) * tile.n0, tile.n0,
+                                           in.k.rows.read, cfg.signature.mask))
                     next_tile.template operator()<Masking::off>(step);
                 else
                     next_tile.template operator()<Masking::always>(step);

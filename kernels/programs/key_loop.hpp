@@ -79,11 +79,10 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
     if constexpr (masking == Masking::off) return;
-    const TileMask seen = TileMask::of(scoring.mask, row0, key0, key_count);
-    if (masking == Masking::always || !seen.sees_all(tile.m0, tile.n0))
-        ctx.map(scores, [seen, kernel = has.mask](float s, int r, int c) {
-            return seen.sees(r, c, kernel) ? s : never;
-        });
+    if (masking == Masking::always ||
+        !scoring.mask.shows_all(row0, tile.m0, key0, tile.n0, key_count, has.mask))
+        ctx.map(scores, [seen = TileMask::of(scoring.mask, row0, key0, key_count), kernel = has.mask](
+                            float s, int r, int c) { return seen.sees(r, c, kernel) ? s : never; });
 }
 
 /// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.

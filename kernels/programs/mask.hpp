@@ -45,6 +45,14 @@ struct Mask {
         }
         return out;
     }
+    /// Whether rows [row0, row0 + rows) see all keys [key0, key0 + cols), where keys end at `key_count`. What a kernel of the
+    /// class need not look at is vacuous. All but key0 stays the same from tile to tile, so that a loop computes little.
+    FMHA_DEVICE constexpr bool shows_all(std::int64_t row0, std::int64_t rows, std::int64_t key0,
+                                         std::int64_t cols, std::int64_t key_count, MaskClass kernel) const {
+        if (kernel == MaskClass::none) return key0 <= key_count - cols;
+        const std::int64_t end = row0 + x < key_count ? row0 + x : key_count;
+        return key0 <= end - cols && (kernel == MaskClass::causal || key0 >= row0 + rows - y);
+    }
 };
 
 /// Which key tiles a block of query rows visits: the tiles of the sink prefix, then those of the window.
@@ -109,10 +117,6 @@ struct TileMask {
         if (kernel == MaskClass::causal) return column < end;
         const std::int32_t sinks = row < sink_rows ? sink_columns : 0;
         return (column < end) & ((column >= row + lower) | (column < sinks));
-    }
-    /// True when no element of a rows × cols tile is hidden.
-    FMHA_DEVICE constexpr bool sees_all(std::int32_t rows, std::int32_t cols) const {
-        return cols <= columns && cols - 1 < upper && rows - 1 + lower <= 0;
     }
 };
 

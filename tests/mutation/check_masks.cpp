@@ -102,7 +102,7 @@ bool mask_is_right() {
                                 without_sinks = without_sinks && no_sinks.visible(row0 + r, key0 + c);
                             }
                         // A tile that only sink tokens make whole may be asked key by key.
-                        const bool told = seen.sees_all(rows, cols);
+                        const bool told = mask.shows_all(row0, rows, key0, cols, window.keys, window.kernel);
                         if (told ? !all : without_sinks) return false;
                     }
             }

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/kernel_config.hpp"
+#include "kernels/programs/matrix.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
 
@@ -87,6 +88,9 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     // Vectors of the vectorized layout of V are slots of one channel (B-3).
     plan.value.stored_by_column =
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;
+    const kernels::Granules granules = kernels::Granules::of(cfg);
+    plan.key.whole_lines = granules.hdim_q % tile.k0max == 0;
+    plan.value.whole_lines = !plan.value.stored_by_column && granules.hdim_v % tile.n1 == 0;
     plan.weights.type = types.p;
     plan.weights.words = narrow(row_tiles * plan.second.depth_fragments * plan.second.left_fragment);
 

@@ -10,7 +10,7 @@
 /// The matrix-instruction table: what each instruction multiplies, and which lane and register hold which
 /// element. Everything that lays out fragments, reads operands or models an instruction reads it from here.
 /// Sources: AMD's instruction set manuals of CDNA 2, 3, 4 and RDNA 3, 4; NVIDIA's PTX manual (mma.sync). AMD's public
-/// matrix-instruction calculator agrees about CDNA 2, CDNA 3, RDNA 3 and RDNA 4 but for one numbering of k (wmma_gfx12). It
+/// matrix-instruction calculator agrees about CDNA 2, CDNA 3, RDNA 3 and RDNA 4 but for numberings of rows (wmma_gfx11) and of k (wmma_gfx12). It
 /// does not know CDNA 4, whose rows stand on the manual alone.
 /// A sum over k does not depend on how k is numbered, as long as A and B number it alike and no block of k has a scale of
 /// its own: a row may renumber the k of both.
@@ -160,12 +160,13 @@ constexpr InstructionInfo mfma_scale(MatrixInstruction name, ElementType type, i
     return info;
 }
 
-/// WMMA of RDNA 3 in wave32: both half-waves hold all of A and B; C alternates rows between them.
+/// WMMA of RDNA 3 in wave32: both half-waves hold all of A and B; C alternates rows between them. The table numbers the rows of A
+/// and C so that those of a half-wave are one run: even ones first.
 constexpr InstructionInfo wmma_gfx11(MatrixInstruction name, ElementType type) {
-    const Axis side{{1, 2, 4, 8}, {}};
+    const Axis side{{1, 2, 4, 8}, {}}, a_row{{8, 1, 2, 4}, {}};
     const Axis depth{{}, {1, 2, 4, 8}};
-    const Axis c_row{{0, 0, 0, 0, 1}, {2, 4, 8}};
-    return {name, 16, 16, 16, 32, type, 16, 16, 8, 2, side, depth, side, depth, c_row, side};
+    const Axis c_row{{0, 0, 0, 0, 8}, {1, 2, 4}};
+    return {name, 16, 16, 16, 32, type, 16, 16, 8, 2, a_row, depth, side, depth, c_row, side};
 }
 
 /// WMMA of RDNA 4 in wave32: the half-waves hold the halves of k, and of C's rows. For operands of 8 bits the calculator says

@@ -33,6 +33,12 @@ struct Corner {
     std::int32_t line = 0, element = 0;
 };
 
+/// From the first byte of `count` lines to behind the `width` bytes of the last one; 0 where there are none. Written without
+/// count − 1, whose borrow compilers use as the test, which is then the vector unit's and all that follows too.
+FMHA_DEVICE constexpr int bytes_of_lines(int count, int line_bytes, int width) {
+    return count <= 0 ? 0 : count * line_bytes - (line_bytes - width);
+}
+
 /// The part of a matrix that one copy takes, with coordinates of its own. "Element" means a storage unit.
 struct TileView {
     const char* data = nullptr;
@@ -42,7 +48,8 @@ struct TileView {
     /// Units of so many bytes are aligned, exist as a whole or not at all, and lie less than 2^31 bytes from `data`; 0
     /// where elements have to be read one by one.
     std::int32_t granule = 0;
-    bool gathered = false; ///< `places` counts
+    bool whole_lines = false; ///< `elements` is as many as anybody asks for
+    bool gathered = false;    ///< `places` counts
     LinePlaces places;
 
     FMHA_DEVICE const char* at(int line, int element) const {
@@ -80,11 +87,11 @@ struct TileView {
             if (granule >= 4 * count) {
                 Words<count> out;
                 const int width = (elements - corner.element) * element_size, below = lines - corner.line;
+                const int bytes = static_cast<std::int32_t>(line_bytes);
                 machine.template global_read<count>(
                     thread, data + corner.line * line_bytes + corner.element * element_size,
-                    line * static_cast<std::int32_t>(line_bytes) + element * element_size,
-                    element * element_size < width, out.word,
-                    below <= 0 ? 0 : (below - 1) * static_cast<std::int32_t>(line_bytes) + width);
+                    line * bytes + element * element_size, whole_lines || element * element_size < width,
+                    out.word, bytes_of_lines(below, bytes, width));
                 return out;
             }
         }

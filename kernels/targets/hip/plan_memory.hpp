@@ -75,6 +75,11 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     query.offset = stages * buffer;
     plan.random.offset = query.offset + query.bytes();
     plan.lds_bytes = rest + stages * buffer;
+    const int shared = WeightPlan::shared_bytes * plan.threads;
+    if (plan.second.copies == 2 && plan.lds_bytes + shared <= limit) {
+        plan.weights.shared_at = plan.lds_bytes;
+        plan.lds_bytes += shared;
+    }
     constexpr int reached = 65536;
     if (plan.staging.async == AsyncCopies::steps && (stages == 1 || 2 * buffer > reached)) return false;
     return plan.lds_bytes <= limit;
@@ -93,12 +98,13 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
                                                                     : 176;
 }
 
-/// Decides whether threads keep their places in copies of keys. With more registers taken than this they would cost the third wave
-/// of a SIMD, or all that is left. Copies through registers need more instructions with kept places than without (RDNA).
+/// Decides whether threads keep their places in copies. With more registers taken than this they would cost CDNA the third wave of a
+/// SIMD, and RDNA, where LDS has room for fewer waves than registers have, all that is left.
 constexpr void plan_places(BlockPlan& plan) {
-    constexpr int most = 96;
+    const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
+    const int most = rdna ? 144 : 96;
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
-    plan.staging.keeps_places = plan.staging.async == AsyncCopies::steps && taken <= most;
+    plan.staging.keeps_places = (rdna || plan.staging.async == AsyncCopies::steps) && taken <= most;
 }
 
 /// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.

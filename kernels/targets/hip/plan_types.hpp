@@ -167,6 +167,8 @@ struct OperandPlan {
     bool transposed = false;       ///< rows of the matrix that it is loaded from are its columns
     bool stored_by_column = false; ///< consecutive in memory are depths, not columns
     bool by_column = false;        ///< a line in LDS is a column with its depths
+    /// Loads may take all channels of a tile for granted, so that nobody looks where a line of them ends.
+    bool whole_lines = false;
     /// Lines of depths are read by `transposing_read`: element 0 of what a lane reads is at depth read_depth and column
     /// read_column of the lane.
     bool reads_transposed = false;
@@ -192,7 +194,8 @@ struct StagingPlan {
     bool tiles_ahead =
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers = false; ///< rows of the operands may lie in pages that are smaller than a tile
-    /// A thread keeps its place in copies of the first operand too over the loop, not of the second alone.
+    /// A thread keeps its place over the loop: in copies straight to LDS of the first operand too, not of the second alone, or in
+    /// those through registers where there are no others.
     bool keeps_places = false;
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
@@ -211,6 +214,10 @@ struct WeightPlan {
     std::int16_t words = 0; ///< registers a thread
     /// Element e of a fragment is register source[e] of the accumulators that become it.
     std::int16_t source[32] = {};
+    /// Where lanes of both half-waves hold all of the depth, the halves share their weights in LDS, `shared_bytes` a thread from
+    /// here on; −1: lanes exchange them.
+    static constexpr int shared_bytes = 16;
+    std::int32_t shared_at = -1;
     /// Scaled instructions want blocks of depth in lanes of their own: what lanes exchange before the product.
     LaneSwap swaps[2] = {};
     std::int8_t swap_count = 0;

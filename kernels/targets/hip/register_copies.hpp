@@ -19,12 +19,14 @@ struct Part {
     std::int32_t line = 0, element = 0;
     std::int32_t lines = 0, elements = 0; ///< how many are copied
     Phase phase = Phase::whole;
+    bool whole_lines = false; ///< OperandPlan::whole_lines
 
     /// What cannot be read in whole units is not read ahead at all, and without a branch.
     FMHA_DEVICE TileView window(const LineView& from) const {
         TileView tile = from.gathered
                             ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
                             : from.window(line0, element0, tile_lines);
+        tile.whole_lines = whole_lines;
         // Where lines overlap, the end of the last one is not the end of all.
         if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
         if (phase == Phase::read) {
@@ -242,7 +244,8 @@ class RegisterCopies {
         constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
         const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
         block_.machine.each([&](int thread) {
-            const int here = block_.machine.local(thread);
+            const bool kept = plan().keeps_places && plan().async == AsyncCopies::none;
+            const int here = kept ? thread : block_.machine.local(thread);
             // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
             // waits for later, together with the copies that have been started since.
             if (phase == Phase::write && plan().async == AsyncCopies::steps) {

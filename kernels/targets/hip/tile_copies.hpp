@@ -26,7 +26,8 @@ class TileCopies {
                                   ? LineView::of_pages(matrix, type, by_column)
                                   : LineView::of(matrix, type, by_column);
         if (!operand.stored_by_column) {
-            const Part part{depth0, col0, operand.depth, step, 0, extent, operand.columns, phase};
+            const Part part{depth0,          col0,  operand.depth,      step, 0, extent,
+                            operand.columns, phase, operand.whole_lines};
             if (phase == Phase::direct)
                 copy_direct<Operand>(address, from, part, false);
             else if (operand.by_column)
@@ -42,7 +43,8 @@ class TileCopies {
                         units(type, step),
                         operand.columns,
                         units(type, extent),
-                        phase};
+                        phase,
+                        operand.whole_lines};
         if (phase == Phase::direct) {
             copy_direct<Operand>(address, from, part, !operand.order.natural);
             return;
@@ -128,10 +130,11 @@ class TileCopies {
                 const int place = (byte ^ image.swizzle(lines)) / size;
                 const int at =
                     size * (by_place ? block_.template piece<Operand>().order.at_place(place) : place);
-                const int existing = below <= lines ? 0 : (below - lines - 1) * line_bytes + width;
+                const int existing = bytes_of_lines(below - lines, line_bytes, width);
                 block_.machine.template copy_async<words>(
                     thread, address + lines * image.line_bytes + thread * unit,
-                    from + lines * tile.line_bytes, line * line_bytes + at, at < width ? unit : 0, existing);
+                    from + lines * tile.line_bytes, line * line_bytes + at,
+                    part.whole_lines || at < width ? unit : 0, existing);
             }
         });
     }

@@ -64,27 +64,61 @@ class Weights {
                                                       : 1.0F;
     }
 
-    /// RDNA 3: the half-waves hold even and odd keys; an operand needs all of them, in pairs of neighbours, in both.
+    /// RDNA 3: a half-wave holds the weights of half of a fragment's keys, four words a lane, and an operand needs all of them in
+    /// both halves: those of the lower one first.
+    static constexpr int other_half = 16, own_words = 4;
+
     template <class Registers>
     FMHA_DEVICE void share_halves(Registers& weights) {
-        constexpr int other_half = 16;
-        const ProductPlan& p = consumer();
-        const int fragments = plan().words / p.left_words, own = p.left_words / 2;
+        if (plan().shared_at >= 0)
+            share_in_memory(weights);
+        else
+            share_by_exchange(weights);
+    }
+
+    /// No vector instruction, where they are what the loop over keys has most of. A wave's accesses stay in their order.
+    template <class Registers>
+    FMHA_DEVICE void share_in_memory(Registers& weights) {
+        FMHA_UNROLL
+        for (int first = 0; first < plan().words; first += 2 * own_words) {
+            block_.machine.each([&](int thread) {
+                std::uint32_t words[own_words];
+                FMHA_UNROLL
+                for (int w = 0; w < own_words; ++w) words[w] = weights.at(thread, first + w);
+                block_.machine.template lds_write<own_words>(thread, shared_words(thread), words);
+            });
+            block_.machine.wave_barrier();
+            block_.machine.each([&](int thread) {
+                FMHA_UNROLL
+                for (int half = 0; half < 2; ++half) {
+                    std::uint32_t words[own_words];
+                    block_.machine.template lds_read<own_words>(
+                        thread, shared_words((thread & ~other_half) + half * other_half), words);
+                    FMHA_UNROLL
+                    for (int w = 0; w < own_words; ++w)
+                        weights.at(thread, first + half * own_words + w) = words[w];
+                }
+            });
+            block_.machine.wave_barrier();
+        }
+    }
+    FMHA_DEVICE int shared_words(int thread) const {
+        return plan().shared_at + thread * WeightPlan::shared_bytes;
+    }
+
+    template <class Registers>
+    FMHA_DEVICE void share_by_exchange(Registers& weights) {
         auto others = block_.template registers<std::uint32_t, Piece, &WeightPlan::words>();
         block_.machine.exchange(others, weights, other_half);
         block_.machine.each([&](int thread) {
-            // Lower halves of a pair of words, this lane's first or second; then the upper ones.
             const bool upper = (block_.lane(thread) & other_half) != 0;
-            const std::uint32_t low = upper ? 0x01000504U : 0x05040100U;
             FMHA_UNROLL
-            for (int fragment = 0; fragment < fragments; ++fragment) {
-                const int at = fragment * p.left_words;
+            for (int first = 0; first < plan().words; first += 2 * own_words) {
                 FMHA_UNROLL
-                for (int w = own - 1; w >= 0; --w) {
-                    const std::uint32_t mine = weights.at(thread, at + w), theirs = others.at(thread, at + w);
-                    weights.at(thread, at + 2 * w + 1) =
-                        block_.machine.select_bytes(theirs, mine, low + 0x02020202U);
-                    weights.at(thread, at + 2 * w) = block_.machine.select_bytes(theirs, mine, low);
+                for (int w = first; w < first + own_words; ++w) {
+                    const std::uint32_t mine = weights.at(thread, w), theirs = others.at(thread, w);
+                    weights.at(thread, w) = upper ? theirs : mine;
+                    weights.at(thread, w + own_words) = upper ? mine : theirs;
                 }
             }
         });
