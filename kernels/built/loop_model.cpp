@@ -38,4 +38,10 @@ double busy_together(const LoopIteration& iteration, std::int64_t waves) {
     return matrix_cycles(iteration) / std::max(busiest(iteration), each);
 }
 
+double busy_waiting(const LoopIteration& iteration, std::int64_t waves) {
+    const double each = static_cast<double>(std::max<std::int64_t>(iteration.wave_cycles, 1)) /
+                        static_cast<double>(std::max<std::int64_t>(waves, 1));
+    return std::min(busy_together(iteration, waves), matrix_cycles(iteration) / each);
+}
+
 } // namespace fmha::built

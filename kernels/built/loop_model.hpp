@@ -50,6 +50,8 @@ struct LoopIteration {
     /// Waits for memory, LDS included, and how many of these come before its latency has passed since the newest access
     /// that they wait for; the cycles that are missing then, for a wave that has its SIMD for itself.
     std::int64_t waits = 0, early_waits = 0, missing_cycles = 0;
+    std::int64_t wave_cycles =
+        0; ///< that a wave needs in order, its waits included, with a SIMD for itself; 0: not known
 
     UnitLoad& operator[](LoopUnit unit) { return units[static_cast<std::size_t>(unit)]; }
     const UnitLoad& operator[](LoopUnit unit) const { return units[static_cast<std::size_t>(unit)]; }
@@ -75,5 +77,7 @@ double vector_a_score(const LoopModel& model, const LoopIteration& iteration);
 /// or the time that a wave needs to issue its instructions.
 double busy_alone(const LoopIteration& iteration);
 double busy_together(const LoopIteration& iteration, std::int64_t waves);
+/// The same where no wave goes faster than alone: what it waits for, the others have to fill.
+double busy_waiting(const LoopIteration& iteration, std::int64_t waves);
 
 } // namespace fmha::built

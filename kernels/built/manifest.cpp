@@ -32,6 +32,7 @@ constexpr std::array iteration_keys{
     IterationKey{"waits", &LoopIteration::waits},
     IterationKey{"early_waits", &LoopIteration::early_waits},
     IterationKey{"missing_cycles", &LoopIteration::missing_cycles},
+    IterationKey{"wave_cycles", &LoopIteration::wave_cycles},
 };
 
 Json iteration_json(const LoopIteration& iteration) {

@@ -48,6 +48,19 @@ Flow nvidia_flow(std::string_view mnemonic, bool predicated) {
     return Flow::next;
 }
 
+/// From bit 105 on of an instruction's 128: four bits of stall, one to yield, the scoreboards that are set, the mask of those that are waited for.
+Scoreboards scoreboards_of(std::uint64_t upper_half) {
+    const auto bits = [&](unsigned first, unsigned count) {
+        return upper_half >> (first - 64U) & ((1U << count) - 1U);
+    };
+    constexpr std::uint64_t none = 7;
+    const auto board = [](std::uint64_t number) {
+        return static_cast<std::int8_t>(number == none ? -1 : static_cast<int>(number));
+    };
+    return {static_cast<std::uint8_t>(bits(105, 4)), static_cast<std::uint8_t>(bits(116, 6)),
+            board(bits(110, 3)), board(bits(113, 3))};
+}
+
 } // namespace
 
 std::string_view trimmed(std::string_view text) {
@@ -91,7 +104,8 @@ Listing amd_listing(std::string_view text, const std::string& where) {
     return found;
 }
 
-// "        /*0120*/              @!P0 BRA 0x3c0 ;     /* 0x… */", below "Function : name".
+// "        /*0120*/              @!P0 BRA 0x3c0 ;     /* 0x… */", below "Function : name"; the line behind it has the upper half of
+// the instruction's bits alone, "/* 0x… */".
 Listing nvidia_listing(std::string_view text, const std::string& where) {
     Listing found;
     std::vector<Instruction>* current = nullptr;
@@ -100,6 +114,12 @@ Listing nvidia_listing(std::string_view text, const std::string& where) {
         constexpr std::string_view function = "Function : ";
         if (line.starts_with(function)) {
             current = &found[std::string(trimmed(line.substr(function.size())))];
+            return;
+        }
+        constexpr std::string_view upper_half = "/* 0x";
+        if (current != nullptr && !current->empty() && line.starts_with(upper_half)) {
+            line.remove_prefix(upper_half.size());
+            current->back().scoreboards = scoreboards_of(hexadecimal(line, where));
             return;
         }
         const auto end = line.find(';');

@@ -18,11 +18,19 @@ enum class Flow : std::uint8_t {
     end,
 };
 
+/// What an instruction of NVIDIA's has beside its operation: how many cycles the next one stays behind it, which scoreboards it
+/// waits for (a bit each), and which one it sets until its results have arrived, and until its operands have been read; −1: none.
+struct Scoreboards {
+    std::uint8_t stall = 0, waits = 0;
+    std::int8_t written = -1, read = -1;
+};
+
 struct Instruction {
     std::uint64_t address = 0;
     std::string mnemonic, operands;
     Flow flow = Flow::next;
     std::uint64_t target = 0; ///< of a jump or a branch
+    Scoreboards scoreboards{};
 };
 
 using Listing = std::map<std::string, std::vector<Instruction>, std::less<>>;

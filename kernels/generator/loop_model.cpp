@@ -1,9 +1,10 @@
 #include "kernels/generator/loop_model.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/access_waits.hpp"
 #include "kernels/generator/flow_graph.hpp"
-#include "kernels/generator/scan.hpp"
 #include "kernels/generator/unit_rates.hpp"
+#include "kernels/generator/wave_time.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 
 #include <fmt/format.h>
@@ -52,28 +53,6 @@ struct Path {
     BlockCost cost;
 };
 
-/// A wait says how many accesses of a kind may be left under way: "vmcnt(2) lgkmcnt(0)", and s_wait_dscnt 0x1 of RDNA 4.
-struct Wait {
-    std::optional<std::int64_t> memory, lds;
-};
-Wait wait_of(const Instruction& instruction) {
-    const std::string_view name = instruction.mnemonic, operands = instruction.operands;
-    Wait wait;
-    if (name == "s_waitcnt") {
-        wait.memory = number_behind(operands, "vmcnt(");
-        wait.lds = number_behind(operands, "lgkmcnt(");
-    } else if (name == "s_wait_loadcnt" || name == "s_wait_dscnt") {
-        const auto hexadecimal = operands.starts_with("0x");
-        const std::int64_t left = std::stoll(instruction.operands, nullptr, hexadecimal ? 16 : 10);
-        (name == "s_wait_dscnt" ? wait.lds : wait.memory) = left;
-    } else if (name == "s_wait_loadcnt_dscnt") {
-        const std::int64_t both = std::stoll(instruction.operands, nullptr, 16);
-        wait.memory = both >> 8;
-        wait.lds = both & 0x3F;
-    }
-    return wait;
-}
-
 /// Accesses under way, oldest first, by the cycle in which each was issued.
 class UnderWay {
   public:
@@ -103,7 +82,7 @@ void add_waits(std::span<const Instruction> path, const ArchName& arch, const Un
             const InstructionCost cost = cost_of(instruction.mnemonic, instruction.operands, arch, rates);
             if (cost.unit == LoopUnit::memory) memory.add(now);
             if (cost.unit == LoopUnit::lds) lds.add(now);
-            const Wait wait = wait_of(instruction);
+            const AccessWait wait = access_wait_of(instruction);
             const auto check = [&](UnderWay& queue, std::optional<std::int64_t> left, int latency) {
                 if (!left) return;
                 const auto since = queue.wait(*left, now);
@@ -196,6 +175,7 @@ LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& ar
         sum.selects += cost.select ? 1 : 0;
     }
     add_waits(path, arch, rates, sum);
+    sum.wave_cycles = wave_cycles(path, arch, rates);
     return sum;
 }
 

@@ -33,10 +33,12 @@ void add_iteration(std::string& page, std::string_view name, const LoopModel& lo
     fmt::format_to(std::back_inserter(page), "| {} | {:.1f} |", name, built::vector_a_score(loop, each));
     for (const auto& [unit, unused] : built::loop_units)
         fmt::format_to(std::back_inserter(page), " {} / {} |", each[unit].instructions, each[unit].cycles);
-    fmt::format_to(std::back_inserter(page), " {} | {} | {} | {} | {} | {} of {}, {} | {:.2f} | {:.2f} |\n",
+    fmt::format_to(std::back_inserter(page),
+                   " {} | {} | {} | {} | {} | {} of {}, {} | {} | {:.2f} | {:.2f} | {:.2f} |\n",
                    each.lds_bytes, each.memory_bytes, each.moves, each.wide_integers, each.selects,
-                   each.early_waits, each.waits, each.missing_cycles, built::busy_alone(each),
-                   built::busy_together(each, loop.waves));
+                   each.early_waits, each.waits, each.missing_cycles, each.wave_cycles,
+                   built::busy_alone(each), built::busy_together(each, loop.waves),
+                   built::busy_waiting(each, loop.waves));
 }
 
 constexpr std::string_view introduction = R"(# Loops over keys
@@ -49,6 +51,8 @@ counted for all of them. `plain`: every key of the tile is seen. `masked`: every
 - waits: those that come before the latency of what they wait for has passed, of all; the cycles that are missing
 - alone, together: the share of time that the matrix unit is busy at most: in one wave that does nothing else during its
   products; and with the waves that a SIMD holds, where the bound is the busiest unit or the time to issue one wave's instructions
+- wave: cycles that a wave needs in order, with its waits, when it has its SIMD for itself; waiting: together, where those of the
+  waves that a SIMD holds are a bound as well
 - llvm-mca: cycles of one wave in order, all loads hitting; 0: it was not asked or gave no answer (it models gfx90a and gfx942)
 
 )";
@@ -86,8 +90,9 @@ std::string loop_page(const built::Manifest& manifest) {
         page += "| iteration | a score |";
         for (const auto& [unused, name] : built::loop_units)
             fmt::format_to(std::back_inserter(page), " {} |", name);
-        page += " LDS bytes | memory bytes | moves | wide | selects | waits | alone | together |\n|---|---|";
-        for (std::size_t i = 0; i < built::loop_units.size() + 8; ++i) page += "---|";
+        page += " LDS bytes | memory bytes | moves | wide | selects | waits | wave | alone | together | "
+                "waiting |\n|---|---|";
+        for (std::size_t i = 0; i < built::loop_units.size() + 10; ++i) page += "---|";
         page += '\n';
         add_iteration(page, "plain", loop, loop.plain);
         add_iteration(page, "masked", loop, loop.masked);

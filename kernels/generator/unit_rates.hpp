@@ -24,6 +24,7 @@ struct UnitRates {
     int lds_bytes = 128;                        ///< a cycle, of all SIMDs that share it
     int memory_bytes = 64;                      ///< a cycle, likewise
     int lds_latency = 64, memory_latency = 500; ///< cycles, rounded
+    int other_latency = 20;                     ///< of whatever else has a scoreboard (NVIDIA)
 };
 
 /// The rates of an architecture that kernels are built for. Throws InputError for another one.

@@ -14,11 +14,11 @@ UNITS = ("matrix", "vector", "transcendental", "lds", "memory", "scalar", "branc
 
 
 def bound(loop):
-    """built::busy_together of the plain iteration."""
+    """built::busy_waiting of the plain iteration."""
     plain = loop["plain"]
     cycles = {unit: plain[unit]["cycles"] for unit in UNITS}
     issue = plain["access_slots"] + sum(cycles[unit] for unit in ("vector", "scalar", "branch", "wait"))
-    return cycles["matrix"] / max(max(cycles.values()), issue / max(loop["waves"], 1))
+    return cycles["matrix"] / max(max(cycles.values()), max(issue, plain["wave_cycles"]) / max(loop["waves"], 1))
 
 
 def ranks(values):

@@ -59,16 +59,24 @@ std::string amd_text(const std::string& code) {
     return text;
 }
 
-/// As cuobjdump writes it.
+/// The upper half of an instruction's bits: stall, scoreboard that is set (7: none), mask of those that are waited for.
+std::uint64_t upper_half(std::uint64_t stall, std::uint64_t sets, std::uint64_t waits) {
+    constexpr std::uint64_t reads_none = 7;
+    return stall << 41U | sets << 46U | reads_none << 49U | waits << 52U;
+}
+
+/// As cuobjdump writes it; behind " ! " may stand the upper half of an instruction's bits.
 std::string nvidia_text(const std::string& code) {
     std::map<std::string, std::uint64_t> labels;
     const auto lines = assembled(code, labels);
     std::string text = "\t\tFunction : fmha_k\n\t.headerflags\t@\"EF_CUDA_SM90\"\n";
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        text += fmt::format("        /*{:04x}*/                   {}", 8 * i, lines[i].text);
+        const auto mark = lines[i].text.find(" ! ");
+        const auto upper = mark == std::string::npos ? "000fc00000000000" : lines[i].text.substr(mark + 3);
+        text += fmt::format("        /*{:04x}*/                   {}", 8 * i, lines[i].text.substr(0, mark));
         if (!lines[i].target.empty()) text += fmt::format(" 0x{:x}", labels.at(lines[i].target));
-        text +=
-            " ;     /* 0x0000000000007918 */\n                                   /* 0x000fc00000000000 */\n";
+        text += fmt::format(
+            " ;     /* 0x0000000000007918 */\n                                   /* 0x{} */\n", upper);
     }
     return text;
 }
@@ -238,6 +246,12 @@ TEST(LoopIteration, WaitsKnowWhatTheyWaitFor) {
     EXPECT_EQ(plain.waits, 2);
     EXPECT_EQ(plain.early_waits, 1);
     EXPECT_EQ(plain.missing_cycles, 500 - (4 + 4 + 4 + 64 + 4));
+    // Alone, a wave waits until that load has arrived; two waits of 4 cycles and a branch of 16 follow.
+    EXPECT_EQ(plain.wave_cycles, 500 + 4 + 4 + 16);
+    EXPECT_DOUBLE_EQ(built::busy_waiting(plain, 1), 64.0 / 524.0);
+    EXPECT_DOUBLE_EQ(built::busy_waiting(plain, 4), 64.0 / 131.0);
+    EXPECT_DOUBLE_EQ(built::busy_waiting(plain, 8), built::busy_together(plain, 8))
+        << "enough to fill the waits";
 }
 
 struct Arch {
@@ -333,6 +347,42 @@ TEST(LoopIteration, OfHopperIsReadFromCuobjdump) {
     EXPECT_EQ(plain.wide_integers, 1);
     EXPECT_EQ(plain.selects, 0);
     EXPECT_EQ(iteration_of(paths.masked, "sm_90").selects, 1);
+}
+
+TEST(LoopIteration, OfHopperWaitsForScoreboards) {
+    const auto with = [](std::uint64_t stall, std::uint64_t sets, std::uint64_t waits) {
+        return fmt::format(" ! {:016x}", upper_half(stall, sets, waits));
+    };
+    constexpr std::uint64_t none = 7;
+    const auto code =
+        nvidia_code("  loop:\n    LDS R4, [R8]" + with(1, 0, 0) + "\n    FFMA R5, R6, R7, R5" +
+                    with(4, none, 0) + "\n    HMMA.16816.F32.BF16 R12, R4, R6, R12" + with(2, none, 1) +
+                    "\n    MUFU.EX2 R13, R5" + with(1, 2, 0) + "\n    FADD R14, R13, R5" + with(4, none, 4) +
+                    "\n    @P0 BRA" + with(5, none, 0) + " -> loop\n    EXIT");
+    EXPECT_EQ(code[0].scoreboards.written, 0);
+    EXPECT_EQ(code[0].scoreboards.read, -1);
+    EXPECT_EQ(code[1].scoreboards.stall, 4);
+    EXPECT_EQ(code[4].scoreboards.waits, 4);
+    const LoopIteration plain = iteration_of(loop_paths(code, "sm_90", "k").plain, "sm_90");
+    // The product waits 30 cycles for LDS, and two cycles behind it begins exp2, whose result comes 20 later.
+    EXPECT_EQ(plain.wave_cycles, 30 + 2 + 20 + 4 + 5);
+}
+
+TEST(LoopIteration, OfHopperWaitsForGroupsOfCopies) {
+    const auto cycles = [](const std::string& left) {
+        return iteration_of(
+                   loop_paths(nvidia_code("  loop:\n    LDGSTS.E.BYPASS.128 [R20], desc[UR4][R22.64]\n"
+                                          "    LDGDEPBAR\n    DEPBAR.LE SB0, " +
+                                          left +
+                                          "\n    HMMA.16816.F32.BF16 R12, R4, R6, R12\n"
+                                          "    @P0 BRA -> loop\n    EXIT"),
+                              "sm_90", "k")
+                       .plain,
+                   "sm_90")
+            .wave_cycles;
+    };
+    EXPECT_GT(cycles("0x0"), 500) << "the group that was begun just before";
+    EXPECT_NEAR(static_cast<double>(cycles("0x1")), 250, 10) << "the one of the iteration before it";
 }
 
 KernelConfig small_tile() {
