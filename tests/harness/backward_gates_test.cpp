@@ -1,5 +1,6 @@
 // The gates of backward: what the reference says is accepted when it is rounded, and every kind of wrong gradient is seen by the
 // gate that is about it. The workspace of a case is that of the kernels that will run.
+#include "harness/cases/case_enums.hpp"
 #include "harness/families/family.hpp"
 #include "harness/npy/exchange.hpp"
 #include "harness/run/case_runner.hpp"
@@ -12,9 +13,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <iterator>
 
 namespace fmha::harness {
 namespace {
@@ -92,22 +96,25 @@ class Differentiated {
         GuardedTensor& tensor = this->tensor(name);
         tensor.set_code(0, h, row, c, reference::encode(tensor.layout().type, value));
     }
-    /// "gate:tensor", for all gates of `stage` that failed.
-    std::vector<std::string> failures(KernelFamily stage) {
+    /// "gate:tensor", for all gates of `stage`, and for those that failed.
+    std::vector<std::string> gates(KernelFamily stage) { return gates_that(stage, false); }
+    std::vector<std::string> failures(KernelFamily stage) { return gates_that(stage, true); }
+    CaseData& data() { return *data_; }
+    CaseExpectation& expectation() { return *expectation_; }
+
+  private:
+    std::vector<std::string> gates_that(KernelFamily stage, bool failed) {
         Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
         const auto judged = expectation_->judge(stage, data_->outputs(stage), numerics, true);
         EXPECT_GT(judged.rows, 0);
         EXPECT_GT(judged.judgement.elements, 0);
         EXPECT_EQ(judged.mistrust, "");
-        std::vector<std::string> failed;
+        std::vector<std::string> names;
         for (const GateVerdict& gate : judged.judgement.gates)
-            if (!gate.passed) failed.push_back(gate.gate + ":" + gate.tensor);
-        return failed;
+            if (!failed || !gate.passed) names.push_back(gate.gate + ":" + gate.tensor);
+        return names;
     }
-    CaseData& data() { return *data_; }
-    CaseExpectation& expectation() { return *expectation_; }
 
-  private:
     Case case_;
     std::unique_ptr<CaseData> data_;
     std::unique_ptr<CaseExpectation> expectation_;
@@ -156,6 +163,44 @@ TEST(BackwardGates, SeeGradientsThatAreALittleTooLarge) {
     EXPECT_THAT(after("dk", bwd_dq_dk_dv), testing::Contains("G2:dk"));
     EXPECT_THAT(after("dv", bwd_dq_dk_dv), testing::Contains("G2:dv"));
     EXPECT_THAT(after("dq", bwd_convert_dq), testing::Contains("G2:dq"));
+}
+
+/// Gates on the tensors of all stages, "G2:dq", and those of them that fail.
+struct Asked {
+    std::vector<std::string> all, failed;
+};
+Asked asked_of(Fill fill, const std::function<void(Differentiated&)>& change) {
+    Case c = masked_case();
+    c.fill = fill;
+    Differentiated done(c);
+    change(done);
+    Asked asked;
+    for (const KernelFamily stage : stages) {
+        std::ranges::copy(done.gates(stage), std::back_inserter(asked.all));
+        std::ranges::copy(done.failures(stage), std::back_inserter(asked.failed));
+    }
+    return asked;
+}
+
+// Where P takes few values, or scores are thousands, roundings are not independent. The other gates see a wrong gradient there.
+TEST(BackwardGates, LeaveG2OutForDataOfFewValuesAndSeeWrongGradientsThereToo) {
+    using testing::Contains;
+    using testing::IsEmpty;
+    using testing::Not;
+    using testing::StartsWith;
+    for (const Fill fill : {Fill::zeros, Fill::integers, Fill::edge_first, Fill::edge_last}) {
+        const Asked right = asked_of(fill, [](Differentiated&) {});
+        EXPECT_THAT(right.failed, IsEmpty()) << to_string(fill);
+        EXPECT_THAT(right.all, Not(Contains(StartsWith("G2")))) << to_string(fill);
+        const Asked wrong = asked_of(fill, [](Differentiated& done) { done.scale("dv", 1.1); });
+        EXPECT_THAT(wrong.failed, Contains("G1:dv")) << to_string(fill);
+    }
+    for (const Fill fill : {Fill::normal, Fill::indexed, Fill::sharp, Fill::uniform, Fill::rising}) {
+        const Asked right = asked_of(fill, [](Differentiated&) {});
+        EXPECT_THAT(right.failed, IsEmpty()) << to_string(fill);
+        for (const char* gate : {"G2:dq", "G2:dk", "G2:dv"})
+            EXPECT_THAT(right.all, Contains(gate)) << to_string(fill);
+    }
 }
 
 TEST(BackwardGates, WantExactZerosWhereNothingIsSeen) {

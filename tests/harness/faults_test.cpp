@@ -3,8 +3,7 @@
 
 #include "harness/cases/load.hpp"
 #include "harness/run/case_runner.hpp"
-#include "kernels/targets/host/faults/fault.hpp"
-#include "tests/harness/kernels_for_tests.hpp"
+#include "tests/harness/faulty_forward.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,34 +12,6 @@ namespace fmha::harness::test {
 namespace {
 
 using host_target::Fault;
-
-class FaultyInstance final : public KernelInstance {
-  public:
-    FaultyInstance(std::shared_ptr<const KernelInstance> correct, Fault fault)
-        : correct_(std::move(correct)), fault_(fault) {}
-    const KernelConfig& config() const override { return correct_->config(); }
-    std::string name() const override { return correct_->name(); }
-    void launch(const Invocation& invocation, Stream) const override {
-        host_target::run_fwd_with_fault(config(), std::get<FwdArgs>(invocation), fault_, {.threads = 1});
-    }
-
-  private:
-    std::shared_ptr<const KernelInstance> correct_;
-    Fault fault_;
-};
-
-class FaultyKernel final : public FittingHostKernel {
-  public:
-    explicit FaultyKernel(Fault fault) : fault_(fault) {}
-    StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
-        StageKernel candidate = FittingHostKernel::planned(problem, main);
-        candidate.instance = std::make_shared<FaultyInstance>(candidate.instance, fault_);
-        return candidate;
-    }
-
-  private:
-    Fault fault_;
-};
 
 const std::vector<Case>& subset() {
     static const auto cases = load_cases({"fwd/faults"}, {.root = FMHA_CASES_DIR});
@@ -57,7 +28,7 @@ TEST(FaultSubset, IsSmallAndGreenForACorrectKernel) {
 class EveryFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(EveryFault, IsCaughtByTheSubset) {
-    const FaultyKernel source(GetParam());
+    const FaultyForward source(GetParam());
     for (const auto& c : subset())
         for (const auto& result : run_case(c, source, {})) {
             if (result.outcome == Outcome::passed) continue;

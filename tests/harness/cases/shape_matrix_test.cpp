@@ -1,11 +1,15 @@
 #include "harness/cases/load.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <unistd.h>
 
 namespace fmha::harness {
 namespace {
@@ -150,6 +154,33 @@ TEST(ShapeMatrix, BackwardTestsAreCasesOfBackward) {
     EXPECT_EQ(shapes[1].p_drop, 0.2);
     EXPECT_EQ(shapes[1].bias, BiasType::alibi);
     EXPECT_TRUE(shapes[4].sampled_rows) << "16 heads of 1024 by 1024";
+}
+
+// A shape at a limit is computed whole, one row or key more is sampled.
+TEST(ShapeMatrix, ShapesBeyondTheLimitsAreSampled) {
+    const auto file = std::filesystem::temp_directory_path() / fmt::format("fmha_limits_{}.yaml", getpid());
+    const auto sampled = [&](const char* section, std::int64_t queries, std::int64_t keys) {
+        std::ofstream(file) << fmt::format(
+            "{}:\n  smoke:\n    - {{name: T, batch: [1], nhead_q: [1], "
+            "nhead_k: [1], hdim_q: [8], hdim_v: [8], seqlen_q: [{}], seqlen_k: [{}]}}\n",
+            section, queries, keys);
+        const auto family = std::string_view(section) == "backward_tests" ? ApiFamily::bwd : ApiFamily::fwd;
+        const auto shapes = load_shape_matrix(file, Tier::smoke, {}, family);
+        EXPECT_EQ(shapes.size(), 1U);
+        EXPECT_EQ(shapes.front().repeats == 1, shapes.front().sampled_rows);
+        return shapes.front().sampled_rows;
+    };
+    // Five million elements of K and V.
+    EXPECT_FALSE(sampled("backward_tests", 1, 312'500));
+    EXPECT_TRUE(sampled("backward_tests", 1, 312'501));
+    EXPECT_FALSE(sampled("forward_tests", 1, 312'500));
+    EXPECT_TRUE(sampled("forward_tests", 1, 312'501));
+    // Two thousand million operations: five products of backward, two of forward.
+    EXPECT_FALSE(sampled("forward_tests", 12'500, 5000));
+    EXPECT_TRUE(sampled("forward_tests", 12'501, 5000));
+    EXPECT_FALSE(sampled("backward_tests", 5000, 5000));
+    EXPECT_TRUE(sampled("backward_tests", 5001, 5000));
+    std::filesystem::remove(file);
 }
 
 TEST(ShapeMatrix, RepeatsHaveNamesOfTheirOwn) {
