@@ -65,6 +65,11 @@ inline bool appends(const Case& c) {
 inline std::int64_t new_keys(const Case& c) {
     return c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : c.chain.appended;
 }
+/// Where new keys begin in an entry that is stated to have `seqlen_k`: behind them in a case of append-KV, whose lengths are those
+/// before; else they are the last of them.
+inline std::int64_t first_new_key(const Case& c, std::int64_t seqlen_k) {
+    return seqlen_k - c.chain.appended;
+}
 
 /// Query rows [first, first + count) of every entry, which one call computes.
 struct RowsOfCall {
@@ -82,6 +87,14 @@ inline std::vector<RowsOfCall> calls_of(const Case& c) {
 /// The first query row that is computed.
 inline std::int64_t first_row(const Case& c) {
     return c.chain.last_rows > 0 ? calls_of(c).front().first : 0;
+}
+/// How many rows are computed of an entry that has `rows`.
+inline std::int64_t computed_rows(const Case& c, std::int64_t rows) {
+    return c.chain.last_rows > 0 ? c.chain.last_rows : rows;
+}
+/// Numbers of the array `call_lengths`: query rows and then keys of every entry, for each call.
+inline std::int64_t call_lengths_count(const Case& c) {
+    return 2 * c.batch * static_cast<std::int64_t>(calls_of(c).size());
 }
 /// Whether each row sees keys up to its own distance from the last one, so that the keys of a call end with those of its last
 /// row.

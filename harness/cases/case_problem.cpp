@@ -115,8 +115,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .gfx_arch(arch)
         .data_type(c.data_type)
         .group_mode(group)
-        .dims(c.hdim_q, c.hdim_v, c.batch,
-              c.chain.last_rows > 0 ? c.chain.last_rows : longest(c.seqlen_q, c.physical_q),
+        .dims(c.hdim_q, c.hdim_v, c.batch, computed_rows(c, longest(c.seqlen_q, c.physical_q)),
               over_cache ? stated_seqlen_k(c) : longest(c.seqlen_k, c.physical_k))
         .nheads(c.nhead_q, c.nhead_k)
         .variable_lengths(presence)
@@ -148,8 +147,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
     if (c.family == ApiFamily::fwd) builder.tensor_alignment(alignment_of(c));
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
-        builder.max_seqlen(c.chain.last_rows > 0 ? c.chain.last_rows
-                                                 : std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q)),
+        builder.max_seqlen(computed_rows(c, std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q))),
                            std::ranges::max(c.seqlen_k));
     Problem problem = builder.build();
     if (over_cache && !append && is_paged(c)) check_pages(c);

@@ -20,8 +20,7 @@ void each_new_key(const DataSource& source, Visit&& visit) {
     for (std::int64_t b = 0; b < source.c.batch; ++b)
         for (std::int64_t i = 0; i < new_keys(source.c); ++i)
             visit(b, i,
-                  source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k - source.c.chain.appended +
-                      i);
+                  first_new_key(source.c, source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k) + i);
 }
 
 namespace roles {

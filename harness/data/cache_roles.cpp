@@ -106,7 +106,7 @@ void fill_cached_k(const DataSource& source, GuardedTensor& tensor) {
         const std::int64_t owner = places.owner(b, j);
         const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
         source.fill.k_row(owner, h, j, keys, row);
-        if (j >= keys - source.c.chain.appended) std::ranges::fill(row, 0.0);
+        if (j >= first_new_key(source.c, keys)) std::ranges::fill(row, 0.0);
         encode_row(source, tensor, stream_k, {owner, h, j, at.slot, at.row}, row);
     });
 }
@@ -118,7 +118,7 @@ void fill_cached_v(const DataSource& source, GuardedTensor& tensor) {
         const std::int64_t owner = places.owner(b, j);
         source.fill.v_row(owner, h, j, row);
         const std::int64_t keys = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
-        if (j >= keys - source.c.chain.appended) std::ranges::fill(row, 0.0);
+        if (j >= first_new_key(source.c, keys)) std::ranges::fill(row, 0.0);
         encode_row(source, tensor, stream_v, {owner, h, j, at.slot, at.row}, row);
     });
 }
@@ -176,14 +176,13 @@ void rows_of_starts(const DataSource& source, const RowVisit& visit) {
 }
 void fill_cached_lengths(const DataSource& source, GuardedTensor& tensor) {
     for (std::int64_t b = 0; b < source.c.batch; ++b)
-        tensor.set_code(
-            0, 0, 0, b,
-            static_cast<std::uint32_t>(source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k -
-                                       new_keys(source.c)));
+        tensor.set_code(0, 0, 0, b,
+                        static_cast<std::uint32_t>(first_new_key(
+                            source.c, source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k)));
 }
 
 TensorLayout layout_call_lengths(const Case& c, const Geometry&) {
-    return array_layout(ElementType::int32, 2 * c.batch * static_cast<std::int64_t>(calls_of(c).size()));
+    return array_layout(ElementType::int32, call_lengths_count(c));
 }
 void fill_call_lengths(const DataSource& source, GuardedTensor& tensor) {
     const Case& c = source.c;
@@ -201,7 +200,7 @@ void fill_call_lengths(const DataSource& source, GuardedTensor& tensor) {
     }
 }
 void rows_of_call_lengths(const DataSource& source, const RowVisit& visit) {
-    visit({0, 0, 0, 2 * source.c.batch * static_cast<std::int64_t>(calls_of(source.c).size())});
+    visit({0, 0, 0, call_lengths_count(source.c)});
 }
 
 void fill_seqstart_q(const DataSource& source, GuardedTensor& tensor) {
