@@ -5,10 +5,9 @@
 #include <array>
 #include <cstdint>
 #include <utility>
-#include <vector>
 
-/// Batch prefill with one known mistake, on the host and on the emulated machine. For tests that show that the gates can fail;
-/// nothing that a user runs includes this. Mistakes in what forward has too are those of faulty_context.hpp.
+/// Batch prefill with one known mistake, on every target. For tests that show that the gates can fail; nothing that a user runs
+/// includes this. Mistakes in what forward has too are those of faulty_context.hpp.
 namespace fmha::targets {
 
 enum class PrefillFault : std::uint8_t {
@@ -46,11 +45,11 @@ class FaultyPrefill : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    explicit FaultyPrefill(PrefillFault fault, OfContext&&... of_context)
+    FMHA_DEVICE explicit FaultyPrefill(PrefillFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
-    kernels::Entry cached_entry(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
-                                std::int64_t b) {
+    FMHA_DEVICE kernels::Entry cached_entry(const Shape& shape, const LengthArrays& lengths,
+                                            const KvPlace& place, std::int64_t b) {
         batch_ = shape.batch;
         const auto entry_of = [&](std::int64_t n) { return Context::cached_entry(shape, lengths, place, n); };
         kernels::Entry entry = entry_of(b);
@@ -65,30 +64,30 @@ class FaultyPrefill : public Context {
         if (is(PrefillFault::queries_one_row_early) && entry.start_q > 0) --entry.start_q;
         return entry;
     }
-    std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+    FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
         const std::int64_t hk = Context::kv_head(shape, h);
         return is(PrefillFault::kv_head_of_the_neighbour) ? (hk + 1) % shape.nhead_k : hk;
     }
 
-    kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
-                                 std::int64_t distance) const {
+    FMHA_DEVICE kernels::Matrix across_heads(const kernels::Matrix& matrix, std::int64_t heads,
+                                             std::int64_t distance) const {
         if (is(PrefillFault::last_packed_head_missing))
             return Context::across_heads(matrix, heads - 1, distance);
         return Context::across_heads(matrix, heads, is(PrefillFault::packed_heads_are_one) ? 0 : distance);
     }
 
     /// The right pages, copied and changed.
-    kernels::Pages cache_pages(const KvPlace& place, std::int64_t b) {
+    FMHA_DEVICE kernels::Pages cache_pages(const KvPlace& place, std::int64_t b) {
         page_count_ = place.page_count;
         kernels::Pages pages = Context::cache_pages(place, b);
         const std::int64_t own_pages = (keys_ + place.page_size - 1) / place.page_size;
         const std::int64_t others = (neighbours_keys_ + place.page_size - 1) / place.page_size;
-        if (own_pages == 0) return pages;
-        own_.assign(pages.table, pages.table + own_pages);
+        if (own_pages == 0 || own_pages > most_pages) return pages;
         const kernels::Pages neighbour = Context::cache_pages(place, (b + 1) % batch_);
         const bool rows = place.block_table != nullptr;
         for (std::int64_t n = 0; n < own_pages; ++n) {
-            std::int32_t& page = own_[static_cast<std::size_t>(n)];
+            std::int32_t& page = own_[n];
+            page = pages.table[n];
             switch (fault_) {
             case PrefillFault::next_page:
                 page = existing(std::int64_t{page} + 1);
@@ -122,13 +121,13 @@ class FaultyPrefill : public Context {
             }
         }
         // Pages that only a wrong length asks for.
-        own_.resize(own_.size() + 1, own_.back());
-        pages.table = own_.data();
+        own_[own_pages] = own_[own_pages - 1];
+        pages.table = own_;
         return pages;
     }
 
-    kernels::Matrix page_layout(kernels::Matrix matrix, KvLayout layout, int vector, std::int64_t page_size,
-                                bool is_value) const {
+    FMHA_DEVICE kernels::Matrix page_layout(kernels::Matrix matrix, KvLayout layout, int vector,
+                                            std::int64_t page_size, bool is_value) const {
         kernels::Matrix right = Context::page_layout(matrix, layout, vector, page_size, is_value);
         if (is(PrefillFault::next_slot)) right.origin += right.tensor.row_stride;
         if (layout != KvLayout::vectorized) return right;
@@ -151,21 +150,22 @@ class FaultyPrefill : public Context {
             return Context::page_layout(matrix, layout, vector, page_size, false);
         return right;
     }
-    kernels::KeyPlace scale_place(const kernels::KeyPlace& place) const {
+    FMHA_DEVICE kernels::KeyPlace scale_place(const kernels::KeyPlace& place) const {
         if (is(PrefillFault::scale_of_the_next_page)) return {existing(place.page + 1), place.slot};
         if (is(PrefillFault::scale_of_the_first_slot)) return {place.page, 0};
         return Context::scale_place(place);
     }
 
   private:
-    bool is(PrefillFault fault) const { return fault_ == fault; }
+    FMHA_DEVICE bool is(PrefillFault fault) const { return fault_ == fault; }
     /// Inside the pool.
-    std::int32_t existing(std::int64_t page) const {
+    FMHA_DEVICE std::int32_t existing(std::int64_t page) const {
         return static_cast<std::int32_t>((page % page_count_ + page_count_) % page_count_);
     }
 
     PrefillFault fault_;
-    std::vector<std::int32_t> own_;
+    static constexpr std::int64_t most_pages = 31; ///< entries with more keep theirs
+    std::int32_t own_[most_pages + 1] = {};
     std::int64_t batch_ = 1, keys_ = 0, neighbours_keys_ = 0, page_count_ = 1;
 };
 

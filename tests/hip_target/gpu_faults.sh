@@ -91,6 +91,7 @@ build_one() {
     splitkv/combine*) macro=FMHA_FAULTY_COMBINE_KERNEL ;;
     splitkv/* | pagedkv/*) macro=FMHA_FAULTY_CACHE_KERNEL ;;
     appendkv/*) macro=FMHA_FAULTY_APPEND_KERNEL ;;
+    batch_prefill/*) macro=FMHA_FAULTY_PREFILL_KERNEL ;;
     *) macro=FMHA_FAULTY_KERNEL family=fwd ;;
     esac
     mkdir -p "$folder"

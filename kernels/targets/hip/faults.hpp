@@ -5,6 +5,7 @@
 #include "kernels/targets/faulty_cache.hpp"
 #include "kernels/targets/faulty_combine.hpp"
 #include "kernels/targets/faulty_context.hpp"
+#include "kernels/targets/faulty_prefill.hpp"
 #include "kernels/targets/hip/entry.hpp"
 
 #include <type_traits>
@@ -79,8 +80,13 @@ struct FaultyOverCache<targets::AppendFault, Context> {
     using Type = targets::FaultyAppend<Context>;
     static constexpr bool makes(KernelFamily family) { return family == KernelFamily::fwd_appendkv; }
 };
+template <class Context>
+struct FaultyOverCache<targets::PrefillFault, Context> {
+    using Type = targets::FaultyPrefill<Context>;
+    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::batch_prefill; }
+};
 
-/// The same of a kernel over a cache; `fault` is a CacheFault, CombineFault or AppendFault.
+/// The same of a kernel over a cache; `fault` is a CacheFault, CombineFault, AppendFault or PrefillFault.
 template <class Kernel, auto fault>
 struct FaultyCacheLaunch : Launch<Kernel> {
     using Base = Launch<Kernel>;
@@ -107,3 +113,5 @@ struct FaultyCacheLaunch : Launch<Kernel> {
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CombineFault::fault>)
 #define FMHA_FAULTY_APPEND_KERNEL(symbol, Kernel, fault)                                                     \
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::AppendFault::fault>)
+#define FMHA_FAULTY_PREFILL_KERNEL(symbol, Kernel, fault)                                                    \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::PrefillFault::fault>)
