@@ -84,7 +84,11 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.value.columns = tile.n1;
     plan.value.depth = tile.n0;
     plan.value.step = tile.k1;
-    plan.staging.gathers = cfg.signature.family == KernelFamily::batch_prefill;
+    // A tile of a linear page that holds whole tiles lies like one of any other matrix. Kernels of CDNA, which would copy it straight
+    // to LDS then, have not been audited with that.
+    const bool as_others = unit == MatrixUnit::nvidia && cfg.signature.kv_layout == KvLayout::linear &&
+                           cfg.signature.page_size % tile.n0 == 0;
+    plan.staging.gathers = cfg.signature.family == KernelFamily::batch_prefill && !as_others;
     // Vectors of the vectorized layout of V are slots of one channel (B-3).
     plan.value.stored_by_column =
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;

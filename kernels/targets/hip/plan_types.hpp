@@ -193,7 +193,8 @@ struct StagingPlan {
     AsyncCopies async = AsyncCopies::none;
     bool tiles_ahead =
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
-    bool gathers = false; ///< rows of the operands may lie in pages that are smaller than a tile
+    bool gathers =
+        false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
     /// A thread keeps its place over the loop: in copies straight to LDS of the first operand too, not of the second alone, or in
     /// those through registers where there are no others.
     bool keeps_places = false;

@@ -164,6 +164,22 @@ class TileCopies {
                 }
                 return;
             }
+            // Tiles begin at a page: of pages that a pass over the lines does not leave, each is looked up once.
+            const int page_lines = 1 << tile.places.page_bits;
+            if (threads % per_line == 0 && tile.places.table != nullptr && page_lines % step == 0 &&
+                part.lines % page_lines == 0) {
+                FMHA_UNROLL
+                for (int page = 0; page < part.lines; page += page_lines) {
+                    const int top = page + first;
+                    const char* source = is_there(top) ? tile.in_places(part.line + top, element) : tile.data;
+                    FMHA_UNROLL
+                    for (int line = top; line < top + page_lines; line += step) {
+                        copy(thread, line, column, source, is_there(line));
+                        source += step * tile.line_bytes;
+                    }
+                }
+                return;
+            }
             if (threads % per_line == 0) {
                 FMHA_PIPELINED
                 for (int line = first; line < part.lines; line += step) {
@@ -204,6 +220,21 @@ class TileCopies {
             }
             const int line = thread / per_line, column = thread % per_line;
             const std::int64_t element = element0 + column * unit;
+            // Where few rows wait for memory, what stands between two copies is time in which nothing is asked for: a whole tile
+            // needs neither sizes nor a chain of addresses.
+            constexpr std::int64_t near = std::int64_t{1} << 24;
+            if (block_.template piece<Piece>().tiles_ahead && lines % step == 0 &&
+                from.lines - line0 >= lines && from.elements - element0 >= per_line * unit &&
+                from.line_bytes > 0 && from.line_bytes < near) {
+                const char* const first = from.at(line0 + line, element);
+                const int below = step * static_cast<int>(from.line_bytes);
+                const int to = address + line * image.line_bytes + column * 16;
+                FMHA_UNROLL
+                for (int n = 0; n < lines / step; ++n)
+                    block_.machine.template copy_async<4>(thread, to + n * step * image.line_bytes,
+                                                          first + std::int64_t{n} * below, 0, 16);
+                return;
+            }
             const int bytes = from.existing(0, element, unit) * from.element_size;
             const std::int64_t below = from.lines - line0 - line;
             const int existing = bytes == 0 || below < 0 ? 0
