@@ -118,10 +118,10 @@ std::int64_t alignment_of(const FwdArgs& args, VLayout v_layout) {
 }
 
 std::int64_t pool_bytes(const KvPlace& place, const TensorView& k) {
-    // Eight bytes an element leaves room for every element type.
-    std::int64_t bytes = 8;
+    // 64 bits an element leave room for every element type.
+    std::int64_t bits = 64;
     for (const std::int64_t factor : {place.page_count, k.batch_stride})
-        if (__builtin_mul_overflow(bytes, factor, &bytes))
+        if (__builtin_mul_overflow(bits, factor, &bits))
             throw ProblemError("L-1", "k", fmt::format("{}*{}", place.page_count, k.batch_stride),
                                fmt::format("{} pages of {} elements exceed 64-bit addressing",
                                            place.page_count, k.batch_stride));

@@ -20,16 +20,29 @@ struct ShardRun {
     std::map<std::string, std::vector<CaseResult>> results; ///< by case
 };
 
+/// More than anybody has machines for; a damaged file says anything.
+constexpr std::uint64_t most_shards = 1'000'000;
+
 /// What two runs of one shard have in common is nothing; their id tells them apart.
 using ShardRuns = std::map<std::uint64_t, std::map<std::string, ShardRun>>;
 
-void check_shards(const ShardRuns& shards, std::uint64_t count, std::vector<std::string>& problems) {
-    std::vector<std::uint64_t> missing;
+/// "shards 2, 3 and 17 others of 20 are missing"; empty when none is.
+std::string missing_shards(const ShardRuns& shards, std::uint64_t count) {
+    constexpr std::size_t most_named = 20;
+    std::vector<std::uint64_t> named;
+    std::uint64_t missing = 0;
     for (std::uint64_t shard = 1; shard <= count; ++shard)
-        if (!shards.contains(shard)) missing.push_back(shard);
-    if (!missing.empty())
-        problems.push_back(fmt::format("{} {} of {} {} missing", missing.size() == 1 ? "shard" : "shards",
-                                       fmt::join(missing, ", "), count, missing.size() == 1 ? "is" : "are"));
+        if (!shards.contains(shard) && ++missing <= most_named) named.push_back(shard);
+    if (missing == 0) return {};
+    const std::string others =
+        missing > most_named ? fmt::format(" and {} others", missing - most_named) : std::string();
+    return fmt::format("{} {}{} of {} {} missing", missing == 1 ? "shard" : "shards", fmt::join(named, ", "),
+                       others, count, missing == 1 ? "is" : "are");
+}
+
+void check_shards(const ShardRuns& shards, std::uint64_t count, std::vector<std::string>& problems) {
+    if (const std::string missing = missing_shards(shards, count); !missing.empty())
+        problems.push_back(missing);
     for (const auto& [shard, runs] : shards) {
         if (runs.size() > 1)
             problems.push_back(fmt::format("shard {} was run twice: {} and {}", shard,
@@ -91,7 +104,11 @@ Merged merge(std::vector<Part> parts) {
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
         run.results.merge(of_part); // what another file of this run has told already stays
     }
-    check_shards(shards, merged.identity.value("shards", std::uint64_t{1}), merged.problems);
+    const auto count = merged.identity.value("shards", std::uint64_t{1});
+    if (count < 1 || count > most_shards)
+        throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",
+                                     parts.front().file, count, most_shards));
+    check_shards(shards, count, merged.problems);
     std::map<std::string, std::string> owners;
     for (auto& [shard, runs] : shards)
         for (auto& [id, run] : runs)

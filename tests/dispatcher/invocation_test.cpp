@@ -87,7 +87,8 @@ TEST(Invocation, APoolThatCannotBeCountedIsRefused) {
     args.place.page_count = std::int64_t{1} << 40;
     args.k.batch_stride = 4096;
     EXPECT_EQ(problem_of({}, args, "gfx950").kv_pool_bytes, std::int64_t{1} << 54);
-    for (const std::int64_t stride : {std::int64_t{1} << 24, -(std::int64_t{1} << 24)}) {
+    for (const std::int64_t stride :
+         {std::int64_t{1} << 17, std::int64_t{1} << 24, -(std::int64_t{1} << 24)}) {
         args.k.batch_stride = stride;
         try {
             static_cast<void>(problem_of({}, args, "gfx950"));

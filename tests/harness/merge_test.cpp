@@ -1,7 +1,9 @@
 // Shards, in whatever files they are, become the run that one process would have made; what is missing or doubled is named.
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/results/merge.hpp"
 #include "harness/store/store.hpp"
 #include "tests/harness/command_support.hpp"
 #include "tests/harness/kernels_for_tests.hpp"
@@ -46,6 +48,22 @@ std::vector<std::string> three_shards(const Scratch& folder) {
     verify({"--jobs", "1", "--shard", "2/3", "--journal", folder / "2.jsonl"});
     verify({"--jobs", "1", "--shard", "3/3", "--store", folder / "3.db"});
     return {folder / "1.json", folder / "2.jsonl", folder / "3.db"};
+}
+
+TEST(Merge, NamesSomeOfManyMissingShardsAndBelievesNoDamagedNumber) {
+    harness::Part part{"1.json", Json{{"shards", 40}, {"shard", 1}, {"cases", 0}}, {}};
+    EXPECT_THAT(
+        harness::merge({part}).problems,
+        testing::ElementsAre(
+            "shards 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21 and 19 others "
+            "of 40 are missing"));
+    part.identity["shards"] = std::uint64_t{21'474'836'471};
+    try {
+        static_cast<void>(harness::merge({part}));
+        FAIL();
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(), "1.json: says that its run has 21474836471 shards; allowed: 1 to 1000000");
+    }
 }
 
 TEST(Merge, JoinsAReportAJournalAndAStore) {
