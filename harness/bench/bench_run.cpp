@@ -36,10 +36,13 @@ struct Pair {
     std::int64_t round = 1;
 };
 
-/// What a worker process keeps from one task to the next. In the process that forks workers it stays empty.
+/// What a worker process keeps from one task to the next. In the process that forks workers it stays empty; one that forks none opens
+/// its device first, because that looks in a child, which a device that planning has opened already does not survive.
 class Bencher {
   public:
-    explicit Bencher(const BenchRun& run) : run_(run) {}
+    explicit Bencher(const BenchRun& run) : run_(run) {
+        if (run.workers == 0) timing_ = run.timing();
+    }
 
     /// The names of the kernels of a case, or the row that says why there are none.
     Json plan(std::size_t c) {

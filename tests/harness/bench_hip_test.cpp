@@ -1,6 +1,7 @@
 // Timing on a device whose device is the processor: places, outputs that come back, and ceilings.
 
 #include "harness/bench/bench.hpp"
+#include "harness/bench/bench_run.hpp"
 #include "harness/bench/matrix_loop.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "tests/dispatcher/c/built_folder.hpp"
@@ -36,15 +37,18 @@ class HipTimingTest : public testing::Test {
             dlsym(dlopen(FMHA_FAKE_PLUGIN_DIR "/libfmha_hip_amd.so", RTLD_NOW), "fake_device_refuse"));
         set(call);
     }
-    std::vector<BenchRow> bench(std::int64_t hdim) const {
-        const auto timing = time_on_hip({.arch = "", .kernels_dir = folder_.string()});
-        const auto source = house_kernels(timing->target());
+    static Case case_of(std::int64_t hdim) {
         Case c;
         c.id = "test/device@1";
         c.data_type = DataType::fp32;
         c.hdim_q = c.hdim_v = hdim;
         c.seqlen_q = c.seqlen_k = {40};
-        return bench_case(c, *source, *timing, {.seconds = 1e-3, .kernel_filter = {}});
+        return c;
+    }
+    std::vector<BenchRow> bench(std::int64_t hdim) const {
+        const auto timing = time_on_hip({.arch = "", .kernels_dir = folder_.string()});
+        const auto source = house_kernels(timing->target());
+        return bench_case(case_of(hdim), *source, *timing, {.seconds = 1e-3, .kernel_filter = {}});
     }
 
     fs::path folder_ = fs::temp_directory_path() / ("fmha_bench_hip." + std::to_string(getpid()));
@@ -58,6 +62,21 @@ TEST_F(HipTimingTest, JudgesAndTimesInSeveralPlaces) {
     EXPECT_GT(rows[0].places, 10) << "its few kilobytes must exceed the cache of a megabyte";
     EXPECT_EQ(rows[0].time.median, 1e-3) << "what the fake events say";
     EXPECT_TRUE(rows[0].copy.known());
+}
+
+TEST_F(HipTimingTest, OneProcessPlansAndTimes) {
+    const TargetOptions options{.arch = "", .kernels_dir = folder_.string()};
+    const auto target = make_target("hip", options);
+    const std::vector<Case> cases{case_of(32)};
+    const auto source = house_kernels(target);
+    std::vector<BenchOutcome> outcomes;
+    BenchRun run{.cases = cases, .source = *source, .arch = target->arch(), .timing = [&] {
+                     return time_on_hip(options);
+                 }};
+    run.options = {.seconds = 1e-3, .kernel_filter = {}};
+    run.workers = 0;
+    bench_cases(run, nullptr, [&](std::size_t, const BenchRow& row) { outcomes.push_back(row.outcome); });
+    EXPECT_THAT(outcomes, testing::ElementsAre(BenchOutcome::measured));
 }
 
 TEST_F(HipTimingTest, AKernelThatIsNotBuiltHasNoTime) {

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 namespace {
 
@@ -56,7 +57,7 @@ KernelConfig fitting(const FwdArgs& args) {
 
 class FakeDevice final : public DeviceRuntime {
   public:
-    std::string refused;
+    std::string refused; ///< the call that fails
 
     std::string_view platform() const override { return "amd"; }
     std::string describe(int) const override { return "fakeError: refused by the test"; }
@@ -131,7 +132,14 @@ class FakeDevice final : public DeviceRuntime {
     }
 
   private:
-    Status answer(const char* call) const { return refused == call ? Status{1, Fault::other} : Status{}; }
+  private:
+    /// As drivers do, a device that was used before a fork fails in the child.
+    Status answer(const char* call) {
+        if (user_ == 0) user_ = getpid();
+        return refused == call || user_ != getpid() ? Status{1, Fault::other} : Status{};
+    }
+
+    pid_t user_ = 0;
 };
 
 FakeDevice& fake() {
