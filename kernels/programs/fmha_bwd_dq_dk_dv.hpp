@@ -92,12 +92,12 @@ struct BwdHead {
     }
 };
 
-/// The exponents to subtract from a row's logits, in their units: LSE, with ALiBi relative to β0 of the row. +∞, so that
-/// every weight is 0, for rows that have no normaliser or do not exist. `spare` is overwritten.
-template <class Ctx, class Rows>
-FMHA_DEVICE void load_normaliser(Ctx& ctx, Rows& top, Rows& spare, const BwdHead& head, std::int64_t row0) {
+/// From LSE to the exponents to subtract from a row's logits, in their units, with ALiBi relative to β0 of the row. +∞, so
+/// that every weight is 0, for rows that have no normaliser or do not exist. `spare` is overwritten.
+template <class Ctx, class Normalisers, class Rows>
+FMHA_DEVICE void to_exponents(Ctx& ctx, Normalisers& top, Rows& spare, const BwdHead& head,
+                              std::int64_t row0) {
     constexpr float nothing = -never;
-    ctx.load(top, head.in.lse, row0);
     if (ctx.cfg().signature.bias == BiasType::alibi) {
         const Alibi& alibi = head.scoring.alibi;
         ctx.set_rows(spare, [&](int r) { return alibi.origin(row0 + r); });
@@ -105,19 +105,23 @@ FMHA_DEVICE void load_normaliser(Ctx& ctx, Rows& top, Rows& spare, const BwdHead
             return lse > never ? __builtin_fmaf(-slope, origin, lse) : never;
         });
     }
-    ctx.set_rows(spare, [rows = head.in.lse.rows.read - row0](int r) { return r < rows ? 1.0F : 0.0F; });
-    ctx.map_rows(top, top, spare, [&ctx](float lse, float exists) {
-        return exists > 0.0F && lse > never ? ctx.to_base2(lse) : nothing;
-    });
+    ctx.map_rows(top, top, top,
+                 [&ctx](float lse, float) { return lse > never ? ctx.to_base2(lse) : nothing; });
+    const std::int64_t rows = head.in.lse.rows.read - row0;
+    if (rows >= ctx.cfg().algorithm.tile.m0) return;
+    ctx.set_rows(spare, [rows](int r) { return r < rows ? 1.0F : 0.0F; });
+    ctx.map_rows(top, top, spare, [](float x, float exists) { return exists > 0.0F ? x : -never; });
 }
 
-/// F-1 to F-5 and W-2: weights = p of the tile of rows from row0 on and keys from key0 on.
-template <class Ctx, class Scores, class Query, class Key, class Rows>
-FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key& key, Rows& top,
-                                   const BwdArgs& args, const BwdHead& head, Extent keys, std::int64_t row0,
-                                   std::int64_t key0) {
+/// F-1 to F-5 and W-2: weights = p of the tile of rows from row0 on and keys from key0 on. `spare` is overwritten.
+template <class Ctx, class Scores, class Query, class Key, class Normalisers, class Rows>
+FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key& key, Normalisers& top,
+                                   Rows& spare, const BwdArgs& args, const BwdHead& head, Extent keys,
+                                   std::int64_t row0, std::int64_t key0) {
     ctx.fill(weights, 0.0F);
     ctx.product_abt(weights, query, key);
+    ctx.arrive(top);
+    to_exponents(ctx, top, spare, head, row0);
     ctx.map(weights, [f = ctx.to_base2(ctx.scale(args.score))](float s, int, int) { return s * f; });
     bias_and_mask(ctx, weights, head.scoring, head.in.bias, keys.read, row0, key0);
     ctx.exp2_minus(weights, top);
@@ -129,13 +133,13 @@ FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key&
 /// - key (n0, hdim_q), value (n0, hdim_v), query (m0, hdim_q), d_o (m0, hdim_v): operands
 /// - weights (m0, n0), an accumulator: logits, then p, then p of the kept keys
 /// - ds (m0, n0), an accumulator: dP, then dS
-/// - top, d (m0), row vectors: LSE and D
+/// - top, d (m0), row vectors that come with the queries: LSE and D
 /// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators, which stay from head to head
 ///
 /// D is p_undrop·Δ and Z is 0 or 1, so that dS = (1/p_undrop) · p · (Z∘dP − D).
-template <class Ctx, class Key, class Value, class Rows, class AddDq>
+template <class Ctx, class Key, class Value, class Normalisers, class Deltas, class Rows, class AddDq>
 FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob& job, const Entry& entry,
-                                    std::int64_t key0, Key& key, Value& value, Rows& top, Rows& d,
+                                    std::int64_t key0, Key& key, Value& value, Normalisers& top, Deltas& d,
                                     Rows& spare, AddDq add_dq) {
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
@@ -176,13 +180,16 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
                 continue;
             }
             ctx.load(query, in.q, row0, 0);
-            ctx.load(d_o, in.d_o, row0, 0);
+            ctx.load(top, in.lse, row0);
             ctx.load(d, in.d, row0);
-            load_normaliser(ctx, top, spare, head, row0);
-            recompute_weights(ctx, weights, query, key, top, args, head, extents.keys, row0, key0);
+            ctx.load(d_o, in.d_o, row0, 0);
+            if (ctx.adds_dq_later() && t > visits.begin) add_dq(ds, key, head.h, row0 - tile.m0);
+            recompute_weights(ctx, weights, query, key, top, spare, args, head, extents.keys, row0, key0);
 
             if (t + 1 < visits.end) { // comes while this tile is worked on
                 ctx.prefetch(query, in.q, row0 + tile.m0, 0);
+                ctx.prefetch(top, in.lse, row0 + tile.m0);
+                ctx.prefetch(d, in.d, row0 + tile.m0);
                 ctx.prefetch(d_o, in.d_o, row0 + tile.m0, 0);
             }
             ctx.fill(ds, 0.0F);
@@ -195,6 +202,7 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
                     ctx.generate(random, dropout.squares, row0, key0);
                 ctx.drop(ds, random, dropout.threshold);
             }
+            ctx.arrive(d);
             ctx.to_score_gradients(ds, weights, d); // W-6
             const float rescale = ctx.dropout_rescale(dropout);
             if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
@@ -205,7 +213,7 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             ctx.product_atb(dv, kept, d_o); // W-4
             auto gradients = ctx.narrow_gradients(ds);
             ctx.product_atb(dk, gradients, query); // W-8
-            add_dq(gradients, key, head.h, row0);
+            if (!ctx.adds_dq_later() || t + 1 == visits.end) add_dq(gradients, key, head.h, row0);
         }
     }
     ctx.map(dk, [f = ctx.gradient_scale(args.score)](float x, int, int) { return x * f; });
@@ -231,7 +239,9 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
     auto key = ctx.key();
     auto value = ctx.value();
     auto dq = ctx.query_gradients();
-    auto top = ctx.rows(), d = ctx.rows(), spare = ctx.rows();
+    auto top = ctx.normalisers();
+    auto d = ctx.deltas();
+    auto spare = ctx.rows();
     FMHA_NO_UNROLL
     for (std::int64_t n = first; n < end; ++n) {
         const KeyJob job = jobs(n, first, share);

@@ -152,8 +152,8 @@ bool partials_are_right() {
                     args.workspace = memory.data();
                     auto* const splits = reinterpret_cast<std::int32_t*>(memory.data());
                     const bool each = group && deterministic;
-                    const auto aligned = [](std::int64_t bytes) {
-                        while (bytes % 16 != 0) ++bytes;
+                    const auto aligned = [](std::int64_t bytes, std::int64_t to = 16) {
+                        while (bytes % to != 0) ++bytes;
                         return bytes;
                     };
                     const std::int64_t counts = aligned(4 * (each ? batch : 1)),
@@ -162,14 +162,17 @@ bool partials_are_right() {
                     if (each)
                         for (std::int64_t i = 0; i <= batch; ++i)
                             memory[static_cast<std::size_t>(counts / 8 + i)] = 100 * i;
-                    const std::int64_t of_entry = each ? 2 + b : 2,
+                    const std::int64_t of_entry = each            ? 2 + b
+                                                  : deterministic ? 2
+                                                                  : 1,
                                        rows = group ? starts[b + 1] - starts[b] : 9;
                     const std::int64_t start = each    ? 100 * b
                                                : group ? 3 * starts[b] * std::int64_t{16}
                                                        : b * 3 * of_entry * 9 * 16;
                     const auto found = kernels::DqPartials::of(config, args, b);
                     const auto* const base = reinterpret_cast<const unsigned char*>(memory.data());
-                    if (reinterpret_cast<const unsigned char*>(found.data) != base + counts + begins)
+                    if (reinterpret_cast<const unsigned char*>(found.data) !=
+                        base + aligned(counts + begins, 128))
                         return false;
                     const auto matrix = found.matrix(2, 1, Extent::of(rows, 1), Extent::of(16, 1));
                     if (matrix.offset(4, 5) != start + ((2 * of_entry + 1) * rows + 4) * 16 + 5) return false;

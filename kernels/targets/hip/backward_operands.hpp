@@ -2,6 +2,7 @@
 
 #include "kernels/targets/hip/backward_plan.hpp"
 #include "kernels/targets/hip/products.hpp"
+#include "kernels/targets/hip/streamed_rows.hpp"
 #include "kernels/targets/hip/weights.hpp"
 
 #include <bit>
@@ -29,7 +30,8 @@ class BackwardOperands {
 
   public:
     FMHA_DEVICE explicit BackwardOperands(const Block& block)
-        : block_(block), products_(block), copies_(block), keys_(block), values_(block), weights_(block) {}
+        : block_(block), products_(block), copies_(block), keys_(block), values_(block), weights_(block),
+          streams_(block) {}
 
     FMHA_DEVICE auto key() const {
         auto left = left_operand<&Plan::key>(block_);
@@ -39,6 +41,8 @@ class BackwardOperands {
     FMHA_DEVICE auto value() const { return left_operand<&Plan::value>(block_); }
     FMHA_DEVICE QueryTile query() const { return {}; }
     FMHA_DEVICE OutputGradientTile output_gradient() const { return {}; }
+    FMHA_DEVICE auto normalisers() const { return streams_.template rows<&Plan::normalisers>(); }
+    FMHA_DEVICE auto deltas() const { return streams_.template rows<&Plan::deltas>(); }
     FMHA_DEVICE auto scores() const { return accumulator<&Plan::scores>(block_); }
     FMHA_DEVICE auto score_gradients() const { return accumulator<&Plan::score_gradients>(block_); }
     FMHA_DEVICE auto query_gradients() const { return accumulator<&Plan::query_gradients>(block_); }
@@ -74,6 +78,26 @@ class BackwardOperands {
         }
         begin_loading();
         copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_, matrix, row0, col0);
+    }
+    /// Between Q and dO.
+    template <auto Piece, class Registers>
+    FMHA_DEVICE void prefetch(StreamedRows<Piece, Registers>&, const kernels::Matrix& matrix,
+                              std::int64_t row0) {
+        if (streams_.template in_lds<Piece>()) streams_.template copy<Piece>(stage_ ^ 1, matrix, row0);
+    }
+    template <auto Piece, class Registers>
+    FMHA_DEVICE void load(StreamedRows<Piece, Registers>& values, const kernels::Matrix& matrix,
+                          std::int64_t row0) {
+        if (!streams_.template in_lds<Piece>())
+            streams_.load(values, matrix, row0);
+        else if (!fetched_)
+            streams_.template copy<Piece>(stage_, matrix, row0);
+    }
+    template <auto Piece, class Registers>
+    FMHA_DEVICE void arrive(StreamedRows<Piece, Registers>& values) {
+        if (!streams_.template in_lds<Piece>()) return;
+        finish_loading();
+        streams_.read(stage_, values);
     }
     template <auto Piece, class Held>
     FMHA_DEVICE void load(LeftOperand<Piece, Held>& value, const kernels::Matrix& matrix, std::int64_t row0,
@@ -116,11 +140,13 @@ class BackwardOperands {
         finish_loading();
         products_.product(acc, weights, 0, query_tile<&Plan::d_o_depth>());
     }
+    FMHA_DEVICE bool adds_dq_later() const { return plan().gradient_stage != 0; }
     /// The left operand is what `narrow_gradients` has brought to LDS.
     template <auto Product, class Registers, class Weight, class Left, class Words>
     FMHA_DEVICE void product_ab(Accumulator<Product, Registers>& acc, Weight&, KeyOperand<Left, Words>& key) {
+        const bool waits = loading_;
         finish_loading();
-        block_.machine.barrier(); // dS of all waves is in LDS
+        if (!waits) block_.machine.barrier(); // dS of all waves is in LDS
         const ProductPlan& p = block_.template piece<Product>();
         auto left = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
         auto right = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
@@ -159,6 +185,7 @@ class BackwardOperands {
     /// Into LDS too, where nobody reads dS any more: all waves have come to the present tile of queries.
     template <class Tile>
     FMHA_DEVICE auto narrow_gradients(Tile& ds) {
+        gradients_ = plan().gradient_stage - gradients_;
         if (plan().gradient_lines == GradientLines::queries_paired)
             share_paired(ds);
         else
@@ -173,13 +200,17 @@ class BackwardOperands {
     KeptOperand<Block, &Plan::key, &Plan::scores, &Plan::staging> keys_;
     KeptOperand<Block, &Plan::value, &Plan::score_gradients, &Plan::staging> values_;
     Weights<Block, &Plan::weights, &Plan::value_gradients> weights_;
+    RowStreams<Block> streams_;
     int stage_ = 0;        ///< where Q and dO of the present tile are
     bool fetched_ = false; ///< those of the next one are on their way to the other stage
+    int gradients_ = 0;    ///< the stage of dS, in bytes
     bool loading_ = false;
+    bool copying_ = false; ///< copies have been started that no group has yet
 
     FMHA_DEVICE decltype(auto) plan() const { return block_.plan(); }
 
     FMHA_DEVICE void begin_loading() {
+        copying_ = true;
         if (loading_) return;
         block_.machine.barrier();
         loading_ = true;
@@ -188,11 +219,12 @@ class BackwardOperands {
         if (!loading_) return;
         if constexpr (Machine::has_tile_copies)
             if (plan().staging.async == AsyncCopies::tiles) {
-                block_.machine.commit_copies();
+                // A group waits for its turn behind the atomic sums of the last tile, even one without copies.
+                if (copying_) block_.machine.commit_copies();
                 block_.machine.wait_copies(0);
             }
         block_.machine.barrier();
-        loading_ = false;
+        loading_ = copying_ = false;
     }
 
     template <auto Operand>
@@ -266,7 +298,7 @@ class BackwardOperands {
                     const std::uint32_t word = block_.machine.pack(x, type);
                     const int key = key0 + row, query = query0 + col;
                     const int to = by_key ? image.at(key, query * 4 / per_word) : image.at(query, key * 4);
-                    block_.machine.template lds_write<1>(thread, image.offset + to, &word);
+                    block_.machine.template lds_write<1>(thread, image.offset + gradients_ + to, &word);
                 },
                 per_word);
         });
@@ -325,7 +357,7 @@ class BackwardOperands {
                         const int key = fragment * 16 + l / 16 * 8 + l % 8;
                         const int query =
                             p.acc.row_of_wave(block_.wave(thread)) + row * p.acc.rows + l / 8 % 2 * 8;
-                        return image.offset + image.at(key, query * 2);
+                        return image.offset + gradients_ + image.at(key, query * 2);
                     },
                     true);
                 return;

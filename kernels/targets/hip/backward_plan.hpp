@@ -16,12 +16,19 @@ enum class GradientLines : std::uint8_t {
     keys,           ///< a line is a key with its queries, which is read transposed
 };
 
+/// Where one value a query of a tile lies in LDS, in two stages. `stage`, the bytes from one to the next, is 0 where it comes
+/// straight to registers.
+struct StreamedRowsPlan {
+    std::int32_t offset = 0, stage = 0;
+};
+
 /// The plan of backward's main stage. Scores are computed transposed, a row of them being a key: a wave owns keys, whose
 /// dK and dV it sums up in registers, with Pᵀ and dSᵀ as left operands that stay in registers too. dQ needs all keys of a
 /// query, and gets dS through LDS. Where a wave has no room for all channels, several waves have the same keys and scores, and
 /// channels of their own.
 struct BackwardPlan : BlockShape {
-    RowPlan rows;                 ///< of queries, which are columns of scores
+    RowPlan rows; ///< of queries, which are columns of scores
+    StreamedRowsPlan normalisers, deltas;
     std::int8_t column_slots = 0; ///< queries of a fragment that a lane has
     std::int8_t slot_of_column[16] = {};
     ProductPlan scores;          ///< Sᵀ = K·Qᵀ
@@ -37,6 +44,8 @@ struct BackwardPlan : BlockShape {
     std::int16_t key_depth_words = 1;
     bool key_depth_in_registers = false;
     GradientLines gradient_lines = GradientLines::queries;
+    /// Bytes from one stage of dS in LDS to the other. 0: one stage, whose part of dQ is added before the next tile begins.
+    std::int32_t gradient_stage = 0;
     std::int16_t score_words = 1; ///< of 16 bits
     WeightPlan weights;
     StagingPlan staging;
@@ -144,10 +153,17 @@ constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, co
     const int before = next;
     both(plan.query, plan.query_depth);
     both(plan.d_o, plan.d_o_depth);
+    for (StreamedRowsPlan* rows : {&plan.normalisers, &plan.deltas}) {
+        if (plan.staging.async != AsyncCopies::tiles) continue;
+        *rows = {next, 4 * tile.m0};
+        next += 2 * rows->stage;
+    }
     plan.gradients.place = OperandPlace::lds;
     plan.gradients.image = put(plan.gradient_lines == GradientLines::keys
                                    ? Image::padded(tile.n0, tile.m0, plan.gradients.type)
                                    : Image::padded(tile.m0, tile.n0, plan.gradients.type));
+    plan.gradient_stage = plan.gradient_lines == GradientLines::keys ? plan.gradients.image.bytes() : 0;
+    next += plan.gradient_stage;
     plan.random = {};
     if (cfg.signature.has_dropout && !cfg.signature.is_store_randval)
         plan.random = put(Image::padded(tile.n0 * plan.scores.acc.column_waves, tile.m0, ElementType::uint8));

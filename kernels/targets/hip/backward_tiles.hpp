@@ -45,12 +45,11 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
         else
             Base::map(tile, f);
     }
+    /// `top` is never −∞.
     template <class Tile, class Rows>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         each_slot(scores, [&](int thread, int at, int slot) {
-            const float reference =
-                top.x.at(thread, slot) == -__builtin_inff() ? 0.0F : top.x.at(thread, slot);
-            scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - reference);
+            scores.x.at(thread, at) = block_.machine.exp2(scores.x.at(thread, at) - top.x.at(thread, slot));
         });
     }
     template <class Tile, class Weights, class Rows>
@@ -89,23 +88,6 @@ class BackwardMemory {
   public:
     FMHA_DEVICE explicit BackwardMemory(const Block& block) : block_(block), memory_(block) {}
 
-    template <class Registers>
-    FMHA_DEVICE void load(RowValues<Registers>& values, const kernels::Matrix& matrix, std::int64_t row0) {
-        if constexpr (!Machine::reads_rows_by_offset) return memory_.load(values, matrix, row0);
-        const RowPlan& rows = block_.plan().rows;
-        const TileView from = LineView::of(matrix, ElementType::fp32).window(row0, 0, rows.block_rows);
-        block_.machine.each([&](int thread) {
-            const int row1 = rows.row.of_lane(block_.lane(thread));
-            const char* const base = from.at(row1, 0);
-            FMHA_UNROLL
-            for (int s = 0; s < rows.registers; ++s) {
-                const int row = s / rows.slots * rows.tile_rows + rows.row_of_slot[s % rows.slots];
-                values.x.at(thread, s) = row1 + row < from.lines
-                                             ? *reinterpret_cast<const float*>(base + row * from.line_bytes)
-                                             : 0.0F;
-            }
-        });
-    }
     template <class Tile>
     FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
                               std::int64_t key0) {
@@ -137,12 +119,20 @@ class BackwardMemory {
             memory_.store(matrix, tile, row0, col0);
         }
     }
-    /// A thread adds to the same elements every time, so that sums of one block need no order between threads.
+    /// A thread adds to the same elements every time, so that sums of one block need no order between threads. Neighbours are
+    /// added atomically in any case: sums of one thread to one place keep their order, and nothing waits for what is there.
     template <auto Of, class Registers>
     FMHA_DEVICE void accumulate(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile,
                                 std::int64_t row0, std::int64_t col0, bool atomic) {
         const AccumulatorPlan& acc = layout_of<Of>(block_);
         const TileView to = LineView::written(matrix, ElementType::fp32).window(row0, col0, acc.block_rows);
+        // Asked once: a question before every sum costs more than the sum.
+        const bool whole = to.lines >= acc.block_rows && to.elements >= acc.column_waves * acc.column_step;
+        if constexpr (Machine::sums_at_once == 4)
+            if (makes_quads(acc) && to.granule >= 16 && whole) {
+                add_quads(to, tile);
+                return;
+            }
         block_.machine.each([&](int thread) {
             const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
@@ -150,18 +140,15 @@ class BackwardMemory {
             char* const base =
                 const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
             const int line_bytes = static_cast<int>(to.line_bytes);
-            if constexpr (Machine::sums_at_once == 2)
+            if constexpr (Machine::sums_at_once == 4)
                 if (acc.run % 2 == 0 && to.granule >= 8) {
                     each_place<Of>(
                         block_,
                         [&](int at, int, int row, int col) {
                             if (row >= rows || col >= cols) return;
-                            auto* const sum = reinterpret_cast<Pair*>(base + row * line_bytes + col * 4);
-                            const float x = tile.x.at(thread, at), y = tile.x.at(thread, at + 1);
-                            if (atomic)
-                                block_.machine.atomic_add_pair(&sum->first, x, y);
-                            else
-                                *sum = {sum->first + x, sum->second + y};
+                            block_.machine.atomic_add_pair(
+                                reinterpret_cast<float*>(base + row * line_bytes + col * 4),
+                                tile.x.at(thread, at), tile.x.at(thread, at + 1));
                         },
                         2);
                     return;
@@ -179,12 +166,65 @@ class BackwardMemory {
 
   private:
     using Machine = typename Block::Machine;
-    /// Neighbours that are read and written at once.
-    struct alignas(8) Pair {
-        float first, second;
-    };
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
+
+    /// Whether neighbouring lanes hold neighbouring pairs of a row, and a thread two such pairs side by side.
+    FMHA_DEVICE static constexpr bool makes_quads(const AccumulatorPlan& acc) {
+        return acc.run == 2 && acc.col.lane[0] == 2 && acc.row.lane[0] == 0 && acc.column_tiles % 2 == 0;
+    }
+    /// Neighbouring lanes trade pairs, so that each has four neighbours of a row: the lower lane those of one column tile, the
+    /// upper one those of the next. Half as many sums, of twice the bytes.
+    template <auto Of, class Registers>
+    FMHA_DEVICE void add_quads(const TileView& to, Accumulator<Of, Registers>& tile) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        auto given = block_.template registers<float, 2>();
+        auto taken = block_.template registers<float, 2>();
+        const int line_bytes = static_cast<int>(to.line_bytes);
+        FMHA_UNROLL
+        for (int row = 0; row < acc.row_tiles; ++row) {
+            FMHA_UNROLL
+            for (int col = 0; col < acc.column_tiles; col += 2) {
+                FMHA_UNROLL
+                for (int r = 0; r < acc.fragment; r += 2) {
+                    const int low = (row * acc.column_tiles + col) * acc.fragment + r;
+                    const int high = low + acc.fragment;
+                    // A choice of values: one of places would put the tile into memory.
+                    block_.machine.each([&](int thread) {
+                        FMHA_UNROLL
+                        for (int i = 0; i < 2; ++i) {
+                            const float x = tile.x.at(thread, low + i), y = tile.x.at(thread, high + i);
+                            given.at(thread, i) = is_upper(thread) ? x : y;
+                        }
+                    });
+                    block_.machine.exchange(taken, given, 1);
+                    block_.machine.each([&](int thread) {
+                        const int lane = block_.lane(thread), wave = block_.wave(thread);
+                        const bool upper = is_upper(thread);
+                        char* const base = const_cast<char*>( // NOLINT(*-const-cast): a view of an output
+                            to.at(acc.row_of_wave(wave) + acc.row.of_lane(lane),
+                                  acc.col_of_wave(wave) + acc.col.of_lane(lane & ~1) +
+                                      (upper ? acc.cols : 0)));
+                        float x[4];
+                        FMHA_UNROLL
+                        for (int i = 0; i < 2; ++i) {
+                            const float below = tile.x.at(thread, low + i),
+                                        above = tile.x.at(thread, high + i);
+                            const float own = upper ? above : below;
+                            x[i] = upper ? taken.at(thread, i) : own;
+                            x[2 + i] = upper ? own : taken.at(thread, i);
+                        }
+                        block_.machine.atomic_add_quad(
+                            reinterpret_cast<float*>(base +
+                                                     (row * acc.rows + acc.row_of_register[r]) * line_bytes +
+                                                     col * acc.cols * 4),
+                            x);
+                    });
+                }
+            }
+        }
+    }
+    FMHA_DEVICE bool is_upper(int thread) const { return (block_.lane(thread) & 1) != 0; }
 };
 
 /// Where the random bytes of a score tile are: in LDS, or where they are stored.

@@ -35,14 +35,19 @@ class BackwardContext : public ScoreContext, public kernels::BwdDecisions {
     Operand output_gradient() const { return d_o_; }
     Operand key() const { return key_; }
     Operand value() const { return value_; }
+    Rows normalisers() { return rows(); }
+    Rows deltas() { return rows(); }
     FloatTile scores() const { return scores_; }
     FloatTile score_gradients() const { return ds_; }
     FloatTile query_gradients() const { return dq_; }
     FloatTile key_gradients() const { return dk_; }
     FloatTile value_gradients() const { return dv_; }
 
+    static bool adds_dq_later() { return false; }
     static const BwdArgs& reread(const BwdArgs& args) { return args; }
     void prefetch(const Operand&, const kernels::Matrix&, std::int64_t, std::int64_t) const {}
+    void prefetch(const Rows&, const kernels::Matrix&, std::int64_t) const {}
+    void arrive(const Rows&) const {}
     using ScoreContext::load;
     void load(Operand& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) const;
 

@@ -150,7 +150,7 @@ class EmulatedMachine {
         read_by(checked_transposing_read(type), out, r0, type, address);
     }
 
-    static constexpr int sums_at_once = 2;
+    static constexpr int sums_at_once = 4;
     static void atomic_add(float* to, float value) {
         std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed);
     }
@@ -159,6 +159,12 @@ class EmulatedMachine {
             throw EmulationError(Hazard::misaligned, "a pair of atomic sums is not aligned to eight bytes");
         atomic_add(to, first);
         atomic_add(to + 1, second);
+    }
+
+    static void atomic_add_quad(float* to, const float* x) {
+        if (reinterpret_cast<std::uintptr_t>(to) % (4 * sizeof(float)) != 0)
+            throw EmulationError(Hazard::misaligned, "four atomic sums are not aligned to sixteen bytes");
+        for (int i = 0; i < 4; ++i) atomic_add(to + i, x[i]);
     }
 
     void barrier() { lds_.barrier(); }

@@ -201,11 +201,17 @@ class Machine {
                          : "memory");
     }
 
-    static constexpr int sums_at_once = 2;
+    static constexpr int sums_at_once = 4;
     FMHA_DEVICE static void atomic_add(float* to, float value) { atomicAdd(to, value); }
     FMHA_DEVICE static void atomic_add_pair(float* to, float first, float second) {
         asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(first),
                      "f"(second)
+                     : "memory");
+    }
+
+    FMHA_DEVICE static void atomic_add_quad(float* to, const float* x) {
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                     "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3])
                      : "memory");
     }
 
@@ -216,10 +222,15 @@ class Machine {
 
     template <int words>
     FMHA_DEVICE void copy_async(int, int address, const char* from, int offset, int bytes) const {
-        static_assert(words == 4);
-        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared(address)),
-                     "l"(from + offset), "r"(bytes)
-                     : "memory");
+        static_assert(words == 1 || words == 4);
+        if constexpr (words == 4)
+            asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(shared(address)),
+                         "l"(from + offset), "r"(bytes)
+                         : "memory");
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared(address)),
+                         "l"(from + offset), "r"(bytes)
+                         : "memory");
     }
     FMHA_DEVICE void commit_copies() const { asm volatile("cp.async.commit_group;" ::: "memory"); }
     FMHA_DEVICE void wait_copies(int groups) const {
