@@ -89,9 +89,9 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
         shape.blocks = static_cast<std::uint32_t>(blocks);
         if constexpr (std::same_as<Program, kernels::Program<KernelFamily::fwd>>)
             if (config_.algorithm.pipeline == Pipeline::ws) {
-                shape.blocks = static_cast<std::uint32_t>(
-                    kernels::WsGrid(config_, args).blocks(device_.properties().compute_units));
-                const hip_target::WsLaunch with_maps = ws_launch(config_, args, device_.runtime());
+                hip_target::WsLaunch with_maps = ws_launch(config_, args, device_.runtime());
+                with_maps.grid = kernels::WsGrid(config_, args).on(device_.properties().compute_units);
+                shape.blocks = with_maps.grid.blocks;
                 function_.launch(shape, &with_maps, stream.handle);
                 return;
             }

@@ -11,7 +11,7 @@ struct WsWork {
     FwdItem item;
     Entry entry;
     QueryRows rows;
-    std::int64_t hk = 0, channel0 = 0;
+    std::int64_t hk = 0;
     FwdMatrices in;
     KeyTiles tiles;
     int count = 0; ///< of key tiles
@@ -33,7 +33,6 @@ struct WsWork {
             work.rows.count = 0;
         if (!work.exists()) return work;
         work.hk = ctx.kv_head(args.shape, item.h);
-        work.channel0 = item.v_tile * tile.n1;
         work.in = FwdMatrices::of(cfg, args, work.entry, item.b, item.h, work.hk);
         const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
                                             work.entry.seqlen_q, work.entry.seqlen_k));
@@ -63,13 +62,12 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             keys{item.b, work.hk, work.entry.start_k};
         if (step < work.count) ctx.fill_stage(key, work.in.k, keys, work.tiles.at(step) * tile.n0, 0);
         if (step == 0) ctx.fill_stage(query, work.in.q, queries, work.rows.first, 0);
-        if (step > 0)
-            ctx.fill_stage(value, work.in.v, keys, work.tiles.at(step - 1) * tile.n0, work.channel0);
+        if (step > 0) ctx.fill_stage(value, work.in.v, keys, work.tiles.at(step - 1) * tile.n0, 0);
     };
     const auto team = [&](const WsWork& work) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
-        const auto& [item, entry, rows, hk, channel0, in, tiles, count] = work;
+        const auto& [item, entry, rows, hk, in, tiles, count] = work;
         const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
         const std::int64_t row0 = rows.first + ctx.team_row();
         auto scores = ctx.scores();
@@ -82,14 +80,23 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             ctx.visit(work.item, work.tiles.at(step));
             scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                       work.in.tile(ctx, work.tiles.at(step), true));
-            logits_to_weights(ctx, scores, top, total, shrink);
+            // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
+            logits_to_weights(ctx, scores, top, total, shrink, tile.n1 > 128 ? 8.0F : 0.0F);
         };
-        if (count > 0) {
-            ctx.take(query);
+        // Where tiles have no more keys than a team has rows, the team may see fewer than the block; it gives the others back unread.
+        const bool may_see_fewer = tile.n0 <= ctx.team_rows() && cfg.signature.mask != MaskClass::none;
+        const int own =
+            may_see_fewer ? tiles.count_until(scoring.mask, row0 + ctx.team_rows() - 1, tile.n0) : count;
+        const KeyTiles::Range plain = tiles.seen_whole(scoring.mask, row0, ctx.team_rows(), in.k.rows.read,
+                                                       tile.n0, cfg.signature.mask);
+        if (count > 0) ctx.take(query);
+        if (own == 0 && count > 0) ctx.give(query);
+        if (own > 0) {
             ctx.take(key);
             ctx.start(scores, query, key);
             ctx.finish(scores, 0);
             ctx.give(key);
+            ctx.give(query, own == 1); // the feed may bring those of the next item
             weigh.template operator()<Masking::if_needed>(0);
             auto weights = ctx.narrow(scores);
             const auto next_tile = [&]<Masking masking>(int step) {
@@ -101,6 +108,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
                 ctx.pass();
                 ctx.finish(scores, 1);
                 ctx.give(key);
+                ctx.give(query, step + 1 == own);
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
                 ctx.finish(out, 0);
@@ -110,22 +118,27 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without.
             FMHA_NO_UNROLL
-            for (int step = 1; step < count; ++step) {
-                if (scoring.mask.shows_all(row0, ctx.team_rows(), tiles.at(step) * tile.n0, tile.n0,
-                                           in.k.rows.read, cfg.signature.mask))
+            for (int step = 1; step < own; ++step)
+                if (plain.has(step))
                     next_tile.template operator()<Masking::off>(step);
                 else
                     next_tile.template operator()<Masking::always>(step);
-            }
-            ctx.give(query); // the feed may bring those of the next item
             ctx.take(value);
             ctx.start(out, weights, value);
             ctx.finish(out, 0);
             ctx.give(value);
         }
+        FMHA_NO_UNROLL
+        for (int step = own; may_see_fewer && step < count; ++step) {
+            ctx.take(key);
+            ctx.give(key);
+            if (step > 0) ctx.turn();
+            if (step > 0) ctx.pass();
+            ctx.take(value);
+            ctx.give(value);
+        }
         const auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
-        store_rows(ctx, to, scoring, out, top, total, shrink, row0, channel0, item.v_tile == 0,
-                   args.score.scale_o);
+        store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
     };
     ctx.run(items, work_of, fills, team);
 }

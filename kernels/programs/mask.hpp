@@ -60,6 +60,12 @@ struct KeyTiles {
     std::int64_t prefix_end = 0; ///< tiles [0, prefix_end) hold visible sink keys outside the window
     std::int64_t begin = 0, end = 0;
 
+    /// Some of the tiles, by the number of those that are visited before.
+    struct Range {
+        int begin = 0, end = 0;
+        FMHA_DEVICE constexpr bool has(int n) const { return begin <= n && n < end; }
+    };
+
     FMHA_DEVICE constexpr std::int64_t first() const { return prefix_end > 0 ? 0 : begin; }
     FMHA_DEVICE constexpr std::int64_t next(std::int64_t tile) const {
         return tile + 1 == prefix_end ? begin : tile + 1;
@@ -70,6 +76,28 @@ struct KeyTiles {
     }
     /// The tile that is visited after `n` others.
     FMHA_DEVICE constexpr std::int64_t at(int n) const { return n < prefix_end ? n : begin + n - prefix_end; }
+
+    /// Of the tiles, in the order in which they are visited, how many come until no row up to `last_row` sees a key any more.
+    FMHA_DEVICE constexpr int count_until(const Mask& mask, std::int64_t last_row, std::int64_t n0) const {
+        const std::int64_t end_key = last_row + mask.x;
+        const std::int64_t own_end = end_key > 0 ? (end_key + n0 - 1) / n0 : 0;
+        const std::int64_t window = (own_end < end ? own_end : end) - begin;
+        return static_cast<int>(prefix_end + (window > 0 ? window : 0));
+    }
+    /// Of the tiles of the window, the range in which all of [row0, row0 + rows) see all `n0` keys, counted as they are visited: `Mask::shows_all` for all
+    /// of them at once.
+    FMHA_DEVICE constexpr Range seen_whole(const Mask& mask, std::int64_t row0, std::int64_t rows,
+                                           std::int64_t key_count, std::int64_t n0, MaskClass kernel) const {
+        const std::int64_t first_key = kernel == MaskClass::generic ? row0 + rows - mask.y : 0;
+        const std::int64_t end_key = row0 + mask.x < key_count ? row0 + mask.x : key_count;
+        const std::int64_t from = first_key > 0 ? (first_key + n0 - 1) / n0 : 0;
+        const std::int64_t to = end_key > 0 ? end_key / n0 : 0;
+        const auto step = [this](std::int64_t tile) {
+            const std::int64_t in = tile < begin ? begin : tile < end ? tile : end;
+            return static_cast<int>(prefix_end + in - begin);
+        };
+        return {step(from), step(to)};
+    }
 
     /// Tiles of `n0` keys that some row of [row0, row0 + rows) sees; keys ≥ `key_count` do not exist.
     FMHA_DEVICE static constexpr KeyTiles of(const Mask& mask, std::int64_t row0, std::int64_t rows,

@@ -18,7 +18,7 @@ Item tuple_of(const kernels::FwdItem& item) {
     return {item.b, item.h, item.q_tile, item.v_tile};
 }
 
-/// A launch of tiles of 4 rows and 8 channels, whose other numbers all differ.
+/// A launch of tiles of 4 rows, whose other numbers all differ.
 struct Launch {
     KernelConfig config;
     FwdArgs args;
@@ -27,7 +27,7 @@ struct Launch {
            std::int64_t q_tiles, std::int64_t keys, std::int64_t channels = 64) {
         config.signature.mode = mode;
         config.signature.mask = masked ? MaskClass::causal : MaskClass::none;
-        config.algorithm.tile = {.m0 = 4, .n0 = 3, .n1 = 40};
+        config.algorithm.tile = {.m0 = 4, .n0 = 3, .n1 = 160};
         args.shape = {mode, batch, heads_q, heads_k, 4 * q_tiles, keys, 0, 0, channels, 128 - channels};
         // In a group the largest length says how many tiles an entry may have, and seqlen_q is none (N-2).
         if (mode == Mode::group) std::swap(args.shape.seqlen_q, args.shape.max_seqlen_q);
@@ -35,60 +35,48 @@ struct Launch {
     WsGrid grid() const { return {config, args}; }
 };
 
-/// Heads that take turns and whether a block computes several items, of a launch of 128 channels: 256 bytes a key.
+/// Heads that take turns where a block computes one item, of a launch of 128 channels: 256 bytes a key.
 struct Turns {
     Mode mode;
     bool masked;
     std::int64_t batch, heads_q, heads_k, q_tiles, keys;
     std::uint32_t heads;
-    bool several;
 };
 
-/// 8 · 132 items fill eight rounds; 32 MiB of keys and values are cached, and 72 MiB are the most; few tiles are 16.
+/// 32 MiB of keys and values are cached.
 constexpr Turns turns[] = {
     // Without a mask the tiles of a head follow each other.
-    {Mode::batch, false, 2, 6, 3, 5, 100, 1, true},
-    {Mode::group, false, 2, 6, 3, 5, 100, 1, false},
-    // Heads that fill eight rounds, one more or less than there are, one tile, and a rest.
-    {Mode::batch, true, 1, 100, 50, 16, 100, 66, true},
-    {Mode::batch, true, 1, 65, 65, 16, 100, 65, true},
-    {Mode::batch, true, 1, 67, 67, 16, 100, 66, true},
-    {Mode::batch, true, 7, 151, 151, 1, 100, 1056, true},
-    {Mode::batch, true, 1, 300, 300, 5, 100, 212, true},
-    {Mode::batch, true, 1, 1, 1, 16, 100, 1, true},
-    // One tile more than few, with one head and with many: as many heads as are cached, whole groups of them, one group at least.
-    {Mode::batch, true, 1, 1, 1, 17, 100, 1, false},
-    {Mode::batch, true, 1, 600, 200, 17, 1024, 128 * 3, false},
-    {Mode::batch, true, 1, 300, 100, 17, 1024, 300, false},
-    {Mode::batch, true, 1, 300, 300, 17, 64 * 1024, 2, false},
-    {Mode::batch, true, 1, 300, 300, 17, 128 * 1024, 1, false},
-    {Mode::batch, true, 1, 300, 100, 17, 200 * 1024, 3, false},
-    {Mode::group, true, 2, 300, 100, 5, 1024, 128 * 3, false},
-    // 36 heads of 8192 keys are 72 MiB; heads of a group share theirs.
-    {Mode::batch, true, 1, 36, 36, 16, 8192, 36, true},
-    {Mode::batch, true, 1, 36, 36, 16, 8193, 15, false},
-    {Mode::batch, true, 1, 66, 33, 16, 8192, 66, true},
-    {Mode::batch, true, 1, 66, 33, 16, 9000, 28, false},
+    {Mode::batch, false, 2, 6, 3, 5, 100, 1},
+    {Mode::group, false, 2, 6, 3, 5, 100, 1},
+    // As many heads as are cached, whole groups of them, one group at least.
+    {Mode::batch, true, 1, 1, 1, 17, 100, 1},
+    {Mode::batch, true, 1, 600, 200, 17, 1024, 128 * 3},
+    {Mode::batch, true, 1, 300, 100, 17, 1024, 300},
+    {Mode::batch, true, 1, 300, 300, 1, 64 * 1024, 2},
+    {Mode::batch, true, 1, 300, 300, 17, 128 * 1024, 1},
+    {Mode::batch, true, 1, 300, 100, 17, 200 * 1024, 3},
+    {Mode::group, true, 2, 300, 100, 5, 1024, 128 * 3},
+    {Mode::batch, true, 1, 36, 36, 16, 8193, 15},
+    {Mode::batch, true, 1, 66, 33, 16, 9000, 28},
     // Without a key a head is as long as one.
-    {Mode::batch, true, 140'000, 1, 1, 17, 0, 128 * 1024, false},
+    {Mode::batch, true, 140'000, 1, 1, 17, 0, 128 * 1024},
 };
 
 bool turns_are_right() {
     for (const Turns& t : turns) {
         const Launch launch(t.mode, t.masked, t.batch, t.heads_q, t.heads_k, t.q_tiles, t.keys);
         const WsGrid grid = launch.grid();
-        if (grid.heads_at_once != t.heads || grid.several_a_block != t.several) return false;
-        if (grid.size() != t.batch * t.heads_q * t.q_tiles * 2) return false;
+        if (grid.heads_at_once != t.heads || grid.size() != t.batch * t.heads_q * t.q_tiles) return false;
     }
-    // The longer of keys and rows counts: at 8192 it is just not too long.
+    // The longer of keys and rows counts: 36 heads of 8192 keys fill 72 MiB, of which 16 are cached.
     Launch longer(Mode::batch, true, 1, 36, 36, 16, 8193);
     longer.args.shape.max_seqlen_q = 8192;
     Launch rows(Mode::batch, true, 1, 36, 36, 16, 100);
-    rows.args.shape.max_seqlen_q = 8193;
-    if (longer.grid().several_a_block || rows.grid().several_a_block) return false;
+    rows.args.shape.max_seqlen_q = 8192;
+    if (longer.grid().heads_at_once != 15 || rows.grid().heads_at_once != 16) return false;
     // Channels of keys and of values count alike.
     const Launch wide(Mode::batch, true, 1, 300, 300, 17, 64 * 1024, 104);
-    if (wide.grid().heads_at_once != 2 || wide.grid().v_tiles != 1) return false;
+    if (wide.grid().heads_at_once != 2) return false;
     // The last tile may have one row.
     Launch rest(Mode::batch, false, 1, 1, 1, 4, 100);
     ++rest.args.shape.seqlen_q;
@@ -98,35 +86,88 @@ bool turns_are_right() {
     return no_heads.grid().size() == 0 && no_rows.grid().size() == 0;
 }
 
-/// Round after round of heads; in a round the last query tile of every head, then the one before.
-bool order_is_right(const Launch& launch) {
+/// How many blocks a device of `multiprocessors` is given.
+struct Blocks {
+    Mode mode;
+    bool masked;
+    std::int64_t heads, q_tiles, multiprocessors;
+    std::uint32_t blocks;
+};
+
+constexpr Blocks blocks_of_devices[] = {
+    {Mode::batch, false, 5, 4, 0, 20},
+    {Mode::batch, false, 5, 4, 1, 1},
+    {Mode::batch, false, 5, 4, 19, 19},
+    {Mode::batch, false, 5, 4, 20, 20},
+    {Mode::batch, false, 5, 4, 21, 20},
+    {Mode::group, false, 5, 4, 7, 20},
+    {Mode::group, true, 8, 4, 16, 32},
+    // 16 pairs: one round of 16, of 18 just full enough, of 19 no more; two of 8 and of 9; 15 pairs and a single tile.
+    {Mode::batch, true, 8, 4, 16, 16},
+    {Mode::batch, true, 8, 4, 18, 18},
+    {Mode::batch, true, 8, 4, 19, 32},
+    {Mode::batch, true, 8, 4, 9, 9},
+    {Mode::batch, true, 8, 4, 10, 32},
+    {Mode::batch, true, 31, 1, 16, 16},
+    // Few tiles are 32.
+    {Mode::batch, true, 1, 32, 16, 16},
+    {Mode::batch, true, 2, 33, 11, 66},
+    {Mode::batch, true, 8, 4, 0, 32},
+};
+
+bool blocks_are_right() {
+    for (const Blocks& b : blocks_of_devices) {
+        const WsGrid grid = Launch(b.mode, b.masked, 1, b.heads, b.heads, b.q_tiles, 100).grid();
+        const WsGrid dealt = grid.on(b.multiprocessors);
+        if (grid.blocks != grid.size() || grid.pairs || dealt.blocks != b.blocks) return false;
+        if (dealt.pairs != (b.masked && b.blocks < grid.size())) return false;
+    }
+    return true;
+}
+
+/// One item a block: round after round of heads; in a round the last query tile of every head, then the one before.
+std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
     const FwdArgs& args = launch.args;
     const std::int64_t heads = args.shape.batch * args.shape.nhead_q, at_once = grid.heads_at_once;
-    if (at_once == 0 || grid.size() > 10'000) return false;
-    std::vector<Item> want, got;
-    for (std::int64_t first = 0; first < heads; first += at_once)
+    std::vector<Item> items;
+    for (std::int64_t first = 0; first < heads && at_once > 0; first += at_once)
         for (std::int64_t q = std::int64_t{grid.q_tiles} - 1; q >= 0; --q)
             for (std::int64_t head = first; head < std::min(heads, first + at_once); ++head)
-                for (std::int64_t v = 0; v < 2; ++v)
-                    want.emplace_back(head / args.shape.nhead_q, head % args.shape.nhead_q, q, v);
-    for (std::uint32_t n = 0; n < grid.size(); ++n) got.push_back(tuple_of(grid[n]));
-    return got == want;
+                items.emplace_back(head / args.shape.nhead_q, head % args.shape.nhead_q, q, 0);
+    return items;
+}
+/// In pairs: the longest tile of a head and the shortest of the next. A last head is its own next one.
+std::vector<Item> in_pairs(const Launch& launch) {
+    const WsGrid grid = launch.grid();
+    const FwdArgs& args = launch.args;
+    const std::int64_t heads = args.shape.batch * args.shape.nhead_q, tiles = grid.q_tiles;
+    std::vector<Item> items;
+    const auto add = [&](std::int64_t head, std::int64_t q) {
+        items.emplace_back(head / args.shape.nhead_q, head % args.shape.nhead_q, q, 0);
+    };
+    for (std::int64_t head = 0; head < heads; head += 2)
+        for (std::int64_t q = 0; q < tiles; ++q) {
+            const bool alone = head + 1 == heads;
+            if (alone && 2 * q >= tiles) break;
+            add(head, tiles - 1 - q);
+            if (!alone || 2 * q + 1 < tiles) add(alone ? head : head + 1, q);
+        }
+    return items;
 }
 
-/// Items are dealt out like cards, every other round from the last block on.
+/// Items, or pairs of them, are dealt out like cards.
 bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
-    const WsGrid grid = launch.grid();
+    const WsGrid grid = launch.grid().dealt_to(blocks);
+    const std::size_t together = grid.pairs ? 2 : 1;
+    const std::vector<Item> all = grid.pairs ? in_pairs(launch) : in_rounds(launch);
+    if (std::ssize(all) != grid.size()) return false;
     std::vector<std::vector<Item>> want(blocks);
-    for (std::uint32_t n = 0; n < grid.size(); ++n) {
-        const std::uint32_t place = n % blocks;
-        const bool backwards = n / blocks % 2 == 1;
-        want[backwards ? blocks - 1 - place : place].push_back(tuple_of(grid[n]));
-    }
+    for (std::size_t n = 0; n < all.size(); ++n) want[n / together % blocks].push_back(all[n]);
     for (std::uint32_t block = 0; block < blocks; ++block) {
-        const kernels::BlockItems items{launch.config, launch.args, block, blocks};
+        const kernels::BlockItems items{grid, block};
         std::vector<Item> got;
-        for (std::uint32_t n = 0; got.size() <= grid.size() && items.exists(n); ++n)
+        for (std::uint32_t n = 0; got.size() <= all.size() && items.exists(n); ++n)
             got.push_back(tuple_of(items[n]));
         if (got != want[block]) return false;
     }
@@ -136,22 +177,16 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
 } // namespace
 
 bool ws_items_are_right() {
-    if (!turns_are_right()) return false;
+    if (!turns_are_right() || !blocks_are_right()) return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
+        {Mode::batch, true, 1, 7, 7, 4, 100},       {Mode::batch, true, 3, 3, 1, 3, 100},
         {Mode::group, true, 3, 5, 5, 4, 64 * 1024}, {Mode::group, true, 2, 6, 2, 3, 200 * 1024},
         {Mode::group, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 1, 7, 7, 1, 100}};
-    for (const Launch& launch : launches) {
-        if (!order_is_right(launch)) return false;
-        for (const std::uint32_t blocks : {1U, 2U, 7U, 16U})
-            if (!dealing_is_right(launch, blocks)) return false;
-        const WsGrid grid = launch.grid();
-        for (const std::int64_t device :
-             {std::int64_t{0}, std::int64_t{1}, grid.size() - 1, grid.size(), grid.size() + 1}) {
-            const bool fewer = grid.several_a_block && device > 0 && device < grid.size();
-            if (grid.blocks(device) != (fewer ? device : grid.size())) return false;
-        }
-    }
+    for (const Launch& launch : launches)
+        for (const std::int64_t blocks : {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{16},
+                                          launch.grid().size(), launch.grid().size() + 1})
+            if (!dealing_is_right(launch, static_cast<std::uint32_t>(blocks))) return false;
     const kernels::OneItem one{{1, 2, 3, 4}};
     return kernels::OneItem::exists(0) && !kernels::OneItem::exists(1) &&
            tuple_of(one[0]) == Item(1, 2, 3, 4);

@@ -29,9 +29,6 @@ struct BlockParts {
     FMHA_DEVICE static Machine machine(const Args&) {
         return {};
     }
-    FMHA_DEVICE static const Args& arguments(const Args& args) {
-        return args;
-    }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& context, const Args& args, std::int64_t block) {
         Program::run(context, args, typename Program::Grid(Constant<Kernel>::cfg(), args)[block]);
@@ -49,12 +46,10 @@ struct BlockParts<Kernel, true> {
     using Context = WsContext<Machine, Constant<Kernel>>;
 
     FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args); }
-    FMHA_DEVICE static const FwdArgs& arguments(const Args& args) { return args.args; }
     template <class Ctx>
-    FMHA_DEVICE static void run(Ctx& context, const FwdArgs& args, std::int64_t block) {
-        kernels::fmha_fwd_ws(
-            context, args,
-            kernels::BlockItems{Constant<Kernel>::cfg(), args, static_cast<std::uint32_t>(block), gridDim.x});
+    FMHA_DEVICE static void run(Ctx& context, const Args& launch, std::int64_t block) {
+        kernels::fmha_fwd_ws(context, launch.args,
+                             kernels::BlockItems{launch.grid, static_cast<std::uint32_t>(block)});
     }
 };
 #endif
@@ -77,7 +72,7 @@ struct Launch {
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
         Machine machine = Parts::machine(args);
         typename Parts::Context context(machine, {});
-        Parts::run(context, Parts::arguments(args), block);
+        Parts::run(context, args, block);
     }
 };
 

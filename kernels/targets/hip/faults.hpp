@@ -20,7 +20,7 @@ FMHA_DEVICE void run_faulty(const typename BlockParts<Kernel>::Args& args, std::
     using Parts = BlockParts<Kernel>;
     auto machine = Parts::machine(args);
     Faulty context(fault..., machine, Constant<Kernel>{});
-    Parts::run(context, Parts::arguments(args), block);
+    Parts::run(context, args, block);
 }
 
 /// A launch of `Kernel` with a fault.

@@ -72,6 +72,8 @@ struct AccumulatorPlan {
     std::int8_t run = 1;                   ///< consecutive registers that hold consecutive columns
     /// Before its rows are scaled, a wave looks whether all its factors are 1. That pays where a tile is large.
     bool skips_ones = false;
+    /// Four lanes that share a row trade words before they store it, so that each has 16 bytes. Lane bits 0 and 1 are columns 2 and 4 of 8.
+    bool stores_units = false;
     /// Types in memory of what is loaded into, or added to, such a tile and of what it is stored as.
     ElementType loaded = ElementType::fp32, stored = ElementType::fp32;
 

@@ -72,7 +72,7 @@ class RowOperations {
     }
 
     template <class Tile>
-    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores) {
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack = 0.0F) {
         Rows largest = rows();
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
@@ -85,7 +85,8 @@ class RowOperations {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
-                const float before = top.x.at(thread, s), now = largest.x.at(thread, s);
+                const float before = top.x.at(thread, s), reached = largest.x.at(thread, s);
+                const float now = slack > 0.0F && reached - before <= slack ? before : reached;
                 shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
                 top.x.at(thread, s) = now;
             }

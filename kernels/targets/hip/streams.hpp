@@ -105,11 +105,11 @@ class TeamWork {
         block_.machine.wait(plan.full(next.next(plan.stages)), next.parity(plan.stages));
         ++next.uses;
     }
-    /// A team has no more use for the stage that it took last.
+    /// A team has no more use for the stage that it took last, if `last`. No branch: products may be under way.
     template <auto Piece>
-    FMHA_DEVICE void give(const OperandStream<Piece>&) {
+    FMHA_DEVICE void give(const OperandStream<Piece>&, bool last = true) {
         const StreamPlan& plan = block_.template piece<Piece>();
-        block_.machine.arrive_wave(plan.empty(place_of<Piece>().last(plan.stages)));
+        block_.machine.arrive_wave(plan.empty(place_of<Piece>().last(plan.stages)), last);
     }
 
     /// Where the stage that was taken last begins.

@@ -114,6 +114,10 @@ class TileMemory {
         const TileView to = LineView::written(matrix, type).window(row0, col0, acc.block_rows);
         const int size = element_bits(type) / 8, per_word = 4 / size, run = acc.run, words = run / per_word;
         const bool whole = words > 0 && to.granule >= run * size;
+        if (acc.stores_units && to.granule >= 16 && to.elements % 8 == 0) {
+            store_units(to, tile);
+            return;
+        }
         block_.machine.each([&](int thread) {
             const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
@@ -171,6 +175,64 @@ class TileMemory {
     FMHA_DEVICE std::int64_t row_at(std::int64_t row0, int thread, int s) const {
         return row0 + block_.wave(thread) * plan().wave_rows + plan().row.of_lane(block_.lane(thread)) +
                s / plan().slots * plan().tile_rows + plan().row_of_slot[s % plan().slots];
+    }
+
+    /// Tiles of 8 columns, four at a time: lane i of the four that share a row gets the words of tile i from all of them.
+    template <auto Of, class Registers>
+    FMHA_DEVICE void store_units(const TileView& to, Accumulator<Of, Registers>& tile) {
+        constexpr int lanes = 4, in_tile = 8;
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        auto word = block_.template registers<std::uint32_t, lanes>();
+        auto sent = block_.template registers<std::uint32_t, lanes / 2>();
+        auto got = block_.template registers<std::uint32_t, lanes / 2>();
+        // Word k of every pair that differs in the bit goes to the lane that differs in it.
+        const auto trade = [&](int bit) {
+            const auto own = [&](int pair) { return bit == 1 ? 2 * pair : pair; };
+            block_.machine.each([&](int thread) {
+                const bool upper = (block_.lane(thread) & bit) != 0;
+                FMHA_UNROLL
+                for (int pair = 0; pair < 2; ++pair)
+                    sent.at(thread, pair) =
+                        upper ? word.at(thread, own(pair)) : word.at(thread, own(pair) + bit);
+            });
+            block_.machine.exchange(got, sent, bit);
+            block_.machine.each([&](int thread) {
+                const bool upper = (block_.lane(thread) & bit) != 0;
+                FMHA_UNROLL
+                for (int pair = 0; pair < 2; ++pair) {
+                    const std::uint32_t low = word.at(thread, own(pair)),
+                                        high = word.at(thread, own(pair) + bit);
+                    word.at(thread, own(pair)) = upper ? got.at(thread, pair) : low;
+                    word.at(thread, own(pair) + bit) = upper ? high : got.at(thread, pair);
+                }
+            });
+        };
+        FMHA_UNROLL
+        for (int first = 0; first < acc.column_tiles; first += lanes) {
+            FMHA_UNROLL
+            for (int half = 0; half < acc.fragment; half += 2) {
+                block_.machine.each([&](int thread) {
+                    FMHA_UNROLL
+                    for (int i = 0; i < lanes; ++i) {
+                        const int at = (first + i) * acc.fragment + half;
+                        const float x[4] = {tile.x.at(thread, at), tile.x.at(thread, at + 1), 0.0F, 0.0F};
+                        word.at(thread, i) = block_.machine.pack(x, acc.stored);
+                    }
+                });
+                trade(1);
+                trade(2);
+                block_.machine.each([&](int thread) {
+                    const int row = acc.row_of_wave(block_.wave(thread)) +
+                                    acc.row.of_lane(block_.lane(thread)) + acc.row_of_register[half];
+                    const int col = (first + block_.lane(thread) % lanes) * in_tile;
+                    if (row >= to.lines || col >= to.elements) return;
+                    const std::uint32_t unit[lanes] = {word.at(thread, 0), word.at(thread, 1),
+                                                       word.at(thread, 2), word.at(thread, 3)};
+                    write_words(const_cast<char*>(to.at(row, col)), unit,
+                                lanes); // NOLINT(*-const-cast): an output
+                });
+            }
+        }
     }
 
     FMHA_DEVICE static void write_words(char* to, const std::uint32_t* words, int count) {

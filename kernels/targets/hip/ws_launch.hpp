@@ -3,6 +3,7 @@
 #include "dispatcher/types/args.hpp"
 #include "kernels/programs/device.hpp"
 #include "kernels/programs/matrix_place.hpp"
+#include "kernels/programs/ws_items.hpp"
 
 #include <cstdint>
 
@@ -46,12 +47,13 @@ struct MapRows {
     bool operator==(const MapRows&) const = default;
 };
 
-/// What the kernel's parameter is: its maps, encoded, beside the arguments.
+/// What the kernel's parameter is: its maps, encoded, and who computes what, beside the arguments.
 struct WsLaunch {
     static constexpr int maps_of_launch = 3;
 
     TensorMapBits maps[maps_of_launch];
     MapRows rows[maps_of_launch];
+    kernels::WsGrid grid;
     FwdArgs args;
 };
 

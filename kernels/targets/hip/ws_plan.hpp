@@ -50,7 +50,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     if (wave.m0 < 2 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != 16 || warp.k1 != 16 || !product(tile.n0) || !product(tile.n1) ||
-        tile.k0max % 16 != 0)
+        tile.k0max % 16 != 0 || tile.n1 < has.hdim_v)
         return plan;
 
     // Warp-group instructions lay out a team's accumulators as four warps with mma.sync do.
@@ -63,10 +63,12 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     static_cast<BlockPlan&>(plan) = plan_of(team);
     if (plan.problem != PlanProblem::none) return plan;
 
+    plan.second.acc.stores_units = tile.n1 % 32 == 0;
+
     plan.teams = wave.m0;
     plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
-    plan.feed_registers = 24;
-    plan.team_registers = plan.teams == 2 ? 240 : 160;
+    plan.feed_registers = plan.teams == 2 ? 40 : 32;
+    plan.team_registers = plan.teams == 2 ? 232 : 160;
     plan.takes_turns = tile.n1 <= 128;
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;
@@ -81,7 +83,12 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     };
     plan.lds_bytes = 0;
     constexpr int stages = 2;
-    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, 1);
+    // Two of the queries where there is room: those of the next item come while one is computed.
+    const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max);
+    const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max) + SwizzledTile::bytes(tile.n0, tile.n1);
+    constexpr int barriers = 16 * 3 * stages;
+    const bool ahead = 2 * of_queries + stages * of_tile + barriers <= lds_limit(plan.unit);
+    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, ahead ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, tile.n0, tile.n1, stages);
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {

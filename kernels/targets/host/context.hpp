@@ -91,7 +91,9 @@ class HostContext : public ScoreContext {
         }
     }
     void take(StreamName name);
-    void give(StreamName name) { stream(name).taken.reset(); }
+    void give(StreamName name, bool last = true) {
+        if (last) stream(name).taken.reset();
+    }
     void turn() const {}
     void pass() const {}
     /// acc = query · keysᵀ.

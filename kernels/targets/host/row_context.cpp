@@ -38,7 +38,8 @@ void RowContext::soft_cap(const FloatTile& scores, float inner, float outer) con
         }
 }
 
-void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores) const {
+void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
+                                  float slack) const {
     for (int r = 0; r < scores.rows; ++r) {
         const float* row = scores.row(r);
         Vec largest = splat(top.data[r]);
@@ -47,6 +48,7 @@ void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const Flo
         float now = lane_max(largest);
         for (; c < scores.cols; ++c) now = std::max(now, row[c]);
         const float before = top.data[r];
+        if (now - before <= slack) now = before;
         shrink.data[r] = now == before ? 1.0F : host_target::exp2(before - now);
         top.data[r] = now;
     }

@@ -49,24 +49,24 @@ class MistakenMachine : public EmulatedTeamMachine {
         if (mistake_ == Mistake::full_parity && group() > 0) parity ^= 1;
         if (mistake_ == Mistake::no_wait_for_empty && group() == 0) return;
         EmulatedTeamMachine::wait(address, parity);
-        // "full" of the first stage of keys; the barrier of "empty" lies behind those of both stages.
+        // "full" of the first stage of keys; the barrier of "empty" lies behind those of both stages. Queries have one.
         if (mistake_ == Mistake::given_early && group() > 0 && address == first_key_)
-            EmulatedTeamMachine::arrive_wave(address + 16);
+            EmulatedTeamMachine::arrive_wave(address + 16, true);
         if (mistake_ == Mistake::query_given_early && group() > 0 && address == query_)
-            EmulatedTeamMachine::arrive_wave(address + 8);
+            EmulatedTeamMachine::arrive_wave(address + 8, true);
     }
     void init_barrier(int address, int arrivals) {
-        // Barriers are made in the order of the streams: two of the query's only stage, then those of keys.
+        // Barriers are made in the order of the streams: two for each of the two stages of queries, then those of keys.
         if (++made_ == 1) query_ = address;
-        if (made_ == 3) first_key_ = address;
+        if (made_ == 5) first_key_ = address;
         EmulatedTeamMachine::init_barrier(address, arrivals);
     }
-    void arrive_wave(int address) {
+    void arrive_wave(int address, bool arrives) {
         if (mistake_ == Mistake::not_given) return;
         if (mistake_ == Mistake::given_early && address == first_key_ + 16) return;
         if (mistake_ == Mistake::query_given_early && address == query_ + 8) return;
-        EmulatedTeamMachine::arrive_wave(address);
-        if (mistake_ == Mistake::given_twice) EmulatedTeamMachine::arrive_wave(address);
+        EmulatedTeamMachine::arrive_wave(address, arrives);
+        if (mistake_ == Mistake::given_twice) EmulatedTeamMachine::arrive_wave(address, arrives);
     }
     void pass(int team) {
         if (mistake_ == Mistake::turn_kept) return;
@@ -116,7 +116,9 @@ struct Verdict {
 Verdict verdict_of(Mistake mistake, Schedule schedule) {
     Verdict verdict;
     FwdProblem problem(team_shape(DataType::bf16, 128));
-    const KernelConfig kernel = team_kernel(problem, 2, 64, 128);
+    // Of two stages of queries a team would have to be an item late to see that one was given early: 176 keys leave room for one.
+    const KernelConfig kernel =
+        team_kernel(problem, 2, mistake == Mistake::query_given_early ? 176 : 64, 128);
     try {
         emulate_teams(kernel, problem.args(), 1, schedule,
                       [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {

@@ -123,7 +123,9 @@ TEST(TeamPlan, FitsTheRegistersAndTheLdsOfAMultiprocessor) {
         const FwdProblem problem(shape_of(variant));
         const WsPlan plan = ws_plan_of(kernel_of(problem, variant));
         ASSERT_EQ(plan.problem, PlanProblem::none) << variant.name;
-        EXPECT_LE(128 * (plan.feed_registers + plan.teams * plan.team_registers), 65536) << variant.name;
+        // What a block has at entry, which warp groups share out: a team that asked for more would wait for ever.
+        const int at_entry = 65536 / plan.threads / 8 * 8 * plan.threads;
+        EXPECT_LE(128 * (plan.feed_registers + plan.teams * plan.team_registers), at_entry) << variant.name;
         EXPECT_EQ(plan.feed_registers % 8 + plan.team_registers % 8, 0) << variant.name;
         for (const StreamPlan* stream : {&plan.queries, &plan.keys, &plan.values})
             for (int stage = 0; stage < stream->stages; ++stage)
@@ -165,17 +167,58 @@ KernelConfig masked(MaskClass mask) {
     return kernel;
 }
 
+// What a program derives from a mask once for all tiles, against what the mask says of every tile.
+TEST(TilesOfATeam, AreThoseThatItsRowsSee) {
+    using kernels::KeyTiles;
+    using kernels::Mask;
+    int plain = 0, unseen = 0;
+    for (const Mask mask : {Mask{300, 500}, Mask{1, 500}, Mask{-40, 500}, Mask{60, 500}, Mask{1, 100},
+                            Mask{30, 1}, Mask{1, 100, 70, 300}, Mask{-200, 500}})
+        for (const std::int64_t keys : {1, 64, 257, 300})
+            for (const std::int64_t n0 : {64, 80, 128})
+                for (const std::int64_t block : {0, 128, 384})
+                    for (const std::int64_t row0 : {block, block + 64}) {
+                        const KeyTiles tiles = KeyTiles::of(mask, block, 128, keys, n0);
+                        const KeyTiles::Range whole =
+                            tiles.seen_whole(mask, row0, 64, keys, n0, MaskClass::generic);
+                        const int own = tiles.count_until(mask, row0 + 63, n0);
+                        ASSERT_LE(own, tiles.count());
+                        for (int step = 0; step < tiles.count(); ++step) {
+                            const std::int64_t key0 = tiles.at(step) * n0;
+                            const auto seen = kernels::TileMask::of(mask, row0, key0, keys);
+                            int sees = 0;
+                            for (int r = 0; r < 64; ++r)
+                                for (int c = 0; c < n0; ++c)
+                                    sees += seen.sees(r, c, MaskClass::generic) ? 1 : 0;
+                            EXPECT_TRUE(!whole.has(step) || sees == 64 * n0);
+                            EXPECT_TRUE(step < own || sees == 0);
+                            const bool in_window = step >= tiles.prefix_end;
+                            EXPECT_EQ(whole.has(step), in_window && mask.shows_all(row0, 64, key0, n0, keys,
+                                                                                   MaskClass::generic));
+                            plain += whole.has(step) ? 1 : 0;
+                            unseen += step >= own ? 1 : 0;
+                        }
+                        // The last of a team's own tiles is one that it sees, unless only a window hides it.
+                        if (own > 0 && mask.y == 500 && mask.sink == 0) {
+                            const auto last = kernels::TileMask::of(mask, row0, tiles.at(own - 1) * n0, keys);
+                            EXPECT_TRUE(last.sees(63, 0, MaskClass::causal));
+                        }
+                    }
+    EXPECT_GT(plain, 100);
+    EXPECT_GT(unseen, 50);
+}
+
 TEST(Items, AreEachComputedByOneBlock) {
     for (const MaskClass mask : {MaskClass::none, MaskClass::causal})
         for (const auto& [batch, heads, seqlen] :
-             {std::array<std::int64_t, 3>{3, 6, 700}, {1, 2, 100}, {40, 32, 300}, {2, 4, 5000}})
+             {std::array<std::int64_t, 3>{3, 6, 700}, {1, 2, 100}, {40, 32, 300}, {2, 4, 5000}, {1, 3, 600}})
             for (const std::uint32_t blocks : {1U, 7U, 132U}) {
-                const KernelConfig kernel = masked(mask);
-                const FwdArgs args = extents(batch, heads, seqlen, 128);
+                const kernels::WsGrid grid =
+                    kernels::WsGrid(masked(mask), extents(batch, heads, seqlen, 128)).dealt_to(blocks);
                 const std::int64_t q_tiles = (seqlen + 127) / 128;
                 std::vector<int> seen(static_cast<std::size_t>(batch * heads * q_tiles));
                 for (std::uint32_t block = 0; block < blocks; ++block) {
-                    const kernels::BlockItems items{kernel, args, block, blocks};
+                    const kernels::BlockItems items{grid, block};
                     for (std::uint32_t n = 0; items.exists(n); ++n) {
                         const kernels::FwdItem item = items[n];
                         ASSERT_TRUE(item.b < batch && item.h < heads && item.q_tile < q_tiles);
@@ -189,16 +232,33 @@ TEST(Items, AreEachComputedByOneBlock) {
 
 TEST(Items, AreSeveralABlockWhereBlocksEndTogether) {
     const auto blocks = [](MaskClass mask, const FwdArgs& args) {
-        return kernels::WsGrid(masked(mask), args).blocks(132);
+        return kernels::WsGrid(masked(mask), args).on(132).blocks;
     };
     EXPECT_EQ(blocks(MaskClass::none, extents(8, 16, 2048, 128)), 132);
     EXPECT_EQ(blocks(MaskClass::none, extents(1, 2, 256, 128)), 4);
     EXPECT_EQ(blocks(MaskClass::causal, extents(32, 16, 512, 128)), 132);
-    // 128 tiles a head, and lengths that nobody knows
-    EXPECT_EQ(blocks(MaskClass::causal, extents(1, 16, 16384, 128)), 2048);
+    EXPECT_EQ(blocks(MaskClass::causal, extents(8, 16, 2048, 128)), 132);
+    EXPECT_EQ(blocks(MaskClass::causal, extents(1, 16, 16384, 128)), 2048); // 128 tiles a head
+    // 320 pairs would leave blocks idle for half a round of three, and lengths of a group are on the device.
+    EXPECT_EQ(blocks(MaskClass::causal, extents(5, 16, 1024, 128)), 640);
     FwdArgs packed = extents(8, 16, 2048, 128);
     packed.shape.mode = Mode::group;
     EXPECT_EQ(blocks(MaskClass::none, packed), 2048);
+}
+
+TEST(Items, ArePairsOfEqualLengthUnderACausalMask) {
+    for (const std::int64_t seqlen : {512, 1920, 2048}) {
+        const kernels::WsGrid grid =
+            kernels::WsGrid(masked(MaskClass::causal), extents(4, 6, seqlen, 128)).dealt_to(5);
+        const std::int64_t q_tiles = seqlen / 128;
+        for (std::uint32_t block = 0; block < grid.blocks; ++block)
+            for (std::uint32_t n = 0; grid.exists(block, n + 1); n += 2) {
+                const kernels::FwdItem first = grid.item(block, n), second = grid.item(block, n + 1);
+                EXPECT_GE(first.q_tile, (q_tiles - 1) / 2 - (second.h != first.h ? q_tiles : 0));
+                EXPECT_EQ(first.q_tile + second.q_tile, q_tiles - 1);
+                EXPECT_EQ(first.b * 6 + first.h / 2, second.b * 6 + second.h / 2);
+            }
+    }
 }
 
 // PTX ISA, matrix descriptor: address, leading and stride offsets in units of 16 bytes, the swizzle in the highest bits.

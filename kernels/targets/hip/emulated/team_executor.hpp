@@ -21,14 +21,13 @@ inline std::int64_t emulated_blocks(std::int64_t items) {
 template <class MakeMachine, class MakeContext>
 void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
                    MakeMachine make_machine, MakeContext make_context) {
-    const std::int64_t blocks = emulated_blocks(kernels::WsGrid(config, args).size());
+    const kernels::WsGrid each(config, args), grid = each.dealt_to(emulated_blocks(each.size()));
     const RunTimePlan<WsPlan> setup(config, ws_plan_of(config));
     const WsMaps maps = ws_maps_of(config, args);
     if (maps.problem) throw UnsupportedInvocation(to_sentence(*maps.problem));
     const auto on_thread = [&](int) {
         return [&](std::int64_t n) {
-            const kernels::BlockItems items{config, args, static_cast<std::uint32_t>(n),
-                                            static_cast<std::uint32_t>(blocks)};
+            const kernels::BlockItems items{grid, static_cast<std::uint32_t>(n)};
             const WsPlan& plan = setup.plan();
             TeamBlock block(plan.lds_bytes, plan.teams + 1, WsPlan::group_threads, schedule,
                             static_cast<std::uint64_t>(n));
@@ -43,7 +42,7 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
             }
         };
     };
-    system::parallel_with(blocks, on_thread, threads);
+    system::parallel_with(grid.blocks, on_thread, threads);
 }
 
 /// The same with the context that a kernel has.

@@ -33,7 +33,9 @@ class EmulatedTeamMachine : public EmulatedMachine {
     void copy_box(int map, const BoxCorner& corner, int address, int barrier) {
         copy_box(maps_.specs.at(static_cast<std::size_t>(map)), corner, address, barrier);
     }
-    void arrive_wave(int address) { block_.arrive(agent_, address, group_waves); }
+    void arrive_wave(int address, bool arrives) {
+        if (arrives) block_.arrive(agent_, address, group_waves);
+    }
     void turn(int team) { block_.turn(agent_, team); }
     void pass(int team) { block_.pass(agent_, team); }
 

@@ -16,10 +16,14 @@ template <int feed_registers, int team_registers>
 class TeamMachine : public Machine<128> {
   public:
     /// `launch` is the kernel's parameter, where the copy engine finds the maps.
-    FMHA_DEVICE explicit TeamMachine(const WsLaunch& launch) : launch_(&launch) {}
+    FMHA_DEVICE explicit TeamMachine(const WsLaunch& launch)
+        : launch_(&launch), lds_(static_cast<std::uint32_t>(__cvta_generic_to_shared(team_lds))) {
+        // Kept in a register: computed again, it costs every wait for a barrier a read of a special register.
+        asm volatile("" : "+r"(lds_));
+    }
 
     FMHA_DEVICE static int thread() { return static_cast<int>(threadIdx.x & 127U); }
-    /// The same for all threads of a warp, which the compiler has to know.
+    /// The same for all threads of a warp, which the compiler has to know. Asked each time: a register for it makes large tiles spill.
     FMHA_DEVICE static int group() {
         return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 128U), 0);
     }
@@ -75,16 +79,21 @@ class TeamMachine : public Machine<128> {
                      "r"(corner.at[3]), "r"(corner.at[4]), "r"(shared(barrier))
                      : "memory");
     }
-    FMHA_DEVICE void arrive_wave(int address) const {
-        if (threadIdx.x % 32U == 0)
-            asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(address)) : "memory");
+    FMHA_DEVICE void arrive_wave(int address, bool arrives) const {
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     "setp.ne.b32 p, %1, 0;\n"
+                     "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n"
+                     "}" ::"r"(shared(address)),
+                     "r"(arrives && threadIdx.x % 32U == 0 ? 1 : 0)
+                     : "memory");
     }
 
     // Barrier 0 is the block's.
     FMHA_DEVICE void turn(int group) const { asm volatile("bar.sync %0, 256;" ::"r"(group) : "memory"); }
     FMHA_DEVICE void pass(int group) const { asm volatile("bar.arrive %0, 256;" ::"r"(group) : "memory"); }
 
-    FMHA_DEVICE static MatrixDescriptor descriptor(int address, int leading, int stride) {
+    FMHA_DEVICE MatrixDescriptor descriptor(int address, int leading, int stride) const {
         return MatrixDescriptor::of(shared(address), leading, stride);
     }
     /// What these registers hold is computed before this and used after it.
@@ -129,11 +138,9 @@ class TeamMachine : public Machine<128> {
 
   private:
     const WsLaunch* launch_;
+    std::uint32_t lds_;
 
-    FMHA_DEVICE static std::uint32_t shared(int address) {
-        return static_cast<std::uint32_t>(__cvta_generic_to_shared(team_lds)) +
-               static_cast<std::uint32_t>(address);
-    }
+    FMHA_DEVICE std::uint32_t shared(int address) const { return lds_ + static_cast<std::uint32_t>(address); }
 };
 
 } // namespace fmha::hip_target::nvidia
