@@ -33,8 +33,8 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
     return result;
 }
 
-std::int64_t aligned(std::int64_t bytes, std::int64_t alignment = workspace_alignment) {
-    return sum(bytes, alignment - 1) & ~(alignment - 1);
+std::int64_t aligned(std::int64_t bytes) {
+    return sum(bytes, workspace_alignment - 1) & ~(workspace_alignment - 1);
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -94,7 +94,7 @@ BwdWorkspaceSize bwd_workspace_size(const BwdWorkspaceInputs& in) {
     const bool per_entry = in.group && in.deterministic;
     size.nsplits_bytes = aligned(product({4, per_entry ? in.batch : 1}));
     size.start_bytes = per_entry ? aligned(product({8, sum(in.batch, 1)})) : 0;
-    size.host_bytes = aligned(sum(size.nsplits_bytes, size.start_bytes), dq_acc_alignment);
+    size.host_bytes = sum(size.nsplits_bytes, size.start_bytes);
     if (in.group && !in.physical_q.empty()) {
         for (std::size_t b = 0; b < static_cast<std::size_t>(in.batch); ++b)
             size.dq_acc_elements = sum(size.dq_acc_elements,

@@ -15,8 +15,6 @@ namespace fmha {
 
 /// Bytes to which workspaces and their segments are aligned.
 inline constexpr std::int64_t workspace_alignment = 16;
-/// The offset of partial sums of dQ is a multiple of this: a line of a GPU's cache, within which sums of a row meet.
-inline constexpr std::int64_t dq_acc_alignment = 128;
 
 /// A sentence when memory cannot be a workspace because it is not aligned.
 std::optional<std::string> misaligned(const void* workspace);

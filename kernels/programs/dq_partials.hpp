@@ -12,9 +12,7 @@ struct DqPartials {
     float* data = nullptr;
     std::int64_t start = 0, splits = 0, rows = 0, channels = 0;
 
-    FMHA_DEVICE static constexpr std::int64_t aligned(std::int64_t bytes, std::int64_t to = 16) {
-        return (bytes + to - 1) / to * to;
-    }
+    FMHA_DEVICE static constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + 15) / 16 * 16; }
 
     FMHA_DEVICE static DqPartials of(const KernelConfig& cfg, const BwdArgs& args, std::int64_t b) {
         const Shape& shape = args.shape;
@@ -30,7 +28,7 @@ struct DqPartials {
             out.splits = reinterpret_cast<const std::int32_t*>(base)[per_entry ? b : 0];
         out.rows = group ? args.lengths.seqstart_q[b + 1] - first : shape.seqlen_q;
         out.channels = shape.hdim_q;
-        out.data = reinterpret_cast<float*>(base + aligned(counts + starts, 128));
+        out.data = reinterpret_cast<float*>(base + counts + starts);
         out.start = per_entry ? reinterpret_cast<const std::int64_t*>(base + counts)[b]
                     : group   ? shape.nhead_q * first * shape.hdim_q
                               : b * shape.nhead_q * out.splits * shape.seqlen_q * shape.hdim_q;

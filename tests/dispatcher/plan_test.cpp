@@ -101,10 +101,10 @@ TEST(Plan, LengthsMakeTheWorkspaceOfBackwardExact) {
     ASSERT_TRUE(bound.valid());
     EXPECT_FALSE(bound.workspace_exact());
     // Two numbers of splits and three offsets; two entries of 3 heads, 2 splits and 70 rows.
-    EXPECT_EQ(bound.workspace_bytes(), 128 + 4 * 2 * 3 * 2 * 70 * 128);
+    EXPECT_EQ(bound.workspace_bytes(), 16 + 32 + 4 * 2 * 3 * 2 * 70 * 128);
     const ExecutionPlan exact = with_lengths(bound, {{5, 70}, {200, 64}});
     EXPECT_TRUE(exact.workspace_exact());
-    EXPECT_EQ(exact.workspace_bytes(), 128 + 4 * 3 * (2 * 5 + 1 * 70) * 128);
+    EXPECT_EQ(exact.workspace_bytes(), 16 + 32 + 4 * 3 * (2 * 5 + 1 * 70) * 128);
     EXPECT_EQ(exact.stages()[1].workspace_bytes, exact.workspace_bytes());
     EXPECT_THROW(with_lengths(bound, {{5, 70, 1}, {200, 64}}), WorkspaceError);
     EXPECT_EQ(

@@ -29,10 +29,10 @@ TEST(BwdWorkspace, BatchNonDeterministic) {
     in.hdim_q = 64;
     in.key_tile = 128;
     const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
-    EXPECT_EQ(layout.size.host_bytes, 128);
+    EXPECT_EQ(layout.size.host_bytes, 16);
     EXPECT_EQ(layout.size.start_bytes, 0);
     EXPECT_EQ(layout.size.dq_acc_elements, 38400);
-    EXPECT_EQ(layout.size.bytes, 153728);
+    EXPECT_EQ(layout.size.bytes, 153616);
     EXPECT_TRUE(layout.size.zero_dq_acc);
     EXPECT_THAT(layout.nsplits, ElementsAre(1));
 }
@@ -52,12 +52,12 @@ TEST(BwdWorkspace, GroupDeterministic) {
     EXPECT_THAT(layout.start, ElementsAre(0, 1280, 5760));
     EXPECT_EQ(layout.size.nsplits_bytes, 16);
     EXPECT_EQ(layout.size.start_bytes, 32);
-    EXPECT_EQ(layout.size.host_bytes, 128);
-    EXPECT_EQ(layout.size.bytes, 23168);
+    EXPECT_EQ(layout.size.host_bytes, 48);
+    EXPECT_EQ(layout.size.bytes, 23088);
     EXPECT_FALSE(layout.size.zero_dq_acc);
     EXPECT_TRUE(layout.size.exact);
     const auto image = layout.host_image();
-    ASSERT_EQ(image.size(), 128U);
+    ASSERT_EQ(image.size(), 48U);
     std::int32_t second_splits = 0;
     std::int64_t last_start = 0;
     std::memcpy(&second_splits, image.data() + 4, 4);
@@ -139,9 +139,9 @@ TEST(BwdWorkspace, BatchDeterministicPersistent) {
     in.key_tile = 128;
     in.compute_units = 8;
     const BwdWorkspaceSize size = bwd_workspace_size(in);
-    EXPECT_EQ(size.host_bytes, 128);
+    EXPECT_EQ(size.host_bytes, 16);
     EXPECT_EQ(size.dq_acc_elements, 147456);
-    EXPECT_EQ(size.bytes, 589952);
+    EXPECT_EQ(size.bytes, 589840);
     EXPECT_TRUE(size.zero_dq_acc);
     in.seqlen_k = 0;
     EXPECT_EQ(bwd_workspace_size(in).dq_acc_elements, 0);
@@ -246,7 +246,7 @@ TEST(BwdWorkspace, SizesBeyond64BitsAndWrongListsAreErrors) {
     in.nhead_q = 64;
     in.seqlen_q = 8192;
     in.hdim_q = 256;
-    EXPECT_EQ(bwd_workspace_size(in).bytes, std::int64_t{4} * 32 * 64 * 8192 * 256 + 128);
+    EXPECT_EQ(bwd_workspace_size(in).bytes, std::int64_t{4} * 32 * 64 * 8192 * 256 + 16);
     const std::array<std::int64_t, 1> one{5};
     in.group = true;
     in.physical_q = one;

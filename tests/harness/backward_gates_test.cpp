@@ -260,8 +260,8 @@ TEST(BackwardData, LaysOutTheWorkspaceOfTheKernelThatWillRun) {
     const KernelConfig wide = main_kernel([](const KernelConfig& k) { return k.algorithm.tile.n0 == 128; });
     const KernelConfig narrow = main_kernel([](const KernelConfig& k) { return k.algorithm.tile.n0 == 64; });
     const std::int64_t split = 4 * c.batch * c.nhead_q * 40 * c.hdim_q;
-    EXPECT_EQ(bytes(wide), 128 + 3 * split);
-    EXPECT_EQ(bytes(narrow), 128 + 5 * split);
+    EXPECT_EQ(bytes(wide), 16 + 3 * split);
+    EXPECT_EQ(bytes(narrow), 16 + 5 * split);
     // Prepared: the number of splits stands at its beginning, and a persistent schedule begins with zeros.
     EXPECT_EQ(data->tensors().tensor("workspace").code(0, 0, 0, 0), 5U);
     EXPECT_EQ(data->tensors().tensor("workspace").code(0, 0, 0, 4), 0U);

@@ -407,7 +407,8 @@ FMHA_API fmha_status fmha_workspace_size(fmha_context* context, const void* args
 
 /* Puts into `workspace`, device memory aligned to 16 bytes, what kernels expect there, in `stream`. Does nothing when the
  * call needs none. Backward needs it before every run. For a packed batch it fetches seqstart_q and seqstart_k, which waits
- * for the stream. */
+ * for the stream. Backward of a batch is fastest on Hopper at 112 bytes behind a multiple of 128, because 16 bytes stand
+ * before its partial sums of dQ. */
 FMHA_API fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace,
                                             void* stream);
 
