@@ -33,10 +33,13 @@ bool warp_group_tiles(const KernelConfig& c) {
 bool features_beside_accumulators(const KernelConfig& c) {
     if (c.algorithm.pipeline != Pipeline::ws) return true;
     const BiasType bias = c.signature.bias;
-    if (c.algorithm.wave.m0 == 3 && (bias == BiasType::elementwise || c.signature.has_logits_soft_cap))
-        return false;
-    constexpr int keys_with_alibi = 128;
-    return bias != BiasType::alibi || c.algorithm.tile.n0 <= keys_with_alibi;
+    const int keys = c.algorithm.tile.n0;
+    if (c.algorithm.wave.m0 == 3)
+        return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap &&
+               c.signature.mask != MaskClass::generic;
+    constexpr int keys_with_bias = 128, keys_of_256_channels = 80;
+    if (keys > keys_with_bias) return bias == BiasType::no_bias;
+    return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
 bool symmetric_backward_pads(const KernelConfig& c) {
@@ -61,9 +64,9 @@ constexpr std::array own_rules{
     Rule{"H6", "fwd on sm_90", "products of warp groups, 64 rows each, and pipeline ws go together",
          warp_group_tiles},
     Rule{"H7", "fwd on sm_90",
-         "pipeline ws: three teams come without elementwise bias and soft cap, more than 128 keys without "
-         "ALiBi: "
-         "their registers do not do",
+         "pipeline ws: three teams come without bias, soft cap and generic mask, tiles of more than 128 keys "
+         "without bias, those of 80 keys without ALiBi: their registers do not do, or their products are "
+         "serialized",
          features_beside_accumulators},
 };
 
