@@ -1,0 +1,212 @@
+// Commands on architectures of the user's own, bench, plan, and verify on matrices and sweeps.
+
+#include "dispatcher/system/files.hpp"
+#include "kernels/arch/arch.hpp"
+#include "tests/harness/command_support.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+namespace fmha::cli {
+namespace {
+
+using test::Ran;
+using test::run;
+using test::Scratch;
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(ArchDir, StandsWhereverArchDoes) {
+    int with_arch = 0;
+    for (const auto& command : all_commands()) {
+        const std::string name(command->name());
+        const std::string help = run({name, "--help"}).out;
+        if (help.find("\n  --arch ") == std::string::npos) continue;
+        ++with_arch;
+        EXPECT_THAT(help, HasSubstr("\n  --arch-dir TEXT")) << name;
+    }
+    EXPECT_EQ(with_arch, 12);
+}
+
+/// A folder with the architecture files of the program and gfx1399, which is gfx950 with another number of compute units.
+void write_architectures(const std::filesystem::path& folder) {
+    for (const auto& file : arch::ArchSet::built_in_files()) {
+        const auto path = folder / file.path;
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream(path) << file.text;
+        if (file.path != "gfx950.json") continue;
+        auto other = nlohmann::json::parse(file.text);
+        other["arch"] = "gfx1399";
+        other["hardware"]["compute_units"] = 3;
+        std::ofstream(folder / "gfx1399.json") << other;
+    }
+}
+
+TEST(ArchDir, CommandsRunOnAnArchitectureOfTheUsersOwn) {
+    const Scratch folder;
+    write_architectures(folder / "arch");
+    const auto on = [&](std::vector<std::string> line) {
+        line.insert(line.end(), {"--arch", "gfx1399"});
+        EXPECT_THAT(run(line).err, HasSubstr("gfx1399")) << "known without the folder";
+        line.insert(line.end(), {"--arch-dir", folder / "arch"});
+        return run(line);
+    };
+    const std::string cases = FMHA_CASES_DIR;
+    const auto green = [&](const std::vector<std::string>& line) {
+        const Ran ran = on(line);
+        EXPECT_EQ(ran.code, 0) << line.front() << ": " << ran.err << ran.out;
+        return ran.out;
+    };
+    // Without a number of splits in the case the device decides, here one of three compute units.
+    EXPECT_THAT(green({"verify", "fwd/decode[dtype=bf16]@1", "splitkv/plain[num_splits=0,seqlen_k=700]@1",
+                       "--cases-root", cases, "--jobs", "0", "--json", folder / "r.json"}),
+                HasSubstr("GREEN"));
+    EXPECT_THAT(system::read_file(folder / "r.json"), HasSubstr("--arch-dir"));
+    EXPECT_THAT(green({"verify", "--catalogue", "--sample", "1", "--family", "fwd", "--jobs", "0"}),
+                HasSubstr("for gfx1399"));
+    EXPECT_THAT(green({"fuzz", "--count", "3", "--minutes", "0", "--seed", "1", "--cases-root", cases}),
+                HasSubstr("GREEN"));
+    EXPECT_THAT(green({"bench", "--shape", "seqlen=16,batch=1,heads=1", "--seconds", "0.001"}),
+                HasSubstr("fwd_gfx1399_"));
+    green({"reference", "--case", "fwd/decode[dtype=bf16]@1", "--cases-root", cases, "--out",
+           folder / "reference"});
+    green({"enumerate", "--rules", "house", "--count"});
+    const Ran generated =
+        run({"generate", "--arch", "gfx950", "--arch-dir", folder / "arch", "--tier", "smoke", "--cases-root",
+             cases, "--family", "fwd", "--sample", "1", "--out", folder / "generated"});
+    EXPECT_EQ(generated.code, 0) << generated.err << generated.out;
+    EXPECT_THAT(run({"verify", "fwd/decode", "--arch-dir", folder / "nothing"}).err,
+                HasSubstr("not a folder of architecture files"));
+}
+
+TEST(BenchCommand, TimesAShapeAndWritesJson) {
+    const auto ran = run({"bench", "--shape", "dtype=fp32,batch=1,heads=1,seqlen=16,hdim=32", "--seconds",
+                          "0.001", "--format", "json"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    const auto json = nlohmann::json::parse(ran.out);
+    ASSERT_EQ(json.at("rows").size(), 1U);
+    EXPECT_EQ(json["rows"][0]["outcome"], "measured");
+    EXPECT_EQ(json["rows"][0]["flops"], 2.0 * 16 * 16 * 64);
+    EXPECT_GT(json["rows"][0]["copy_ceiling"]["value"], 0.0);
+}
+
+TEST(BenchCommand, TimesEveryMatchingKernelOfAMatrixAndContinues) {
+    const Scratch folder;
+    std::ofstream(folder / "matrix.yaml")
+        << "forward_tests:\n  smoke:\n    - {name: Tiny, seqlen_q: [16], seqlen_k: [48], "
+           "nhead_q: [1], nhead_k: [1], hdim_q: [64], hdim_v: [64]}\n"
+           "    - {name: Odd, nhead_q: [3], nhead_k: [2]}\n";
+    const std::vector<std::string> line{"bench",       folder / "matrix.yaml",
+                                        "--repeat",    "1",
+                                        "--warmup",    "0",
+                                        "--journal",   folder / "journal",
+                                        "--sweep-csv", folder / "sweep.csv"};
+    const Ran ran = run(line);
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("1 cases, and 1 that expect a refusal"));
+    const std::string csv = system::read_file(folder / "sweep.csv");
+    const auto kernels = std::count(csv.begin(), csv.end(), '\n') - 1;
+    EXPECT_GT(kernels, 1);
+    EXPECT_THAT(csv, HasSubstr("\nTiny,1,16,48,1,1,64,64,fp16,fwd_gfx950_"));
+    const Ran again = run(line);
+    EXPECT_THAT(again.out, HasSubstr(fmt::format("continued: {} rows were there", kernels)));
+    EXPECT_EQ(system::read_file(folder / "sweep.csv"), csv);
+    auto other = line;
+    other.insert(other.end(), {"--kernels", "planned"});
+    EXPECT_THAT(run(other).err, HasSubstr("belongs to another run: kernels is"));
+}
+
+TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
+    const Scratch folder;
+    const Ran ran = run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter",
+                         "c.hdim_q == 64", "--problems", "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0",
+                         "--csv", folder / "engine.csv"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out, HasSubstr("32 (filtered 28, kept 4)"));
+    EXPECT_THAT(system::read_file(folder / "engine.csv"), HasSubstr("\nfmha_fwd_fp16_batch_h64_"));
+    EXPECT_THAT(run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--compile-only"}).out,
+                HasSubstr("nothing to compile: kernels of target host are parts of this program"));
+    EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--compile-only"}).err,
+                HasSubstr("--compile-only needs --config"));
+}
+
+TEST(VerifyCommand, SaysThatLargeShapesOfAMatrixAreSampled) {
+    const Scratch folder;
+    // The second one has more than 2e9 floating-point operations.
+    std::ofstream(folder / "matrix.yaml")
+        << "forward_tests:\n  smoke:\n    - {name: Small, seqlen_q: [16], seqlen_k: [16], nhead_q: [1], "
+           "nhead_k: [1]}\n"
+           "    - {name: Large, seqlen_q: [520], seqlen_k: [2048], nhead_q: [4], nhead_k: [1]}\n";
+    const Ran ran =
+        run({"verify", folder / "matrix.yaml", "--jobs", "0", "--repeats", "1", "--json", folder / "r.json"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(
+        ran.out,
+        AllOf(HasSubstr("\n1 results of large shapes are of sampled rows; in 1 of them only the tiles of "
+                        "these rows were computed\n"),
+              HasSubstr("2 passed")));
+    EXPECT_THAT(system::read_file(folder / "r.json"), HasSubstr("only the tiles of these rows"));
+}
+
+TEST(VerifyCommand, RunsTheKernelsOfASweepConfiguration) {
+    const Ran ran = run({"verify", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter",
+                         "c.hdim_q == 32", "--max-kernels", "2", "--workers", "0"});
+    EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
+    EXPECT_THAT(ran.out,
+                AllOf(HasSubstr("2 passed"), HasSubstr("catalogue claim --config "), HasSubstr(" 30\n")));
+    EXPECT_THAT(
+        run({"verify", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter", "c.hdim_q == 3"}).err,
+        HasSubstr("no kernel of claim for gfx950 is left"));
+}
+
+TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
+    const Scratch folder;
+    std::ofstream(folder / "p.json") << R"({"signature": {"data_type": "fp16", "hdim_q": 128, "hdim_v": 128},
+        "batch": 1, "nhead_q": 2, "nhead_k": 2, "seqlen_q": 100, "seqlen_k": 100})";
+    const std::vector<std::string> line{"plan", "--problem", folder / "p.json"};
+    const auto with = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), line.begin(), line.end());
+        return run(more);
+    };
+    const std::string usual = with({}).out;
+    // One that takes the problem and is not the usual choice: it has room for any head dimension.
+    const Ran preferred = with({"--prefer", "no_such*", "--prefer", "fwd_*"});
+    EXPECT_EQ(preferred.code, 2);
+    EXPECT_THAT(preferred.err, HasSubstr("--prefer no_such*: no kernel has this name"));
+    const Ran wide = with({"--prefer", "fwd_gfx950_fp16_batch_h256x256_*"});
+    EXPECT_EQ(wide.code, 0) << wide.err;
+    EXPECT_THAT(usual, HasSubstr("_h128x128_"));
+    EXPECT_THAT(wide.out, HasSubstr("_h256x256_"));
+    EXPECT_THAT(with({"--prefer", "fwd_gfx950_fp16_batch_h64x64_*"}).out, testing::Eq(usual))
+        << "kernels that do not take the problem are passed over";
+
+    const Ran exported = run({"plan", "--export", folder / "registry.json", "--arch", "gfx1100"});
+    EXPECT_EQ(exported.code, 0) << exported.err;
+    const auto registry = nlohmann::json::parse(system::read_file(folder / "registry.json"));
+    EXPECT_EQ(registry.at("metadata").at("total_kernels"), registry.at("kernels").size());
+    EXPECT_EQ(registry.at("kernels").at(0).at("gfx_arch"), "gfx1100");
+    EXPECT_THAT(with({"--arch-dir", folder / "nothing"}).err,
+                HasSubstr("not a folder of architecture files"));
+}
+
+TEST(BenchCommand, WhatCannotBeTimedIsRed) {
+    const auto ran = run({"bench", "--shape", "hdim=512"});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("0 measured, 0 wrong, 1 not run"));
+}
+
+TEST(BenchCommand, BadInputIsASentence) {
+    EXPECT_THAT(run({"bench"}).err, HasSubstr("nothing to time"));
+    EXPECT_THAT(run({"bench", "--shape", "hdimm=64"}).err, HasSubstr("did you mean hdim"));
+    EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--seconds", "0"}).err, HasSubstr("--seconds is 0"));
+    EXPECT_THAT(run({"bench", "--shape", "hdim=64", "--kernel", "x"}).err, HasSubstr("--kernel needs"));
+    for (const auto& arguments : {std::vector<std::string>{"bench"}, {"bench", "--shape", "hdimm=64"}})
+        EXPECT_EQ(run(arguments).code, 2);
+}
+
+} // namespace
+} // namespace fmha::cli
