@@ -18,10 +18,11 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import (add_mask, argument_parser, bf16_arguments, fmha, head, over_shapes, parsed, run, spread, timed_rounds,  # noqa: E402
+from torch_bench import (add_mask, argument_parser, attention_arguments, fmha, head, over_shapes, parsed, run, spread, timed_rounds,  # noqa: E402
                          view, wrong_line)
-from torch_sdpa import SHAPES  # noqa: E402
 
+# batch, heads, rows = keys, head dimension
+SHAPES = ((8, 16, 2048, 128), (8, 32, 2048, 64), (1, 16, 16384, 128), (1, 32, 16384, 64))
 GRADIENTS = ("dq", "dk", "dv")
 # Behind its header a batch's workspace has the partial sums of dQ. Rows of them that begin at a line of the cache are added to faster.
 HEADER, LINE = 16, 128
@@ -35,7 +36,7 @@ class Ours:
         self.context, self.stream = context, torch.cuda.current_stream().cuda_stream
         self.gradients = {name: torch.full_like(of, math.nan) for name, of in zip(GRADIENTS, (q, k, v))}
         self.d = torch.empty_like(lse)
-        args = self.args = bf16_arguments(lib, fmha.BWD, q, k, v, causal)
+        args = self.args = attention_arguments(lib, fmha.BWD, q, k, v, causal)
         args.deterministic = int(deterministic)
         args.q, args.k, args.v, args.o, args.d_o = (view(lib, tensor) for tensor in (q, k, v, o, d_o))
         args.lse, args.d = (view(lib, tensor.unsqueeze(3)) for tensor in (lse, self.d))

@@ -67,12 +67,13 @@ def wrong_line(begin, row):
     return f"{begin} WRONG: {row['wrong']}\n    {row['kernel']}"
 
 
-def run(chosen, measured, line, against, slow, prepare=None):
+def run(chosen, measured, line, against, slow, prepare=None, whole=None):
     """Measures and returns the exit code: 0 well, 1 something is slow or wrong, 2 nothing can be measured here.
 
     `measured(torch, context, facts)` yields rows, dicts with "wrong"; `line(row)` is the text of one. `slow` are pairs of a predicate of a
     right row and of the words that count the rows for which it is true. `prepare(torch)` gives facts for the record and words for
-    the first line."""
+    the first line. `whole(rows)` gives facts about all right rows for the record, lines to print about them, and words for what they do not
+    reach together, "" where they do."""
     try:
         import torch
     except ImportError as error:
@@ -95,14 +96,21 @@ def run(chosen, measured, line, against, slow, prepare=None):
     except (OSError, fmha.Error) as error:
         print(f"{chosen.library}: {error}", file=sys.stderr)
         return 2
-    if chosen.json:
-        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, **facts, "rows": rows}
-        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
     wrong = [row for row in rows if row["wrong"]]
+    together, lines, missed = whole([row for row in rows if not row["wrong"]]) if whole else ({}, [], "")
+    for text in lines:
+        print(text)
+    if chosen.json:
+        record = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, **facts, **together, "rows": rows}
+        pathlib.Path(chosen.json).write_text(json.dumps(record, indent=1) + "\n")
     counts = [(sum(bool(predicate(row)) for row in rows if not row["wrong"]), words) for predicate, words in
               ((lambda row: row["ratio"] < chosen.minimum, f"below {chosen.minimum} of {against}"), *slow)]
-    print(f"{len(rows)} measured, {len(wrong)} wrong, " + ", ".join(f"{count} {words}" for count, words in counts))
-    return 1 if wrong or any(count for count, _ in counts) or not rows else 0
+    print(f"{len(rows)} measured, {len(wrong)} wrong, " + ", ".join(f"{count} {words}" for count, words in counts) + (f", {missed}" if missed else ""))
+    return 1 if wrong or missed or any(count for count, _ in counts) or not rows else 0
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(math.log(value) for value in values))
 
 
 def view(lib, tensor):
@@ -110,11 +118,11 @@ def view(lib, tensor):
     return lib.tensor(tensor.data_ptr(), *tensor.stride())
 
 
-def bf16_arguments(lib, api, q, k, v, causal=False):
-    """Arguments of an API for tensors of bf16, their sizes and the mask filled in; bottom-right and top-left are one mask where there are as
-    many rows as keys."""
+def attention_arguments(lib, api, q, k, v, causal=False):
+    """Arguments of an API for tensors of 16 bits, their type, sizes and the mask filled in; bottom-right and top-left are one mask where
+    there are as many rows as keys."""
     args = lib.arguments(api)
-    args.shape.data_type = fmha.BF16
+    args.shape.data_type = {"torch.bfloat16": fmha.BF16, "torch.float16": fmha.FP16}[str(q.dtype)]
     args.shape.batch, args.shape.nhead_q, args.shape.seqlen_q, args.shape.hdim_q = q.shape
     args.shape.nhead_k, args.shape.seqlen_k, args.shape.hdim_v = k.shape[1], k.shape[2], v.shape[3]
     args.shape.max_seqlen_q, args.shape.max_seqlen_k = args.shape.seqlen_q, args.shape.seqlen_k

@@ -18,7 +18,7 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import argument_parser, bf16_arguments, fmha, parsed, run, spread, timed_rounds, view, wrong_line  # noqa: E402
+from torch_bench import argument_parser, attention_arguments, fmha, parsed, run, spread, timed_rounds, view, wrong_line  # noqa: E402
 
 QUERY_HEADS, KV_HEADS, CHANNELS = 32, 8, 128
 SHAPES = ((1, 32768), (8, 8192), (64, 8192), (128, 2048))  # batch, keys
@@ -44,7 +44,7 @@ class Split:
     def __init__(self, torch, context, q, k, v, splits, page_size=0):
         lib, batch, keys = context.lib, q.shape[0], k.shape[2]
         self.context, self.o = context, torch.full_like(q, math.nan)
-        args = self.args = bf16_arguments(lib, fmha.FWD_SPLITKV, q, k, v)
+        args = self.args = attention_arguments(lib, fmha.FWD_SPLITKV, q, k, v)
         args.num_splits = splits
         if page_size:
             pages = keys // page_size
