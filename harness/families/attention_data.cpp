@@ -65,9 +65,14 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
     return rows.size();
 }
 
-CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors) {
+CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors,
+                          std::optional<std::int64_t> rows) {
     const Geometry geometry = geometry_of(c, flavour);
-    const OutputExtents outputs = outputs_of(c, geometry);
+    OutputExtents outputs = outputs_of(c, geometry);
+    if (rows) {
+        outputs.rows = std::min(outputs.rows, *rows);
+        if (c.store_randval) outputs.random_bytes = outputs.rows * geometry.max_seqlen_k;
+    }
     // The first launch, the present one, a third when they differ, and one while stray writes are looked for.
     constexpr std::int64_t copies = 4, row_name = 24, lse = 4;
     CaseBytes bytes;

@@ -7,6 +7,7 @@
 #include "harness/gates/append_gates.hpp"
 #include "harness/gates/attention_outputs.hpp"
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const st
     return appended + write();
 }
 
-/// `tensors`: bytes of the case's tensors.
-CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors);
+/// `tensors`: bytes of the case's tensors. `rows`: of the outputs that are copied and judged, at most; absent = those of the case.
+CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors,
+                          std::optional<std::int64_t> rows = {});
 
 /// Of both products, with hidden keys.
 double attention_flops(const Case& c);
@@ -134,18 +136,27 @@ class AttentionFamily final : public Family {
     }
     std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
                                                 std::int64_t tile_rows) const override {
-        const bool from_shape = c.mode == Mode::batch && c.length_form_q == LengthForm::none &&
-                                c.length_form_k == LengthForm::none;
         if constexpr (std::is_same_v<Args, FwdArgs>)
-            if (from_shape) return std::make_unique<AttentionData<Args>>(c, flavour, tile_rows);
+            if (has_few_rows(c)) return std::make_unique<AttentionData<Args>>(c, flavour, tile_rows);
         return allocate(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {
         return attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour));
     }
+    CaseBytes bytes_of_few_rows(const Case& c, Fp8Flavour flavour, int threads) const override {
+        if (!has_few_rows(c)) return bytes(c, flavour, threads);
+        return attention_bytes(c, flavour, threads, tensor_bytes<Args>(c, flavour),
+                               most_few_rows(c.batch, c.nhead_q));
+    }
     double flops(const Case& c) const override { return attention_flops(c); }
 
   private:
+    /// Whether the lengths of the case follow from its shape.
+    static bool has_few_rows(const Case& c) {
+        return std::is_same_v<Args, FwdArgs> && c.mode == Mode::batch &&
+               c.length_form_q == LengthForm::none && c.length_form_k == LengthForm::none;
+    }
+
     KernelFamily stage_;
 };
 

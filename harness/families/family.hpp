@@ -99,6 +99,10 @@ class Family {
     }
     /// `threads`: those of the reference. Throws InputError for a case that cannot be laid out.
     virtual CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const = 0;
+    /// The same of `allocate_few_rows`: the tensors are whole, what is copied and computed of them is not.
+    virtual CaseBytes bytes_of_few_rows(const Case& c, Fp8Flavour flavour, int threads) const {
+        return bytes(c, flavour, threads);
+    }
     /// Floating-point operations of a case, with hidden keys.
     virtual double flops(const Case& c) const = 0;
 };

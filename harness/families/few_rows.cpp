@@ -12,6 +12,9 @@ namespace {
 
 using reference::RowId;
 
+constexpr std::int64_t fixed_rows = 13; // of an entry and head (tolerances B.1)
+constexpr std::int64_t window_rows = 6;
+
 /// Rows of one window of a sequence of `length` rows. No window is longer than the smallest tile of a kernel, nor does it cross the border of one
 /// unless the end of the sequence does.
 std::vector<std::int64_t> window(std::int64_t length, const Random& random) {
@@ -61,6 +64,10 @@ std::vector<RowId> few_rows(const reference::AttentionArgs& args, std::uint64_t 
     std::ranges::sort(sample);
     sample.erase(std::unique(sample.begin(), sample.end()), sample.end());
     return sample;
+}
+
+std::int64_t most_few_rows(std::int64_t entries, std::int64_t heads) {
+    return 2 * fixed_rows + window_rows * (entries + heads);
 }
 
 } // namespace fmha::harness

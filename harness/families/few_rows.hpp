@@ -14,4 +14,7 @@ namespace fmha::harness {
 /// rows somewhere. So every entry and every head is judged, and over them every kind of tile.
 std::vector<reference::RowId> few_rows(const reference::AttentionArgs& args, std::uint64_t seed);
 
+/// `few_rows` returns at most so many.
+std::int64_t most_few_rows(std::int64_t entries, std::int64_t heads);
+
 } // namespace fmha::harness

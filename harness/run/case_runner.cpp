@@ -379,10 +379,11 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
     if (candidates->empty()) return results;
 
     const Fp8Flavour flavour = fp8_flavour(options.arch);
-    if (exceeds_limit(blank, family, c, flavour, options)) return only_blank();
+    const std::int64_t tile_rows = tile_of_few_rows(c, *candidates);
+    if (exceeds_limit(blank, family, c, flavour, options, tile_rows)) return only_blank();
     std::optional<CaseTensors> tensors;
     try {
-        tensors.emplace(family, c, flavour, options, tile_of_few_rows(c, *candidates));
+        tensors.emplace(family, c, flavour, options, tile_rows);
     } catch (const NoRoomForTensor& error) {
         blank.not_run_reason = NotRunReason::no_memory;
         blank.message = error.what();

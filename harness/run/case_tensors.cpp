@@ -30,8 +30,9 @@ std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavo
 } // namespace
 
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
-                   const CaseRunOptions& options) {
-    const CaseBytes bytes = family.bytes(c, flavour, options.reference_threads);
+                   const CaseRunOptions& options, std::int64_t tile_rows) {
+    const CaseBytes bytes = tile_rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
+                                          : family.bytes(c, flavour, options.reference_threads);
     if (options.memory_limit > 0 && bytes.total() > options.memory_limit) {
         result.not_run_reason = NotRunReason::no_memory;
         result.message =

@@ -8,9 +8,9 @@
 
 namespace fmha::harness {
 
-/// Whether `result` has become one that is not run, because the case exceeds a limit of `options`.
+/// Whether `result` has become one that is not run, because the case exceeds a limit of `options`. `tile_rows` as below.
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
-                   const CaseRunOptions& options);
+                   const CaseRunOptions& options, std::int64_t tile_rows);
 
 /// Throws InputError, which begins with the case's name, when `c` expects a refusal for a reason that does not exist, or
 /// has tensors that cannot be laid out. A case whose problem is refused has no tensors.

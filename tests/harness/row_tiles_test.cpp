@@ -157,6 +157,31 @@ TEST(TilesOfRows, ARowThatIsInNoneOfThemMayNotBeWritten) {
     FAIL() << "every head has a sampled row";
 }
 
+TEST(TilesOfRows, OnlyThemselvesAreCountedAsCopied) {
+    Case c = shape_of_matrix();
+    c.seqlen_q = {20'000};
+    const Family& family = fwd_family();
+    const CaseBytes whole = family.bytes(c, Fp8Flavour::ocp, 1),
+                    few = family.bytes_of_few_rows(c, Fp8Flavour::ocp, 1);
+    EXPECT_EQ(few.tensors, whole.tensors);
+    EXPECT_LT(100 * few.copies, whole.copies);
+
+    // Whatever the seed, no sample is larger than what is counted.
+    const FwdTensors tensors(c, Fp8Flavour::ocp);
+    const reference::AttentionArgs args = reference::attention_of(tensors.args());
+    for (std::uint64_t seed = 1; seed <= 20; ++seed)
+        EXPECT_LE(static_cast<std::int64_t>(few_rows(args, seed).size()), most_few_rows(c.batch, c.nhead_q));
+
+    CaseRunOptions options;
+    options.memory_limit = few.total();
+    EXPECT_EQ(run_case(c, TilesOfHost(), options).front().outcome, Outcome::passed);
+    options.memory_limit = few.total() - 1;
+    EXPECT_EQ(run_case(c, TilesOfHost(), options).front().not_run_reason, NotRunReason::no_memory);
+    // A target that computes all rows keeps copies of them all.
+    options.memory_limit = few.total();
+    EXPECT_EQ(run_case(c, FittingHostKernel(), options).front().not_run_reason, NotRunReason::no_memory);
+}
+
 TEST(TilesOfRows, EveryHeadEntryAndKindOfPlaceIsInTheSample) {
     Case c = shape_of_matrix();
     c.batch = 5;
