@@ -90,7 +90,8 @@ class CompareCommand final : public Command {
     }
     std::string_view example() const override {
         return "fmha compare --ck-bin ~/composable_kernel/build/bin --target hip\n"
-               "  fmha compare --ck-bin ~/composable_kernel/build/bin --target hip fwd/masks bwd/gqa --json "
+               "  fmha compare --ck-bin ~/composable_kernel/build/bin --target hip fwd/masks bwd/head_map "
+               "--json "
                "beside.json\n"
                "  fmha compare 'fwd/decode[dtype=bf16]@1' --tensors mine theirs";
     }
