@@ -30,7 +30,8 @@ inside fmha --version
 # Headers that kernels are compiled from came with the command; a compiler is the next thing that it misses.
 said=$(inside fmha generate --arch gfx942 --kernel 'fwd_gfx942_fp16_batch_h128x128_qr_t128*' --max-kernels 1 --out /root/kernels 2>&1)
 [[ $said == *"no compiler for gfx942"* ]] || { echo "fmha generate says: $said"; exit 1; }
-inside dpkg -L fmha | grep -q '/man1/fmha-verify.1'
+files=$(inside dpkg -L fmha)
+[[ $files == */man1/fmha-verify.1* ]] || { echo "fmha has no man pages: $files"; exit 1; }
 cp "$source/dispatcher/examples/python/attention.py" "$root/root/attention.py"
 inside python3 /root/attention.py
 inside sh -c 'ldd /usr/bin/fmha /usr/lib/libfmha*.so.*' >"$work/ldd.log"
