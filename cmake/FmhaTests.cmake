@@ -16,10 +16,11 @@ function(fmha_test_program target)
   fmha_use_precompiled(${target} fmha_precompiled_tests)
 endfunction()
 
-# fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [TIMEOUT seconds]): a GoogleTest program whose tests appear in CTest. Its
-# sources are grouped as those of a library are (fmha_group). Target tests_<label> builds the programs whose tests `ctest -L <label>` runs.
+# fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [WHERE "regex label…"…] [TIMEOUT seconds]): a GoogleTest program whose tests
+# appear in CTest. Its sources are grouped as those of a library are (fmha_group). LABELS are those of all its tests, WHERE adds labels to tests
+# whose names match. Target tests_<label> builds the programs whose tests `ctest -L <label>` runs.
 function(fmha_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;APART;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;APART;LABELS;WHERE" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -31,10 +32,22 @@ function(fmha_test name)
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   # Discovery would keep the first of several labels only, so CTest sets them when it has the list of tests.
   set(labels ${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake)
+  list(JOIN ARG_LABELS " " of_all)
+  set(by_name "")
+  foreach(where IN LISTS ARG_WHERE)
+    string(REPLACE " " ";" more ${where})
+    list(POP_FRONT more regex)
+    list(APPEND ARG_LABELS ${more})
+    list(JOIN more " " added)
+    string(APPEND by_name "  if(test MATCHES \"${regex}\")\n    list(APPEND labels ${added})\n  endif()\n")
+  endforeach()
   file(WRITE ${labels}
     "foreach(test IN LISTS ${name}_TESTS)\n"
-    "  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"unit;${ARG_LABELS}\")\n"
+    "  set(labels unit ${of_all})\n"
+    "${by_name}"
+    "  set_tests_properties(\"\${test}\" PROPERTIES LABELS \"\${labels}\")\n"
     "endforeach()\n")
+  list(REMOVE_DUPLICATES ARG_LABELS)
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${labels})
   foreach(label IN LISTS ARG_LABELS)
     if(NOT TARGET tests_${label})
@@ -44,10 +57,15 @@ function(fmha_test name)
   endforeach()
 endfunction()
 
-# fmha_benchmark(<name> SOURCES … USES …): a Google Benchmark program under bin/, run by hand or by the bench preset.
+# fmha_benchmark(<name> SOURCES … USES … [COMPUTES]): a Google Benchmark program under bin/, run by hand or by the bench preset. What it measures
+# lies in libraries, unless it COMPUTES something of its own.
 function(fmha_benchmark name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_compile_options(${name} PRIVATE -O3)
   target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} benchmark::benchmark)
+  if(ARG_COMPUTES)
+    target_compile_options(${name} PRIVATE -O3)
+  else()
+    fmha_test_program(${name})
+  endif()
 endfunction()

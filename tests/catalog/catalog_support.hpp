@@ -12,6 +12,11 @@
 /// Helpers of the catalogue's tests: lists of names, and architecture sets with one entry changed.
 namespace fmha::catalog::test {
 
+inline const arch::ArchSet& archs() {
+    static const arch::ArchSet set = arch::ArchSet::built_in();
+    return set;
+}
+
 inline Request request(RuleSet rules, std::vector<ArchName> targets, std::string_view profile = "0") {
     Request r;
     r.rules = rules;

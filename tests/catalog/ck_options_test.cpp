@@ -18,11 +18,6 @@ using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
-const arch::ArchSet& archs() {
-    static const arch::ArchSet set = arch::ArchSet::built_in();
-    return set;
-}
-
 std::string& filter(Request& r, ApiFamily api) {
     return r.filters[static_cast<std::size_t>(api)];
 }

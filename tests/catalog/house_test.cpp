@@ -16,11 +16,6 @@ namespace {
 using testing::IsEmpty;
 using enum KernelFamily;
 
-const arch::ArchSet& archs() {
-    static const arch::ArchSet set = arch::ArchSet::built_in();
-    return set;
-}
-
 const std::vector<KernelConfig>& house(std::string_view arch) {
     static std::map<std::string, std::vector<KernelConfig>, std::less<>> lists;
     const auto found = lists.find(arch);

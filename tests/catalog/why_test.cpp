@@ -12,11 +12,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const arch::ArchSet& archs() {
-    static const arch::ArchSet set = arch::ArchSet::built_in();
-    return set;
-}
-
 std::vector<std::string> removers(const Why& answer) {
     std::vector<std::string> ids;
     for (const WhyStep& step : answer.steps)

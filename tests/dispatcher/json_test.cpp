@@ -9,8 +9,8 @@
 namespace fmha {
 namespace {
 
-using testing::HasSubstr;
-using testing::ThrowsMessage;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
 
 TEST(Json, WritesEveryKindInOrder) {
     const Json json{{"text", "a"},
@@ -104,7 +104,7 @@ TEST(Json, FindsAndAddsKeys) {
 }
 
 TEST(Json, RefusesATextThatIsNone) {
-    EXPECT_THAT([] { Json::parse("{\"a\": 1,}"); }, ThrowsMessage<JsonError>(testing::StartsWith(
+    EXPECT_THAT([] { Json::parse("{\"a\": 1,}"); }, ThrowsMessage<JsonError>(::testing::StartsWith(
                                                         "not valid JSON: parse error at line 1, column 9")));
     EXPECT_THAT([] { Json::parse(R"({"a": {"b": 1, "b": 2}})"); },
                 ThrowsMessage<JsonError>("key \"b\" appears twice in one object"));

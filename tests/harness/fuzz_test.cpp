@@ -21,11 +21,9 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::filesystem::path root = FMHA_CASES_DIR;
-
 class EveryFamily : public testing::TestWithParam<ApiFamily> {
   protected:
-    Case plain_ = plain_case(GetParam(), root);
+    Case plain_ = plain_case(GetParam(), FMHA_CASES_DIR);
     TilePlanner tiles_ = house_tiles("gfx950");
 };
 
@@ -44,7 +42,7 @@ TEST_P(EveryFamily, NamesReadBackAndNearlyAllAreLegal) {
         } catch (const Error& error) {
             continue;
         }
-        Case again = load_case(c.id, root);
+        Case again = load_case(c.id, FMHA_CASES_DIR);
         again.id = c.id;
         ASSERT_EQ(again, c);
     }
@@ -71,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(Drawn, EveryFamily, testing::ValuesIn(every<ApiFamily>(
 // A fill that can decide no row is red, whatever the kernel computes: few channels of 8 bits hold few ranks.
 TEST(RandomCases, HaveNoMoreKeysThanAnEdgeFillHasRanks) {
     for (const ApiFamily family : {ApiFamily::fwd, ApiFamily::batch_prefill}) {
-        const Case plain = plain_case(family, root);
+        const Case plain = plain_case(family, FMHA_CASES_DIR);
         int narrow = 0;
         for (std::uint64_t seed = 0; seed < 4000; ++seed) {
             const Case c = random_case(plain, seed, {});
@@ -119,7 +117,7 @@ cli::test::Ran fuzz_forward(std::vector<std::string> arguments, std::optional<ta
     std::vector<std::unique_ptr<cli::Command>> commands;
     commands.push_back(cli::make_fuzz_command(
         [fault](const auto& target, const std::string&, catalog::FamilySet) -> std::unique_ptr<KernelSource> {
-            const std::vector<Case> cases{plain_case(ApiFamily::fwd, root)};
+            const std::vector<Case> cases{plain_case(ApiFamily::fwd, FMHA_CASES_DIR)};
             if (!fault) return house_kernels(target, {}, kernel_families_of(cases));
             return kernels_that(
                 [fault](const KernelConfig& config, const Invocation& args) {
@@ -128,7 +126,7 @@ cli::test::Ran fuzz_forward(std::vector<std::string> arguments, std::optional<ta
                 cases, "gfx950");
         }));
     arguments.insert(arguments.begin(),
-                     {"fuzz", "--cases-root", root.string(), "--family", "fwd", "--minutes", "0"});
+                     {"fuzz", "--cases-root", FMHA_CASES_DIR, "--family", "fwd", "--minutes", "0"});
     return cli::test::run(std::move(commands), arguments);
 }
 
@@ -163,7 +161,7 @@ TEST(FuzzCommand, RefusesARunWithoutAnEnd) {
 
 TEST(Fuzz, RefusalsAreCountedByTheirReason) {
     FuzzOptions options;
-    options.plain = {plain_case(ApiFamily::fwd, root)};
+    options.plain = {plain_case(ApiFamily::fwd, FMHA_CASES_DIR)};
     options.most = 20;
     const auto cases = options.plain;
     const auto target = make_target("host", {});

@@ -13,15 +13,10 @@
 #include <utility>
 #include <vector>
 
-namespace fmha {
+namespace fmha::test {
 namespace {
 
-using test::Cache;
-using test::CachedProblem;
-using test::CacheSpec;
-using test::PoolSpec;
-using test::PrefillProblem;
-using Shape = host_target::test::Shape;
+using host_target::test::Shape;
 
 constexpr Tile tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
 constexpr Tile prefill_tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 64, .k1 = 32, .k0max = 64};
@@ -223,4 +218,4 @@ TEST(HeadsStayApart, WhereMasksSlopesOrSinksDiffer) {
 }
 
 } // namespace
-} // namespace fmha
+} // namespace fmha::test
