@@ -33,6 +33,7 @@ struct Decisions {
 
     /// KV head that serves query head h (H-1).
     FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {
+        if (shape.nhead_q == shape.nhead_k) return h; // most often, and a division takes a GPU long
         return h / (shape.nhead_q / shape.nhead_k);
     }
     FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }

@@ -181,8 +181,9 @@ FMHA_DEVICE void store_rows(Ctx& ctx, const Results& to, const Scoring& scoring,
         store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
     const float output_scale =
         scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
-    ctx.map_rows(shrink, total, total,
-                 [output_scale](float, float sum) { return sum > 0.0F ? output_scale / sum : 0.0F; });
+    ctx.map_rows(shrink, total, total, [&ctx, output_scale](float, float sum) {
+        return sum > 0.0F ? ctx.quotient(output_scale, sum) : 0.0F;
+    });
     ctx.scale_rows(out, shrink);
     ctx.store(to.o, out, row0, channel0);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/divisor.hpp"
 #include "kernels/programs/key_loop.hpp"
 
 #include <cstdint>
@@ -21,6 +22,8 @@ struct WsGrid {
     std::uint32_t heads_at_once = 1; ///< that take turns where a block computes one item
     std::uint32_t blocks = 0;
     bool masked = false, lengths_known = false, pairs = false;
+    /// What items are numbered by: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
+    Divisor of_entry, of_turn, in_turn, of_last_turn;
 
     WsGrid() = default;
     /// Each item for a block of its own.
@@ -30,14 +33,9 @@ struct WsGrid {
                         config.algorithm.tile.m0)),
           all_heads(narrow(args.shape.batch * args.shape.nhead_q)), blocks(narrow(size())),
           masked(config.signature.mask != MaskClass::none), lengths_known(args.shape.mode == Mode::batch) {
-        if (!masked || blocks == 0) return;
-        constexpr std::int64_t cached_bytes = 32 << 20; // an H200 caches 50 MB
-        const Shape& shape = args.shape;
-        const std::int64_t rows = shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
-        const std::int64_t bytes_of_kv_head = (rows > 0 ? rows : 1) * (shape.hdim_q + shape.hdim_v) * 2;
-        const std::int64_t group = shape.nhead_q / shape.nhead_k;
-        const std::int64_t cached = cached_bytes / bytes_of_kv_head * group;
-        heads_at_once = at_most(all_heads, cached > group ? cached : group);
+        of_entry = Divisor(heads);
+        if (masked && blocks > 0) heads_at_once = cached_heads(args.shape);
+        take_turns(heads_at_once);
     }
     constexpr std::int64_t size() const { return std::int64_t{all_heads} * q_tiles; }
     /// The same items, dealt out to so many blocks.
@@ -45,6 +43,7 @@ struct WsGrid {
         WsGrid dealt = *this;
         dealt.blocks = narrow(count);
         dealt.pairs = masked && count < size();
+        if (dealt.pairs) dealt.take_turns(2);
         return dealt;
     }
     /// The same items, dealt out to the blocks of a device of so many multiprocessors.
@@ -58,14 +57,15 @@ struct WsGrid {
 
     /// The n-th item of a block.
     FMHA_DEVICE constexpr FwdItem item(std::uint32_t block, std::uint32_t n) const {
-        const std::uint32_t at = number(block, n);
-        const std::uint32_t at_once = pairs ? 2 : heads_at_once, of_round = at_once * q_tiles;
-        const std::uint32_t first = at / of_round * at_once, in_round = at % of_round;
-        const std::uint32_t count = all_heads - first < at_once ? all_heads - first : at_once;
+        const std::uint32_t at = number(block, n), turn = in_turn.quotient(at);
+        const std::uint32_t first = turn * of_turn.number, place = at - turn * in_turn.number;
+        const bool is_last = all_heads - first < of_turn.number;
+        const Divisor& count = is_last ? of_last_turn : of_turn;
+        const std::uint32_t across = count.quotient(place), head = first + place - across * count.number;
         // In pairs the second item is the short one; a head that is alone has its long ones paired with its short ones.
-        const bool is_short = pairs && in_round % 2 != 0;
-        const std::uint32_t down = in_round / (pairs ? 2 : count), head = first + in_round % count;
-        return {head / heads, head % heads, is_short ? down : q_tiles - 1 - down, 0};
+        const bool is_short = pairs && place % 2 != 0;
+        const std::uint32_t down = pairs ? place / 2 : across, entry = of_entry.quotient(head);
+        return {entry, head - entry * heads, is_short ? down : q_tiles - 1 - down, 0};
     }
     FMHA_DEVICE constexpr bool exists(std::uint32_t block, std::uint32_t n) const {
         return number(block, n) < all_heads * q_tiles;
@@ -74,6 +74,20 @@ struct WsGrid {
   private:
     FMHA_DEVICE constexpr std::uint32_t number(std::uint32_t block, std::uint32_t n) const {
         return pairs ? (n / 2 * blocks + block) * 2 + n % 2 : n * blocks + block;
+    }
+    constexpr void take_turns(std::uint32_t together) {
+        of_turn = Divisor(together);
+        in_turn = Divisor(together * q_tiles);
+        of_last_turn = Divisor(together > 0 ? all_heads % together : 0);
+    }
+    /// So many heads of `shape` have their keys and values in the L2 cache, whole groups of them.
+    constexpr std::uint32_t cached_heads(const Shape& shape) const {
+        constexpr std::int64_t cached_bytes = 32 << 20; // an H200 caches 50 MB
+        const std::int64_t rows = shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
+        const std::int64_t bytes_of_kv_head = (rows > 0 ? rows : 1) * (shape.hdim_q + shape.hdim_v) * 2;
+        const std::int64_t group = shape.nhead_q / shape.nhead_k;
+        const std::int64_t cached = cached_bytes / bytes_of_kv_head * group;
+        return at_most(all_heads, cached > group ? cached : group);
     }
     static constexpr std::uint32_t at_most(std::uint32_t most, std::int64_t n) {
         return n < most ? narrow(n) : most;

@@ -86,6 +86,28 @@ bool turns_are_right() {
     return no_heads.grid().size() == 0 && no_rows.grid().size() == 0;
 }
 
+/// Quotients where they change, and the largest numbers.
+bool divisors_are_right() {
+    constexpr std::uint32_t largest = (1U << 31U) - 1;
+    const auto divides = [](std::uint32_t by) {
+        const kernels::Divisor divisor(by);
+        const std::uint32_t most = largest / by;
+        for (const std::uint32_t q : {0U, 1U, 2U, 3U, 1000U, most / 2, most - most / 3, most})
+            for (const std::uint32_t above : {0U, by / 2, by - 1}) {
+                const std::uint64_t n = std::uint64_t{q} * by + above;
+                if (n <= largest && divisor.quotient(static_cast<std::uint32_t>(n)) != n / by) return false;
+            }
+        return divisor.number == by && divisor.quotient(largest) == largest / by;
+    };
+    for (std::uint32_t by = 1; by <= 600; ++by)
+        if (!divides(by)) return false;
+    for (std::uint32_t bit = 10; bit < 31; ++bit)
+        for (const std::uint32_t by : {(1U << bit) - 1, 1U << bit, (1U << bit) + 1, 3U << (bit - 2)})
+            if (!divides(by)) return false;
+    const kernels::Divisor none(0), unset;
+    return none.number == 1 && none.quotient(7) == 7 && unset.number == 1 && unset.quotient(7) == 7;
+}
+
 /// How many blocks a device of `multiprocessors` is given.
 struct Blocks {
     Mode mode;
@@ -177,7 +199,7 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
 } // namespace
 
 bool ws_items_are_right() {
-    if (!turns_are_right() || !blocks_are_right()) return false;
+    if (!divisors_are_right() || !turns_are_right() || !blocks_are_right()) return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
         {Mode::batch, true, 1, 7, 7, 4, 100},       {Mode::batch, true, 3, 3, 1, 3, 100},

@@ -175,6 +175,7 @@ class RowOperations {
     }
     FMHA_DEVICE float exp2(float x) const { return block_.machine.exp2(x); }
     FMHA_DEVICE float log(float x) const { return block_.machine.log(x); }
+    FMHA_DEVICE float quotient(float a, float b) const { return block_.machine.quotient(a, b); }
 
   private:
     Block block_;

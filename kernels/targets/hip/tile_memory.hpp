@@ -207,6 +207,9 @@ class TileMemory {
                 }
             });
         };
+        // Addresses are computed also where nothing is stored: the exchanges of the next four tiles do not overlap with a branch.
+        char* const base = const_cast<char*>(to.data); // NOLINT(*-const-cast): a view of an output
+        const int line_bytes = static_cast<int>(to.line_bytes);
         FMHA_UNROLL
         for (int first = 0; first < acc.column_tiles; first += lanes) {
             FMHA_UNROLL
@@ -225,11 +228,10 @@ class TileMemory {
                     const int row = acc.row_of_wave(block_.wave(thread)) +
                                     acc.row.of_lane(block_.lane(thread)) + acc.row_of_register[half];
                     const int col = (first + block_.lane(thread) % lanes) * in_tile;
-                    if (row >= to.lines || col >= to.elements) return;
                     const std::uint32_t unit[lanes] = {word.at(thread, 0), word.at(thread, 1),
                                                        word.at(thread, 2), word.at(thread, 3)};
-                    write_words(const_cast<char*>(to.at(row, col)), unit,
-                                lanes); // NOLINT(*-const-cast): an output
+                    char* const place = base + row * line_bytes + col * to.element_size;
+                    if (row < to.lines && col < to.elements) write_words(place, unit, lanes);
                 });
             }
         }

@@ -51,6 +51,7 @@ class RowContext : public kernels::Decisions {
     void add_row_products(const Rows& total, const FloatTile& a, const FloatTile& b) const;
     float exp2(float x) const { return host_target::exp2(x); }
     float log(float x) const { return std::log(x); }
+    float quotient(float a, float b) const { return a / b; }
 
     void load(const FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0,
               std::int64_t col0) const;

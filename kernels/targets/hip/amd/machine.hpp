@@ -254,6 +254,9 @@ class Machine {
         constexpr float ln2 = 0x1.62E43p-1F;
         return __builtin_amdgcn_logf(x) * ln2;
     }
+    __attribute__((device, always_inline)) static float quotient(float a, float b) {
+        return a / b;
+    }
 
     __attribute__((device, always_inline)) static float unpack(std::uint32_t bits, ElementType type) {
         return amd::unpack(bits, type);

@@ -187,6 +187,7 @@ class EmulatedMachine {
     /// Subnormal results are 0, as they are on hardware that flushes them.
     static float exp2(float x);
     static float log(float x);
+    static float quotient(float a, float b) { return a / b; }
     static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
     static std::uint32_t pack_results(const float* x, ElementType type) { return pack(x, type); }
