@@ -16,7 +16,7 @@ namespace fmha::built {
 namespace {
 
 /// 3: kernels for NVIDIA GPUs wait for those before them in their stream themselves (LaunchShape::overlaps).
-constexpr std::int64_t schema_version = 3;
+constexpr std::int64_t schema_version = 4;
 
 /// Numbers of an iteration, with their names.
 using IterationKey = std::pair<std::string_view, std::int64_t LoopIteration::*>;

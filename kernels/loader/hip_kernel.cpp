@@ -20,9 +20,11 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
     shape.threads = static_cast<std::uint32_t>(plan.threads);
     if (runtime.platform() == "nvidia") {
         shape.dynamic_lds = static_cast<std::uint32_t>(plan.lds_bytes);
-        // Blocks of a main stage that come while others are still there are spread unevenly; those of combining are small.
+        // Blocks of a main stage that come while others are still there are spread unevenly, but those of ws are alone on a
+        // multiprocessor; those of combining are small.
         shape.overlaps =
-            config.arch.view() == "sm_90" && config.signature.family == KernelFamily::fwd_splitkv_combine;
+            config.arch.view() == "sm_90" && (config.signature.family == KernelFamily::fwd_splitkv_combine ||
+                                              config.algorithm.pipeline == Pipeline::ws);
     }
     return shape;
 }
