@@ -75,13 +75,14 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
         ctx.fill(out, 0.0F);
         begin_rows(ctx, scoring, top, total, row0);
+        ctx.split_rows(total); // lanes exchange their sums once, not in every tile
 
         const auto weigh = [&]<Masking masking>(int step) {
             ctx.visit(work.item, work.tiles.at(step));
             scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                       work.in.tile(ctx, work.tiles.at(step), true));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
-            logits_to_weights(ctx, scores, top, total, shrink, tile.n1 > 128 ? 8.0F : 0.0F);
+            logits_to_weights<true>(ctx, scores, top, total, shrink, tile.n1 > 128 ? 8.0F : 0.0F);
         };
         // Where tiles have no more keys than a team has rows, the team may see fewer than the block; it gives the others back unread.
         const bool may_see_fewer = tile.n0 <= ctx.team_rows() && cfg.signature.mask != MaskClass::none;
@@ -116,13 +117,16 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
                 ctx.scale_rows(out, shrink);
                 weights = ctx.narrow(scores);
             };
-            // A branch between start and finish of a product would end it, hence a tile with a mask and one without.
+            // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
+            // follow each other, with nothing to ask between them.
+            const int plain_end = plain.end < own ? plain.end : own;
             FMHA_NO_UNROLL
-            for (int step = 1; step < own; ++step)
-                if (plain.has(step))
-                    next_tile.template operator()<Masking::off>(step);
-                else
-                    next_tile.template operator()<Masking::always>(step);
+            for (int step = 1; step < own;) {
+                const int end = plain.has(step) ? plain_end : step;
+                FMHA_NO_UNROLL
+                for (; step < end; ++step) next_tile.template operator()<Masking::off>(step);
+                if (step < own) next_tile.template operator()<Masking::always>(step++);
+            }
             ctx.take(value);
             ctx.start(out, weights, value);
             ctx.finish(out, 0);
@@ -137,6 +141,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             ctx.take(value);
             ctx.give(value);
         }
+        ctx.join_rows(total);
         const auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
         store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
     };

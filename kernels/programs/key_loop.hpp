@@ -103,14 +103,17 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
 
 /// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
 /// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
-/// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack).
-template <class Ctx, class Scores, class Rows>
+/// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack). `in_parts`: total is.
+template <bool in_parts = false, class Ctx, class Scores, class Rows>
 FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Rows& top, Rows& total, Rows& shrink,
                                    float slack = 0.0F) {
     ctx.raise_to_row_max(top, shrink, scores, slack);
     ctx.exp2_minus(scores, top);
     ctx.scale_rows(total, shrink);
-    ctx.add_row_sums(total, scores);
+    if constexpr (in_parts)
+        ctx.add_row_parts(total, scores);
+    else
+        ctx.add_row_sums(total, scores);
 }
 
 /// out += weights · V of the key tile at row `key_row` of its matrix.

@@ -128,29 +128,24 @@ class RowOperations {
     }
     template <class Tile>
     FMHA_DEVICE void add_row_sums(Rows& total, Tile& scores) {
-        Rows sum = rows();
-        fill(sum, 0.0F);
-        if constexpr (Block::Machine::adds_pairs) {
-            Rows odd = rows();
-            fill(odd, 0.0F);
-            block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int at, int slot) {
-                    float x[2] = {sum.x.at(thread, slot), odd.x.at(thread, slot)};
-                    block_.machine.add_pair(x, scores.x.at(thread, at), scores.x.at(thread, at + 1));
-                    sum.x.at(thread, slot) = x[0];
-                    odd.x.at(thread, slot) = x[1];
-                });
-            });
-            map_rows(sum, sum, odd, [](float a, float b) { return a + b; });
-        } else {
-            block_.machine.each([&](int thread) {
-                each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                    sum.x.at(thread, slot) += scores.x.at(thread, at);
-                });
-            });
-        }
+        Rows sum = sums_of_lanes(scores);
         combine(sum, [](float a, float b) { return a + b; });
         map_rows(total, total, sum, [](float a, float b) { return a + b; });
+    }
+    /// The first of the lanes that share a row keeps its value, the others have 0.
+    FMHA_DEVICE void split_rows(Rows& rows) {
+        block_.machine.each([&](int thread) {
+            if ((block_.lane(thread) & plan().sharing_lanes) == 0) return;
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) rows.x.at(thread, s) = 0.0F;
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void add_row_parts(Rows& total, Tile& scores) {
+        map_rows(total, total, sums_of_lanes(scores), [](float a, float b) { return a + b; });
+    }
+    FMHA_DEVICE void join_rows(Rows& rows) {
+        combine(rows, [](float a, float b) { return a + b; });
     }
     template <class Tile>
     FMHA_DEVICE void add_row_products(Rows& total, const Tile& a, const Tile& b) {
@@ -182,6 +177,33 @@ class RowOperations {
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+
+    /// Of every row the sum of what a lane has of it.
+    template <class Tile>
+    FMHA_DEVICE Rows sums_of_lanes(Tile& scores) {
+        Rows sum = rows();
+        fill(sum, 0.0F);
+        if constexpr (Block::Machine::adds_pairs) {
+            Rows odd = rows();
+            fill(odd, 0.0F);
+            block_.machine.each([&](int thread) {
+                each_pair<Tile>([&](int at, int slot) {
+                    float x[2] = {sum.x.at(thread, slot), odd.x.at(thread, slot)};
+                    block_.machine.add_pair(x, scores.x.at(thread, at), scores.x.at(thread, at + 1));
+                    sum.x.at(thread, slot) = x[0];
+                    odd.x.at(thread, slot) = x[1];
+                });
+            });
+            map_rows(sum, sum, odd, [](float a, float b) { return a + b; });
+        } else {
+            block_.machine.each([&](int thread) {
+                each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                    sum.x.at(thread, slot) += scores.x.at(thread, at);
+                });
+            });
+        }
+        return sum;
+    }
 
     /// f(register, row slot) for every second accumulator of a thread; the one behind it belongs to the same row.
     template <class Tile, class F>
