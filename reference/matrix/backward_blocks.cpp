@@ -3,6 +3,7 @@
 #include "dispatcher/system/parallel.hpp"
 #include "reference/bounds.hpp"
 #include "reference/matrix/pair_block.hpp"
+#include "reference/matrix/product.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -258,26 +259,27 @@ class MatrixForm {
     /// Without scale_s.
     void add_rows(Sums& dq, const KeyLines& keys, const PairBlock& pairs,
                   const GradientGrowth& growth) const {
-        dq.value.noalias() += pairs.ds.matrix() * keys.k;
+        matrix::add_product(dq.value, pairs.ds.matrix(), keys.k);
         if (!options_.companions) return;
         const double inflate = growth.keys + kernel().u_m;
         const Matrix k_abs = std::abs(args_.score.scale_s) * keys.k.cwiseAbs();
-        dq.magnitude += pairs.magnitude.matrix() * k_abs;
-        dq.error += ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix() * k_abs;
-        dq.variance += pairs.ds_variance.matrix() * k_abs.cwiseAbs2();
+        matrix::add_product(dq.magnitude, pairs.magnitude.matrix(), k_abs);
+        matrix::add_product(dq.error, ((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()).matrix(),
+                            k_abs);
+        matrix::add_product(dq.variance, pairs.ds_variance.matrix(), k_abs.cwiseAbs2());
     }
     /// Adds what some rows bring to the keys from line `at` of the sums on; Q has scale_s.
     void add_keys(KeySums& sums, Eigen::Index at, const QueryLines& queries, const PairBlock& pairs,
                   const GradientGrowth& growth) const {
         const Eigen::Index count = pairs.ds.cols();
         Sums &dk = sums.dk, &dv = sums.dv;
-        dk.value.middleRows(at, count).noalias() += pairs.ds.matrix().transpose() * queries.q;
-        dv.value.middleRows(at, count).noalias() += pairs.kept_p.matrix().transpose() * queries.d_o;
+        matrix::add_transposed_product(dk.value.middleRows(at, count), pairs.ds.matrix(), queries.q);
+        matrix::add_transposed_product(dv.value.middleRows(at, count), pairs.kept_p.matrix(), queries.d_o);
         if (!options_.companions) return;
         const double inflate = growth.rows + kernel().u_m;
         const Matrix q_abs = queries.q.cwiseAbs(), d_o_abs = queries.d_o.cwiseAbs();
         const auto add = [&](Matrix& to, const auto& pair_values, const Matrix& lines) {
-            to.middleRows(at, count) += pair_values.matrix().transpose() * lines;
+            matrix::add_transposed_product(to.middleRows(at, count), pair_values.matrix(), lines);
         };
         add(dk.magnitude, pairs.magnitude, q_abs);
         add(dk.error, PairBlock::Array((1.0 + inflate) * pairs.e_c + inflate * pairs.ds.abs()), q_abs);

@@ -1,6 +1,7 @@
 #include "reference/matrix/blocks.hpp"
 
 #include "reference/bounds.hpp"
+#include "reference/matrix/product.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -130,7 +131,7 @@ void RowGroup::score_chunk() {
     const auto count = static_cast<Eigen::Index>(runs_.size());
     const auto q = q_.middleRows(chunk_, count);
     s_.resize(count, columns_);
-    s_.noalias() = q * keys_.k.middleRows(column_, columns_).transpose();
+    multiply_transposed(s_, q, keys_.k.middleRows(column_, columns_));
     if (const double cap = args_.score.logits_soft_cap; cap > 0.0)
         s_ = s_.unaryExpr([cap](double t) { return cap * std::tanh(t / cap); });
     if (args_.dropout.p_drop > 0.0F)
@@ -139,8 +140,8 @@ void RowGroup::score_chunk() {
     if (!companions_) return;
     a_.resize(count, columns_);
     zeta_.resize(count, columns_);
-    a_.noalias() = q.cwiseAbs() * keys_.k_abs.middleRows(column_, columns_).transpose();
-    zeta_.noalias() = q.cwiseAbs2() * keys_.k_square.middleRows(column_, columns_).transpose();
+    multiply_transposed(a_, q.cwiseAbs(), keys_.k_abs.middleRows(column_, columns_));
+    multiply_transposed(zeta_, q.cwiseAbs2(), keys_.k_square.middleRows(column_, columns_));
 }
 
 /// F-4 to F-9 for one row: scores become kept exponentials relative to the running maximum.
@@ -297,11 +298,11 @@ void RowGroup::accumulate_chunk() {
     const Eigen::Index count = s_.rows();
     const auto rows = [&](auto& table) { return table.middleRows(out_row(0), count); };
     const auto keys = [&](const Matrix& values) { return values.middleRows(column_, columns_); };
-    rows(out_.o).noalias() += s_ * keys(keys_.v);
+    add_product(rows(out_.o), s_, keys(keys_.v));
     if (!companions_) return;
-    rows(out_.weighted_abs).noalias() += s_ * keys(keys_.v_abs);
-    rows(out_.weight_variance).noalias() += a_ * keys(keys_.v_square);
-    zeta_value_.middleRows(chunk_, count).noalias() += zeta_ * keys(keys_.v);
+    add_product(rows(out_.weighted_abs), s_, keys(keys_.v_abs));
+    add_product(rows(out_.weight_variance), a_, keys(keys_.v_square));
+    add_product(zeta_value_.middleRows(chunk_, count), zeta_, keys(keys_.v));
 }
 
 /// F-6 to F-10 from the running sums, and the sink logit, which enters here and only here (K-6).

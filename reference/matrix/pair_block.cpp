@@ -1,6 +1,7 @@
 #include "reference/matrix/pair_block.hpp"
 
 #include "reference/bounds.hpp"
+#include "reference/matrix/product.hpp"
 
 #include <algorithm>
 #include <array>
@@ -68,7 +69,7 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
     : queries_(queries), keys_(keys), has_alibi_(args.score.bias_type == BiasType::alibi),
       s_(queries.size(), keys.size()), p_(Array::Zero(queries.size(), keys.size())),
       dp_(queries.size(), keys.size()) {
-    s_.matrix().noalias() = queries.q * keys.k.transpose();
+    multiply_transposed(s_.matrix(), queries.q, keys.k);
     const bool has_bias = args.score.bias_type != BiasType::no_bias;
     if (has_bias) {
         beta_ = bias_of(args, forward, extent);
@@ -86,7 +87,7 @@ PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Ex
                 p_.row(r).segment(first, count) =
                     (s > -infinity).select(p_.row(r).segment(first, count), 0.0);
         }
-    dp_.matrix().noalias() = queries.d_o * keys.v.transpose();
+    multiply_transposed(dp_.matrix(), queries.d_o, keys.v);
     const auto delta = queries.delta.replicate(1, keys.size());
     if (args.dropout.p_drop > 0.0F) {
         kept_ = kept_of(args, forward, extent);
@@ -103,8 +104,9 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
     const auto by_row = [&](const Eigen::ArrayXd& column) { return column.replicate(1, cols); };
     const Array beta = beta_.size() > 0 ? beta_ : Array::Zero(rows, cols);
     const Array kept = kept_.size() > 0 ? kept_ : Array::Ones(rows, cols);
-    const Array a = (queries_.q.cwiseAbs() * keys_.k.cwiseAbs().transpose()).array();
-    const Array dp_abs = (queries_.d_o.cwiseAbs() * keys_.v.cwiseAbs().transpose()).array();
+    Array a(rows, cols), dp_abs(rows, cols);
+    multiply_transposed(a.matrix(), queries_.q.cwiseAbs(), keys_.k.cwiseAbs());
+    multiply_transposed(dp_abs.matrix(), queries_.d_o.cwiseAbs(), keys_.v.cwiseAbs());
     const Array &p = p_, &s = s_, &dp = dp_;
     const Array delta = by_row(queries_.delta);
 
