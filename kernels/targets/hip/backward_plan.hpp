@@ -211,91 +211,118 @@ constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg)
     return first_of(on_cdna);
 }
 
-} // namespace planning
+/// The matrix instructions that a configuration names: of both products with scores, of dK and dV, of dQ.
+struct BackwardInstructions {
+    InstructionInfo scores, gradients, query_gradients;
+    bool transposed = false; ///< AMD's products of scores, dK and dV are computed so
 
-/// The plan of a configuration, or the problem with it.
-constexpr BackwardPlan backward_plan_of(const KernelConfig& cfg) {
-    const Tile& tile = cfg.algorithm.tile;
-    const GemmTriples &warp = cfg.algorithm.warp, &wave = cfg.algorithm.wave;
-    const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
-    const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
-              hdim_v = static_cast<int>(cfg.signature.hdim_v);
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
-    const auto refused = [](PlanProblem problem) {
-        BackwardPlan none;
-        none.problem = problem;
-        return none;
+    constexpr int keys() const { return transposed ? scores.n : scores.m; }
+    constexpr int queries() const { return transposed ? scores.m : scores.n; }
+};
+
+constexpr BackwardInstructions backward_instructions_of(const KernelConfig& cfg, const ElementTypes& types,
+                                                        MatrixUnit unit) {
+    const GemmTriples& warp = cfg.algorithm.warp;
+    const auto of = [&](int m, int n, int k) {
+        return instruction_info(instruction_for(unit, types.k, m, n, k));
     };
+    return {of(warp.m0, warp.n0, warp.k0), of(warp.m1, warp.n1, warp.k1), of(warp.m2, warp.n2, warp.k2),
+            unit != MatrixUnit::nvidia};
+}
 
-    BackwardPlan plan;
-    plan.unit = matrix_unit(cfg.arch);
-    if (plan.unit == MatrixUnit::none) return refused(PlanProblem::unknown_unit);
-    const bool amd = plan.unit != MatrixUnit::nvidia;
-    const InstructionInfo first =
-        instruction_info(instruction_for(plan.unit, types.k, warp.m0, warp.n0, warp.k0));
-    const InstructionInfo second =
-        instruction_info(instruction_for(plan.unit, types.k, warp.m1, warp.n1, warp.k1));
-    const InstructionInfo third =
-        instruction_info(instruction_for(plan.unit, types.k, warp.m2, warp.n2, warp.k2));
-    if (first.k == 0 || second.k == 0 || third.k == 0) return refused(PlanProblem::no_instruction);
-    if (first.m != second.m || first.n != second.n) return refused(PlanProblem::different_shapes);
-    if (types.q != types.k || types.p != types.k || types.o != types.k)
-        return refused(PlanProblem::mixed_operands);
+/// All five products, and the threads that compute them.
+constexpr PlanProblem plan_five_products(const KernelConfig& cfg, const ElementTypes& types,
+                                         const BackwardInstructions& by, BackwardPlan& plan) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const GemmTriples &warp = cfg.algorithm.warp, &wave = cfg.algorithm.wave;
+    const auto& [first, second, third, transposed] = by;
+    if (first.k == 0 || second.k == 0 || third.k == 0) return PlanProblem::no_instruction;
+    if (first.m != second.m || first.n != second.n) return PlanProblem::different_shapes;
+    if (types.q != types.k || types.p != types.k || types.o != types.k) return PlanProblem::mixed_operands;
+    plan.scores = plan.score_gradients = product_plan(first, warp.k0, transposed);
+    plan.value_gradients = plan.key_gradients = product_plan(second, warp.k1, transposed);
     // dQ is left as it is on AMD too: its columns lie in lanes, whose atomic sums fall on neighbouring addresses.
-    plan.scores = plan.score_gradients = planning::product_plan(first, warp.k0, amd);
-    plan.value_gradients = plan.key_gradients = planning::product_plan(second, warp.k1, amd);
-    plan.query_gradients = planning::product_plan(third, warp.k2, false);
+    plan.query_gradients = product_plan(third, warp.k2, false);
     for (ProductPlan* product : {&plan.scores, &plan.score_gradients, &plan.value_gradients,
                                  &plan.key_gradients, &plan.query_gradients}) {
-        if (product->left_elements > 32) return refused(PlanProblem::no_instruction);
-        product->load_matrix = !amd && element_bits(types.k) == 16;
+        if (product->left_elements > 32) return PlanProblem::no_instruction;
+        product->load_matrix = plan.unit == MatrixUnit::nvidia && element_bits(types.k) == 16;
     }
-
     plan.wave_size = first.wave_size;
     plan.waves = narrow(wave.m1 * wave.n1);
     plan.threads = narrow(plan.waves * plan.wave_size);
-    const int keys = amd ? first.n : first.m, queries = amd ? first.m : first.n;
+    return PlanProblem::none;
+}
+
+/// Whether the waves share the tile, and its parts are of whole instructions.
+constexpr PlanProblem backward_tile_problem(const KernelConfig& cfg, const BackwardInstructions& by,
+                                            const BackwardPlan& plan) {
+    const Tile& tile = cfg.algorithm.tile;
+    const GemmTriples& wave = cfg.algorithm.wave;
+    const InstructionInfo& third = by.query_gradients;
+    const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
+              hdim_v = static_cast<int>(cfg.signature.hdim_v);
     const auto whole = [](int extent, int part) { return part > 0 && extent > 0 && extent % part == 0; };
     const int pair = plan.scores.load_matrix ? 2 : 1; // column tiles that one read delivers
     if (wave.m0 != 1 || wave.n0 <= 0 || wave.n0 != wave.m1 || wave.n1 <= 0 || wave.m2 * wave.n2 != plan.waves)
-        return refused(PlanProblem::backward_waves);
-    if (!whole(tile.n0, wave.n0 * keys) || !whole(tile.n0, plan.query_gradients.depth))
-        return refused(PlanProblem::key_tiles);
-    if (!whole(tile.m0, queries * pair) || !whole(tile.m0, plan.value_gradients.depth) ||
+        return PlanProblem::backward_waves;
+    if (!whole(tile.n0, wave.n0 * by.keys()) || !whole(tile.n0, plan.query_gradients.depth))
+        return PlanProblem::key_tiles;
+    if (!whole(tile.m0, by.queries() * pair) || !whole(tile.m0, plan.value_gradients.depth) ||
         !whole(tile.m0, wave.m2 * third.m))
-        return refused(PlanProblem::row_tiles);
+        return PlanProblem::row_tiles;
     if (!whole(hdim_q, plan.scores.depth) || !whole(hdim_v, plan.scores.depth))
-        return refused(PlanProblem::first_depth);
-    if (!whole(hdim_q, wave.n1 * queries * pair) || !whole(hdim_v, wave.n1 * queries * pair) ||
+        return PlanProblem::first_depth;
+    if (!whole(hdim_q, wave.n1 * by.queries() * pair) || !whole(hdim_v, wave.n1 * by.queries() * pair) ||
         !whole(hdim_q, wave.n2 * third.n * pair))
-        return refused(PlanProblem::channel_tiles);
+        return PlanProblem::channel_tiles;
+    return PlanProblem::none;
+}
 
-    const int key_tiles = tile.n0 / wave.n0 / keys;
-    AccumulatorPlan scores = planning::accumulator_plan(first, amd, wave.n0, key_tiles, tile.m0 / queries);
+/// Scores and gradients in registers: tiles of the five products.
+constexpr void plan_backward_tiles(const KernelConfig& cfg, const ElementTypes& types,
+                                   const BackwardInstructions& by, BackwardPlan& plan) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const Tile& tile = cfg.algorithm.tile;
+    const GemmTriples& wave = cfg.algorithm.wave;
+    const InstructionInfo& third = by.query_gradients;
+    const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
+              hdim_v = static_cast<int>(cfg.signature.hdim_v);
+    const int key_tiles = tile.n0 / wave.n0 / by.keys();
+    AccumulatorPlan scores =
+        accumulator_plan(by.scores, by.transposed, wave.n0, key_tiles, tile.m0 / by.queries());
     scores.column_waves = wave.n1; // each of them has all of its keys' scores
     scores.loaded = scores.stored = types.bias;
-    AccumulatorPlan dv =
-        planning::accumulator_plan(second, amd, wave.m1, key_tiles, hdim_v / wave.n1 / queries);
-    dv.stored = types.v;
-    AccumulatorPlan dk =
-        planning::accumulator_plan(second, amd, wave.m1, key_tiles, hdim_q / wave.n1 / queries);
-    dk.stored = types.k;
-    for (AccumulatorPlan* acc : {&dv, &dk}) {
-        acc->column_waves = wave.n1;
-        acc->column_step = narrow(acc->column_tiles * acc->cols);
-    }
-    AccumulatorPlan dq = planning::accumulator_plan(third, false, wave.m2, tile.m0 / wave.m2 / third.m,
-                                                    hdim_q / wave.n2 / third.n);
+    const auto of_keys = [&](int channels, ElementType stored) {
+        AccumulatorPlan acc = accumulator_plan(by.gradients, by.transposed, wave.m1, key_tiles,
+                                               channels / wave.n1 / by.queries());
+        acc.stored = stored;
+        acc.column_waves = wave.n1;
+        acc.column_step = narrow(acc.column_tiles * acc.cols);
+        return acc;
+    };
+    AccumulatorPlan dq =
+        accumulator_plan(third, false, wave.m2, tile.m0 / wave.m2 / third.m, hdim_q / wave.n2 / third.n);
     dq.column_waves = wave.n2;
     dq.column_step = narrow(dq.column_tiles * dq.cols);
     dq.stored = cfg.algorithm.max_seq_len_q > 0 ? types.q : ElementType::fp32;
-    planning::give_tile(plan.scores, scores, hdim_q, hdim_q);
-    planning::give_tile(plan.score_gradients, scores, hdim_v, hdim_v);
-    planning::give_tile(plan.value_gradients, dv, tile.m0, tile.m0);
-    planning::give_tile(plan.key_gradients, dk, tile.m0, tile.m0);
-    planning::give_tile(plan.query_gradients, dq, tile.n0, tile.n0);
-    planning::plan_columns(plan, scores);
+    give_tile(plan.scores, scores, hdim_q, hdim_q);
+    give_tile(plan.score_gradients, scores, hdim_v, hdim_v);
+    give_tile(plan.value_gradients, of_keys(hdim_v, types.v), tile.m0, tile.m0);
+    give_tile(plan.key_gradients, of_keys(hdim_q, types.k), tile.m0, tile.m0);
+    give_tile(plan.query_gradients, dq, tile.n0, tile.n0);
+    plan.score_words = narrow((scores.registers + 1) / 2);
+    plan_columns(plan, scores);
+}
 
+/// What the products read: weights and dS made of scores, and both sides of Q, dO and K.
+constexpr PlanProblem plan_backward_operands(const KernelConfig& cfg, const ElementTypes& types,
+                                             BackwardPlan& plan) {
+    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
+    const Tile& tile = cfg.algorithm.tile;
+    const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
+              hdim_v = static_cast<int>(cfg.signature.hdim_v);
+    const AccumulatorPlan& scores = plan.scores.acc;
     plan.key.type = plan.value.type = plan.gradients.type = plan.weights.type = types.k;
     const auto columns = [&](OperandPlan& operand, int depth) {
         operand.type = types.k;
@@ -307,24 +334,46 @@ constexpr BackwardPlan backward_plan_of(const KernelConfig& cfg) {
         operand.type = types.k;
         operand.columns = narrow(channels);
         operand.depth = operand.step = narrow(depth);
-        planning::plan_depth_operand(plan, cfg, product, operand);
+        plan_depth_operand(plan, cfg, product, operand);
     };
     columns(plan.query, hdim_q);
     columns(plan.d_o, hdim_v);
-    if (!planning::weights_cover_fragments(scores, plan.value_gradients))
-        return refused(PlanProblem::weight_keys);
-    planning::plan_weights(scores, plan.value_gradients, plan.weights, plan.d_o_depth.order);
+    if (!weights_cover_fragments(scores, plan.value_gradients)) return PlanProblem::weight_keys;
+    plan_weights(scores, plan.value_gradients, plan.weights, plan.d_o_depth.order);
     plan.weights.words =
-        narrow(key_tiles * plan.value_gradients.depth_fragments * plan.value_gradients.left_fragment);
+        narrow(scores.row_tiles * plan.value_gradients.depth_fragments * plan.value_gradients.left_fragment);
     plan.query_depth.order = plan.d_o_depth.order;
-    plan.key_depth.order = planning::natural_order(plan.query_gradients);
+    plan.key_depth.order = natural_order(plan.query_gradients);
     depths(plan.d_o_depth, plan.value_gradients, tile.m0, hdim_v);
     depths(plan.query_depth, plan.key_gradients, tile.m0, hdim_q);
     depths(plan.key_depth, plan.query_gradients, tile.n0, hdim_q);
-    plan.score_words = narrow((scores.registers + 1) / 2);
-    plan.gradient_lines = element_bits(types.k) == 32 ? GradientLines::queries
-                          : amd                       ? GradientLines::queries_paired
-                                                      : GradientLines::keys;
+    return PlanProblem::none;
+}
+
+constexpr GradientLines gradient_lines_of(MatrixUnit unit, ElementType type) {
+    if (element_bits(type) == 32) return GradientLines::queries;
+    return unit == MatrixUnit::nvidia ? GradientLines::keys : GradientLines::queries_paired;
+}
+
+} // namespace planning
+
+/// The plan of a configuration, or the problem with it.
+constexpr BackwardPlan backward_plan_of(const KernelConfig& cfg) {
+    const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
+    using planning::refused;
+
+    BackwardPlan plan;
+    plan.unit = matrix_unit(cfg.arch);
+    if (plan.unit == MatrixUnit::none) return refused<BackwardPlan>(PlanProblem::unknown_unit);
+    const planning::BackwardInstructions by = planning::backward_instructions_of(cfg, types, plan.unit);
+    if (const auto problem = planning::plan_five_products(cfg, types, by, plan); problem != PlanProblem::none)
+        return refused<BackwardPlan>(problem);
+    if (const auto problem = planning::backward_tile_problem(cfg, by, plan); problem != PlanProblem::none)
+        return refused<BackwardPlan>(problem);
+    planning::plan_backward_tiles(cfg, types, by, plan);
+    if (const auto problem = planning::plan_backward_operands(cfg, types, plan); problem != PlanProblem::none)
+        return refused<BackwardPlan>(problem);
+    plan.gradient_lines = planning::gradient_lines_of(plan.unit, types.k);
     if (plan.unit == MatrixUnit::nvidia) plan.staging.async = AsyncCopies::tiles;
     if (!planning::plan_backward_memory(plan, cfg)) plan.problem = PlanProblem::lds;
     return plan;

@@ -133,20 +133,16 @@ constexpr void plan_query_and_memory(const KernelConfig& cfg, const ElementTypes
 constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
     const ElementTypes types = element_types(cfg.signature.data_type, fp8_flavour(cfg.arch));
-    const auto refused = [](PlanProblem problem) {
-        BlockPlan none;
-        none.problem = problem;
-        return none;
-    };
+    using planning::refused;
 
     BlockPlan plan;
     plan.unit = matrix_unit(cfg.arch);
-    if (plan.unit == MatrixUnit::none) return refused(PlanProblem::unknown_unit);
+    if (plan.unit == MatrixUnit::none) return refused<BlockPlan>(PlanProblem::unknown_unit);
     const planning::Instructions by = planning::instructions_of(cfg, types, plan.unit);
     if (const auto problem = planning::plan_both_products(cfg, types, by, plan); problem != PlanProblem::none)
-        return refused(problem);
+        return refused<BlockPlan>(problem);
     if (const auto problem = planning::tile_problem(cfg, by, plan); problem != PlanProblem::none)
-        return refused(problem);
+        return refused<BlockPlan>(problem);
 
     const int row_tiles = tile.m0 / plan.waves / by.rows();
     AccumulatorPlan scores =
@@ -163,7 +159,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     planning::plan_right_operands(cfg, types, plan);
     if (const auto problem = planning::plan_left_weights(cfg, types, scores, row_tiles, plan);
         problem != PlanProblem::none)
-        return refused(problem);
+        return refused<BlockPlan>(problem);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan);
     planning::plan_read_ahead(plan);

@@ -42,6 +42,18 @@ struct BlockShape {
     std::int32_t lds_bytes = 0;
 };
 
+namespace planning {
+
+/// A plan that holds nothing but the reason why there is none.
+template <class Plan>
+constexpr Plan refused(PlanProblem problem) {
+    Plan none;
+    none.problem = problem;
+    return none;
+}
+
+} // namespace planning
+
 /// How the rows of a block lie in its threads. A wave owns whole rows, in tiles of `tile_rows`; lanes whose numbers differ
 /// in bits of `sharing_lanes` alone hold values of the same rows. With 0 rows a wave, all waves have the same ones.
 struct RowPlan {
