@@ -183,7 +183,8 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             ctx.load(top, in.lse, row0);
             ctx.load(d, in.d, row0);
             ctx.load(d_o, in.d_o, row0, 0);
-            if (ctx.adds_dq_later() && t > visits.begin) add_dq(ds, key, head.h, row0 - tile.m0);
+            const bool adds_last = ctx.adds_dq_later() && t > visits.begin;
+            if (adds_last && ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
             recompute_weights(ctx, weights, query, key, top, spare, args, head, extents.keys, row0, key0);
 
             if (t + 1 < visits.end) { // comes while this tile is worked on
@@ -211,6 +212,7 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             if (dropout.on) ctx.drop(weights, random, dropout.threshold);
             auto kept = ctx.narrow_weights(weights);
             ctx.product_atb(dv, kept, d_o); // W-4
+            if (adds_last && !ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
             auto gradients = ctx.narrow_gradients(ds);
             ctx.product_atb(dk, gradients, query); // W-8
             if (!ctx.adds_dq_later() || t + 1 == visits.end) add_dq(gradients, key, head.h, row0);

@@ -72,12 +72,12 @@ class BackwardOperands {
     }
     FMHA_DEVICE void load(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
                           std::int64_t col0) {
-        if (fetched_) {
-            fetched_ = false;
-            return;
+        if (!fetched_) {
+            begin_loading();
+            copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_, matrix, row0, col0);
         }
-        begin_loading();
-        copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_, matrix, row0, col0);
+        fetched_ = false;
+        if (adds_dq_later()) finish_loading(); // waves have different work from here on
     }
     /// Between Q and dO.
     template <auto Piece, class Registers>
@@ -141,12 +141,13 @@ class BackwardOperands {
         products_.product(acc, weights, 0, query_tile<&Plan::d_o_depth>());
     }
     FMHA_DEVICE bool adds_dq_later() const { return plan().gradient_stage != 0; }
+    FMHA_DEVICE bool adds_dq_first() const { return block_.machine.in_first_half(); }
     /// The left operand is what `narrow_gradients` has brought to LDS.
     template <auto Product, class Registers, class Weight, class Left, class Words>
     FMHA_DEVICE void product_ab(Accumulator<Product, Registers>& acc, Weight&, KeyOperand<Left, Words>& key) {
-        const bool waits = loading_;
+        const bool met = adds_dq_later() ? !sharing_ : loading_;
         finish_loading();
-        if (!waits) block_.machine.barrier(); // dS of all waves is in LDS
+        if (!met) barrier(); // dS of all waves is in LDS
         const ProductPlan& p = block_.template piece<Product>();
         auto left = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
         auto right = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
@@ -186,6 +187,7 @@ class BackwardOperands {
     template <class Tile>
     FMHA_DEVICE auto narrow_gradients(Tile& ds) {
         gradients_ = plan().gradient_stage - gradients_;
+        if (adds_dq_later()) sharing_ = true;
         if (plan().gradient_lines == GradientLines::queries_paired)
             share_paired(ds);
         else
@@ -206,13 +208,18 @@ class BackwardOperands {
     int gradients_ = 0;    ///< the stage of dS, in bytes
     bool loading_ = false;
     bool copying_ = false; ///< copies have been started that no group has yet
+    bool sharing_ = false; ///< dS goes to LDS, and waves have not met since
 
     FMHA_DEVICE decltype(auto) plan() const { return block_.plan(); }
 
+    FMHA_DEVICE void barrier() {
+        block_.machine.barrier();
+        if (adds_dq_later()) sharing_ = false;
+    }
     FMHA_DEVICE void begin_loading() {
         copying_ = true;
         if (loading_) return;
-        block_.machine.barrier();
+        barrier();
         loading_ = true;
     }
     FMHA_DEVICE void finish_loading() {
@@ -223,7 +230,7 @@ class BackwardOperands {
                 if (copying_) block_.machine.commit_copies();
                 block_.machine.wait_copies(0);
             }
-        block_.machine.barrier();
+        barrier();
         loading_ = copying_ = false;
     }
 

@@ -44,6 +44,7 @@ class BackwardContext : public ScoreContext, public kernels::BwdDecisions {
     FloatTile value_gradients() const { return dv_; }
 
     static bool adds_dq_later() { return false; }
+    static bool adds_dq_first() { return true; }
     static const BwdArgs& reread(const BwdArgs& args) { return args; }
     void prefetch(const Operand&, const kernels::Matrix&, std::int64_t, std::int64_t) const {}
     void prefetch(const Rows&, const kernels::Matrix&, std::int64_t) const {}

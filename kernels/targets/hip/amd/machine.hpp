@@ -220,6 +220,9 @@ class Machine {
         (void)__builtin_amdgcn_global_atomic_fadd_f32((Global)to, value);
     }
 
+    __attribute__((device, always_inline)) bool in_first_half() const {
+        return 2 * lanes * wave_ < block_threads;
+    }
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
         // In a block of one wave nothing else is left of a barrier, but copies after it may overwrite what was read before.

@@ -167,6 +167,7 @@ class EmulatedMachine {
         for (int i = 0; i < 4; ++i) atomic_add(to + i, x[i]);
     }
 
+    bool in_first_half() const { return !shape_.last_thread_first; }
     void barrier() { lds_.barrier(); }
     void wave_barrier() { lds_.wave_barrier(); }
     static void in_order() {}

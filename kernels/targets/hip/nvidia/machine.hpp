@@ -215,6 +215,7 @@ class Machine {
                      : "memory");
     }
 
+    FMHA_DEVICE static bool in_first_half() { return threadIdx.x < block_threads / 2; }
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.
