@@ -50,8 +50,8 @@ struct LoopIteration {
     /// Waits for memory, LDS included, and how many of these come before its latency has passed since the newest access
     /// that they wait for; the cycles that are missing then, for a wave that has its SIMD for itself.
     std::int64_t waits = 0, early_waits = 0, missing_cycles = 0;
-    std::int64_t wave_cycles =
-        0; ///< that a wave needs in order, its waits included, with a SIMD for itself; 0: not known
+    /// That a wave needs in order, its waits included, with a SIMD for itself; 0: not known.
+    std::int64_t wave_cycles = 0;
 
     UnitLoad& operator[](LoopUnit unit) { return units[static_cast<std::size_t>(unit)]; }
     const UnitLoad& operator[](LoopUnit unit) const { return units[static_cast<std::size_t>(unit)]; }

@@ -32,8 +32,9 @@ constexpr std::array iteration_keys{
     IterationKey{"waits", &LoopIteration::waits},
     IterationKey{"early_waits", &LoopIteration::early_waits},
     IterationKey{"missing_cycles", &LoopIteration::missing_cycles},
-    IterationKey{"wave_cycles", &LoopIteration::wave_cycles},
 };
+/// Audits of some time ago did not know it: a manifest without it says so by 0.
+constexpr std::string_view wave_cycles_key = "wave_cycles";
 
 Json iteration_json(const LoopIteration& iteration) {
     Json object = Json::object();
@@ -41,6 +42,7 @@ Json iteration_json(const LoopIteration& iteration) {
         object[std::string(name)] = {{"instructions", iteration[unit].instructions},
                                      {"cycles", iteration[unit].cycles}};
     for (const auto& [name, member] : iteration_keys) object[std::string(name)] = iteration.*member;
+    object[std::string(wave_cycles_key)] = iteration.wave_cycles;
     return object;
 }
 
@@ -134,6 +136,7 @@ LoopIteration iteration_from(const Json& object, const std::string& where) {
         load.done();
     }
     for (const auto& [name, member] : iteration_keys) iteration.*member = in.count(name);
+    if (in.find(wave_cycles_key) != nullptr) iteration.wave_cycles = in.count(wave_cycles_key);
     in.done();
     return iteration;
 }

@@ -31,13 +31,14 @@ constexpr UnitRates rdna(int matrix_flops) {
             .shares_vector = true};
 }
 
-// Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), and peak rates of the data sheets by compute
-// units and clock, which agree. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of CDNA 2, 3 and
-// 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of single: CDNA 2 white
-// paper; CDNA 4's transcendental functions at twice CDNA 3's rate are from secondary descriptions; its manual has no rate. LDS: 128 bytes a cycle and compute unit, 256 on CDNA 4 (white papers). Path from the second-level cache: 64 bytes a cycle and
-// compute unit. Latencies: rounded, of the same order in published micro-benchmarks. sm_90: CUDA C++ Programming Guide, table
-// of arithmetic throughput; 512 dense fp16 multiply-adds a cycle and quarter are wgmma's, mma.sync has 0.62 of it as measured by
-// `fmha bench` (631 of 989 TFLOP/s).
+// Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), and peak rates of the data sheets
+// by compute units and clock, which agree. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of
+// CDNA 2, 3 and 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of
+// single: CDNA 2 white paper; CDNA 4's transcendental functions at twice CDNA 3's rate are from secondary descriptions, its
+// manual has no rate. LDS: 128 bytes a cycle and compute unit, 256 on CDNA 4 (white papers). Path from the second-level cache:
+// 64 bytes a cycle and compute unit. Latencies: rounded, of the same order in published micro-benchmarks. sm_90: CUDA C++
+// Programming Guide, table of arithmetic throughput; 512 dense fp16 multiply-adds a cycle and quarter are wgmma's, mma.sync has
+// 0.62 of it as measured by `fmha bench` (631 of 989 TFLOP/s).
 constexpr std::array table{
     ArchRates{"gfx90a", {.matrix_flops = 256}},
     ArchRates{"gfx942", {.matrix_flops = 512}},
