@@ -78,13 +78,14 @@ struct TileView {
         return words_at<count>(machine, thread, line, element, granule >= 4 * count);
     }
 
-    /// The same, line and element counted from a corner of the tile. Lines do not overlap where granule ≥ 4 · count, so that what
-    /// does not exist lies behind the last one that does, or in a line behind its elements.
+    /// The same, line and element counted from a corner of the tile, at once only where units of 16 bytes are: narrower ones need no
+    /// code of their own. Lines do not overlap there, so that what does not exist lies behind the last one that does, or in a line
+    /// behind its elements.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read_from(Machine& machine, int thread, const Corner& corner, int line,
                                        int element) const {
         if constexpr (Machine::ends_buffers) {
-            if (granule >= 4 * count) {
+            if (granule >= 16) {
                 Words<count> out;
                 const int width = (elements - corner.element) * element_size, below = lines - corner.line;
                 const int bytes = static_cast<std::int32_t>(line_bytes);
@@ -95,7 +96,7 @@ struct TileView {
                 return out;
             }
         }
-        return read<count>(machine, thread, corner.line + line, corner.element + element);
+        return words_at<count>(machine, thread, corner.line + line, corner.element + element, granule >= 16);
     }
 
     /// The same where `gathered`.

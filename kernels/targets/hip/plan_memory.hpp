@@ -98,23 +98,39 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
                                                                     : 176;
 }
 
-/// Decides whether threads keep their places in copies. With more registers taken than this they would cost CDNA the third wave of a
-/// SIMD, and RDNA, where LDS has room for fewer waves than registers have, all that is left.
+/// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
+/// registers have, keeps them while there are registers. On CDNA they must not cost a SIMD the third wave, nor the second.
 constexpr void plan_places(BlockPlan& plan) {
+    if (plan.unit == MatrixUnit::nvidia) return;
     const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
-    const int most = rdna ? 144 : 96;
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
-    plan.staging.keeps_places = (rdna || plan.staging.async == AsyncCopies::steps) && taken <= most;
+    const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
+    plan.staging.keeps_places = rdna ? taken <= 144 : !costs_third && !costs_second;
+}
+
+/// Patches of a step of the operand that are transposed in registers, so wide that their lines have `words` words.
+constexpr int patches(const OperandPlan& operand, int words) {
+    return operand.step / 4 * (operand.columns * element_bits(operand.type) / (32 * words));
+}
+/// The widest patches of which every thread of AMD's blocks has one: wider ones cost the waves that do all of the work more
+/// instructions than they save.
+constexpr void plan_patches(const BlockPlan& plan, OperandPlan& operand) {
+    if (plan.unit == MatrixUnit::nvidia) return;
+    while (operand.patch_line > 1 && patches(operand, operand.patch_line) < plan.threads)
+        operand.patch_line /= 2;
 }
 
 /// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan) {
+    plan_patches(plan, plan.key);
+    plan_patches(plan, plan.value);
     const auto words_of = [&](const OperandPlan& operand) {
         if (operand.copy_words > 0) return 0;
         const int units = operand.step * operand.columns * element_bits(operand.type) / 128;
         const auto rounds = [&](int number) { return (number + plan.threads - 1) / plan.threads; };
         const bool turned = operand.by_column != operand.stored_by_column; // in patches of four lines
-        return turned ? 16 * rounds(units / 4) : 4 * rounds(units);
+        return turned ? 4 * operand.patch_line * rounds(patches(operand, operand.patch_line))
+                      : 4 * rounds(units);
     };
     const int keys = words_of(plan.key), values = words_of(plan.value);
     const int words = keys > values ? keys : values;

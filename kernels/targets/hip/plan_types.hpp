@@ -189,6 +189,8 @@ struct OperandPlan {
     Axis read_depth, read_column;
     /// Words that a thread copies asynchronously at a time; 0: it goes through registers.
     std::int8_t copy_words = 0;
+    /// Words of a line in a patch of four lines that a thread transposes in registers.
+    std::int8_t patch_line = 4;
     DepthOrder order;
     Image image;
     std::int32_t stage = 0;        ///< bytes from one stage to the next; 0 = one stage
@@ -209,8 +211,8 @@ struct StagingPlan {
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers =
         false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
-    /// A thread keeps its place over the loop: in copies straight to LDS of the first operand too, not of the second alone, or in
-    /// those through registers where there are no others.
+    /// A thread keeps its place over the loop: in copies through registers, and in those straight to LDS of the first operand too,
+    /// not of the second alone.
     bool keeps_places = false;
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;

@@ -88,7 +88,7 @@ class RegisterCopies {
     /// Line by line, in units of 16 bytes.
     FMHA_DEVICE void move_lines(const Image& image, int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
-        const TileView tile = part.window(from);
+        const TileView tile = window(from, part);
         copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
                       [&](int thread, int index, const Words<4>& words) {
                           const int to = address + image.at(index / per_line, index % per_line * 16);
@@ -126,7 +126,7 @@ class RegisterCopies {
     template <auto Operand>
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
-        const TileView tile = part.window(from);
+        const TileView tile = window(from, part);
         copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
                       [&](int thread, int index, const Words<4>& words) {
                           const OperandPlan& operand = block_.template piece<Operand>();
@@ -157,15 +157,49 @@ class RegisterCopies {
                       });
     }
 
-    /// Stored by depth: patches of four depths, whose places follow one another, times 16 bytes of columns are transposed
+    /// Stored by depth: patches of four depths, whose places follow one another, times a few words of columns are transposed
     /// in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
     template <auto Operand>
     FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
+        // Constants of the plan, but not for this code before it is inlined: a branch for each width, of which one is left.
+        const int words = block_.template piece<Operand>().patch_line;
+        if (words == 4)
+            transpose_patches<4, Operand>(address, from, part);
+        else if (words == 2)
+            transpose_patches<2, Operand>(address, from, part);
+        else
+            transpose_patches<1, Operand>(address, from, part);
+    }
+
+    /// Words of four elements.
+    template <auto Operand>
+    FMHA_DEVICE int patch_words() const {
+        return element_bits(block_.template piece<Operand>().type) / 8;
+    }
+
+    /// What a part takes of a matrix. How many lines that is was compared in 64 bits, which takes vector instructions: nobody looks again.
+    FMHA_DEVICE TileView window(const LineView& from, const Part& part) const {
+        TileView tile = part.window(from);
+        tile.lines = block_.machine.shared(tile.lines);
+        return tile;
+    }
+
+  private:
+    Block block_;
+    // Reading ahead: the units of the next step, and its scales.
+    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_words> ahead_;
+    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
+
+    FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
+
+    /// Patches with lines of `count` words.
+    template <int count, auto Operand>
+    FMHA_DEVICE void transpose_patches(int address, const LineView& from, const Part& part) {
         struct Patch {
-            Words<4> line[4];
+            Words<count> line[4];
         };
-        const int size = from.element_size, unit = 16 / size, patches = part.lines / 4;
-        const TileView tile = part.window(from);
+        const int size = from.element_size, unit = 4 * count / size, patches = part.lines / 4;
+        const TileView tile = window(from, part);
         copy_units<1>(
             tile, part.phase, patches * (part.elements / unit),
             [&](int thread, int index, int more) {
@@ -176,7 +210,7 @@ class RegisterCopies {
                 Patch patch;
                 FMHA_UNROLL
                 for (int k = 0; k < 4; ++k)
-                    patch.line[k] = read_unit(
+                    patch.line[k] = read_unit<count>(
                         tile, thread, order.at_place(index % patches * 4), index / patches * unit,
                         {part.line + order.at_place(k), part.element + (shared ? more / patches * unit : 0)});
                 return patch;
@@ -202,37 +236,24 @@ class RegisterCopies {
             });
     }
 
-    /// Words of four elements.
-    template <auto Operand>
-    FMHA_DEVICE int patch_words() const {
-        return element_bits(block_.template piece<Operand>().type) / 8;
-    }
-
-  private:
-    Block block_;
-    // Reading ahead: the units of the next step, and its scales.
-    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_words> ahead_;
-    typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
-
-    FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
-
     /// How to read unit index + more of a part, line by line; the block shares `more`.
     FMHA_DEVICE auto unit_of_line(const TileView& tile, const Part& part, int per_line, int unit) const {
         return [this, &tile, &part, per_line, unit](int thread, int index, int more) {
             const bool shared = more % per_line == 0;
             if (!shared) index += more;
-            return read_unit(tile, thread, index / per_line, index % per_line * unit,
-                             {part.line + (shared ? more / per_line : 0), part.element});
+            return read_unit<4>(tile, thread, index / per_line, index % per_line * unit,
+                                {part.line + (shared ? more / per_line : 0), part.element});
         };
     }
 
-    /// 16 bytes. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
-    FMHA_DEVICE Words<4> read_unit(const TileView& tile, int thread, int line, int element,
-                                   const Corner& corner) const {
+    /// `count` words. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
+    template <int count>
+    FMHA_DEVICE Words<count> read_unit(const TileView& tile, int thread, int line, int element,
+                                       const Corner& corner) const {
         if (plan().gathers)
-            return tile.read_in_places<4>(block_.machine, thread, corner.line + line,
-                                          corner.element + element);
-        return tile.read_from<4>(block_.machine, thread, corner, line, element);
+            return tile.read_in_places<count>(block_.machine, thread, corner.line + line,
+                                              corner.element + element);
+        return tile.read_from<count>(block_.machine, thread, corner, line, element);
     }
 
     /// write(thread, index + more, read(thread, index, more)) for `total` indices, dealt out to the threads. `together` reads of a
@@ -244,7 +265,7 @@ class RegisterCopies {
         constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
         const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
         block_.machine.each([&](int thread) {
-            const bool kept = plan().keeps_places && plan().async == AsyncCopies::none;
+            const bool kept = plan().keeps_places;
             const int here = kept ? thread : block_.machine.local(thread);
             // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
             // waits for later, together with the copies that have been started since.
@@ -255,7 +276,7 @@ class RegisterCopies {
             }
             if (tile.granule < 16) {
                 FMHA_NO_UNROLL
-                for (int index = here; index < total; index += threads)
+                for (int index = block_.machine.local(thread); index < total; index += threads)
                     write(thread, index, read(thread, index, 0));
                 return;
             }

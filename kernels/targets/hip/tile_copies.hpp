@@ -88,7 +88,7 @@ class TileCopies {
     FMHA_DEVICE void copy_direct(int address, const LineView& from, const Part& part, bool by_place) {
         const Image& image = block_.template piece<Operand>().image;
         const int words = block_.template piece<Operand>().copy_words;
-        const TileView tile = part.window(from);
+        const TileView tile = through_registers_.window(from, part);
         if constexpr (Machine::has_step_copies) {
             if (words == 4 && tile.granule >= 16) {
                 copy_consecutive<4, Operand>(image, address, tile, part, by_place);
@@ -118,6 +118,7 @@ class TileCopies {
         const int line_bytes = static_cast<int>(tile.line_bytes);
         const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
         const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
+        const int to = block_.machine.shared(address); // or scalars are kept for the places of all passes
         block_.machine.each([&](int thread) {
             const bool kept =
                 !block_.template piece<Operand>().transposed || block_.template piece<Piece>().keeps_places;
@@ -132,9 +133,8 @@ class TileCopies {
                     size * (by_place ? block_.template piece<Operand>().order.at_place(place) : place);
                 const int existing = bytes_of_lines(below - lines, line_bytes, width);
                 block_.machine.template copy_async<words>(
-                    thread, address + lines * image.line_bytes + thread * unit,
-                    from + lines * tile.line_bytes, line * line_bytes + at,
-                    part.whole_lines || at < width ? unit : 0, existing);
+                    thread, to + lines * image.line_bytes + thread * unit, from + lines * tile.line_bytes,
+                    line * line_bytes + at, part.whole_lines || at < width ? unit : 0, existing);
             }
         });
     }

@@ -116,6 +116,12 @@ class Machine {
         return value;
     }
 
+    /// The same of a value that the block shares, in a scalar register.
+    __attribute__((device, always_inline)) static int shared(int value) {
+        asm volatile("" : "+s"(value));
+        return value;
+    }
+
     /// At an opaque offset, so that no number is read ahead of a loop and kept throughout it.
     template <class Args>
     __attribute__((device, always_inline)) static const Args& reread(const Args& args) {
