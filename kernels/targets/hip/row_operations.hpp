@@ -97,7 +97,8 @@ class RowOperations {
         block_.machine.each([&](int thread) {
             each_pair<Tile>([&](int at, int slot) {
                 const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
-                float x[2] = {scores.x.at(thread, at), scores.x.at(thread, at + 1)};
+                float x[2] = {block_.machine.apart(scores.x.at(thread, at)),
+                              block_.machine.apart(scores.x.at(thread, at + 1))};
                 block_.machine.add_pair(x, -reference, -reference);
                 scores.x.at(thread, at) = block_.machine.exp2(x[0]);
                 scores.x.at(thread, at + 1) = block_.machine.exp2(x[1]);

@@ -109,6 +109,12 @@ class Machine {
         return value;
     }
 
+    /// Opaque, so that compilers make no pairs of values before this. Where branches meet, they keep both the pairs and the values.
+    __attribute__((device, always_inline)) static float apart(float value) {
+        asm("" : "+v"(value));
+        return value;
+    }
+
     /// Opaque, so that a loop which needs this seldom keeps no register of what follows from it.
     __attribute__((device, always_inline)) static int local(int value) {
         asm volatile("" : "+v"(value));

@@ -154,6 +154,7 @@ class Machine {
         return value;
     }
     FMHA_DEVICE static int shared(int value) { return value; }
+    FMHA_DEVICE static float apart(float value) { return value; }
     FMHA_DEVICE static float settled(float value) {
         asm volatile("" : "+f"(value));
         return value;
