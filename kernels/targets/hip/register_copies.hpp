@@ -180,7 +180,7 @@ class RegisterCopies {
     /// What a part takes of a matrix. How many lines that is was compared in 64 bits, which takes vector instructions: nobody looks again.
     FMHA_DEVICE TileView window(const LineView& from, const Part& part) const {
         TileView tile = part.window(from);
-        tile.lines = block_.machine.shared(tile.lines);
+        tile.lines = block_.machine.scalar(tile.lines);
         return tile;
     }
 

@@ -118,7 +118,7 @@ class TileCopies {
         const int line_bytes = static_cast<int>(tile.line_bytes);
         const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
         const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
-        const int to = block_.machine.shared(address); // or scalars are kept for the places of all passes
+        const int to = block_.machine.scalar(address); // or scalars are kept for the places of all passes
         block_.machine.each([&](int thread) {
             const bool kept =
                 !block_.template piece<Operand>().transposed || block_.template piece<Piece>().keeps_places;

@@ -123,7 +123,7 @@ class Machine {
     }
 
     /// The same of a value that the block shares, in a scalar register.
-    __attribute__((device, always_inline)) static int shared(int value) {
+    __attribute__((device, always_inline)) static int scalar(int value) {
         asm volatile("" : "+s"(value));
         return value;
     }

@@ -98,7 +98,7 @@ class EmulatedMachine {
         return word;
     }
     static int local(int value) { return value; }
-    static int shared(int value) { return value; }
+    static int scalar(int value) { return value; }
     static float apart(float value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }

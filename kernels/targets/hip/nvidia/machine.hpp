@@ -153,7 +153,7 @@ class Machine {
         asm volatile("" : "+r"(value));
         return value;
     }
-    FMHA_DEVICE static int shared(int value) { return value; }
+    FMHA_DEVICE static int scalar(int value) { return value; }
     FMHA_DEVICE static float apart(float value) { return value; }
     FMHA_DEVICE static float settled(float value) {
         asm volatile("" : "+f"(value));
