@@ -50,7 +50,7 @@ struct LoopIteration {
     /// Waits for memory, LDS included, and how many of these come before its latency has passed since the newest access
     /// that they wait for; the cycles that are missing then, for a wave that has its SIMD for itself.
     std::int64_t waits = 0, early_waits = 0, missing_cycles = 0;
-    /// That a wave needs in order, its waits included, with a SIMD for itself; 0: not known.
+    /// That a wave needs in order, its waits included, with a SIMD for itself.
     std::int64_t wave_cycles = 0;
 
     UnitLoad& operator[](LoopUnit unit) { return units[static_cast<std::size_t>(unit)]; }

@@ -15,7 +15,8 @@
 namespace fmha::built {
 namespace {
 
-/// 3: kernels for NVIDIA GPUs wait for those before them in their stream themselves (LaunchShape::overlaps).
+/// 4: warp-specialised kernels take the divisors of their items. 3: kernels for NVIDIA GPUs wait for those before them in their
+/// stream themselves (LaunchShape::overlaps).
 constexpr std::int64_t schema_version = 4;
 
 /// Numbers of an iteration, with their names.
@@ -32,9 +33,8 @@ constexpr std::array iteration_keys{
     IterationKey{"waits", &LoopIteration::waits},
     IterationKey{"early_waits", &LoopIteration::early_waits},
     IterationKey{"missing_cycles", &LoopIteration::missing_cycles},
+    IterationKey{"wave_cycles", &LoopIteration::wave_cycles},
 };
-/// Audits of some time ago did not know it: a manifest without it says so by 0.
-constexpr std::string_view wave_cycles_key = "wave_cycles";
 
 Json iteration_json(const LoopIteration& iteration) {
     Json object = Json::object();
@@ -42,7 +42,6 @@ Json iteration_json(const LoopIteration& iteration) {
         object[std::string(name)] = {{"instructions", iteration[unit].instructions},
                                      {"cycles", iteration[unit].cycles}};
     for (const auto& [name, member] : iteration_keys) object[std::string(name)] = iteration.*member;
-    object[std::string(wave_cycles_key)] = iteration.wave_cycles;
     return object;
 }
 
@@ -136,7 +135,6 @@ LoopIteration iteration_from(const Json& object, const std::string& where) {
         load.done();
     }
     for (const auto& [name, member] : iteration_keys) iteration.*member = in.count(name);
-    if (in.find(wave_cycles_key) != nullptr) iteration.wave_cycles = in.count(wave_cycles_key);
     in.done();
     return iteration;
 }
@@ -302,8 +300,8 @@ Manifest manifest_from_json(std::string_view text, const std::string& where) {
     const Json document = parse_strict_json(text, where);
     Reader in(document, where);
     if (const std::int64_t version = in.count("schema_version"); version != schema_version)
-        throw InputError(fmt::format("{}: {} is not known; allowed: {}", in.place("schema_version"), version,
-                                     schema_version));
+        throw InputError(fmt::format("{}: {} is not known; allowed: {}; build the kernels again",
+                                     in.place("schema_version"), version, schema_version));
     Manifest manifest;
     const Json& objects = in.array("objects");
     for (std::size_t i = 0; i < objects.size(); ++i)
