@@ -26,7 +26,8 @@ using harness::KernelChoice;
 
 void BenchChoice::declare(OptionSet& options) {
     options.positionals("CASES", files_,
-                        "Case files, folders, shape matrices (*.yaml) or printed names of single cases");
+                        "Case files, folders, shape matrices (*.yaml), printed names of single cases, or the "
+                        "file of --config");
     options.each(
         "--shape", shapes_,
         "A case of your own, \"field=value,…\" in the language of case files (may be repeated); packed, "
@@ -65,13 +66,16 @@ KernelChoice BenchChoice::kernels() const {
                                                               : KernelChoice::planned;
 }
 
-void BenchChoice::check() const {
+void BenchChoice::check() {
+    list_.take_configs(files_);
     if (!kernel_filter_.empty() && kernels() == KernelChoice::planned)
         throw InputError("--kernel needs --kernels matching or all");
     if (files_.empty() && shapes_.empty() && problems_.empty() && list_.configs().empty() &&
         !list_.restricts())
         throw InputError(
             "nothing to time: name cases, or give a --shape, --problems or a list (--config, --rules)");
+    if (list_.configs().size() > 1)
+        throw InputError("name one sweep configuration: as one of CASES or with --config");
     if (!list_.configs().empty() && !list_.sweeps())
         throw InputError(fmt::format("--config {}: not a sweep configuration, which has a \"variant\"",
                                      list_.configs().front()));

@@ -17,7 +17,7 @@ class BenchChoice {
   public:
     void declare(OptionSet& options);
     /// Throws InputError for options that contradict one another, and when no problem is named.
-    void check() const;
+    void check();
 
     /// The cases to be timed on an architecture. Cases that are there to be refused are left out: there is nothing to time.
     std::vector<harness::Case> cases(const arch::ArchSet& archs, const std::string& arch);

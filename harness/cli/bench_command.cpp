@@ -63,13 +63,16 @@ class BenchCommand final : public Command {
             "--workers,--jobs", workers_,
             "Processes at a time, each with kernels of its own: more than one disturb each other's times; 0: "
             "everything in this process. With --compile-only: compilers at a time");
-        options.option("--timeout", timeout_,
+        options.option("--timeout,--shape-timeout", timeout_,
                        "Seconds after which a kernel on one case is given up; 0: never");
         options.option(
             "--journal", journal_,
             "Append every row to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");
         store_.declare(options);
+        options.flag("--verify,--best", always_,
+                     "What upstream's benchmark asks for and happens always: every kernel is judged, and the "
+                     "files have the fastest first");
         options.option("--json", json_, "Write the numbers as JSON");
         options.option("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
         options.option("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
@@ -126,7 +129,7 @@ class BenchCommand final : public Command {
     }
 
   private:
-    void check_options() const {
+    void check_options() {
         if (!(seconds_ > 0.0) || seconds_ > 3600.0)
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));
         if (rounds_ && (*rounds_ < 1 || *rounds_ > 1000))
@@ -273,7 +276,7 @@ class BenchCommand final : public Command {
     std::optional<std::int64_t> device_, rounds_, warm_up_, launches_;
     std::int64_t workers_ = 1, timeout_ = 600;
     double seconds_ = 0.5;
-    bool compile_only_ = false;
+    bool compile_only_ = false, always_ = false;
 };
 
 } // namespace

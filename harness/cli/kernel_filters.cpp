@@ -1,6 +1,7 @@
 #include "harness/cli/kernel_filters.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,17 @@ namespace {
 constexpr const char* expression_help =
     "Python expression over a kernel c: only kernels for which it is true (fmha enumerate --show-columns); "
     "given several times, all must be";
+
+/// The expression in a file. Throws InputError that names the file.
+catalog::RowFilter filter_of_file(const std::string& file, std::string text,
+                                  catalog::RowFilter::NameOf name_of) {
+    text.erase(text.find_last_not_of(" \t\r\n") + 1);
+    try {
+        return {text, std::move(name_of)};
+    } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", file, error.what()));
+    }
+}
 
 } // namespace
 
@@ -55,7 +67,7 @@ void KernelFilters::open(const catalog::Naming& naming) {
         if (text.find("filter_config") != std::string::npos)
             opened_.emplace_back(catalog::PythonFilter(file, name_of, {.program = python_}));
         else
-            opened_.emplace_back(catalog::RowFilter(text, name_of));
+            opened_.emplace_back(filter_of_file(file, text, name_of));
     }
     for (const std::string& expression : expressions_)
         opened_.emplace_back(catalog::RowFilter(expression, name_of));

@@ -9,9 +9,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 namespace fmha::cli {
+namespace {
+
+/// Throws InputError for a file that is no JSON.
+bool is_sweep(const std::string& file) {
+    const Json document = parse_strict_json(system::read_file(file), file);
+    return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
+}
+
+} // namespace
 
 void ListOptions::declare(OptionSet& options, const std::string& when, const std::string& config_too) {
     declare_list(options, when, config_too);
@@ -53,9 +63,15 @@ std::vector<std::string> ListOptions::arguments() const {
 }
 
 bool ListOptions::sweeps() const {
-    if (configs_.size() != 1) return false;
-    const Json document = parse_strict_json(system::read_file(configs_.front()), configs_.front());
-    return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
+    return configs_.size() == 1 && is_sweep(configs_.front());
+}
+
+void ListOptions::take_configs(std::vector<std::string>& files) {
+    std::erase_if(files, [&](const std::string& file) {
+        const bool config = file.ends_with(".json") && std::filesystem::exists(file) && is_sweep(file);
+        if (config) configs_.push_back(file);
+        return config;
+    });
 }
 
 catalog::RuleSet ListOptions::rules() const {

@@ -29,6 +29,8 @@ class ListOptions {
     std::vector<std::string> arguments() const;
 
     const std::vector<std::string>& configs() const { return configs_; }
+    /// Takes the sweep configurations out of `files`, as if --config had named them: a script of upstream's names them so.
+    void take_configs(std::vector<std::string>& files);
     /// Whether --config names a sweep configuration. Throws InputError for a file that is no JSON.
     bool sweeps() const;
     /// Throws InputError for an unknown set.

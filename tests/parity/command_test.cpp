@@ -84,6 +84,10 @@ TEST(Enumerate, FiltersByFile) {
                             "c.tile_m0 > 16 or c.data_type == 'fp16'"});
     EXPECT_EQ(both.code, all_well) << both.err;
     EXPECT_THAT(both.out, HasSubstr("\n32 kernels\n"));
+    std::ofstream(file) << "hdim_q = 64\n";
+    const auto wrong = fmha({"enumerate", "--rules", "ck", "--where-file", file});
+    EXPECT_EQ(wrong.code, bad_input);
+    EXPECT_THAT(wrong.err, HasSubstr(file + ": filter expression \"hdim_q = 64\": character 1: "));
 }
 
 TEST(Enumerate, TellsWhatIsComputedWhere) {
