@@ -31,7 +31,8 @@ done
 root=$work/root/usr
 alone() { (cd "$work" && env -i HOME="$work" PATH="$root/bin:/usr/bin:/bin" LD_LIBRARY_PATH="$root/lib" PYTHONPATH="$root/lib/python3/dist-packages" \
   PYTHONDONTWRITEBYTECODE=1 "$@"); }
-alone fmha --version
+newest=$(sed -nE '/^## ([0-9.]+).*/ {s//\1/p;q}' "$source/CHANGELOG.md")
+[[ $(alone fmha --version) == "fmha $newest" ]] || { echo "$(alone fmha --version), but the newest entry of CHANGELOG.md is $newest"; exit 1; }
 alone fmha enumerate --arch gfx942 --rules house --family fwd --count | tail -1
 cat >"$work/use.py" <<'END'
 import numpy as np
