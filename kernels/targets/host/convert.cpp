@@ -92,6 +92,10 @@ void read_line(float* dst, const TensorView& tensor, std::int64_t offset, std::i
     };
     switch (tensor.type) {
     case ElementType::fp32:
+        if (stride == 1) {
+            std::copy_n(static_cast<const float*>(tensor.data) + offset, count, dst);
+            return;
+        }
         return each(static_cast<const float*>(tensor.data), [](float x) { return x; });
     case ElementType::fp16:
         if (stride == 1)
@@ -135,6 +139,10 @@ void write_line(const float* src, const TensorView& tensor, std::int64_t offset,
     const ElementType type = tensor.type;
     switch (element_bits(type)) {
     case 32:
+        if (stride == 1) {
+            std::copy_n(src, count, static_cast<float*>(tensor.data) + offset);
+            return;
+        }
         return each(static_cast<float*>(tensor.data), [](float x) { return x; });
     case 16:
         return each(static_cast<std::uint16_t*>(tensor.data),

@@ -67,7 +67,8 @@ void RowContext::scale_rows(const FloatTile& tile, const Rows& factor) const {
     for (int r = 0; r < tile.rows; ++r) {
         if (factor.data[r] == 1.0F) continue;
         float* row = tile.row(r);
-        for (int c = 0; c < tile.stride; ++c) row[c] *= factor.data[r];
+        const float f = factor.data[r];
+        for (int c = 0; c < tile.stride; c += vec_lanes) store_vec(row + c, load_vec(row + c) * f);
     }
 }
 
@@ -130,7 +131,9 @@ void RowContext::add_scaled(const FloatTile& acc, const FloatTile& tile, const R
         if (factor.data[r] == 0.0F) continue;
         float* to = acc.row(r);
         const float* from = tile.row(r);
-        for (int c = 0; c < acc.cols; ++c) to[c] += factor.data[r] * from[c];
+        const float f = factor.data[r];
+        for (int c = 0; c < acc.cols; c += vec_lanes)
+            store_vec(to + c, load_vec(to + c) + f * load_vec(from + c));
     }
 }
 
