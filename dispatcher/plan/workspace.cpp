@@ -169,24 +169,28 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
     const Signature& s = problem.signature;
     // No device comes near the bound; it keeps the product small for every value that a caller states.
     constexpr std::int64_t most_units = 1 << 24;
-    const std::int64_t units = std::min(compute_units, most_units) * (wave_size == 32 ? 4 : 2);
+    const bool decodes = problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 &&
+                         (s.data_type == DataType::fp16 || s.data_type == DataType::bf16); // S-9
+    const bool alone =
+        s.hdim_q > 64 && static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
+                             static_cast<double>(compute_units);
+    const std::int64_t at_once = decodes ? (alone ? 1 : 2) : wave_size == 32 ? 4 : 2;
+    const std::int64_t units = std::min(compute_units, most_units) * at_once;
     if (units <= 0) return 1;
     std::int64_t heads = problem.nhead_q, rows = problem.effective_max_seqlen_q();
     const std::int64_t group_size = problem.nhead_q / problem.nhead_k;
     // One query row shared by several heads: the heads of a group become rows of one block.
-    if (s.bias == BiasType::no_bias && s.mask == MaskClass::none && rows == 1 && group_size > 1) {
+    const bool packs =
+        decodes ? s.bias != BiasType::alibi && (s.mask == MaskClass::none || problem.window_left < 0)
+                : s.bias == BiasType::no_bias && s.mask == MaskClass::none;
+    if (packs && rows == 1 && group_size > 1) {
         heads = problem.nhead_k;
         rows = group_size;
     }
     const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
                         static_cast<double>(ceil_div(rows, 64));
-    if (work >= 0.8 * static_cast<double>(units)) {
-        // S-9. Few blocks behind the first wave do not ask for enough bytes at a time.
-        const double waves = work / static_cast<double>(units);
-        const bool decodes = problem.effective_max_seqlen_q() <= 16;
-        return problem.arch.view() == "sm_90" && decodes && waves > 1.0 && waves < 4.0 ? 2 : 1;
-    }
-    const std::int64_t most = std::min<std::int64_t>(128, units);
+    if (work >= (decodes ? 4.0 : 0.8) * static_cast<double>(units)) return 1;
+    const std::int64_t most = work >= static_cast<double>(units) ? 2 : std::min<std::int64_t>(128, units);
     const auto efficiency = [&](std::int64_t splits) {
         const double waves = work * static_cast<double>(splits) / static_cast<double>(units);
         return waves > 0.0 ? waves / std::ceil(waves) : 0.0;
@@ -194,7 +198,7 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
     double best = 0.0;
     for (std::int64_t splits = 1; splits <= most; ++splits) best = std::max(best, efficiency(splits));
     for (std::int64_t splits = 1; splits <= most; ++splits)
-        if (efficiency(splits) >= 0.85 * best) return splits;
+        if (efficiency(splits) >= (decodes ? 0.95 : 0.85) * best) return splits;
     return 1;
 }
 

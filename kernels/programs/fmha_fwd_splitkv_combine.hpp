@@ -205,11 +205,11 @@ FMHA_DEVICE void combine_each_row(Ctx& ctx, const CombineMatrices& in, std::int6
 
 /// The row of one head, whose splits are the rows of a block. Where all of them fit a round, every load is under way before
 /// the first is waited for; else LSEs are loaded twice. `spare` is overwritten.
-template <int round, class Ctx, class Sums, class Rows, class Partials, class Weights>
+template <int round, int most, class Ctx, class Sums, class Rows, class Partials, class Weights>
 FMHA_DEVICE void combine_one_row(Ctx& ctx, const CombineMatrices& in, std::int64_t channel0,
                                  std::int64_t splits, Sums& out, Partials& partials, Rows& top, Rows& total,
                                  Weights& weights, Rows& spare) {
-    constexpr bool once = round * combine_rows >= most_splits;
+    constexpr bool once = round * combine_rows >= most;
     const std::int64_t tiles = (splits + combine_rows - 1) / combine_rows;
     const Matrix lse = in.partial_lse.of_row(splits);
     Matrix o = in.partial_o.of_row(splits);
@@ -282,8 +282,12 @@ FMHA_DEVICE void fmha_fwd_splitkv_combine(Ctx& ctx, const SplitKvArgs& args, con
     auto partials = split_tiles<round>([&] { return ctx.partial(); });
     auto out = ctx.output();
 
-    if (CombinedRows::of(cfg, args).are == CombinedRows::Are::splits)
-        combine_one_row<round>(ctx, in, channel0, splits, out, partials, top, total, weights, spare);
+    constexpr int pair = round < 2 ? round : 2, of_pair = pair * combine_rows;
+    if (CombinedRows::of(cfg, args).are == CombinedRows::Are::splits && splits <= of_pair)
+        combine_one_row<pair, of_pair>(ctx, in, channel0, splits, out, partials, top, total, weights, spare);
+    else if (CombinedRows::of(cfg, args).are == CombinedRows::Are::splits)
+        combine_one_row<round, most_splits>(ctx, in, channel0, splits, out, partials, top, total, weights,
+                                            spare);
     else if (splits <= few_splits)
         combine_each_row<short_round>(ctx, in, row0, channel0, splits, out, partials, top, total, weights);
     else

@@ -283,7 +283,12 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                         scoring.descale.v_at(args.quant, at));
     }
 
-    store_rows(ctx, results(), scoring, out, top, total, shrink, row0, channel0, owns_rows, scale);
+    if constexpr (requires { ctx.join(out, top, total); }) {
+        auto joined = ctx.join(out, top, total);
+        store_rows(ctx, results(), scoring, joined, top, total, shrink, row0, channel0, owns_rows, scale);
+    } else {
+        store_rows(ctx, results(), scoring, out, top, total, shrink, row0, channel0, owns_rows, scale);
+    }
 }
 
 } // namespace fmha::kernels

@@ -48,6 +48,7 @@ void erase_value(json& list, const json& value) {
 const char* const gfx9 = "tables/ck/gfx9.json";
 const char* const gfx950 = "tables/ck/gfx950.json";
 const char* const cdna = "tables/house/cdna.json";
+const char* const hopper = "tables/house/hopper.json";
 
 std::vector<Mutation> mutations() {
     return {
@@ -237,6 +238,15 @@ std::vector<Mutation> mutations() {
          {"fwd_gfx90a_fp32_", "_h32x32_", "_w2x1x1x2x1x1_"},
          0,
          0},
+        {"house: fewer waves have keys of their own",
+         hopper,
+         "sm_90",
+         RuleSet::house,
+         [](json& t) { tile_row(family(t, "fwd_splitkv"), "fp16", 64).at("tiles").at(0)["key_waves"] = 2; },
+         {"fwd_splitkv_sm_90_", "_h64x64_", "_w1x4x1x1x1x4_"},
+         {"fwd_splitkv_sm_90_", "_h64x64_", "_w1x2x1x1x1x2_"},
+         192,
+         192},
         {"hardware: remove a data type",
          "gfx950.json",
          "gfx950",

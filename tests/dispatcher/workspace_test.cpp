@@ -293,24 +293,29 @@ TEST(NumSplits, OneQueryRowOfAHeadGroupBecomesOneBlock) {
     EXPECT_EQ(choose_num_splits(problem, 152, 32), 33);
 }
 
-/// S-9 with 132 multiprocessors: U = 528, and W = 8 blocks an entry.
-TEST(NumSplits, HopperHalvesBlocksThatDoNotFillTheirLastWave) {
-    const auto splits = [](std::int64_t batch, std::int64_t rows, const char* arch) {
+/// S-9 with 132 multiprocessors and W = 8 blocks an entry: U = 132 up to 4 entries of 32 heads, 264 above and with 64 channels.
+TEST(NumSplits, HopperFillsWholeRoundsOfBlocksOfSeveralWaves) {
+    const auto splits = [](std::int64_t batch, std::int64_t rows, const char* arch, std::int64_t hdim = 128,
+                           DataType type = DataType::bf16) {
         Problem problem = testing::builder_for(ApiFamily::fwd_splitkv)
-                              .dims(128, 128, batch, rows, 2048)
+                              .data_type(type)
+                              .dims(hdim, hdim, batch, rows, 2048)
                               .nheads(32, 8)
                               .build();
         problem.arch = arch;
         return choose_num_splits(problem, 132, 32);
     };
-    EXPECT_EQ(splits(1, 1, "sm_90"), 57);
-    EXPECT_EQ(splits(64, 1, "sm_90"), 1);  // W = 512, most of a wave
-    EXPECT_EQ(splits(67, 1, "sm_90"), 2);  // W = 536
-    EXPECT_EQ(splits(128, 1, "sm_90"), 2); // W = 1024
-    EXPECT_EQ(splits(263, 1, "sm_90"), 2); // W = 2104
-    EXPECT_EQ(splits(264, 1, "sm_90"), 1); // W = 2112, four waves
-    EXPECT_EQ(splits(32, 17, "sm_90"), 1); // W = 1024 too
-    EXPECT_EQ(splits(128, 1, "gfx1201"), 1);
+    EXPECT_EQ(splits(1, 1, "sm_90"), 16); // 128 of 132
+    EXPECT_EQ(splits(4, 1, "sm_90"), 4);
+    EXPECT_EQ(splits(8, 1, "sm_90"), 4); // 256 of 264
+    EXPECT_EQ(splits(1, 1, "sm_90", 64), 32);
+    EXPECT_EQ(splits(64, 1, "sm_90"), 1);  // W = 512, 1.94 rounds
+    EXPECT_EQ(splits(67, 1, "sm_90"), 2);  // W = 536, 2.03 rounds
+    EXPECT_EQ(splits(128, 1, "sm_90"), 1); // W = 1024, 3.88 rounds
+    EXPECT_EQ(splits(132, 1, "sm_90"), 1); // W = 1056, four rounds
+    EXPECT_EQ(splits(1, 17, "sm_90"), 15); // S-6 with W = 32 and U = 528
+    EXPECT_EQ(splits(1, 1, "sm_90", 128, DataType::fp8), 57);
+    EXPECT_EQ(splits(1, 1, "gfx1201"), 57);
 }
 
 } // namespace

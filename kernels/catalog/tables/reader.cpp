@@ -67,7 +67,8 @@ TileEntry tile_of(const Json& object, std::string source) {
     entry.block = {block[0], block[1], block[2], block[3], block[4], block[5], 0, 0, 0};
     if (const auto waves = object.find("waves"); waves != object.end()) {
         const auto count = waves->get<std::int16_t>();
-        entry.wave = {count, 1, 1, count, 1, 1, 1, 1, 1};
+        const auto along_keys = object.value<std::int16_t>("key_waves", 1);
+        entry.wave = {count, along_keys, 1, count, 1, along_keys, 1, 1, 1};
     }
     if (const auto first = object.find("warp"); first != object.end()) {
         const std::vector<std::int16_t> w0 = extents_of(*first, 3);

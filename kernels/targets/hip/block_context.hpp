@@ -2,6 +2,7 @@
 
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/context.hpp"
+#include "kernels/targets/hip/key_waves.hpp"
 #include "kernels/targets/hip/products.hpp"
 #include "kernels/targets/hip/random_bytes.hpp"
 #include "kernels/targets/hip/row_operations.hpp"
@@ -26,6 +27,8 @@ template <class Block>
 using Probabilities = Weights<Block, &BlockPlan::weights, &BlockPlan::second>;
 template <class Block>
 using Dropout = RandomBytes<Block, &BlockPlan::first, &BlockPlan::random>;
+template <class Block>
+using Joining = KeyWaves<Block, &BlockPlan::rows, &BlockPlan::joined>;
 
 /// The tiles, each with its name for the program.
 template <class Block>
@@ -48,5 +51,11 @@ template <class Machine, class Setup>
 using BlockContext =
     Context<Machine, Setup, forward::KeysAndValues, forward::Queries, Products, forward::Tiles,
             forward::Probabilities, forward::Rows, forward::Dropout, forward::Memory>;
+
+/// The same of split-KV, whose waves may have keys of their own.
+template <class Machine, class Setup>
+using SplitContext =
+    Context<Machine, Setup, forward::KeysAndValues, forward::Queries, Products, forward::Tiles,
+            forward::Probabilities, forward::Rows, forward::Dropout, forward::Memory, forward::Joining>;
 
 } // namespace fmha::hip_target

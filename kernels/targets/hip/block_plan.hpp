@@ -49,21 +49,33 @@ constexpr PlanProblem plan_both_products(const KernelConfig& cfg, const ElementT
     plan.second.own_factor =
         cfg.signature.qscale == QScale::blockscale || cfg.signature.qscale == QScale::kv_blockscale;
     plan.wave_size = first.wave_size;
-    plan.waves = cfg.algorithm.wave.m0;
+    plan.key_waves = cfg.algorithm.wave.n0;
+    plan.waves = static_cast<std::int16_t>(cfg.algorithm.wave.m0 * plan.key_waves);
     plan.threads = static_cast<std::int16_t>(plan.waves * plan.wave_size);
     return PlanProblem::none;
+}
+
+/// Whether the waves of a block may have keys of their own: those of split-KV alone, where no sink logit stands in a row's total, and of
+/// V by row, whose lines are keys as those of K are.
+constexpr bool has_key_waves(const KernelConfig& cfg, const BlockPlan& plan) {
+    const GemmTriples& wave = cfg.algorithm.wave;
+    return cfg.signature.family == KernelFamily::fwd_splitkv && plan.second.load_matrix && wave.m0 == 1 &&
+           wave.n0 == wave.k1 && cfg.algorithm.tile.k1 == cfg.algorithm.tile.n0 &&
+           cfg.signature.v_layout == VLayout::row;
 }
 
 /// Whether the tile is of whole instructions.
 constexpr PlanProblem tile_problem(const KernelConfig& cfg, const Instructions& by, const BlockPlan& plan) {
     const Tile& tile = cfg.algorithm.tile;
     const auto whole = [](int extent, int part) { return part > 0 && extent > 0 && extent % part == 0; };
-    if (cfg.algorithm.wave.n0 != 1 || cfg.algorithm.wave.n1 != 1) return PlanProblem::waves_along_keys;
-    if (!whole(tile.m0, plan.waves * by.rows())) return PlanProblem::row_tiles;
-    if (!whole(tile.n0, by.cols())) return PlanProblem::key_tiles;
+    const GemmTriples& wave = cfg.algorithm.wave;
+    if (wave.n1 != 1 || (wave.n0 != 1 && !has_key_waves(cfg, plan))) return PlanProblem::waves_along_keys;
+    if (!whole(tile.m0, wave.m0 * by.rows())) return PlanProblem::row_tiles;
+    if (!whole(tile.n0, wave.n0 * by.cols())) return PlanProblem::key_tiles;
     if (!whole(tile.k0, plan.first.depth) || !whole(tile.k0max, tile.k0)) return PlanProblem::first_depth;
-    if (!whole(tile.k1, plan.second.depth) || !whole(tile.n0, tile.k1)) return PlanProblem::second_depth;
-    if (!whole(tile.n1, by.cols())) return PlanProblem::channel_tiles;
+    if (!whole(tile.k1, wave.n0 * plan.second.depth) || !whole(tile.n0, tile.k1))
+        return PlanProblem::second_depth;
+    if (!whole(tile.n1, wave.n0 * by.cols())) return PlanProblem::channel_tiles;
     return PlanProblem::none;
 }
 
@@ -144,19 +156,26 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     if (const auto problem = planning::tile_problem(cfg, by, plan); problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
 
-    const int row_tiles = tile.m0 / plan.waves / by.rows();
-    AccumulatorPlan scores =
-        planning::accumulator_plan(by.first, by.transposed, plan.waves, row_tiles, tile.n0 / by.cols());
+    const int row_waves = plan.waves / plan.key_waves, row_tiles = tile.m0 / row_waves / by.rows();
+    AccumulatorPlan scores = planning::accumulator_plan(by.first, by.transposed, row_waves, row_tiles,
+                                                        tile.n0 / plan.key_waves / by.cols());
     AccumulatorPlan output =
-        planning::accumulator_plan(by.second, by.transposed, plan.waves, row_tiles, tile.n1 / by.cols());
+        planning::accumulator_plan(by.second, by.transposed, row_waves, row_tiles, tile.n1 / by.cols());
     scores.loaded = types.bias;
     output.stored = cfg.signature.family == KernelFamily::fwd_splitkv ? ElementType::fp32 : types.o;
     output.skips_ones = plan.unit == MatrixUnit::nvidia ? output.registers > scores.registers
                                                         : output.registers >= scores.registers;
+    plan.joined = planning::part_of_columns(output, plan.key_waves);
+    if (plan.key_waves > 1) {
+        scores.column_waves = output.column_waves = plan.key_waves;
+        scores.column_step = plan.second.depth_step = planning::narrowed(tile.n0 / plan.key_waves);
+    }
     planning::give_tile(plan.first, scores, tile.k0max, tile.k0);
-    planning::give_tile(plan.second, output, tile.n0, tile.k1);
+    planning::give_tile(plan.second, output, tile.n0 / plan.key_waves, tile.k1 / plan.key_waves);
     plan.rows = planning::row_plan(scores);
+    if (plan.key_waves > 1) plan.rows.wave_rows = 0;
     planning::plan_right_operands(cfg, types, plan);
+    plan.staging.line_waves = plan.key_waves;
     if (const auto problem = planning::plan_left_weights(cfg, types, scores, row_tiles, plan);
         problem != PlanProblem::none)
         return refused<BlockPlan>(problem);

@@ -30,7 +30,9 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
     case PlanProblem::mixed_operands:
         return fmt::format("{} multiplies operands of two types", to_string(config.signature.data_type));
     case PlanProblem::waves_along_keys:
-        return fmt::format("waves lie along keys or channels ({} and {}), a wave must own whole rows",
+        return fmt::format("waves lie along keys or channels ({} and {}): a wave must own whole rows, except "
+                           "in split-KV on NVIDIA with "
+                           "16-bit types, one wave along rows, V by row and one step over the keys of a tile",
                            config.algorithm.wave.n0, config.algorithm.wave.n1);
     case PlanProblem::row_tiles:
         return fmt::format("{} rows do not divide into {} waves of whole instructions", tile.m0,

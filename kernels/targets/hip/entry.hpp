@@ -65,9 +65,18 @@ struct Launch {
     static_assert(plan.problem == PlanProblem::none, "this target has no plan for the configuration");
     static constexpr int threads = plan.threads;
     static constexpr int lds_bytes = plan.lds_bytes;
-    /// Blocks of one warp that NVIDIA's assembler makes room for on a multiprocessor: asked for none, it spills before it takes the
-    /// registers that are free. 0 leaves it to the assembler. Warp groups trade registers where a block is told to be alone.
-    static constexpr int blocks_at_once = Planned<Kernel>::has_teams ? 1 : threads <= 32 ? 4 : 0;
+    /// Blocks of one warp, or of waves with keys of their own, that NVIDIA's assembler makes room for on a multiprocessor: asked for none,
+    /// it spills before it takes the registers that are free. 0 leaves it to the assembler. Warp groups trade registers where a block is
+    /// told to be alone.
+    static constexpr int blocks_at_once = [] {
+        if (Planned<Kernel>::has_teams) return 1;
+        if constexpr (requires { plan.key_waves; })
+            if (plan.key_waves > 1) return 256 / threads;
+        return threads <= 32 ? 4 : 0;
+    }();
+
+    /// Blocks of the next kernel may come as soon as all of this one are there. The main stage of split-KV says when (KeyWaves).
+    static constexpr bool next_comes_at_once = family != KernelFamily::fwd_splitkv;
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
         Machine machine = Parts::machine(args);
@@ -78,7 +87,7 @@ struct Launch {
 
 } // namespace fmha::hip_target
 
-// The arguments behind the symbol are a launch: Args, threads, blocks_at_once and run(args, block).
+// The arguments behind the symbol are a launch: Args, threads, blocks_at_once, next_comes_at_once and run(args, block).
 #if defined(__HIP__)
 // AMD: the arguments are read where they lie, when they are needed; as a parameter all of them would be loaded first.
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
@@ -92,6 +101,7 @@ struct Launch {
 #define FMHA_LAUNCH(symbol, ...)                                                                             \
     extern "C" __global__ void __launch_bounds__(__VA_ARGS__::threads, __VA_ARGS__::blocks_at_once)          \
         symbol(const __grid_constant__ __VA_ARGS__::Args args) {                                             \
+        if (__VA_ARGS__::next_comes_at_once) fmha::hip_target::nvidia::let_next_come();                      \
         fmha::hip_target::nvidia::follow();                                                                  \
         __VA_ARGS__::run(args, blockIdx.x);                                                                  \
     }

@@ -22,7 +22,10 @@ template <>
 struct FamilyContext<KernelFamily::fwd_pagedkv> : FamilyContext<KernelFamily::fwd> {};
 
 template <>
-struct FamilyContext<KernelFamily::fwd_splitkv> : FamilyContext<KernelFamily::fwd> {};
+struct FamilyContext<KernelFamily::fwd_splitkv> {
+    template <class Machine, class Setup>
+    using Type = SplitContext<Machine, Setup>;
+};
 
 template <>
 struct FamilyContext<KernelFamily::batch_prefill> : FamilyContext<KernelFamily::fwd> {};

@@ -63,6 +63,20 @@ constexpr AccumulatorPlan accumulator_plan(const InstructionInfo& info, bool tra
     return acc;
 }
 
+constexpr std::int16_t narrowed(int number) {
+    return static_cast<std::int16_t>(number);
+}
+
+/// Such a tile whose columns are shared out among `waves` waves that have the same rows.
+constexpr AccumulatorPlan part_of_columns(AccumulatorPlan acc, int waves) {
+    if (waves == 1) return acc;
+    acc.column_tiles = narrowed(acc.column_tiles / waves);
+    acc.registers = narrowed(acc.registers / waves);
+    acc.column_waves = narrowed(waves);
+    acc.column_step = narrowed(acc.column_tiles * acc.cols);
+    return acc;
+}
+
 /// One value for every row of such a tile.
 constexpr RowPlan row_plan(const AccumulatorPlan& acc) {
     const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };

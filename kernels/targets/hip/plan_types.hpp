@@ -117,6 +117,8 @@ struct ProductPlan {
     /// Registers from one fragment to the next: its words, and with a scaled instruction the scale behind them.
     std::int16_t left_fragment = 0, right_fragment = 0;
     Axis left_outer, left_k, right_outer, right_k; ///< row (or column) and depth of an operand's element
+    /// Depth of the right operand from one wave to the next, where each multiplies a depth of its own.
+    std::int16_t depth_step = 0;
     /// Consecutive elements of an operand, in registers and in depth, from an even start.
     std::int8_t left_run = 1, right_run = 1;
     bool load_matrix = false;     ///< operands of 16 bits are read with ldmatrix
@@ -216,6 +218,9 @@ struct StagingPlan {
     bool keeps_places = false;
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
+    /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
+    /// lines.
+    std::int16_t line_waves = 1;
     /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 };
@@ -249,6 +254,9 @@ struct BlockPlan : BlockShape {
     OperandPlan key, value;
     WeightPlan weights;
     StagingPlan staging;
+    /// Waves that have the same rows and keys of their own, and the output once the rows are one's again: a part of its columns each.
+    std::int16_t key_waves = 1;
+    AccumulatorPlan joined;
     Image random; ///< the random bytes of a score tile: a line is a key with its rows
 };
 

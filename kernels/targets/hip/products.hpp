@@ -207,8 +207,9 @@ class Products {
             out, 0,
             [&](int thread) {
                 const int l = block_.lane(thread), matrix = l / 8;
-                const int column = p.acc.col_of_wave(block_.wave(thread)) + matrix / halves * 8,
-                          k = matrix % halves * 8;
+                const int wave = block_.wave(thread);
+                const int column = p.acc.col_of_wave(wave) + matrix / halves * 8,
+                          k = matrix % halves * 8 + (p.depth_step == 0 ? 0 : wave * p.depth_step);
                 const int of_lane = across ? (k + l % 8) * image.line_bytes + column * 2
                                            : (column + l % 8) * image.line_bytes + k * 2;
                 return base + of_lane + step;

@@ -55,6 +55,10 @@ class Staging {
         if (async() == AsyncCopies::tiles) {
             // Of the first operand, or of all, those of the next tile.
             const bool next = at == 0 || plan().tiles_ahead;
+            if (apart_ && plan().line_waves > 1 && !copies_.template copies_apart<Operand>(matrix)) {
+                apart_ = false;
+                block_.machine.barrier(); // until now nobody has waited for others to leave that stage
+            }
             copy<Operand>(matrix, place<Operand>(next ? stage_ ^ 1 : stage_), columns_[at], depths_[at],
                           plan_of<Operand>().depth, Phase::whole);
             return;
@@ -72,7 +76,12 @@ class Staging {
         if constexpr (Machine::has_tile_copies)
             if (async() == AsyncCopies::tiles) {
                 block_.machine.wait_copies(groups);
-                block_.machine.barrier();
+                // What all threads have copied together, the query first of all, is there when all of them have come.
+                if (plan().line_waves > 1 && apart_ && met_)
+                    block_.machine.wave_barrier();
+                else
+                    block_.machine.barrier();
+                met_ = true;
             }
     }
 
@@ -95,6 +104,7 @@ class Staging {
     kernels::Matrix matrices_[count];
     std::int64_t columns_[count] = {}, depths_[count] = {};
     bool started_ = false, more_ = false;
+    bool apart_ = true, met_ = false; ///< waves copy and read lines of their own; they have met once
     TileCopies<Block, Piece> copies_;
 
     template <auto Operand>

@@ -14,6 +14,14 @@ class TileCopies {
   public:
     FMHA_DEVICE explicit TileCopies(const Block& block) : block_(block), through_registers_(block) {}
 
+    /// Whether every wave copies those lines of a tile that it alone reads (StagingPlan::line_waves).
+    template <auto Operand>
+    FMHA_DEVICE bool copies_apart(const kernels::Matrix& matrix) const {
+        if (block_.template piece<Piece>().line_waves == 1) return false;
+        const OperandPlan& operand = block_.template piece<Operand>();
+        return LineView::of(matrix, operand.type, operand.stored_by_column != operand.transposed).aligned;
+    }
+
     /// Copies `extent` depths of a tile of the operand `Operand`, from depth `step` of the tile on, into the layout that the plan
     /// asks for. The tile begins at column `col0` and depth `depth0` of the operand.
     template <auto Operand>
@@ -33,7 +41,7 @@ class TileCopies {
             else if (operand.by_column)
                 through_registers_.template transpose_lines<Operand>(address, from, part);
             else
-                copy_lines(operand.image, address, from, part);
+                copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
             return;
         }
         const Part part{col0,
@@ -50,7 +58,7 @@ class TileCopies {
             return;
         }
         if (operand.order.natural || operand.order.run() * element_bits(type) >= 128)
-            copy_lines(operand.image, address, from, part);
+            copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
         else
             through_registers_.template scatter_lines<Operand>(address, from, part);
         through_registers_.template copy_scales<Operand>(address, matrix, by_column,
@@ -59,8 +67,10 @@ class TileCopies {
                                                           operand.scale_blocks, phase});
     }
 
-    /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes.
-    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part) {
+    /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes, else in `waves` parts,
+    /// each by a wave.
+    FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part,
+                                int waves = 1) {
         if constexpr (Machine::has_tile_copies)
             if (block_.template piece<Piece>().async == AsyncCopies::tiles) {
                 const int unit = 16 / from.element_size;
@@ -69,7 +79,8 @@ class TileCopies {
                     copy_units_async(image, address, tile, part, unit);
                 else if (!from.gathered && from.aligned)
                     copy_lines_async(image, address, from, part.line0 + part.line,
-                                     part.element0 + part.element, part.lines, part.elements / unit, unit);
+                                     part.element0 + part.element, part.lines, part.elements / unit, unit,
+                                     waves);
                 else
                     through_registers_.template gather_lines<4>(image, address, part.window(from), part,
                                                                 false);
@@ -200,39 +211,43 @@ class TileCopies {
     }
 
     /// Where lines divide among the threads, a thread keeps its column and goes down the lines, so that it needs one
-    /// address for all of its units.
+    /// address for all of its units. With several `waves` the lines of each follow those of the one before.
     FMHA_DEVICE void copy_lines_async(const Image& image, int address, const LineView& from,
-                                      std::int64_t line0, std::int64_t element0, int lines, int per_line,
-                                      int unit) {
-        const int threads = block_.plan().threads, step = threads / per_line;
-        block_.machine.each([&](int thread) {
+                                      std::int64_t line0, std::int64_t element0, int all_lines, int per_line,
+                                      int unit, int waves) {
+        const int threads = block_.plan().threads / waves, step = threads / per_line,
+                  lines = all_lines / waves;
+        block_.machine.each([&](int block_thread) {
+            const int thread = waves == 1 ? block_thread : block_thread % threads,
+                      line1 = waves == 1 ? 0 : block_thread / threads * lines;
             if (threads % per_line != 0) {
                 FMHA_UNROLL
                 for (int first = 0; first < lines * per_line; first += threads) {
-                    const int index = first + thread, line = index / per_line, column = index % per_line;
+                    const int index = first + thread, line = line1 + index / per_line,
+                              column = index % per_line;
                     if (lines * per_line % threads != 0 && index >= lines * per_line) continue;
                     const int present = from.existing(line0 + line, element0 + column * unit, unit);
                     block_.machine.template copy_async<4>(
-                        thread, address + line * image.line_bytes + column * 16,
+                        block_thread, address + line * image.line_bytes + column * 16,
                         from.at(line0 + line, element0 + column * unit), 0, present * from.element_size);
                 }
                 return;
             }
-            const int line = thread / per_line, column = thread % per_line;
+            const int line = line1 + thread / per_line, column = thread % per_line;
             const std::int64_t element = element0 + column * unit;
             // Where few rows wait for memory, what stands between two copies is time in which nothing is asked for: a whole tile
             // needs neither sizes nor a chain of addresses.
             constexpr std::int64_t near = std::int64_t{1} << 24;
             if (block_.template piece<Piece>().tiles_ahead && lines % step == 0 &&
-                from.lines - line0 >= lines && from.elements - element0 >= per_line * unit &&
+                from.lines - line0 >= all_lines && from.elements - element0 >= per_line * unit &&
                 from.line_bytes > 0 && from.line_bytes < near) {
                 const char* const first = from.at(line0 + line, element);
                 const int below = step * static_cast<int>(from.line_bytes);
                 const int to = address + line * image.line_bytes + column * 16;
                 FMHA_UNROLL
                 for (int n = 0; n < lines / step; ++n)
-                    block_.machine.template copy_async<4>(thread, to + n * step * image.line_bytes,
-                                                          first + std::int64_t{n} * below, 0, 16);
+                    block_.machine.copy_once(block_thread, to + n * step * image.line_bytes,
+                                             first + std::int64_t{n} * below);
                 return;
             }
             const int bytes = from.existing(0, element, unit) * from.element_size;
@@ -244,8 +259,9 @@ class TileCopies {
             int to = address + line * image.line_bytes + column * 16;
             FMHA_UNROLL
             for (int down = 0; down < lines; down += step) {
-                if (lines % step != 0 && line + down >= lines) continue;
-                block_.machine.template copy_async<4>(thread, to, source, 0, down < existing ? bytes : 0);
+                if (lines % step != 0 && line - line1 + down >= lines) continue;
+                block_.machine.template copy_async<4>(block_thread, to, source, 0,
+                                                      down < existing ? bytes : 0);
                 source += step * from.line_bytes;
                 to += step * image.line_bytes;
             }

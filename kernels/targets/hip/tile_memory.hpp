@@ -42,7 +42,7 @@ class TileMemory {
         block_.machine.each([&](int thread) {
             const int here = block_.machine.local(thread);
             const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
-            const int col_of_lane = acc.col.of_lane(block_.lane(here));
+            const int col_of_lane = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
             const auto add = [&](int at, int row, int col, bool at_once) {
                 std::uint32_t bits[8];
                 from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
@@ -157,6 +157,7 @@ class TileMemory {
         const LineView to = LineView::of(matrix, ElementType::fp32);
         block_.machine.each([&](int thread) {
             if ((block_.lane(thread) & plan().sharing_lanes) != 0) return;
+            if (plan().wave_rows == 0 && block_.wave(thread) != 0) return;
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
                 const std::int64_t row = row_at(row0, thread, s);

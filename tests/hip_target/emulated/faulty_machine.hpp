@@ -59,6 +59,9 @@ class FaultyMachine : public EmulatedMachine {
         EmulatedMachine::copy_async<N>(thread, address, from, misplaced ? offset ^ unit : offset, bytes,
                                        existing);
     }
+    void copy_once(int thread, std::int64_t address, const char* from) {
+        copy_async<4>(thread, address, from, 0, 16);
+    }
     template <class Address>
     void read_transposed(EmulatedRegisters<std::uint32_t>& out, int r0, ElementType type, Address address) {
         TransposingRead read = checked_transposing_read(type);

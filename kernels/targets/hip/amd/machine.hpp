@@ -235,6 +235,8 @@ class Machine {
     __attribute__((device, always_inline)) bool in_first_half() const {
         return 2 * lanes * wave_ < block_threads;
     }
+    __attribute__((device, always_inline)) static void let_next_come() {}
+
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
         // In a block of one wave nothing else is left of a barrier, but copies after it may overwrite what was read before.

@@ -181,6 +181,10 @@ class EmulatedMachine {
         check_copy({address, from, N}, thread, offset, bytes);
         lds_.copy_async(thread, address, bytes > 0 ? from + offset : from, bytes, 4 * N);
     }
+    void copy_once(int thread, std::int64_t address, const char* from) {
+        copy_async<4>(thread, address, from, 0, 16);
+    }
+    static void let_next_come() {}
     void commit_copies() {
         check_consecutive_copies();
         lds_.commit_copies();

@@ -18,12 +18,17 @@ struct RegisterArray {
     FMHA_DEVICE const T& at(int, int r) const { return value[r]; }
 };
 
-/// Lets the next kernel of the stream come to the multiprocessors when all blocks of this one are there, and waits until the
-/// kernel before it has ended: launches may overlap (LaunchShape::overlaps), work does not.
+/// Waits until the kernel before this one has ended: launches may overlap (LaunchShape::overlaps), work does not.
 FMHA_DEVICE void follow() {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next kernel of the stream come to the multiprocessors when all blocks of this one have said so or ended.
+FMHA_DEVICE void let_next_come() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -218,6 +223,7 @@ class Machine {
     }
 
     FMHA_DEVICE static bool in_first_half() { return threadIdx.x < block_threads / 2; }
+    FMHA_DEVICE static void let_next_come() { nvidia::let_next_come(); }
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.
@@ -234,6 +240,14 @@ class Machine {
             asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared(address)),
                          "l"(from + offset), "r"(bytes)
                          : "memory");
+    }
+    FMHA_DEVICE void copy_once(int, int address, const char* from) const {
+        std::uint64_t first_to_go;
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_to_go));
+        asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, 16, %2;" ::"r"(
+                         shared(address)),
+                     "l"(from), "l"(first_to_go)
+                     : "memory");
     }
     FMHA_DEVICE void commit_copies() const { asm volatile("cp.async.commit_group;" ::: "memory"); }
     FMHA_DEVICE void wait_copies(int groups) const {
