@@ -222,8 +222,11 @@ class Machine {
                      : "memory");
     }
 
-    FMHA_DEVICE static bool in_first_half() { return threadIdx.x < block_threads / 2; }
     FMHA_DEVICE static void let_next_come() { nvidia::let_next_come(); }
+    /// Asked of the warp each time: of a number that stays the same, compilers make a loop for either half, and registers spill.
+    FMHA_DEVICE static bool in_first_half() {
+        return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 0) < block_threads / 2;
+    }
     FMHA_DEVICE void barrier() const { __syncthreads(); }
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.
