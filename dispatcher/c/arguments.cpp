@@ -105,6 +105,9 @@ KvPlace place(const fmha_kv_place& in, bool has_layout) {
     if (in.page_size < 0 || in.page_size > (std::int64_t{1} << 30))
         throw InputError(
             fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", in.page_size));
+    if (in.block_table_stride < 0 || in.block_table_stride > (std::int64_t{1} << 31))
+        throw InputError(
+            fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages", in.block_table_stride));
     return {.block_table = in.block_table,
             .block_table_stride = in.block_table_stride,
             .kv_indptr = in.kv_indptr,

@@ -1,9 +1,10 @@
 // libFuzzer target over the C interface. Every call must end in a status with its sentence, and never in FMHA_INTERNAL or FMHA_NO_MEMORY, which no
-// argument explains. An input is a list of edits of a legal structure, or a text. No kernel is linked: a call on the host ends where
-// it would launch one.
+// argument explains. An input is a list of edits of a legal structure and of the numbers that its arrays hold, or a text. No kernel is
+// linked: a call on the host ends where one has been launched and would compute.
 #include "dispatcher/include/fmha/fmha.h"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "kernels/targets/launch.hpp"
 #include "tests/fuzz/require.hpp"
 
 #include <algorithm>
@@ -13,13 +14,33 @@
 #include <cstring>
 #include <string>
 
-std::shared_ptr<const fmha::KernelInstance> fmha::host_target::make_instance(const KernelConfig&, int) {
-    throw UnsupportedInvocation("fuzzing computes nothing");
-}
-
 namespace {
 
 using fmha::fuzz::require;
+
+/// Judges its arguments as every kernel of the host does, and computes nothing.
+class IdleKernel final : public fmha::KernelInstance {
+  public:
+    explicit IdleKernel(const fmha::KernelConfig& config) : config_(config) {}
+    const fmha::KernelConfig& config() const override { return config_; }
+    std::string name() const override { return "idle." + identifier(config_); }
+    void launch(const fmha::Invocation& invocation, fmha::Stream) const override {
+        fmha::targets::with_launch(config_, invocation, fmha::targets::Elements::of,
+                                   [](auto, const auto&) {});
+    }
+
+  private:
+    fmha::KernelConfig config_;
+};
+
+} // namespace
+
+std::shared_ptr<const fmha::KernelInstance> fmha::host_target::make_instance(const KernelConfig& config,
+                                                                             int) {
+    return std::make_shared<IdleKernel>(config);
+}
+
+namespace {
 
 struct Context {
     fmha_context* handle = nullptr;
@@ -45,8 +66,14 @@ void judge(const Context& context, fmha_status status) {
     require(rule.empty() || status == FMHA_BAD_PROBLEM, "status " + std::to_string(status) + ", " + rule);
 }
 
-/// What any pointer points to; whoever only plans does not look.
-alignas(16) std::array<std::int32_t, 1024> memory{};
+/// What any pointer points to; whoever only plans does not look. As lengths, offsets and pages of a few entries the first numbers are legal.
+using Numbers = std::array<std::int32_t, 1024>;
+alignas(16) Numbers memory{};
+constexpr std::size_t edited_numbers = 64;
+
+void fill_memory() {
+    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = 1 + static_cast<std::int32_t>(i % 7);
+}
 
 /// A legal call; the members of other APIs that `Args` lacks stay out.
 template <class Args>
@@ -100,19 +127,80 @@ Args legal(fmha_api api) {
     return args;
 }
 
-/// Writes four or eight bytes at a time over `args`: an offset and a value each. Header and API stay.
+/// Writes four or eight bytes at a time over `args` and the first numbers in memory: an offset and a value each. Header and API stay.
 template <class Args>
 void edit(Args& args, const std::uint8_t* data, std::size_t size) {
-    constexpr std::size_t header = 12, edit_bytes = 10;
-    std::array<unsigned char, sizeof(Args)> bytes;
+    constexpr std::size_t header = 12, edit_bytes = 10, numbers = edited_numbers * sizeof memory[0];
+    std::array<unsigned char, sizeof(Args) + numbers> bytes;
     std::memcpy(bytes.data(), &args, sizeof args);
+    std::memcpy(bytes.data() + sizeof args, memory.data(), numbers);
     for (; size >= edit_bytes; data += edit_bytes, size -= edit_bytes) {
         const std::size_t word = data[0] | static_cast<unsigned>(data[1] & 0x7FU) << 8U;
-        const std::size_t offset = header + word * 4 % (sizeof(Args) - header);
+        const std::size_t offset = header + word * 4 % (bytes.size() - header);
         const std::size_t width = (data[1] & 0x80U) != 0 ? 4 : 8;
-        std::memcpy(bytes.data() + offset, data + 2, std::min(width, sizeof(Args) - offset));
+        std::memcpy(bytes.data() + offset, data + 2, std::min(width, bytes.size() - offset));
     }
     std::memcpy(static_cast<void*>(&args), bytes.data(), sizeof args);
+    std::memcpy(memory.data(), bytes.data() + sizeof args, numbers);
+}
+
+void point_to_memory(const std::int32_t*& array) {
+    if (array != nullptr) array = memory.data();
+}
+
+/// `extent`, or a smaller one of the same kind.
+void limit(std::int64_t& extent, std::int64_t most) {
+    if (extent > most) extent %= most + 1;
+}
+
+/// What a caller on the host owes: arrays that can be read where the arguments say that they have elements. The library can check no address.
+template <class Args>
+void keep_promises(Args& args) {
+    constexpr std::int64_t far = 200, most_entries = 15, most_heads = 64;
+    constexpr auto row = static_cast<std::int64_t>(memory.size()) / (most_entries + 1);
+    // Offsets and pages that numbers in memory name lie in memory as well.
+    for (std::int32_t& number : memory) number = std::clamp(number, -2, static_cast<std::int32_t>(far));
+    fmha_shape& shape = args.shape;
+    limit(shape.batch, most_entries);
+    limit(shape.nhead_q, most_heads);
+    limit(shape.nhead_k, most_heads);
+    fmha_lengths& lengths = args.lengths;
+    for (const std::int32_t** array : {&lengths.seqstart_q, &lengths.seqstart_k, &lengths.seqlen_q,
+                                       &lengths.seqlen_k, &lengths.cu_seqlen_q, &lengths.cu_seqlen_k})
+        point_to_memory(*array);
+    if constexpr (requires { args.place; }) {
+        fmha_kv_place& place = args.place;
+        for (const std::int32_t** array : {&place.block_table, &place.kv_indptr, &place.kv_page_indices,
+                                           &place.kv_last_page_lens, &place.cache_batch_idx})
+            point_to_memory(*array);
+        // A single row may be said to be long, as nobody reads it beyond its keys.
+        if (shape.batch > 1) limit(place.block_table_stride, row);
+        if constexpr (requires { args.seqlen_knew; })
+            if (place.block_table_stride > row) limit(args.seqlen_knew, far);
+    }
+    if constexpr (requires { args.quant; }) {
+        if (args.quant.qscale == 0) return;
+        // Every scale of every block is read.
+        limit(shape.batch, 2);
+        limit(shape.nhead_q, 4);
+        limit(shape.nhead_k, 4);
+        limit(shape.seqlen_q, far);
+        limit(shape.seqlen_k, far);
+        point_to_memory(args.quant.block_scale_seqstart_q);
+        point_to_memory(args.quant.block_scale_seqstart_k);
+        for (fmha_tensor* scale : {&args.quant.q_descale, &args.quant.k_descale, &args.quant.v_descale})
+            *scale = {scale->data == nullptr ? nullptr : memory.data(), 0, 0, 0, 0};
+    }
+}
+
+/// On the host, unless it would need much memory.
+template <class Args>
+void run_on_host(const Context& context, Args& args) {
+    constexpr std::int64_t most_bytes = 1 << 24;
+    keep_promises(args);
+    std::int64_t bytes = 0;
+    if (fmha_workspace_size(context.handle, &args, &bytes, nullptr) != FMHA_OK) bytes = 0;
+    if (bytes <= most_bytes) judge(context, fmha_run_host(context.handle, &args, nullptr));
 }
 
 template <class Args>
@@ -122,11 +210,13 @@ void call(fmha_api api, unsigned choice, const std::uint8_t* data, std::size_t s
         "'bf16' and "
         "c.bias == 'no' and not c.has_dropout and (c.family != 'batch_prefill' or c.page_size == 1024)");
     Args args = legal<Args>(api);
+    fill_memory();
     if (size == 0) {
         fmha_run_info info{};
         info.size = sizeof info;
         info.version = FMHA_ABI_VERSION;
         require(fmha_plan(context.handle, &args, &info) == FMHA_OK, fmha_last_error(context.handle));
+        require(fmha_run_host(context.handle, &args, &info) == FMHA_OK, fmha_last_error(context.handle));
         return;
     }
     edit(args, data, size);
@@ -134,7 +224,7 @@ void call(fmha_api api, unsigned choice, const std::uint8_t* data, std::size_t s
     std::int64_t bytes = 0;
     std::int32_t exact = 0;
     std::array<char, 64> text{};
-    switch (choice % 4) {
+    switch (choice % 8) {
     case 0:
         judge(context, fmha_explain(context.handle, &args, text.data(), text.size(), &length));
         break;
@@ -144,8 +234,11 @@ void call(fmha_api api, unsigned choice, const std::uint8_t* data, std::size_t s
     case 2:
         judge(context, fmha_prepare_workspace(context.handle, &args, memory.data(), nullptr));
         break;
-    default:
+    case 3:
         judge(context, fmha_plan(context.handle, &args, nullptr));
+        break;
+    default:
+        run_on_host(context, args);
     }
 }
 
@@ -154,21 +247,27 @@ const char* preferred(const void*, void* text) {
     return static_cast<const std::string*>(text)->c_str();
 }
 
+/// A context with that heuristic; to set one costs more than many plans.
+struct Advised {
+    Context context{"c.hdim_q == 128 and c.hdim_v == 128 and c.family == 'fwd' and c.data_type == 'bf16'"};
+    std::string text;
+
+    Advised() { judge(context, fmha_set_heuristic(context.handle, preferred, &text)); }
+};
+
 void read_text(unsigned choice, const std::uint8_t* data, std::size_t size) {
-    static const Context context(
-        "c.hdim_q == 128 and c.hdim_v == 128 and c.family == 'fwd' and c.data_type == 'bf16'");
-    std::string text(reinterpret_cast<const char*>(data), size);
+    static Advised advised;
+    const Context& context = advised.context;
+    advised.text.assign(reinterpret_cast<const char*>(data), size);
     std::array<char, 64> answer{};
     std::uint64_t length = 0;
     if (choice % 2 == 0) {
-        judge(context,
-              fmha_correct_kernel(context.handle, text.c_str(), answer.data(), answer.size(), &length));
+        judge(context, fmha_correct_kernel(context.handle, advised.text.c_str(), answer.data(), answer.size(),
+                                           &length));
         return;
     }
-    judge(context, fmha_set_heuristic(context.handle, preferred, &text));
     const auto args = legal<fmha_fwd_args>(FMHA_FWD);
     judge(context, fmha_plan(context.handle, &args, nullptr));
-    judge(context, fmha_set_heuristic(context.handle, nullptr, nullptr));
 }
 
 } // namespace

@@ -158,6 +158,14 @@ static void refusals(fmha_context* context) {
     CHECK(fmha_prepare_workspace(context, &split, (void*)1, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(fmha_run_host(context, &split, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "q.data is NULL") != NULL);
+    /* Keys of a row of the block table: 2^63 and more would not fit. */
+    const int64_t row_lengths[] = {-1, ((int64_t)1 << 31) + 1, INT64_MAX};
+    for (int i = 0; i < 3; ++i) {
+        split.place.page_size = 128;
+        split.place.block_table_stride = row_lengths[i];
+        CHECK(fmha_plan(context, &split, NULL) == FMHA_BAD_ARGUMENT);
+        CHECK(strstr(fmha_last_error(context), "place.block_table_stride is ") != NULL);
+    }
 
     set_up(&e);
     CHECK(fmha_run_device(context, &e.args, NULL, NULL) == FMHA_UNSUPPORTED);
