@@ -367,11 +367,14 @@ bool read_text(const CaseField& field, std::string_view text, Case& into) {
 std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates) {
     std::string_view best;
     std::size_t fewest = std::max<std::size_t>(2, text.size() / 3) + 1;
-    for (const auto candidate : candidates)
+    for (const auto candidate : candidates) {
+        const auto [shorter, longer] = std::minmax({text.size(), candidate.size()});
+        if (longer - shorter >= fewest) continue; // so many edits at least
         if (const auto count = edits(text, candidate); count < fewest) {
             fewest = count;
             best = candidate;
         }
+    }
     return best.empty() ? std::string() : fmt::format("; did you mean {}?", best);
 }
 

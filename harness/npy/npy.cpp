@@ -177,6 +177,10 @@ NpyArray read_npy(const std::filesystem::path& file) {
     if (std::filesystem::is_directory(file)) throw InputError(where + ": is a folder, not a .npy file");
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw InputError(where + ": cannot be opened");
+    return read_npy(stream, where);
+}
+
+NpyArray read_npy(std::istream& stream, const std::string& where) {
     std::array<char, 8> start{};
     if (!stream.read(start.data(), start.size()) || std::string_view(start.data(), magic.size()) != magic)
         throw InputError(where + ": is not a .npy file");
@@ -218,6 +222,16 @@ NpyArray read_npy(const std::filesystem::path& file) {
 }
 
 void write_npy(const std::filesystem::path& file, const NpyArray& array) {
+    errno = 0;
+    std::ofstream stream(file, std::ios::binary);
+    write_npy(stream, array);
+    stream.flush();
+    if (!stream)
+        throw InputError(fmt::format("{}: cannot be written{}", file.string(),
+                                     errno == 0 ? "" : fmt::format(": {}", std::strerror(errno))));
+}
+
+void write_npy(std::ostream& stream, const NpyArray& array) {
     std::string shape;
     for (const std::int64_t extent : array.shape) shape += fmt::format("{}, ", extent);
     if (array.shape.size() > 1) shape.resize(shape.size() - 2);
@@ -227,8 +241,6 @@ void write_npy(const std::filesystem::path& file, const NpyArray& array) {
     constexpr std::size_t prefix = 10, alignment = 64;
     header.append(alignment - (prefix + header.size() + 1) % alignment, ' ');
     header += '\n';
-    errno = 0;
-    std::ofstream stream(file, std::ios::binary);
     const auto length = static_cast<std::uint16_t>(header.size());
     const std::array<char, 4> version{1, 0, static_cast<char>(length & 0xFFU),
                                       static_cast<char>(length >> 8U)};
@@ -237,10 +249,6 @@ void write_npy(const std::filesystem::path& file, const NpyArray& array) {
     stream.write(header.data(), static_cast<std::streamsize>(header.size()));
     stream.write(reinterpret_cast<const char*>(array.bytes.data()),
                  static_cast<std::streamsize>(array.bytes.size()));
-    stream.flush();
-    if (!stream)
-        throw InputError(fmt::format("{}: cannot be written{}", file.string(),
-                                     errno == 0 ? "" : fmt::format(": {}", std::strerror(errno))));
 }
 
 } // namespace fmha::harness

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,12 @@ const char* npy_name(NpyType type);
 /// file, a folder, no .npy file, truncated, trailing bytes, a dtype that is not exchanged, big endian, Fortran
 /// order, negative extents, or a size that does not fit into 64 bits.
 NpyArray read_npy(const std::filesystem::path& file);
+/// The same of a stream that can be searched; messages call it `where`.
+NpyArray read_npy(std::istream& stream, const std::string& where);
 
 /// Writes version 1.0, aligned as numpy aligns. Throws InputError that names the file.
 void write_npy(const std::filesystem::path& file, const NpyArray& array);
+void write_npy(std::ostream& stream, const NpyArray& array);
 
 /// "2x8x128x64".
 std::string shape_text(const std::vector<std::int64_t>& shape);
