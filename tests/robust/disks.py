@@ -68,7 +68,7 @@ def main():
         mount(folder / "read-only", "size=64k,ro")
         mount(folder / "full", "size=16k")
         (folder / "bin").mkdir()
-        shutil.copy(pathlib.Path(__file__).parent / "slow_compiler.sh", folder / "bin/clang++-99")
+        shutil.copy(pathlib.Path(__file__).parent.parent / "generator/fake_compiler.sh", folder / "bin/clang++-99")
         (folder / "root/kernels/targets/hip").mkdir(parents=True)
         (folder / "root/kernels/targets/hip/entry.hpp").write_text("#include <cstdint>\n")
         for words in ([*VERIFY, "--json", "shard.json"], ["verify", "fwd/tiny", "--cases-root", CASES_ROOT, "--json", "whole.json"]):

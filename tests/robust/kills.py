@@ -167,7 +167,8 @@ def bench(folder):
 def build(folder):
     (folder / "bin").mkdir()
     compiler = folder / "bin/clang++-99"
-    shutil.copy(pathlib.Path(__file__).parent / "slow_compiler.sh", compiler)
+    shutil.copy(pathlib.Path(__file__).parent.parent / "generator/fake_compiler.sh", compiler)
+    (folder / "bin/slow").write_text("0.05")
     entry = folder / "root/kernels/targets/hip/entry.hpp"
     entry.parent.mkdir(parents=True)
     entry.write_text("#include <cstdint>\n")
