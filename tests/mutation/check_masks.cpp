@@ -60,6 +60,8 @@ const std::vector<Window>& windows() {
     return all;
 }
 
+constexpr std::int64_t block_rows = 4;
+
 bool tiles_of(const Window& window, std::int64_t row0, std::int64_t rows, std::int64_t n0) {
     const auto tiles = kernels::KeyTiles::of(window.mask(), row0, rows, window.keys, n0);
     std::vector<std::int64_t> visited, needed;
@@ -77,6 +79,28 @@ bool tiles_of(const Window& window, std::int64_t row0, std::int64_t rows, std::i
     // Sink tokens are asked for with the first row of a block: behind row Sk they may cost a tile in vain.
     if (window.args.sink == 0 || row0 + rows <= window.keys) return visited == needed;
     return std::ranges::is_sorted(visited) && std::ranges::includes(visited, needed);
+}
+
+/// Of the tiles of a block, those that some of its rows have to do with, and those that need no mask for them.
+bool tiles_of_team(const Window& window, std::int64_t block, std::int64_t row0, std::int64_t rows,
+                   std::int64_t n0) {
+    const kernels::Mask mask = window.mask();
+    const auto tiles =
+        kernels::KeyTiles::of(mask, block, std::min(block_rows, window.rows - block), window.keys, n0);
+    const auto whole = tiles.seen_whole(mask, row0, rows, window.keys, n0, window.kernel);
+    Window no_sinks = window;
+    no_sinks.args.sink = 0;
+    int own = 0;
+    for (int n = 0; n < tiles.count(); ++n) {
+        const std::int64_t key0 = tiles.at(n) * n0;
+        // M-3: the last row sees no key from here on. Tiles of the sink prefix are read all the same.
+        if (n < tiles.prefix_end || key0 < row0 + rows - 1 + mask.x) own = n + 1;
+        bool all = n >= tiles.prefix_end;
+        for (std::int64_t i = row0; i < row0 + rows; ++i)
+            for (std::int64_t j = key0; j < key0 + n0; ++j) all = all && no_sinks.visible(i, j);
+        if (whole.has(n) != all) return false;
+    }
+    return tiles.count_until(mask, row0 + rows - 1, n0) == own;
 }
 
 } // namespace
@@ -123,6 +147,17 @@ bool key_tiles_are_right() {
             for (const std::int64_t m0 : {1, 2, 4})
                 for (std::int64_t row0 = 0; row0 < window.rows; row0 += m0)
                     if (!tiles_of(window, row0, std::min(m0, window.rows - row0), n0)) return false;
+    return true;
+}
+
+bool tiles_of_teams_are_right() {
+    for (const Window& window : windows())
+        for (const std::int64_t n0 : {1, 2, 3})
+            for (std::int64_t block = 0; block < window.rows; block += block_rows)
+                for (const std::int64_t rows : {1, 2, 4})
+                    for (std::int64_t row0 = block; row0 < block + block_rows && row0 + rows <= window.rows;
+                         row0 += rows)
+                        if (!tiles_of_team(window, block, row0, rows, n0)) return false;
     return true;
 }
 

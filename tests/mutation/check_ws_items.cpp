@@ -57,6 +57,7 @@ constexpr Turns turns[] = {
     {Mode::batch, true, 1, 300, 100, 17, 200 * 1024, 3},
     {Mode::group, true, 2, 300, 100, 5, 1024, 128 * 3},
     {Mode::batch, true, 1, 36, 36, 16, 8193, 15},
+    {Mode::batch, true, 1, 16, 16, 16, 8193, 15},
     {Mode::batch, true, 1, 66, 33, 16, 9000, 28},
     // Without a key a head is as long as one.
     {Mode::batch, true, 140'000, 1, 1, 17, 0, 128 * 1024},
@@ -131,6 +132,11 @@ constexpr Blocks blocks_of_devices[] = {
     {Mode::batch, true, 8, 4, 9, 9},
     {Mode::batch, true, 8, 4, 10, 32},
     {Mode::batch, true, 31, 1, 16, 16},
+    // Seven pairs fill 7/8 of a round of 8, a single tile beside six pairs is the seventh; six fill less of 7. Three in rounds of 2 fill 3/4.
+    {Mode::batch, true, 14, 1, 8, 8},
+    {Mode::batch, true, 13, 1, 8, 8},
+    {Mode::batch, true, 12, 1, 7, 12},
+    {Mode::batch, true, 6, 1, 2, 6},
     // Few tiles are 32.
     {Mode::batch, true, 1, 32, 16, 16},
     {Mode::batch, true, 2, 33, 11, 66},
@@ -184,6 +190,7 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
     const std::size_t together = grid.pairs ? 2 : 1;
     const std::vector<Item> all = grid.pairs ? in_pairs(launch) : in_rounds(launch);
     if (std::ssize(all) != grid.size()) return false;
+    if (grid.pairs != (launch.config.signature.mask != MaskClass::none && blocks < grid.size())) return false;
     std::vector<std::vector<Item>> want(blocks);
     for (std::size_t n = 0; n < all.size(); ++n) want[n / together % blocks].push_back(all[n]);
     for (std::uint32_t block = 0; block < blocks; ++block) {
@@ -204,10 +211,12 @@ bool ws_items_are_right() {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
         {Mode::batch, true, 1, 7, 7, 4, 100},       {Mode::batch, true, 3, 3, 1, 3, 100},
         {Mode::group, true, 3, 5, 5, 4, 64 * 1024}, {Mode::group, true, 2, 6, 2, 3, 200 * 1024},
-        {Mode::group, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 1, 7, 7, 1, 100}};
+        {Mode::group, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 1, 7, 7, 1, 100},
+        {Mode::batch, true, 2, 4, 4, 3, 40 * 1024}}; // turns of three heads, and of two
     for (const Launch& launch : launches)
-        for (const std::int64_t blocks : {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{16},
-                                          launch.grid().size(), launch.grid().size() + 1})
+        for (const std::int64_t blocks :
+             {std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{16}, launch.grid().size() - 1,
+              launch.grid().size(), launch.grid().size() + 1})
             if (!dealing_is_right(launch, static_cast<std::uint32_t>(blocks))) return false;
     const kernels::OneItem one{{1, 2, 3, 4}};
     return kernels::OneItem::exists(0) && !kernels::OneItem::exists(1) &&

@@ -5,8 +5,9 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 19> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 20> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
+                                                {"tiles of teams", tiles_of_teams_are_right},
                                                 {"query tiles", query_tiles_are_right},
                                                 {"alibi", alibi_is_right},
                                                 {"grids", grids_are_right},

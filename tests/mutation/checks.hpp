@@ -18,6 +18,7 @@ std::span<const Check> checks();
 /// Each for itself.
 bool mask_is_right();
 bool key_tiles_are_right();
+bool tiles_of_teams_are_right();
 bool query_tiles_are_right();
 bool alibi_is_right();
 bool grids_are_right();

@@ -8,16 +8,22 @@
 
 namespace fmha::harness::test {
 
-/// Numbers, 0 at first, that a process and its children read and write together.
+/// Numbers, 0 at first, that a process and its children read and write together. Nothing that lies near can be written, so that a kernel that runs
+/// off its own tensors ends its process and leaves the numbers alone.
 class SharedNumbers {
   public:
     /// Throws std::bad_alloc.
     explicit SharedNumbers(std::size_t count)
         : bytes_((count + 1) * sizeof(Number)),
-          numbers_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-        if (numbers_ == MAP_FAILED) throw std::bad_alloc();
+          place_(mmap(nullptr, bytes_ + 2 * around, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                      0)) {
+        if (place_ == MAP_FAILED) throw std::bad_alloc();
+        numbers_ = static_cast<unsigned char*>(place_) + around;
+        if (mprotect(numbers_, bytes_, PROT_READ | PROT_WRITE) == 0) return;
+        munmap(place_, bytes_ + 2 * around);
+        throw std::bad_alloc();
     }
-    ~SharedNumbers() { munmap(numbers_, bytes_); }
+    ~SharedNumbers() { munmap(place_, bytes_ + 2 * around); }
     SharedNumbers(const SharedNumbers&) = delete;
     SharedNumbers& operator=(const SharedNumbers&) = delete;
 
@@ -27,8 +33,10 @@ class SharedNumbers {
     using Number = std::atomic<std::uint32_t>;
     static_assert(Number::is_always_lock_free);
 
+    static constexpr std::size_t around = std::size_t{1} << 30U;
+
     std::size_t bytes_;
-    void* numbers_;
+    void *place_, *numbers_ = nullptr;
 };
 
 } // namespace fmha::harness::test

@@ -180,6 +180,7 @@ std::string Trials::failed_check(const Mutant& mutant, std::atomic<std::uint32_t
 
 std::string Trials::name_of(std::uint32_t tried_on) const {
     const std::size_t i = tried_on - 1;
+    if (i >= cases_.size() + checks().size()) return "unknown";
     return i < cases_.size() ? cases_[i].id : fmt::format("checks/{}", checks()[i - cases_.size()].name);
 }
 
@@ -228,9 +229,10 @@ void Trials::run(std::span<const Mutant> tried, int jobs,
         tried.size(), options, [&](std::size_t i) { return notice(tried[i], tried_on[i]); },
         [&](std::size_t i, const TaskEnd& end) {
             Verdict verdict{Verdict::Kind::killed, "process ended"};
-            if (end.kind == TaskEnd::Kind::done) {
-                const auto first = end.answer.find('\t'), second = end.answer.find('\t', first + 1);
-                const auto kind = std::ranges::find(kind_names, end.answer.substr(0, first));
+            const auto first = end.answer.find('\t'), second = end.answer.find('\t', first + 1);
+            const auto kind = std::ranges::find(kind_names, end.answer.substr(0, first));
+            // A kernel may write over everything that its process knows.
+            if (end.kind == TaskEnd::Kind::done && second != std::string::npos && kind != kind_names.end()) {
                 verdict.kind = static_cast<Verdict::Kind>(kind - kind_names.begin());
                 verdict.gate = end.answer.substr(first + 1, second - first - 1);
                 verdict.case_name = end.answer.substr(second + 1);
