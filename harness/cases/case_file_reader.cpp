@@ -204,7 +204,8 @@ class CaseFileReader {
         if (!value.is_string() || value.text().find("around(") == std::string::npos) return {value};
         const auto texts = spread(value.text());
         if (!texts)
-            fail(key, fmt::format("{} is not allowed; expected \"around(n)\" with n > 0", value.dump()));
+            fail(key, fmt::format("{} is not allowed; expected \"around(n)\" with n > 0, eight times at most",
+                                  value.dump()));
         std::vector<Json> values;
         for (const auto& text : *texts) {
             const auto number = Json::try_parse(text);

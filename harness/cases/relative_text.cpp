@@ -99,10 +99,14 @@ std::optional<std::string> at_tile(std::string_view text, const Tile& tile) {
     }
 }
 
-std::optional<std::vector<std::string>> spread(std::string_view text) {
+namespace {
+
+/// `most`: of "around(n)".
+std::optional<std::vector<std::string>> spread(std::string_view text, int most) {
     static constexpr std::string_view opening = "around(";
     const auto begin = text.find(opening);
     if (begin == std::string_view::npos) return std::vector{std::string(text)};
+    if (most == 0) return std::nullopt;
     const auto centre_begin = begin + opening.size();
     const auto end = text.find(')', centre_begin);
     if (end == std::string_view::npos) return std::nullopt;
@@ -114,13 +118,20 @@ std::optional<std::vector<std::string>> spread(std::string_view text) {
         near = {centre + "-1", centre, centre + "+1"};
     else
         return std::nullopt;
-    const auto rests = spread(text.substr(end + 1));
+    const auto rests = spread(text.substr(end + 1), most - 1);
     if (!rests) return std::nullopt;
     std::vector<std::string> result;
     for (const auto& one : near)
         for (const auto& rest : *rests)
             result.push_back(std::string(text.substr(0, begin)).append(one).append(rest));
     return result;
+}
+
+} // namespace
+
+std::optional<std::vector<std::string>> spread(std::string_view text) {
+    constexpr int most = 8;
+    return spread(text, most);
 }
 
 } // namespace fmha::harness

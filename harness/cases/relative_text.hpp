@@ -27,7 +27,7 @@ bool names_tile(std::string_view text);
 std::optional<std::string> at_tile(std::string_view text, const Tile& tile);
 
 /// The texts that `text` stands for: each "around(n)" in it is n − 1, n and n + 1. nullopt when n is neither a positive
-/// integer nor relative to a tile.
+/// integer nor relative to a tile, or where there are more than eight.
 std::optional<std::vector<std::string>> spread(std::string_view text);
 
 } // namespace fmha::harness

@@ -152,9 +152,16 @@ TEST(Malformed, CaseFiles) {
         {"\"each\": {\"hdim\": []}", "X: each.hdim: expected a list with at least one value, got []"},
         {"\"each\": {\"hdim\": [64, \"64:64\"]}", "X: each.hdim: has the value 64 twice"},
         {"\"each\": {\"seqlen_k\": [\"around(64\"]}",
-         "X: each.seqlen_k[0]: \"around(64\" is not allowed; expected \"around(n)\" with n > 0"},
+         "X: each.seqlen_k[0]: \"around(64\" is not allowed; expected \"around(n)\" with n > 0, eight times "
+         "at most"},
         {"\"each\": {\"seqlen_k\": [\"around(0)\"]}",
-         "X: each.seqlen_k[0]: \"around(0)\" is not allowed; expected \"around(n)\" with n > 0"},
+         "X: each.seqlen_k[0]: \"around(0)\" is not allowed; expected \"around(n)\" with n > 0, eight times "
+         "at most"},
+        {"\"each\": {\"mask\": "
+         "[\"b:around(2)around(2)around(2)around(2)around(2)around(2)around(2)around(2)around(2)\"]}",
+         "X: each.mask[0]: "
+         "\"b:around(2)around(2)around(2)around(2)around(2)around(2)around(2)around(2)around(2)\" is not "
+         "allowed; expected \"around(n)\" with n > 0, eight times at most"},
         {"\"each\": {\"seqlen_k\": [\"around(64)\", 65]}", "X: each.seqlen_k: has the value 65 twice"},
         {"\"each\": {\"seqlen_q,seqlen_k\": [[1, 2]]}",
          "X: each.seqlen_q,seqlen_k: names several fields; fields that vary together are a pair"},
@@ -193,7 +200,8 @@ TEST(Malformed, CaseFiles) {
         {"\"each\": {\"lse\": [\"tile_n0+1\"]}", "X: each.lse[0]: \"tile_n0+1\" is not allowed; with tiles "
                                                  "of 64 it is \"65\", expected true or false"},
         {"\"each\": {\"seqlen_k\": [\"around(tile_k0)\"]}",
-         "X: each.seqlen_k[0]: \"around(tile_k0)\" is not allowed; expected \"around(n)\" with n > 0"},
+         "X: each.seqlen_k[0]: \"around(tile_k0)\" is not allowed; expected \"around(n)\" with n > 0, eight "
+         "times at most"},
         {"\"each\": {\"seqlen_k\": [\"tile_n0\", \"around(tile_n0)\"]}",
          "X: each.seqlen_k: has the value tile_n0 twice"},
         {"\"set\": {\"seqlen_k\": {\"smoke\": \"tile_n0\"}}",
