@@ -82,16 +82,13 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         return s;
     };
     plan.lds_bytes = 0;
-    // Two of the queries where there is room: those of the next item come while one is computed. Four of the keys of 64 channels: all
-    // those of a short item.
+    constexpr int stages = 2;
+    // Two of the queries where there is room: those of the next item come while one is computed.
     const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max);
     const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max) + SwizzledTile::bytes(tile.n0, tile.n1);
-    const auto fits = [&](int of_query, int of_keys) {
-        const int barriers = 16 * (of_query + 2 * of_keys);
-        return of_query * of_queries + of_keys * of_tile + barriers <= lds_limit(plan.unit);
-    };
-    const int stages = tile.n1 <= 64 && fits(2, 4) ? 4 : 2;
-    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
+    constexpr int barriers = 16 * 3 * stages;
+    const bool ahead = 2 * of_queries + stages * of_tile + barriers <= lds_limit(plan.unit);
+    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, ahead ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, tile.n0, tile.n1, stages);
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
