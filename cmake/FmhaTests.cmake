@@ -1,32 +1,45 @@
 include(GoogleTest)
 
-# Test programs need their own precompiled header: they are compiled as executables, at -O1, because none of them
-# measures and compiling takes longer than running them.
-set(fmha_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
-add_executable(fmha_precompiled_tests ${PROJECT_BINARY_DIR}/precompiled.cpp)
-target_compile_options(fmha_precompiled_tests PRIVATE ${fmha_test_options})
-target_precompile_headers(fmha_precompiled_tests PRIVATE ${fmha_precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
-target_link_libraries(fmha_precompiled_tests PRIVATE fmha_flags fmt::fmt GTest::gmock)
+# Test programs need their own precompiled header: they are compiled as executables, and without optimisation, because compiling takes longer than
+# running them. Those that go over tensors by code of their own, such as a tile program that is instantiated with mistakes, have -O1.
+function(fmha_precompile_tests target options)
+  add_executable(${target} ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_compile_options(${target} PRIVATE ${options})
+  target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  target_link_libraries(${target} PRIVATE fmha_flags fmt::fmt GTest::gmock)
+endfunction()
+set(fmha_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
+set(fmha_computing_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+fmha_precompile_tests(fmha_precompiled_tests "${fmha_test_options}")
+fmha_precompile_tests(fmha_precompiled_computing_tests "${fmha_computing_test_options}")
 
-# fmha_test_program(<target>): an executable of tests is compiled as cheaply as they allow.
+# fmha_test_program(<target> [COMPUTES]): an executable of tests is compiled as cheaply as they allow.
 function(fmha_test_program target)
-  target_compile_options(${target} PRIVATE ${fmha_test_options})
+  cmake_parse_arguments(ARG "COMPUTES" "" "" ${ARGN})
+  if(ARG_COMPUTES)
+    set(computing _computing)
+  endif()
+  target_compile_options(${target} PRIVATE ${fmha${computing}_test_options})
   # GoogleTest's options belong to the precompiled header, whether the target links GoogleTest or not.
   target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
-  fmha_use_precompiled(${target} fmha_precompiled_tests)
+  fmha_use_precompiled(${target} fmha_precompiled${computing}_tests)
 endfunction()
 
-# fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [WHERE "regex label…"…] [TIMEOUT seconds]): a GoogleTest program whose tests
-# appear in CTest. Its sources are grouped as those of a library are (fmha_group). LABELS are those of all its tests, WHERE adds labels to tests
+# fmha_test(<name> SOURCES … USES … [APART …] [LABELS …] [WHERE "regex label…"…] [TIMEOUT seconds] [COMPUTES]): a GoogleTest program
+# whose tests appear in CTest. Its sources are grouped as those of a library are (fmha_group). LABELS are those of all its tests, WHERE adds labels to tests
 # whose names match. Target tests_<label> builds the programs whose tests `ctest -L <label>` runs.
 function(fmha_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;USES;APART;LABELS;WHERE" ${ARGN})
+  cmake_parse_arguments(ARG "COMPUTES" "TIMEOUT" "SOURCES;USES;APART;LABELS;WHERE" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fmha_flags ${ARG_USES} GTest::gmock_main)
-  fmha_test_program(${name})
+  set(computes)
+  if(ARG_COMPUTES)
+    set(computes COMPUTES)
+  endif()
+  fmha_test_program(${name} ${computes})
   fmha_group(${name} ${ARG_APART})
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST NO_PRETTY_VALUES
     PROPERTIES TIMEOUT ${ARG_TIMEOUT})
@@ -66,6 +79,6 @@ function(fmha_benchmark name)
   if(ARG_COMPUTES)
     target_compile_options(${name} PRIVATE -O3)
   else()
-    fmha_test_program(${name})
+    fmha_test_program(${name} COMPUTES)
   endif()
 endfunction()
