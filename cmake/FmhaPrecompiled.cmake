@@ -24,6 +24,7 @@ function(fmha_precompile target)
   add_library(${target} STATIC ${PROJECT_BINARY_DIR}/precompiled.cpp)
   target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers})
   target_link_libraries(${target} PRIVATE fmha_flags fmt::fmt)
+  set_target_properties(${target} PROPERTIES FMHA_PRECOMPILES ON)
 endfunction()
 
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
