@@ -102,6 +102,10 @@ inline bool rows_count_from_last_key(const Case& c) {
     return c.mask == MaskType::bottom_right && c.window_right == 0;
 }
 
+/// Whether append-KV rotates queries, and the keys that it stores.
+inline bool rotates(const Case& c) {
+    return c.append.rope != Rope::none;
+}
 /// Channels that are rotated; 0 without RoPE.
 inline std::int64_t rotary_dim_of(const Case& c) {
     if (c.append.rope == Rope::none) return 0;

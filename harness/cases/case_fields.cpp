@@ -104,6 +104,7 @@ constexpr ApiFamilies caching{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv, Ap
                               ApiFamily::batch_prefill};
 constexpr ApiFamilies cached_attention{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
                                        ApiFamily::batch_prefill};
+constexpr ApiFamilies rotating{ApiFamily::fwd_appendkv, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv};
 constexpr ApiFamilies backward{ApiFamily::bwd};
 
 /// The usual field: one member, read and printed by its type.
@@ -289,8 +290,8 @@ const std::vector<CaseField>& table() {
         of_part<&C::cache, &CachePart::kv_layout>("kv_layout", {}, prefilling),
         of_part<&C::cache, &CachePart::kv_lookup>("kv_lookup", {}, prefilling),
         of_part<&C::append, &AppendPart::seqlen_knew>("seqlen_knew", integer, appending),
-        of_part<&C::append, &AppendPart::rope>("rope", {}, appending),
-        of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, appending),
+        of_part<&C::append, &AppendPart::rope>("rope", {}, rotating),
+        of_part<&C::append, &AppendPart::rotary_dim>("rotary_dim", integer, rotating),
         of_part<&C::append, &AppendPart::any_bits>("any_bits", boolean, appending),
         of_part<&C::chain, &ChainPart::appended>("appended", integer, cached_attention),
         of_part<&C::chain, &ChainPart::chunk_rows>("chunk_rows", integer, cached_attention),

@@ -108,7 +108,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
     presence.is_gappy = c.cache.gappy;
     presence.block_table = has_block_table(c);
     presence.cache_batch_idx = c.cache.cache_batch_idx;
-    presence.rotary = c.append.rope != Rope::none;
+    presence.rotary = append && rotates(c);
 
     ProblemBuilder builder;
     builder.api_family(c.family)
@@ -134,8 +134,8 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .bwd_flags(c.backward.dbias, c.store_randval, c.backward.deterministic)
         .reduce_dk_dv(c.backward.reduce_dk_dv)
         .compute_units(c.backward.compute_units)
-        .rope_type(c.append.rope)
-        .rotary_dim(rotary_dim_of(c));
+        .rope_type(append ? c.append.rope : Rope::none)
+        .rotary_dim(append ? rotary_dim_of(c) : 0);
     if (c.cache.page_size != 0)
         builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
     if (c.family == ApiFamily::batch_prefill) {

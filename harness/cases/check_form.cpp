@@ -133,6 +133,7 @@ class FormCheck {
                 fail(field, value, "a case that only combines partial results reads no keys");
         }
         if (chain.appended > 0) appended_before();
+        if (case_.append.rope != Rope::none) rotated_before();
         if (chain.chunk_rows > 0) in_calls("chunk_rows", chain.chunk_rows);
         if (chain.last_rows > 0) in_calls("last_rows", chain.last_rows);
     }
@@ -147,6 +148,15 @@ class FormCheck {
             refuse("append-KV stores rows in slots, or in linear pages that a table of each entry names");
         if (case_.qscale == QScale::kv_blockscale || case_.qscale == QScale::per_token_head)
             refuse("append-KV stores no descales of pages or tokens");
+    }
+
+    /// Who rotates keys and queries is append-KV.
+    void rotated_before() const {
+        const auto refuse = [&](std::string_view why) { fail("rope", to_string(case_.append.rope), why); };
+        if (case_.chain.appended == 0) refuse("append-KV rotates what attention reads: state appended too");
+        if (case_.mode == Mode::group) refuse("append-KV exists in batch mode only (V-1)");
+        if (case_.fill != Fill::normal)
+            refuse("what other fills say of the output is true of queries and keys as they are filled");
     }
 
     /// Rows keep what they see in a call of their own.

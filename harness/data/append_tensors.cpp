@@ -16,9 +16,6 @@ using Line = Role<AppendKvArgs>;
 
 enum Stream : std::uint64_t { stream_bits = 9, stream_angles = 10 };
 
-bool rotates(const Case& c) {
-    return c.append.rope != Rope::none;
-}
 bool seq_major(const Case& c) {
     return c.iperm == Layout::bshd;
 }
@@ -27,10 +24,6 @@ bool seq_major(const Case& c) {
 std::int64_t positions_of(const Case& c) {
     return std::ranges::max(c.seqlen_k) + std::max(c.append.seqlen_knew, std::ranges::max(c.seqlen_q));
 }
-TensorLayout layout_angles(const Case& c, const Geometry& g) {
-    return array_layout(g.types.k, positions_of(c), rotary_dim_of(c) / 2);
-}
-
 /// Any bits but those of a NaN (L-5).
 std::uint32_t bits_of(ElementType type, const Random& row, std::int64_t channel) {
     const auto code = static_cast<std::uint32_t>(row.bits(static_cast<std::uint64_t>(channel)) >>
@@ -61,9 +54,17 @@ void fill_q_rows(const DataSource& source, Tensor& tensor) {
     });
 }
 
+} // namespace
+
+namespace roles {
+
+TensorLayout layout_angles(const Case& c, const Geometry& g) {
+    return array_layout(g.types.k, positions_of(c), rotary_dim_of(c) / 2);
+}
+
 /// Angles without any order: that of a position tells nothing of its neighbours'.
 template <bool sine>
-void fill_angles(const DataSource& source, Tensor& tensor) {
+void fill_angles(const DataSource& source, GuardedTensor& tensor) {
     const Random random(source.c.seed, stream_angles);
     const std::int64_t pairs = rotary_dim_of(source.c) / 2;
     for (std::int64_t p = 0; p < positions_of(source.c); ++p) {
@@ -88,10 +89,8 @@ void rotated_rows_of_q(const DataSource& source, const RowVisit& visit) {
     if (!rotates(source.c)) return;
     rows_of_q(source, [&](const RowRun& run) { visit({run.b, run.h, run.row, rotary_dim_of(source.c)}); });
 }
-
-} // namespace
-
-namespace roles {
+template void fill_angles<false>(const DataSource&, GuardedTensor&);
+template void fill_angles<true>(const DataSource&, GuardedTensor&);
 
 template <bool values>
 TensorLayout layout_new(const Case& c, const Geometry& g) {

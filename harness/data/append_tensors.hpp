@@ -36,6 +36,13 @@ void rows_of_new(const DataSource& source, const RowVisit& visit);
 template <bool values>
 void rows_of_appended(const DataSource& source, const RowVisit& visit);
 
+/// The tables of RoPE, of one cosine and one sine a position and pair, and what is rotated of Q.
+TensorLayout layout_angles(const Case& c, const Geometry& g);
+template <bool sine>
+void fill_angles(const DataSource& source, GuardedTensor& tensor);
+void rows_of_angles(const DataSource& source, const RowVisit& visit);
+void rotated_rows_of_q(const DataSource& source, const RowVisit& visit);
+
 } // namespace roles
 
 } // namespace fmha::harness

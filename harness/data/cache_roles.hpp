@@ -94,7 +94,7 @@ constexpr std::array<Role<Args>, 2> table_roles{{
 /// too, and offsets of queries in any case.
 template <class Args, bool (*attends)(const Case&)>
 constexpr std::array<Role<Args>, 12> attention_roles{{
-    {"q", Flow::in, attends, layout_q, fill_q, rows_of_q,
+    {"q", Flow::in, [](const Case& c) { return attends(c) && !rotates(c); }, layout_q, fill_q, rows_of_q,
      [](Args& args, const GuardedTensor& tensor) { args.q = tensor.view(); }},
     {"k", Flow::in, [](const Case& c) { return attends(c) && !appends(c); }, layout_cached_k, fill_cached_k,
      rows_of_cached_k, [](Args& args, const GuardedTensor& tensor) { args.k = tensor.view(); }},
@@ -137,10 +137,16 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
 }};
 
-/// What a chain has besides: a cache that append-KV adds keys to, the new keys, and the lengths of calls. Only the cache is an
-/// argument of attention by itself.
+/// What a chain has besides: a cache that append-KV adds keys to, queries that it rotates and the tables for that, the new keys, and the
+/// lengths of calls. Only cache and queries are arguments of attention by themselves.
 template <class Args>
-constexpr std::array<Role<Args>, 6> chain_roles{{
+constexpr std::array<Role<Args>, 9> chain_roles{{
+    {"q", Flow::in_out, rotates, layout_q, fill_q, rotated_rows_of_q,
+     [](Args& args, const GuardedTensor& tensor) { args.q = tensor.view(); }},
+    {"cos", Flow::in, rotates, layout_angles, fill_angles<false>, rows_of_angles,
+     [](Args&, const GuardedTensor&) {}},
+    {"sin", Flow::in, rotates, layout_angles, fill_angles<true>, rows_of_angles,
+     [](Args&, const GuardedTensor&) {}},
     {"k", Flow::in_out, appends, layout_cached_k, fill_cached_k, rows_of_appended<false>,
      [](Args& args, const GuardedTensor& tensor) { args.k = tensor.view(); }},
     {"v", Flow::in_out, appends, layout_cached_v, fill_cached_v, rows_of_appended<true>,

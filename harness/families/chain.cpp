@@ -7,7 +7,7 @@
 namespace fmha::harness {
 
 bool appends_to(KernelFamily stage, std::string_view name) {
-    return (name == "k" || name == "v") == (stage == KernelFamily::fwd_appendkv);
+    return (name == "k" || name == "v" || name == "q") == (stage == KernelFamily::fwd_appendkv);
 }
 
 double call_disagreement(const reference::AttentionArgs& call, const reference::AttentionArgs& whole,
@@ -28,7 +28,9 @@ template <class Visit>
 void StoredKeys::each_code(Visit&& visit) const {
     std::size_t n = 0;
     for (const reference::AppendedRow& row : rows_.rows) {
-        const TensorView& view = row.target == reference::AppendTarget::k ? args_.k : args_.v;
+        const TensorView& view = row.target == reference::AppendTarget::k   ? args_.k
+                                 : row.target == reference::AppendTarget::v ? args_.v
+                                                                            : args_.q;
         for (std::int64_t c = 0; c < row.cols; ++c)
             visit(view, view.offset(row.slot, row.h, row.row, c), rows_.code_of(row, c), n++);
     }

@@ -13,7 +13,8 @@
 /// Chains over a cache: append-KV before attention, a prompt in chunks, its last rows alone (cases/README.md).
 namespace fmha::harness {
 
-/// The call that puts the last keys of every entry into the cache of `attention`, a case that appends.
+/// The call that puts the last keys of every entry into the cache of `attention`, a case that appends, and with RoPE rotates them and
+/// its queries.
 template <class Args>
 AppendKvArgs append_before(const FamilyTensors<Args>& tensors) {
     const Case& c = tensors.of_case();
@@ -32,6 +33,12 @@ AppendKvArgs append_before(const FamilyTensors<Args>& tensors) {
     append.place = attention.place;
     append.place.layout = KvLayout::unset;
     append.place.lookup = KvLookup::unset;
+    if (!rotates(c)) return append;
+    append.shape.seqlen_q = append.shape.max_seqlen_q = attention.shape.seqlen_q;
+    append.q = attention.q;
+    append.has_mask = c.mask != MaskType::no_mask;
+    append.rope = {c.append.rope, rotary_dim_of(c), tensors.tensor("cos").view(),
+                   tensors.tensor("sin").view()};
     return append;
 }
 
@@ -75,14 +82,14 @@ std::vector<Invocation> chunks(const FamilyTensors<Args>& tensors) {
     return calls;
 }
 
-/// Whether `stage` of a case that appends may write the tensor `name` of its cache.
+/// Whether `stage` of a case that appends may write the tensor `name`: its cache, and queries that are rotated.
 bool appends_to(KernelFamily stage, std::string_view name);
 
 /// Distance of an oracle on a call's last rows from the other one on the rows of the whole, in units of the agreement bound.
 double call_disagreement(const reference::AttentionArgs& call, const reference::AttentionArgs& whole,
                          std::int64_t first_row, int threads);
 
-/// The memory of the appended keys holds what the reference says, until this goes; then what it held before.
+/// The memory of the appended keys, and of rotated queries, holds what the reference says, until this goes; then what it held before.
 class StoredKeys {
   public:
     StoredKeys(const AppendKvArgs& args, const reference::AppendedRows& rows);

@@ -13,7 +13,7 @@ bool is_own_stage(ApiFamily api, KernelFamily stage) {
     return std::ranges::find(stages, stage) != stages.end();
 }
 
-Problem append_before(const Problem& attention) {
+Problem append_before(const Problem& attention, const Rotation& rotation) {
     const Signature& s = attention.signature;
     Problem append;
     append.api_family = ApiFamily::fwd_appendkv;
@@ -32,6 +32,11 @@ Problem append_before(const Problem& attention) {
     append.presence = {.seqlen_k = true,
                        .block_table = attention.presence.block_table,
                        .cache_batch_idx = attention.presence.cache_batch_idx};
+    if (rotation.rope == Rope::none) return append;
+    append.signature.rope = rotation.rope;
+    append.rotary_dim = rotation.rotary_dim;
+    append.presence.rotary = true;
+    append.seqlen_q = attention.seqlen_q;
     return append;
 }
 
@@ -43,16 +48,17 @@ const KernelConfig* config_of(const std::optional<StageKernel>& kernel) {
 /// Kernels of a problem's stages, some given and the others planned.
 class Composer {
   public:
-    Composer(const KernelSource& source, const Problem& problem, std::span<const KernelFamily> stages)
-        : source_(source), problem_(problem), stages_(stages), main_(main_stage(problem.api_family)) {}
+    Composer(const KernelSource& source, const Problem& problem, std::span<const KernelFamily> stages,
+             const Rotation& rotation)
+        : source_(source), problem_(problem), stages_(stages), rotation_(rotation),
+          main_(main_stage(problem.api_family)) {}
 
     /// `given`: a kernel for one stage; nullptr plans them all.
     Candidate compose(const StageKernel* given, KernelFamily given_stage) const {
         std::optional<StageKernel> main;
         if (std::ranges::find(stages_, main_) != stages_.end())
-            main = given != nullptr && given_stage == main_
-                       ? *given
-                       : source_.planned(problem_of_stage(problem_, main_), nullptr);
+            main = given != nullptr && given_stage == main_ ? *given
+                                                            : source_.planned(problem_of(main_), nullptr);
         Candidate candidate;
         for (const KernelFamily stage : stages_) {
             const KernelConfig* config = config_of(main);
@@ -63,8 +69,8 @@ class Composer {
             else if (stage == main_)
                 candidate.stages.push_back(*main);
             else
-                candidate.stages.push_back(source_.planned(problem_of_stage(problem_, stage),
-                                                           follows_main(stage) ? config : nullptr));
+                candidate.stages.push_back(
+                    source_.planned(problem_of(stage), follows_main(stage) ? config : nullptr));
             if (candidate.stages.back().instance == nullptr) break;
         }
         candidate.chosen = given != nullptr ? given->name : candidate.stages.front().name;
@@ -74,14 +80,15 @@ class Composer {
     /// The kernels that may stand in for the planned one of `stage`.
     std::vector<StageKernel> accepting(KernelFamily stage) const {
         if (!follows_main(stage) || std::ranges::find(stages_, main_) == stages_.end())
-            return source_.accepting(problem_of_stage(problem_, stage), nullptr);
-        const StageKernel main = source_.planned(problem_of_stage(problem_, main_), nullptr);
+            return source_.accepting(problem_of(stage), nullptr);
+        const StageKernel main = source_.planned(problem_of(main_), nullptr);
         const KernelConfig* config = main.instance ? &main.instance->config() : nullptr;
         if (config != nullptr && !needs_stage(stage, *config)) return {};
-        return source_.accepting(problem_of_stage(problem_, stage), config);
+        return source_.accepting(problem_of(stage), config);
     }
 
   private:
+    Problem problem_of(KernelFamily stage) const { return problem_of_stage(problem_, stage, rotation_); }
     bool follows_main(KernelFamily stage) const {
         return stage != main_ && is_own_stage(problem_.api_family, stage);
     }
@@ -89,14 +96,15 @@ class Composer {
     const KernelSource& source_;
     const Problem& problem_;
     std::span<const KernelFamily> stages_;
+    Rotation rotation_;
     KernelFamily main_;
 };
 
 } // namespace
 
-Problem problem_of_stage(Problem problem, KernelFamily stage) {
+Problem problem_of_stage(Problem problem, KernelFamily stage, const Rotation& rotation) {
     if (stage == KernelFamily::fwd_appendkv && !is_own_stage(problem.api_family, stage))
-        return append_before(problem);
+        return append_before(problem, rotation);
     if (!is_own_stage(problem.api_family, stage)) {
         problem.api_family = ApiFamily::fwd;
         problem.signature.has_lse = true;
@@ -118,13 +126,14 @@ const StageKernel* Candidate::not_built() const {
 }
 
 Candidate planned_candidate(const KernelSource& source, const Problem& problem,
-                            std::span<const KernelFamily> stages) {
-    return Composer(source, problem, stages).compose(nullptr, stages.front());
+                            std::span<const KernelFamily> stages, const Rotation& rotation) {
+    return Composer(source, problem, stages, rotation).compose(nullptr, stages.front());
 }
 
 std::vector<Candidate> all_candidates(const KernelSource& source, const Problem& problem,
-                                      std::span<const KernelFamily> stages, const std::string& filter) {
-    const Composer composer(source, problem, stages);
+                                      std::span<const KernelFamily> stages, const std::string& filter,
+                                      const Rotation& rotation) {
+    const Composer composer(source, problem, stages, rotation);
     std::vector<Candidate> candidates;
     for (const KernelFamily stage : stages)
         for (const StageKernel& kernel : composer.accepting(stage)) {

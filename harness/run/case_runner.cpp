@@ -244,10 +244,10 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
         const std::vector<KernelFamily> stages = family.stages(c);
         const bool any_name = c.expect == Expectation::no_kernel;
         if (options.all_kernels)
-            candidates =
-                all_candidates(source, problem, stages, any_name ? std::string() : options.kernel_filter);
+            candidates = all_candidates(source, problem, stages,
+                                        any_name ? std::string() : options.kernel_filter, Rotation::of(c));
         else
-            candidates = {planned_candidate(source, problem, stages)};
+            candidates = {planned_candidate(source, problem, stages, Rotation::of(c))};
     } catch (const ProblemError& error) {
         const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
         judge_refusal(result, c, Expectation::invalid_problem, named, error.what());

@@ -1,6 +1,7 @@
 // Chains over a cache: a mistake in either kernel of append-then-attend, in one chunk of a prompt, or in the row of a decode turns a
 // case of its file red, at the gate that is about it.
 
+#include "harness/cases/check_form.hpp"
 #include "harness/data/pagedkv_tensors.hpp"
 #include "harness/families/chain.hpp"
 #include "tests/harness/faulty_kernels.hpp"
@@ -73,6 +74,58 @@ TEST(AppendedKeys, MayNotBeWrittenByAttention) {
     Change writes;
     writes.after = [](const PagedKvArgs& args) { *static_cast<std::uint16_t*>(args.k.data) ^= 1U; };
     EXPECT_THAT(first_red(cases, paged(writes)), HasSubstr("G5.5"));
+}
+
+/// A mistake in RoPE is judged at the channels that it rotates; what attention makes of them is judged from what is in memory.
+TEST(RotatedKeys, AreJudgedWhereAppendKvErrs) {
+    const auto cases = some_of("pagedkv/rotated", [](const Case& c) { return c.chain.appended == 5; });
+    EXPECT_EQ(first_red(cases, paged({})), "");
+    for (const AppendFault fault :
+         {AppendFault::position_off_by_one, AppendFault::positions_from_zero,
+          AppendFault::queries_advance_always, AppendFault::queries_never_advance,
+          AppendFault::sine_with_the_wrong_sign, AppendFault::pairs_of_the_other_kind,
+          AppendFault::last_pair_not_rotated, AppendFault::tail_not_copied})
+        EXPECT_NE(first_red(cases, paged({}, fault)), "") << to_string(fault);
+    EXPECT_THAT(first_red(cases, paged({}, AppendFault::queries_never_advance)), HasSubstr("G5.4 q"));
+}
+
+TEST(RotatedKeys, AreJudgedWhereAttentionReadsQueriesAsTheyWere) {
+    const auto cases = some_of("pagedkv/rotated", [](const Case& c) { return c.chain.appended == 5; });
+    const auto with_old_queries = [](const KernelConfig& config, const Invocation& invocation) {
+        static std::vector<char> before;
+        const auto bytes = [](const TensorView& q, const Shape& shape) {
+            return static_cast<std::size_t>(element_bytes(
+                q.type, (shape.batch - 1) * q.batch_stride + (shape.nhead_q - 1) * q.head_stride +
+                            (shape.seqlen_q - 1) * q.row_stride + shape.hdim_q));
+        };
+        if (const auto* append = std::get_if<AppendKvArgs>(&invocation)) {
+            const auto* q = static_cast<const char*>(append->q.data);
+            before.assign(q, q + bytes(append->q, append->shape));
+            launch_with(no_fault<AppendFault>)(config, invocation);
+            return;
+        }
+        auto args = std::get<PagedKvArgs>(invocation);
+        args.q.data = before.data();
+        launch_with(no_fault<CacheFault>)(config, args);
+    };
+    EXPECT_THAT(first_red(cases, with_old_queries), HasSubstr("G1 o"));
+}
+
+TEST(RotatedKeys, NeedAppendKv) {
+    const auto refusal = [](const auto& change) -> std::string {
+        Case c = some_of("pagedkv/rotated", [](const Case&) { return true; }).front();
+        change(c);
+        try {
+            check_form(c, "here");
+        } catch (const InputError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(refusal([](Case&) {}), "");
+    EXPECT_THAT(refusal([](Case& c) { c.chain.appended = 0; }), HasSubstr("state appended too"));
+    EXPECT_THAT(refusal([](Case& c) { c.fill = Fill::edge_last; }), HasSubstr("what other fills say"));
+    EXPECT_THAT(refusal([](Case& c) { c.mode = Mode::group; }), HasSubstr("batch mode only"));
 }
 
 bool is_plain(const Case& c) {
