@@ -220,14 +220,15 @@ TEST_P(ForeignInstruction, TrapsInsteadOfMultiplying) {
 INSTANTIATE_TEST_SUITE_P(Architectures, ForeignInstruction, testing::Values("gfx942"),
                          [](const auto& arch) { return std::string(arch.param); });
 
-/// Loads of 16 bytes with a matrix instruction behind them before any wait for loads.
+/// Loads with a matrix instruction behind them before a wait that includes them. A wait for all but n leaves the n newest under way.
 int loads_under_way(const std::string& code) {
-    int number = 0;
+    static const std::regex wait(R"((?:vmcnt\(|loadcnt )(\w+))");
+    int number = 0, waiting = 0;
     std::istringstream lines(code);
-    int waiting = 0;
     for (std::string line; std::getline(lines, line);) {
-        if (count(line, "buffer_load_(dwordx4|b128)") != 0) ++waiting;
-        if (count(line, "vmcnt|loadcnt") != 0) waiting = 0;
+        if (count(line, "\tbuffer_load_(dword|b(32|64|128))") != 0) ++waiting;
+        if (std::smatch m; std::regex_search(line, m, wait))
+            waiting = std::min(waiting, std::stoi(m[1].str(), nullptr, 0));
         if (count(line, "\tv_(mfma|wmma)_") == 0) continue;
         number += waiting;
         waiting = 0;
