@@ -7,8 +7,8 @@
 
 namespace fmha::hip_target {
 
-/// Makes one of the rows of waves that have had keys of their own, when all keys have been copied: the next kernel may come. `Piece` of the plan is its RowPlan, `Joined` the output of which every
-/// wave gets a part of the columns. It takes LDS from its beginning on.
+/// Makes one of the rows of waves that have had keys of their own. The next kernel may come when all keys have been copied. `Piece` of the plan is
+/// its RowPlan, `Joined` the output of which every wave gets a part of the columns. It takes LDS from its beginning on.
 template <class Block, auto Piece, auto Joined>
 class KeyWaves {
   public:
