@@ -19,15 +19,17 @@ function(fmha_use_precompiled target from)
   target_precompile_headers(${target} REUSE_FROM ${from})
 endfunction()
 
-# fmha_precompile(<target>): a library that makes the headers.
+# fmha_precompile(<target> [headers…]): a library or program that makes the headers, and these.
 function(fmha_precompile target)
-  add_library(${target} STATIC ${PROJECT_BINARY_DIR}/precompiled.cpp)
-  target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers})
+  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/precompiled.cpp)
+  target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers} ${ARGN})
   target_link_libraries(${target} PRIVATE fmha_flags fmt::fmt)
   set_target_properties(${target} PROPERTIES FMHA_PRECOMPILES ON)
 endfunction()
 
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
+add_library(fmha_precompiled STATIC)
 fmha_precompile(fmha_precompiled)
+add_library(fmha_precompiled_optimized STATIC)
 fmha_precompile(fmha_precompiled_optimized)
 target_compile_options(fmha_precompiled_optimized PRIVATE -O3)

@@ -2,17 +2,14 @@ include(GoogleTest)
 
 # Test programs need their own precompiled header: they are compiled as executables, and without optimisation, because compiling takes longer than
 # running them. Those that go over tensors by code of their own, such as a tile program that is instantiated with mistakes, have -O1.
-function(fmha_precompile_tests target options)
-  add_executable(${target} ${PROJECT_BINARY_DIR}/precompiled.cpp)
-  target_compile_options(${target} PRIVATE ${options})
-  target_precompile_headers(${target} PRIVATE ${fmha_precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  target_link_libraries(${target} PRIVATE fmha_flags fmt::fmt GTest::gmock)
-  set_target_properties(${target} PROPERTIES FMHA_PRECOMPILES ON)
-endfunction()
 set(fmha_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O0>)
 set(fmha_computing_test_options $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
-fmha_precompile_tests(fmha_precompiled_tests "${fmha_test_options}")
-fmha_precompile_tests(fmha_precompiled_computing_tests "${fmha_computing_test_options}")
+foreach(computing "" _computing)
+  add_executable(fmha_precompiled${computing}_tests)
+  fmha_precompile(fmha_precompiled${computing}_tests <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(fmha_precompiled${computing}_tests PRIVATE ${fmha${computing}_test_options})
+  target_link_libraries(fmha_precompiled${computing}_tests PRIVATE GTest::gmock)
+endforeach()
 
 # fmha_test_program(<target> [COMPUTES]): an executable of tests is compiled as cheaply as they allow.
 function(fmha_test_program target)
