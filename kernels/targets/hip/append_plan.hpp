@@ -26,8 +26,8 @@ struct AppendPlan : BlockShape {
 /// The plan of a configuration, or the problem with it. Lanes hold four consecutive pairs of a row where channels of the same
 /// kind lie next to each other, and one where they alternate, so that neighbouring lanes read what lies close together.
 constexpr AppendPlan append_plan_of(const KernelConfig& cfg) {
+    using planning::narrow;
     constexpr int threads = 256, block_rows = 64, columns = kernels::rotary_pairs;
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     AppendPlan plan;
     plan.unit = matrix_unit(cfg.arch);
     const bool rows_fit = cfg.algorithm.tile.m0 == block_rows && cfg.algorithm.tile.n0 == block_rows;

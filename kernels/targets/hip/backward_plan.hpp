@@ -56,7 +56,6 @@ namespace planning {
 
 /// The rows that columns of `acc` are, for one value each.
 constexpr void plan_columns(BackwardPlan& plan, const AccumulatorPlan& acc) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     RowPlan& rows = plan.rows;
     rows.block_rows = narrow(acc.column_tiles * acc.cols);
     rows.wave_rows = 0; // every wave has all of them
@@ -114,7 +113,6 @@ constexpr Image image_of(const OperandPlan& operand) {
 
 /// Places and sizes of everything in LDS.
 constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, const BackwardPlaces& places) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const Tile& tile = cfg.algorithm.tile;
     int next = 0;
     const auto put = [&next](Image image) {
@@ -233,7 +231,6 @@ constexpr BackwardInstructions backward_instructions_of(const KernelConfig& cfg,
 /// All five products, and the threads that compute them.
 constexpr PlanProblem plan_five_products(const KernelConfig& cfg, const ElementTypes& types,
                                          const BackwardInstructions& by, BackwardPlan& plan) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const GemmTriples &warp = cfg.algorithm.warp, &wave = cfg.algorithm.wave;
     const auto& [first, second, third, transposed] = by;
     if (first.k == 0 || second.k == 0 || third.k == 0) return PlanProblem::no_instruction;
@@ -282,7 +279,6 @@ constexpr PlanProblem backward_tile_problem(const KernelConfig& cfg, const Backw
 /// Scores and gradients in registers: tiles of the five products.
 constexpr void plan_backward_tiles(const KernelConfig& cfg, const ElementTypes& types,
                                    const BackwardInstructions& by, BackwardPlan& plan) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const Tile& tile = cfg.algorithm.tile;
     const GemmTriples& wave = cfg.algorithm.wave;
     const InstructionInfo& third = by.query_gradients;
@@ -318,7 +314,6 @@ constexpr void plan_backward_tiles(const KernelConfig& cfg, const ElementTypes& 
 /// What the products read: weights and dS made of scores, and both sides of Q, dO and K.
 constexpr PlanProblem plan_backward_operands(const KernelConfig& cfg, const ElementTypes& types,
                                              BackwardPlan& plan) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const Tile& tile = cfg.algorithm.tile;
     const int hdim_q = static_cast<int>(cfg.signature.hdim_q),
               hdim_v = static_cast<int>(cfg.signature.hdim_v);

@@ -168,7 +168,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.joined = planning::part_of_columns(output, plan.key_waves);
     if (plan.key_waves > 1) {
         scores.column_waves = output.column_waves = plan.key_waves;
-        scores.column_step = plan.second.depth_step = planning::narrowed(tile.n0 / plan.key_waves);
+        scores.column_step = plan.second.depth_step = planning::narrow(tile.n0 / plan.key_waves);
     }
     planning::give_tile(plan.first, scores, tile.k0max, tile.k0);
     planning::give_tile(plan.second, output, tile.n0 / plan.key_waves, tile.k1 / plan.key_waves);

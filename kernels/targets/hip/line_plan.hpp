@@ -17,8 +17,8 @@ inline constexpr int line_channels = 32; ///< those that the lanes of a row hold
 
 /// Blocks of `block_rows` rows and `channels` channels, a multiple of `line_channels`, in at most `most_waves` waves.
 constexpr LinePlan line_plan(MatrixUnit unit, int block_rows, int most_waves, int channels) {
+    using planning::narrow;
     constexpr int lane_channels = 4, row_lanes = line_channels / lane_channels;
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     LinePlan plan;
     plan.unit = unit;
     const bool wide = unit == MatrixUnit::cdna2 || unit == MatrixUnit::cdna3 || unit == MatrixUnit::cdna4;

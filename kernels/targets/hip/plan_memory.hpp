@@ -18,7 +18,6 @@ namespace planning {
 
 /// How many scales a step has, and who keeps how many words of them.
 constexpr void plan_scales(BlockPlan& plan) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const int lines = plan.key.columns > plan.value.columns ? plan.key.columns : plan.value.columns;
     const int blocks = plan.value.depth / plan.second.scale_block;
     plan.key.scale_blocks = narrow(plan.key.step / plan.first.scale_block);

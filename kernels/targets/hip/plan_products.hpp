@@ -32,7 +32,6 @@ constexpr std::int8_t consecutive(const Axis& axis, int registers, const Axis& o
 /// A tile of `row_tiles` × `column_tiles` fragments a wave, whose registers hold what `info` says.
 constexpr AccumulatorPlan accumulator_plan(const InstructionInfo& info, bool transposed, int waves,
                                            int row_tiles, int column_tiles) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     AccumulatorPlan acc;
     acc.rows = transposed ? info.n : info.m;
     acc.cols = transposed ? info.m : info.n;
@@ -63,23 +62,18 @@ constexpr AccumulatorPlan accumulator_plan(const InstructionInfo& info, bool tra
     return acc;
 }
 
-constexpr std::int16_t narrowed(int number) {
-    return static_cast<std::int16_t>(number);
-}
-
 /// Such a tile whose columns are shared out among `waves` waves that have the same rows.
 constexpr AccumulatorPlan part_of_columns(AccumulatorPlan acc, int waves) {
     if (waves == 1) return acc;
-    acc.column_tiles = narrowed(acc.column_tiles / waves);
-    acc.registers = narrowed(acc.registers / waves);
-    acc.column_waves = narrowed(waves);
-    acc.column_step = narrowed(acc.column_tiles * acc.cols);
+    acc.column_tiles = narrow(acc.column_tiles / waves);
+    acc.registers = narrow(acc.registers / waves);
+    acc.column_waves = narrow(waves);
+    acc.column_step = narrow(acc.column_tiles * acc.cols);
     return acc;
 }
 
 /// One value for every row of such a tile.
 constexpr RowPlan row_plan(const AccumulatorPlan& acc) {
-    const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     RowPlan rows;
     rows.block_rows = acc.block_rows;
     rows.wave_rows = acc.wave_rows;

@@ -44,6 +44,11 @@ struct BlockShape {
 
 namespace planning {
 
+/// Counts of a plan are small; 16 bits each keep what the compiler evaluates small as well.
+constexpr std::int16_t narrow(int number) {
+    return static_cast<std::int16_t>(number);
+}
+
 /// A plan that holds nothing but the reason why there is none.
 template <class Plan>
 constexpr Plan refused(PlanProblem problem) {
