@@ -70,6 +70,33 @@ std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
                              in.compute_units);
 }
 
+/// How the number of splits follows from how many blocks fit a device.
+struct SplitRule {
+    std::int64_t at_once; ///< blocks that a compute unit has at once
+    bool packs;           ///< the query heads of a KV head are rows of one block where each has one row
+    double unsplit;       ///< no splits from this share of the blocks that fit on
+    double near;          ///< the fewest splits whose efficiency is this share of the best
+};
+
+/// S-9 where a kernel of sm_90 decodes, else S-6.
+SplitRule split_rule(const Problem& problem, std::int64_t compute_units, int wave_size) {
+    const Signature& s = problem.signature;
+    const bool decodes = problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 &&
+                         (s.data_type == DataType::fp16 || s.data_type == DataType::bf16);
+    if (!decodes)
+        return {.at_once = wave_size == 32 ? 4 : 2,
+                .packs = s.bias == BiasType::no_bias && s.mask == MaskClass::none,
+                .unsplit = 0.8,
+                .near = 0.85};
+    const bool alone =
+        s.hdim_q > 64 && static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
+                             static_cast<double>(compute_units);
+    return {.at_once = alone ? 1 : 2,
+            .packs = s.bias != BiasType::alibi && (s.mask == MaskClass::none || problem.window_left < 0),
+            .unsplit = 4.0,
+            .near = 0.95};
+}
+
 } // namespace
 
 std::int64_t persistent_jobs(std::int64_t batch, std::int64_t heads, std::int64_t seqlen_k,
@@ -166,30 +193,21 @@ SplitKvWorkspace splitkv_workspace(std::int64_t query_rows, std::int64_t nhead_q
 }
 
 std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_units, int wave_size) {
-    const Signature& s = problem.signature;
     // No device comes near the bound; it keeps the product small for every value that a caller states.
     constexpr std::int64_t most_units = 1 << 24;
-    const bool decodes = problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 &&
-                         (s.data_type == DataType::fp16 || s.data_type == DataType::bf16); // S-9
-    const bool alone =
-        s.hdim_q > 64 && static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
-                             static_cast<double>(compute_units);
-    const std::int64_t at_once = decodes ? (alone ? 1 : 2) : wave_size == 32 ? 4 : 2;
-    const std::int64_t units = std::min(compute_units, most_units) * at_once;
+    const SplitRule rule = split_rule(problem, compute_units, wave_size);
+    const std::int64_t units = std::min(compute_units, most_units) * rule.at_once;
     if (units <= 0) return 1;
     std::int64_t heads = problem.nhead_q, rows = problem.effective_max_seqlen_q();
     const std::int64_t group_size = problem.nhead_q / problem.nhead_k;
     // One query row shared by several heads: the heads of a group become rows of one block.
-    const bool packs =
-        decodes ? s.bias != BiasType::alibi && (s.mask == MaskClass::none || problem.window_left < 0)
-                : s.bias == BiasType::no_bias && s.mask == MaskClass::none;
-    if (packs && rows == 1 && group_size > 1) {
+    if (rule.packs && rows == 1 && group_size > 1) {
         heads = problem.nhead_k;
         rows = group_size;
     }
     const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
                         static_cast<double>(ceil_div(rows, 64));
-    if (work >= (decodes ? 4.0 : 0.8) * static_cast<double>(units)) return 1;
+    if (work >= rule.unsplit * static_cast<double>(units)) return 1;
     const std::int64_t most = work >= static_cast<double>(units) ? 2 : std::min<std::int64_t>(128, units);
     const auto efficiency = [&](std::int64_t splits) {
         const double waves = work * static_cast<double>(splits) / static_cast<double>(units);
@@ -198,7 +216,7 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
     double best = 0.0;
     for (std::int64_t splits = 1; splits <= most; ++splits) best = std::max(best, efficiency(splits));
     for (std::int64_t splits = 1; splits <= most; ++splits)
-        if (efficiency(splits) >= (decodes ? 0.95 : 0.85) * best) return splits;
+        if (efficiency(splits) >= rule.near * best) return splits;
     return 1;
 }
 
