@@ -108,7 +108,7 @@ inline bool rotates(const Case& c) {
 }
 /// Channels that are rotated; 0 without RoPE.
 inline std::int64_t rotary_dim_of(const Case& c) {
-    if (c.append.rope == Rope::none) return 0;
+    if (!rotates(c)) return 0;
     return c.append.rotary_dim != 0 ? c.append.rotary_dim : c.hdim_q;
 }
 

@@ -133,7 +133,7 @@ class FormCheck {
                 fail(field, value, "a case that only combines partial results reads no keys");
         }
         if (chain.appended > 0) appended_before();
-        if (case_.append.rope != Rope::none) rotated_before();
+        if (rotates(case_)) rotated_before();
         if (chain.chunk_rows > 0) in_calls("chunk_rows", chain.chunk_rows);
         if (chain.last_rows > 0) in_calls("last_rows", chain.last_rows);
     }

@@ -1,5 +1,6 @@
 #include "parity/side_by_side/tile_example.hpp"
 
+#include "harness/cases/cache_case.hpp"
 #include "harness/cases/mask_text.hpp"
 
 #include <algorithm>
@@ -149,8 +150,7 @@ TileExample tile_example(const Case& c) {
     }
     if (c.family == ApiFamily::fwd_appendkv) {
         to.add("s_knew", c.append.seqlen_knew);
-        const bool rotates = c.append.rope != Rope::none;
-        to.add("rotary_dim", rotates ? (c.append.rotary_dim > 0 ? c.append.rotary_dim : c.hdim_q) : 0);
+        to.add("rotary_dim", rotary_dim_of(c));
         to.flag("rotary_interleaved", c.append.rope == Rope::interleaved);
     }
     to.add("init", c.fill == harness::Fill::normal && !backward ? "nf" : "uf");
