@@ -4,7 +4,9 @@
 #include "reference/attention.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace fmha::harness {
@@ -13,11 +15,13 @@ namespace {
 using reference::RowId;
 
 constexpr std::int64_t fixed_rows = 13; // of an entry and head (tolerances B.1)
-constexpr std::int64_t window_rows = 6;
 
-/// Rows of one window of a sequence of `length` rows. No window is longer than the smallest tile of a kernel, nor does it cross the border of one
+/// Rows of a sequence that lie close together.
+using Window = std::array<std::int64_t, 6>;
+
+/// Some of a sequence of `length` rows. No window is longer than the smallest tile of a kernel, nor does it cross the border of one
 /// unless the end of the sequence does.
-std::vector<std::int64_t> window(std::int64_t length, const Random& random) {
+Window window(std::int64_t length, const Random& random) {
     constexpr std::int64_t rows = 32;
     switch (random.integer(0, 0, 3)) {
     case 0:
@@ -67,7 +71,7 @@ std::vector<RowId> few_rows(const reference::AttentionArgs& args, std::uint64_t 
 }
 
 std::int64_t most_few_rows(std::int64_t entries, std::int64_t heads) {
-    return 2 * fixed_rows + window_rows * (entries + heads);
+    return 2 * fixed_rows + std::int64_t{std::tuple_size_v<Window>} * (entries + heads);
 }
 
 } // namespace fmha::harness
