@@ -103,7 +103,8 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
 
 /// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
 /// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
-/// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack). `in_parts`: total is.
+/// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack).
+/// With `in_parts` total is the sum of parts that lanes have each for themselves (split_rows).
 template <bool in_parts = false, class Ctx, class Scores, class Rows>
 FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Rows& top, Rows& total, Rows& shrink,
                                    float slack = 0.0F) {
@@ -283,11 +284,14 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                         scoring.descale.v_at(args.quant, at));
     }
 
+    const auto store = [&](auto& sums) {
+        store_rows(ctx, results(), scoring, sums, top, total, shrink, row0, channel0, owns_rows, scale);
+    };
     if constexpr (requires { ctx.join(out, top, total); }) {
         auto joined = ctx.join(out, top, total);
-        store_rows(ctx, results(), scoring, joined, top, total, shrink, row0, channel0, owns_rows, scale);
+        store(joined);
     } else {
-        store_rows(ctx, results(), scoring, out, top, total, shrink, row0, channel0, owns_rows, scale);
+        store(out);
     }
 }
 
