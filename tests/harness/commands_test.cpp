@@ -122,20 +122,19 @@ TEST(BenchCommand, TimesEveryMatchingKernelOfAMatrixAndContinues) {
 
 TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
     const Scratch folder;
-    const Ran ran = run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--filter",
-                         "c.hdim_q == 64", "--problems", "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0",
-                         "--csv", folder / "engine.csv"});
+    const std::string config = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
+    const Ran ran = run({"bench", "--config", config, "--filter", "c.hdim_q == 64", "--problems",
+                         "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0", "--csv", folder / "engine.csv"});
     EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
     EXPECT_THAT(ran.out, HasSubstr("32 (filtered 28, kept 4)"));
     EXPECT_THAT(system::read_file(folder / "engine.csv"), HasSubstr("\nfmha_fwd_fp16_batch_h64_"));
     // The command line that upstream's CMake has: the file alone, and what happens here anyway.
-    const std::string config = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
     const Ran upstream = run({"bench", config, "--verify", "--best", "--filter", "c.hdim_q == 64",
                               "--problems", "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0"});
     EXPECT_EQ(upstream.code, 0) << upstream.err << upstream.out;
     EXPECT_THAT(upstream.out, HasSubstr("32 (filtered 28, kept 4)"));
     EXPECT_THAT(run({"bench", config, "--config", config}).err, HasSubstr("one sweep configuration"));
-    EXPECT_THAT(run({"bench", "--config", FMHA_CASES_DIR "/sweeps/fwd_ci.json", "--compile-only"}).out,
+    EXPECT_THAT(run({"bench", "--config", config, "--compile-only"}).out,
                 HasSubstr("nothing to compile: kernels of target host are parts of this program"));
     EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--compile-only"}).err,
                 HasSubstr("--compile-only needs --config"));
