@@ -23,10 +23,12 @@ void apply_budget(const std::string& text, regression::Budget& budget) {
     const auto equals = text.find('=');
     const std::string kind = text.substr(0, equals);
     double percent = -1.0;
+    const char* end = text.data() + text.size();
+    bool whole = false; // "5x" is no number
     if (equals != std::string::npos)
-        std::from_chars(text.data() + equals + 1, text.data() + text.size(), percent);
+        whole = std::from_chars(text.data() + equals + 1, end, percent).ptr == end;
     constexpr double hundred = 100.0, most = 1000.0;
-    if ((kind != "slower" && kind != "margin") || !(percent >= 0.0) || percent > most)
+    if ((kind != "slower" && kind != "margin") || !whole || !(percent >= 0.0) || percent > most)
         throw InputError(
             fmt::format("--budget {}: allowed: slower=PERCENT and margin=PERCENT, 0 to 1000", text));
     (kind == "slower" ? budget.slower : budget.margin) = percent / hundred;
@@ -86,8 +88,11 @@ class GateCommand final : public Command {
         if (accept_ == reason_.empty())
             throw InputError(accept_ ? "--accept needs --reason, which is kept"
                                      : "--reason needs --accept, which keeps it");
+        if (accept_ && reason_.find_first_not_of(" \t\n") == std::string::npos)
+            throw InputError("--reason is blank; it is what a reader finds later");
         for (const std::string& file : {html_, json_})
             if (!file.empty()) system::check_writable(file);
+        if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "fwd.xml");
     }
 
     Side side_before(const store::Store& store) const {

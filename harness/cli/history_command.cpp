@@ -29,6 +29,7 @@ class HistoryCommand final : public Command {
         if (names_.empty()) throw InputError("name a case or a kernel");
         if (last_ < 1 || last_ > 1'000'000)
             throw InputError(fmt::format("--last is {}; allowed: 1 to 1000000", last_));
+        if (!html_.empty()) system::check_writable(html_);
         const store::Store store(store_, store::Access::read);
         auto json = Json::array();
         std::vector<store::Course> all;

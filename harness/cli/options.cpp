@@ -24,6 +24,21 @@ std::string refuse_empty(const std::string& text) {
     return text.empty() ? "an empty value is not allowed" : "";
 }
 
+/// What CLI11 says of such a word is "Could not convert".
+template <class Number>
+std::string refuse_other_than(const std::string& what, const std::string& text) {
+    Number value{};
+    const char* end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    return error == std::errc() && at == end ? "" : "\"" + text + "\" is not " + what;
+}
+std::string refuse_no_integer(const std::string& text) {
+    return refuse_other_than<std::int64_t>("an integer of 64 bits", text);
+}
+std::string refuse_no_number(const std::string& text) {
+    return refuse_other_than<double>("a number", text);
+}
+
 } // namespace
 
 OptionSet::OptionSet(CLI::App& app) : app_(app) {}
@@ -38,7 +53,7 @@ void OptionSet::option(const std::string& names, std::string& target, const std:
 }
 
 void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_no_integer);
 }
 
 void OptionSet::option(const std::string& names, std::uint64_t& target, const std::string& help) {
@@ -48,7 +63,7 @@ void OptionSet::option(const std::string& names, std::uint64_t& target, const st
 }
 
 void OptionSet::option(const std::string& names, double& target, const std::string& help) {
-    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_no_number);
 }
 
 void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& target,
@@ -59,7 +74,7 @@ void OptionSet::option(const std::string& names, std::optional<std::uint64_t>& t
 
 void OptionSet::option(const std::string& names, std::optional<std::int64_t>& target,
                        const std::string& help) {
-    app_.add_option(names, target, help)->check(refuse_empty);
+    app_.add_option(names, target, help)->check(refuse_no_integer);
 }
 
 void OptionSet::list(const std::string& names, std::vector<std::string>& target, const std::string& help) {

@@ -84,7 +84,8 @@ std::string identity_differences(const Json& there, const Json& here) {
 }
 
 Merged merge(std::vector<Part> parts) {
-    if (parts.empty()) throw InputError("there is nothing to merge");
+    if (parts.empty())
+        throw InputError("there is nothing to merge: name the reports, journals or stores of the shards");
     Merged merged;
     merged.identity = whole_identity(parts.front().identity);
     ShardRuns shards;

@@ -155,6 +155,9 @@ std::vector<Course> courses(const Store& store, const std::string& text, std::si
         add_resources(database, subject, gathered);
         for (Course& course : std::move(gathered).all(last)) all.push_back(std::move(course));
     }
+    if (all.empty())
+        throw InputError(
+            fmt::format("{}: no run is left of what has \"{}\" in its name", database.file().string(), text));
     return all;
 }
 

@@ -104,6 +104,9 @@ void migrate(const Database& database) {
         if (version > newest_schema())
             throw InputError(fmt::format("{}: was written by a newer fmha, with schema {}; this one knows {}",
                                          database.file().string(), version, newest_schema()));
+        if (version < 1 && database.number("SELECT count(*) FROM sqlite_master") > 0)
+            throw InputError(fmt::format("{}: is damaged: it has tables, and schema {}, which no fmha wrote",
+                                         database.file().string(), version));
         return version;
     };
     if (checked() == newest_schema()) return;

@@ -313,6 +313,10 @@ TEST(Gate, AChangedCountIsRedUntilItIsAccepted) {
                 HasSubstr("count       house gfx950 fwd\n              5600 kernels -> 5590 kernels   -10"));
     EXPECT_EQ(gate(folder, {"--accept"}).code, 2);
     EXPECT_EQ(gate(folder, {"--reason", "x"}).code, 2);
+    EXPECT_THAT(gate(folder, {"--accept", "--reason", " "}).err, HasSubstr("--reason is blank"));
+    const Ran nowhere = gate(folder, {"--junit", folder / "new.db"});
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_EQ(nowhere.out, "") << "it is refused before anything is said";
     const Ran accepted = gate(folder, {"--accept", "--reason", "one tile is gone"});
     EXPECT_EQ(accepted.code, 1) << "a red case cannot be accepted";
     EXPECT_THAT(accepted.out, HasSubstr("accepted: one tile is gone"));
@@ -361,7 +365,9 @@ TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
     EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": false"));
     EXPECT_THAT(test::run({"gate", "--store", file, "--against", "zzzz"}).err,
                 HasSubstr("has no finished run of a commit that begins with \"zzzz\""));
-    EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--budget", "slow=3"}).code, 2);
+    for (const char* budget : {"slow=3", "slower=5x", "slower= 5", "slower=", "margin=-1"})
+        EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--budget", budget}).code, 2)
+            << budget;
     EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--family", "x"}).code, 2);
 }
 
