@@ -5,7 +5,7 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 20> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 21> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
                                                 {"tiles of teams", tiles_of_teams_are_right},
                                                 {"query tiles", query_tiles_are_right},
@@ -21,6 +21,7 @@ std::span<const Check> checks() {
                                                 {"descales", descales_are_right},
                                                 {"token descales", token_descales_are_right},
                                                 {"combined sinks", combined_sinks_are_right},
+                                                {"combined splits", combined_splits_are_right},
                                                 {"sink gradient", sink_gradient_is_right},
                                                 {"lse", lse_is_right},
                                                 {"appended keys", appended_keys_are_right},

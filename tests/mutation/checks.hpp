@@ -32,6 +32,7 @@ bool matrices_are_right();
 bool descales_are_right();
 bool token_descales_are_right();
 bool combined_sinks_are_right();
+bool combined_splits_are_right();
 bool sink_gradient_is_right();
 bool lse_is_right();
 bool appended_keys_are_right();
