@@ -140,8 +140,9 @@ void check_lengths(const Problem& p) {
 
 /// Extents of whole tensors must be countable in 64 bits (L-1); nothing downstream checks again.
 void check_sizes(const Problem& p) {
-    const std::int64_t rows = std::max<std::int64_t>(1, p.effective_max_seqlen_q());
-    const std::int64_t keys = std::max<std::int64_t>(1, p.effective_max_seqlen_k());
+    const bool batch = p.signature.mode == Mode::batch; // whose tensors have the stated lengths in any case
+    const std::int64_t rows = std::max({std::int64_t{1}, p.effective_max_seqlen_q(), batch ? p.seqlen_q : 0});
+    const std::int64_t keys = std::max({std::int64_t{1}, p.effective_max_seqlen_k(), batch ? p.seqlen_k : 0});
     const std::int64_t channels = std::max(p.signature.hdim_q, p.signature.hdim_v);
     const auto countable = [&](std::string_view what, std::int64_t length, std::int64_t width) {
         // Eight bytes an element leaves room for every element type and for byte offsets.
@@ -313,6 +314,12 @@ void check_alignment(const Problem& p) {
 
 void check_splits(const Problem& p) {
     constexpr std::int64_t most_splits = 128;
+    // Partial results have as many rows as max_seqlen_q says, and the kernels write every row.
+    if (p.api_family == ApiFamily::fwd_splitkv && p.signature.mode == Mode::batch && p.max_seqlen_q > 0 &&
+        p.max_seqlen_q < p.seqlen_q)
+        reject("N-1", "max_seqlen_q", p.max_seqlen_q,
+               fmt::format("max_seqlen_q is {}, but every entry of the batch has {} rows (seqlen_q)",
+                           p.max_seqlen_q, p.seqlen_q));
     if (p.num_splits > most_splits)
         reject("S-7", "num_splits", p.num_splits,
                fmt::format("num_splits {} exceeds {}; below 1 means that the plan chooses", p.num_splits,

@@ -245,6 +245,18 @@ std::vector<Rejection> rejections() {
              p.window_right = -3;
          },
          "M-7", "window_right"},
+        {"batch_longer_than_its_longest", fwd_splitkv,
+         [](Problem& p) {
+             p.seqlen_q = 65;
+             p.max_seqlen_q = 64;
+         },
+         "N-1", "max_seqlen_q"},
+        {"q_exceeds_64_bits_behind_max_seqlen", fwd,
+         [](Problem& p) {
+             p.seqlen_q = largest;
+             p.max_seqlen_q = 1;
+         },
+         "L-1", "q"},
         {"negative_compute_units", fwd, [](Problem& p) { p.compute_units = -1; }, "S-6", "compute_units"},
         {"negative_pool", fwd, [](Problem& p) { p.kv_pool_bytes = -1; }, "B-8", "kv_pool_bytes"},
         {"alignment_of_three", fwd, [](Problem& p) { p.tensor_alignment = 3; }, "L-1", "tensor_alignment"},

@@ -155,6 +155,10 @@ static void refusals(fmha_context* context) {
     split.num_splits = 3;
     CHECK(fmha_workspace_size(context, &split, &bytes, &exact) == FMHA_OK && exact == 1);
     CHECK(bytes == 48 + 3 * rows * 128 * 4); /* S-3: lse_acc, rounded up to 16 bytes, and o_acc */
+    split.shape.max_seqlen_q = 1;            /* of fewer rows than the kernels write */
+    CHECK(fmha_workspace_size(context, &split, &bytes, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strstr(fmha_last_error(context), "every entry of the batch has 3 rows") != NULL);
+    split.shape.max_seqlen_q = 0;
     CHECK(fmha_prepare_workspace(context, &split, (void*)1, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(fmha_run_host(context, &split, NULL) == FMHA_BAD_ARGUMENT);
     CHECK(strstr(fmha_last_error(context), "q.data is NULL") != NULL);
