@@ -160,16 +160,29 @@ void check_sizes(const Problem& p) {
     if (s.bias == BiasType::elementwise || s.is_store_randval) countable("bias", rows, keys);
 }
 
+/// The sides of a window are added to positions and to differences of lengths, which are all below 2^60 (check_sizes).
+void check_window(const Problem& p) {
+    if (p.mask_type == MaskType::no_mask) return;
+    constexpr std::int64_t most = std::int64_t{1} << 60;
+    const bool literal = p.mask_type == MaskType::window_generic;
+    for (const auto& [field, side] : {std::pair<std::string_view, std::int64_t>{"window_left", p.window_left},
+                                      {"window_right", p.window_right}})
+        if (side > most || (literal && side < -most))
+            reject(literal ? "M-7" : "M-1", field, side,
+                   fmt::format("{} is {}; allowed: at most 2^60 keys{}", field, side,
+                               literal ? " on either side" : ", and below 0 for no bound"));
+}
+
 void check_mask(const Problem& p) {
     const Signature& s = p.signature;
+    check_window(p);
     if (s.mask != mask_class(p.mask_type, p.window_left))
         reject("M-6", "mask", std::string(to_string(s.mask)),
                fmt::format("mask class {} does not belong to mask {} with left {}", to_string(s.mask),
                            to_string(p.mask_type), p.window_left));
     if (p.mask_type == MaskType::window_generic) {
-        std::int64_t sum = 0;
         // x + y >= 2 with y = left + 1 and x = right + 1.
-        if (__builtin_add_overflow(p.window_left, p.window_right, &sum) || sum < 0)
+        if (p.window_left + p.window_right < 0)
             reject("M-7", "window_right", p.window_right,
                    fmt::format("a generic mask needs left + right >= 0, got {} and {}", p.window_left,
                                p.window_right));

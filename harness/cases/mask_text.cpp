@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -51,8 +54,10 @@ bool parse_mask(std::string_view text, MaskText& mask) {
         mask = n[0] > 0 ? MaskText{type, left, n[0] - 1 - left, 0} : MaskText{type, -1, 0, 0};
         return true;
     }
-    if (kind == "g" && n.size() == 2) return mask = {MaskType::window_generic, n[0] - 1, n[1] - 1, 0}, true;
-    return false;
+    if (kind != "g" || n.size() != 2 || std::ranges::min(n) == std::numeric_limits<std::int64_t>::min())
+        return false;
+    mask = {MaskType::window_generic, n[0] - 1, n[1] - 1, 0};
+    return true;
 }
 
 std::string mask_text(const MaskText& mask) {

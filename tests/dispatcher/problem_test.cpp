@@ -257,6 +257,30 @@ std::vector<Rejection> rejections() {
              p.max_seqlen_q = 1;
          },
          "L-1", "q"},
+        {"window_beyond_2_to_60", fwd,
+         [](Problem& p) {
+             p.mask_type = MaskType::top_left;
+             p.signature.mask = MaskClass::causal;
+             p.window_left = -1;
+             p.window_right = largest;
+         },
+         "M-1", "window_right"},
+        {"left_window_beyond_2_to_60", bwd,
+         [](Problem& p) {
+             p.mask_type = MaskType::bottom_right;
+             p.signature.mask = MaskClass::generic;
+             p.window_left = (std::int64_t{1} << 60) + 1;
+             p.window_right = 0;
+         },
+         "M-1", "window_left"},
+        {"generic_window_beyond_2_to_60", fwd,
+         [](Problem& p) {
+             p.mask_type = MaskType::window_generic;
+             p.signature.mask = MaskClass::generic;
+             p.window_left = -largest;
+             p.window_right = largest;
+         },
+         "M-7", "window_left"},
         {"negative_compute_units", fwd, [](Problem& p) { p.compute_units = -1; }, "S-6", "compute_units"},
         {"negative_pool", fwd, [](Problem& p) { p.kv_pool_bytes = -1; }, "B-8", "kv_pool_bytes"},
         {"alignment_of_three", fwd, [](Problem& p) { p.tensor_alignment = 3; }, "L-1", "tensor_alignment"},

@@ -38,8 +38,8 @@ TEST(MaskText, FormsOfTheSpecification) {
         EXPECT_EQ(again, expected) << text;
     }
     MaskText unused;
-    for (const auto* text :
-         {"", "3", "causal", "t:", "t:1", "t:1,2,3,4", "t:1,2,-1", "xt:", "xt:1,2", "g:1", "t:1,x", "b:1,2 "})
+    for (const auto* text : {"", "3", "causal", "t:", "t:1", "t:1,2,3,4", "t:1,2,-1", "xt:", "xt:1,2", "g:1",
+                             "g:-9223372036854775808,1", "t:1,x", "b:1,2 "})
         EXPECT_FALSE(parse_mask(text, unused)) << text;
 }
 
