@@ -68,7 +68,7 @@ void check_append(const AppendKvArgs& args) {
         if (cached < 0)
             reject("V-1", "seqlen_k", cached,
                    fmt::format("seqlen_k of entry {} is {}; a length is 0 or more", b, cached));
-        if (cached + added > capacity)
+        if (added > capacity - cached) // their sum may not fit into 64 bits
             reject("V-3", "seqlen_knew", added,
                    fmt::format("entry {} has {} keys and is to get {}; its cache has room for {}", b, cached,
                                added, capacity));

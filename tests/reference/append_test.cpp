@@ -202,6 +202,11 @@ TEST(Append, SaysWhatItCannotDo) {
     EXPECT_THAT(refusal([](auto& p) { p.cached()[0] = -1; }), HasSubstr("V-1: seqlen_k of entry 0 is -1"));
     EXPECT_THAT(refusal([](auto& p) { p.args().lengths.seqlen_k = nullptr; }), HasSubstr("V-1"));
     EXPECT_THAT(refusal([](auto& p) { p.args().seqlen_knew = -1; }), HasSubstr("seqlen_knew is -1"));
+    EXPECT_THAT(refusal([](auto& p) {
+                    p.cached()[0] = 5;
+                    p.args().seqlen_knew = std::numeric_limits<std::int64_t>::max();
+                }),
+                HasSubstr("V-3: entry 0 has 5 keys and is to get 9223372036854775807"));
     EXPECT_THAT(refusal([](auto& p) { p.cached()[1] = 1000; }, paged), HasSubstr("entry 1 has 1000 keys"));
     EXPECT_THAT(
         refusal([](auto& p) { p.block_table()[static_cast<std::size_t>(p.cached()[0] / 128)] = 400; }, paged),
