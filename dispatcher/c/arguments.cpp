@@ -4,6 +4,7 @@
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_cache.hpp"
+#include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -261,17 +262,29 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
     throw InputError(fmt::format("args.api is {}", api));
 }
 
+void check_contents(const Invocation& arguments) {
+    std::visit(
+        [](const auto& args) {
+            if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, AppendKvArgs>) {
+                check_append(args);
+            } else if constexpr (requires { args.place; }) {
+                check_query_lengths(args.shape, args.lengths);
+                check_cache(args.shape, args.lengths, args.place);
+            } else if constexpr (requires { args.lengths; }) {
+                check_lengths(args.shape, args.lengths);
+            }
+            if constexpr (requires { args.score; }) check_sink_logits(args.score, args.shape.nhead_q);
+        },
+        arguments);
+}
+
 void check_pointers(const Invocation& arguments, Memory memory) {
+    if (memory == Memory::host) check_contents(arguments);
     std::visit(
         [memory](const auto& args) {
-            using Args = std::remove_cvref_t<decltype(args)>;
             if constexpr (requires { args.score; }) require_slopes(args.score);
-            if constexpr (std::same_as<Args, FwdArgs>) check_forward(args, memory);
-            if constexpr (std::same_as<Args, AppendKvArgs>) {
-                if (memory == Memory::host) check_append(args);
-            } else if constexpr (requires { args.place; }) {
-                if (memory == Memory::host) check_cache(args.shape, args.lengths, args.place);
-            }
+            if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, FwdArgs>)
+                check_forward(args, memory);
         },
         arguments);
 }

@@ -21,9 +21,13 @@ enum class Memory : std::uint8_t { host, device };
 /// enumerator, and ProblemError for a problem or a value that breaks a rule.
 Call call_of(const void* args, const ArchName& arch, Memory memory);
 
-/// Throws InputError for a tensor or array that a launch needs and that is NULL, ProblemError for descales in host memory that
-/// are no numbers above 0, and UnsupportedInvocation for an API that no program computes yet. Tensors of a device are
-/// checked by the launch, which can fetch the lengths.
+/// Throws ProblemError for lengths, tables of pages and sink logits in host memory that break a rule: whoever computes with the
+/// arguments reads where these say.
+void check_contents(const Invocation& arguments);
+
+/// Throws InputError for a tensor or array that a launch needs and that is NULL, and, in host memory, ProblemError for
+/// `check_contents` and for descales that are no numbers above 0. Tensors of a device are checked by the launch, which can
+/// fetch the lengths.
 void check_pointers(const Invocation& arguments, Memory memory);
 
 /// Throws InputError unless `object` states the size and version of T.

@@ -144,8 +144,8 @@ std::span<std::byte> HostWorkspace::allocate(std::int64_t bytes) {
 }
 
 HostWorkspace::HostWorkspace(Invocation& arguments, const ExecutionPlan& plan) {
-    if (std::holds_alternative<SplitKvArgs>(arguments))
-        place_workspace(arguments, plan, allocate(plan.workspace_bytes()).data());
+    void* workspace = nullptr;
+    if (std::holds_alternative<SplitKvArgs>(arguments)) workspace = allocate(plan.workspace_bytes()).data();
     if (auto* args = std::get_if<BwdArgs>(&arguments); args != nullptr && plan.workspace_bytes() > 0) {
         const BwdWorkspaceLayout layout =
             layout_of(*args, plan, [args](const std::int32_t* array, const char*) {
@@ -153,8 +153,9 @@ HostWorkspace::HostWorkspace(Invocation& arguments, const ExecutionPlan& plan) {
             });
         const std::span<std::byte> memory = allocate(layout.size.bytes);
         layout.prepare(memory);
-        args->workspace = memory.data();
+        workspace = args->workspace = memory.data();
     }
+    place_workspace(arguments, plan, workspace);
 }
 
 } // namespace fmha::c

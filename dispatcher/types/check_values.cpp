@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace fmha {
 namespace {
@@ -18,7 +19,7 @@ void require(bool good, const char* rule, const char* field, T value, const char
 }
 
 std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
-    return (length + size - 1) / size;
+    return length / size + (length % size != 0 ? 1 : 0);
 }
 
 /// One scale of a tensor of descales, as stored.
@@ -46,9 +47,9 @@ ScaleRows rows_of(const FwdArgs& args, std::int64_t b, bool queries, std::int64_
     const std::int32_t* lengths = queries ? l.seqlen_q : l.seqlen_k;
     const std::int32_t* cumulative = queries ? l.cu_seqlen_q : l.cu_seqlen_k;
     std::int64_t length = queries ? args.shape.seqlen_q : args.shape.seqlen_k;
-    if (group) length = starts[b + 1] - starts[b];
+    if (group) length = std::int64_t{starts[b + 1]} - starts[b];
     if (lengths != nullptr) length = lengths[b];
-    if (cumulative != nullptr) length = cumulative[b + 1] - cumulative[b];
+    if (cumulative != nullptr) length = std::int64_t{cumulative[b + 1]} - cumulative[b];
     if (!group) return {0, blocks_of(length, size)};
     const std::int32_t* blocks =
         queries ? args.quant.block_scale_seqstart_q : args.quant.block_scale_seqstart_k;
@@ -85,6 +86,16 @@ void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& drop
         for (const std::int32_t start : seqstart_k)
             require(start % 2 == 0, "T-2", "seqstart_k", start,
                     "packed fp4 values of V run along the keys, so that every entry begins at an even key");
+}
+
+void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q) {
+    if (score.sink_logit == nullptr) return;
+    constexpr float absent = -std::numeric_limits<float>::infinity();
+    for (std::int64_t h = 0; h < nhead_q; ++h) {
+        const float logit = score.sink_logit[h];
+        require(std::isfinite(logit) || logit == absent, "K-5", "sink_logit", logit,
+                "it must be finite, or -inf for a head without one");
+    }
 }
 
 void check_descales(const FwdArgs& args) {

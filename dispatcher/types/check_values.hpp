@@ -14,6 +14,9 @@ namespace fmha {
 void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& dropout, const QuantArgs& quant,
                   std::span<const std::int32_t> seqstart_k = {});
 
+/// Sink logits in host memory: finite, or −∞ for a head without one (K-5). Throws ProblemError.
+void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q);
+
 /// Descales in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at the elements within the lengths.
 /// Throws ProblemError.
 void check_descales(const FwdArgs& args);

@@ -177,6 +177,53 @@ static void refusals(fmha_context* context) {
     CHECK(fmha_run_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
 }
 
+/* Lengths that lead out of tensors, or past rows that nobody would compute (N-1, N-2), and sink logits that are no numbers (K-5). */
+static void lengths(fmha_context* context) {
+    struct example e;
+    set_up(&e);
+    int32_t all_queries = rows, some_keys = keys - 1;
+    e.args.lengths.seqlen_q = &all_queries;
+    e.args.lengths.seqlen_k = &some_keys;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK);
+    some_keys = keys + 1;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "N-1") == 0);
+    CHECK(strstr(fmha_last_error(context), "seqlen_k of entry 0 is 5; allowed: 0 to 4") != NULL);
+    some_keys = -1;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+
+    set_up(&e);
+    int32_t starts_q[] = {0, rows}, starts_k[] = {0, keys};
+    e.args.shape.mode = FMHA_GROUP;
+    e.args.shape.max_seqlen_q = rows;
+    e.args.lengths.seqstart_q = starts_q;
+    e.args.lengths.seqstart_k = starts_k;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK);
+    e.args.shape.max_seqlen_q = rows - 1;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "N-2") == 0);
+    CHECK(strstr(fmha_last_error(context), "max_seqlen_q is 2, entry 0 has 3 queries") != NULL);
+    e.args.shape.max_seqlen_q = rows;
+    starts_k[0] = keys + 1;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strstr(fmha_last_error(context), "seqstart_k goes from 5 to 4 at entry 0") != NULL);
+    starts_k[0] = 0;
+    const int32_t cumulative[] = {0, keys + 1};
+    e.args.lengths.cu_seqlen_k = cumulative;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strstr(fmha_last_error(context), "cu_seqlen_k of entry 0 is 5") != NULL);
+
+    set_up(&e);
+    float sink = -INFINITY;
+    e.args.score.sink_logit = &sink;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_OK && near(e.lse[0], 2.44018970));
+    sink = INFINITY;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+    CHECK(strcmp(fmha_last_rule(context), "K-5") == 0);
+    sink = NAN;
+    CHECK(fmha_run_host(context, &e.args, NULL) == FMHA_BAD_PROBLEM);
+}
+
 /* A workspace for so many splits of dQ has more bytes than 64 bits count. */
 static void workspace_beyond_64_bits(fmha_context* context) {
     float any = 0;
@@ -280,6 +327,7 @@ int main(void) {
     CHECK(fmha_kernel_count(context) > 10000);
     known_answers(context);
     refusals(context);
+    lengths(context);
     workspace_beyond_64_bits(context);
     heuristics(context);
     corrections(context);

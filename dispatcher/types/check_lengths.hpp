@@ -1,0 +1,15 @@
+#pragma once
+
+#include "dispatcher/types/args.hpp"
+
+namespace fmha {
+
+/// Rules about lengths in host memory, for attention without a cache: offsets of packed sequences do not decrease (N-2), every
+/// logical length is 0 or more and fits what is allocated (N-1), and max_seqlen_q of a packed batch bounds those of queries
+/// (N-2). Throws ProblemError with the rule and the argument's name.
+void check_lengths(const Shape& shape, const LengthArrays& lengths);
+
+/// The same for the queries of attention over a cache, whose keys `check_cache` checks.
+void check_query_lengths(const Shape& shape, const LengthArrays& lengths);
+
+} // namespace fmha
