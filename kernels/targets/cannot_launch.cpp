@@ -119,9 +119,23 @@ std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorVie
     return std::nullopt;
 }
 
+namespace {
+
+/// Kernels take a list of pages for one wherever there is one.
+std::optional<std::string> stray_list(const KvPlace& place) {
+    if (place.kv_indptr == nullptr && place.kv_page_indices == nullptr && place.kv_last_page_lens == nullptr)
+        return std::nullopt;
+    return "kv_indptr, kv_page_indices and kv_last_page_lens belong to the look-up sglang_1d of "
+           "batch_prefill "
+           "and must be NULL (B-4)";
+}
+
+} // namespace
+
 std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace& place,
                                        const LengthArrays& lengths) {
     const Signature& s = config.signature;
+    if (auto reason = stray_list(place)) return reason;
     const std::int64_t n0 = config.algorithm.tile.n0;
     if ((place.page_size > 0) != s.use_paged_kv)
         return fmt::format("page_size is {}, the kernel reads {}", place.page_size,
@@ -155,6 +169,7 @@ std::optional<std::string> wrong_pool(const KernelConfig& config, const KvPlace&
                            vector);
     if (shape.batch == 0) return std::nullopt;
     if (!list && place.block_table == nullptr) return "vllm_2d needs a block_table, which is NULL (B-5)";
+    if (auto reason = stray_list(place); !list && reason) return reason;
     if (list && (place.kv_indptr == nullptr || place.kv_page_indices == nullptr))
         return fmt::format("sglang_1d needs kv_indptr and kv_page_indices; {} is NULL (B-4)",
                            place.kv_indptr == nullptr ? "kv_indptr" : "kv_page_indices");
@@ -225,6 +240,7 @@ std::optional<std::string> cannot_append(const KernelConfig& config, const Appen
     if (args.lengths.seqlen_k == nullptr && args.shape.batch > 0)
         return "seqlen_k is absent; append-KV takes the tokens already in the cache (V-1)";
     const KvPlace& place = args.place;
+    if (auto reason = stray_list(place)) return reason;
     const bool paged = place.page_size > 0;
     if (paged != s.use_paged_kv || paged != (place.block_table != nullptr))
         return fmt::format("page_size is {} {} a block table, the kernel was built {} pages", place.page_size,

@@ -46,8 +46,7 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     constexpr bool prefill = std::same_as<Args, BatchPrefillArgs>;
     bool keys_elsewhere = prefill;
     if constexpr (requires { args.place; } && !prefill)
-        keys_elsewhere =
-            args.place.page_size > 0 && (args.place.kv_indptr != nullptr || args.lengths.seqlen_k != nullptr);
+        keys_elsewhere = args.place.page_size > 0 && args.lengths.seqlen_k != nullptr;
     if (!reason) reason = wrong_lengths(args.shape, args.lengths, keys_elsewhere);
     if (!reason)
         reason = wrong_tensors(

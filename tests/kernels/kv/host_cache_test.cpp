@@ -187,6 +187,9 @@ TEST(HostCache, RefusesWhatItCannotTake) {
     args.place.is_gappy = true;
     EXPECT_THAT(refusal(paged, args), HasSubstr("is_gappy needs seqlen_k and seqstart_k (P-3)"));
     args = problem.paged();
+    args.place.kv_page_indices = args.place.block_table;
+    EXPECT_THAT(refusal(paged, args), HasSubstr("belong to the look-up sglang_1d of batch_prefill"));
+    args = problem.paged();
     args.place.layout = KvLayout::vectorized;
     EXPECT_THAT(refusal(paged, args), HasSubstr("belongs to batch_prefill"));
     args = problem.paged();

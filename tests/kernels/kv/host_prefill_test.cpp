@@ -174,6 +174,9 @@ TEST(HostPrefill, RefusesWhatItCannotTake) {
         HasSubstr("the look-up of pages is sglang_1d, the kernel reads vllm_2d"));
     EXPECT_THAT(refusal(kernel, changed(problem.args(), [](auto& a) { a.place.block_table = nullptr; })),
                 HasSubstr("vllm_2d needs a block_table, which is NULL (B-5)"));
+    EXPECT_THAT(refusal(kernel, changed(problem.args(),
+                                        [](auto& a) { a.place.kv_page_indices = a.place.block_table; })),
+                HasSubstr("belong to the look-up sglang_1d"));
     EXPECT_THAT(refusal(lists, changed(list.args(), [](auto& a) { a.place.kv_indptr = nullptr; })),
                 HasSubstr("kv_indptr is NULL (B-4)"));
     EXPECT_THAT(refusal(lists, changed(list.args(), [](auto& a) { a.place.kv_last_page_lens = nullptr; })),
