@@ -103,38 +103,76 @@ class HeldSignals {
     sigset_t held_{}, before_{};
 };
 
-/// Collects both streams of a program, the leader of its process group, until they end, and ends the group when that takes
-/// too long or somebody wants it.
+/// A program that runs, the leader of its process group. One that nobody waited for is killed, with its group, at the end of the
+/// scope.
+class Child {
+  public:
+    explicit Child(pid_t id) : id_(id) {}
+    ~Child() {
+        if (id_ == 0) return;
+        kill_group(SIGKILL);
+        wait();
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    Child(Child&&) = delete;
+    Child& operator=(Child&&) = delete;
+
+    void kill_group(int signal) const { kill(-id_, signal); }
+    /// Whether `wait` returns at once. Its number stays its own until then.
+    bool ended() const {
+        siginfo_t info{};
+        const auto id = static_cast<id_t>(id_);
+        return waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != 0;
+    }
+    /// Its status, when it has ended.
+    int wait() {
+        int status = 0;
+        while (waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+        }
+        id_ = 0;
+        return status;
+    }
+
+  private:
+    pid_t id_;
+};
+
+/// Collects both streams of a program until they and it end, and ends its group when that takes too long or somebody wants it.
 class Collector {
   public:
-    Collector(Pipe& out, Pipe& err, pid_t group, const ProcessOptions& options, const HeldSignals& signals,
-              ProcessResult& result)
-        : group_(group), options_(options), signals_(signals),
+    Collector(Pipe& out, Pipe& err, const Child& child, const ProcessOptions& options,
+              const HeldSignals& signals, ProcessResult& result)
+        : child_(child), options_(options), signals_(signals),
           result_(result), polled_{{{out.end(0), POLLIN, 0}, {err.end(0), POLLIN, 0}}},
           lines_(options.on_line) {}
 
     void run() {
         auto deadline = Clock::now() + options_.time;
-        while (polled_[0].fd >= 0 || polled_[1].fd >= 0) {
+        while (reads() || !child_.ended()) {
             if (Clock::now() >= deadline) {
                 if (result_.timed_out) break;
                 result_.timed_out = true;
                 // Ninja gives its compilers groups of their own and ends them when it is asked to, not when it is killed.
-                kill(-group_, SIGTERM);
+                child_.kill_group(SIGTERM);
                 deadline = Clock::now() + grace;
             }
             if (too_much()) break;
             pass_on_wishes();
-            if (!read_for(std::min<Clock::duration>(tick, deadline - Clock::now()))) break;
+            // A program ends a moment after its streams.
+            if (!reads()) pause_ = std::min(2 * pause_, tick);
+            const auto pause = reads() ? tick : pause_;
+            if (!read_for(std::min<Clock::duration>(pause, deadline - Clock::now()))) break;
         }
-        // Ends the rest of a group that closed its streams or took too long.
-        if (result_.timed_out || result_.wrote_too_much) kill(-group_, SIGKILL);
+        if (too_much() || result_.timed_out) child_.kill_group(SIGKILL);
     }
 
   private:
     using Clock = std::chrono::steady_clock;
     static constexpr auto tick = std::chrono::milliseconds(100);
     static constexpr auto grace = std::chrono::seconds(2);
+
+    bool reads() const { return polled_[0].fd >= 0 || polled_[1].fd >= 0; }
 
     bool too_much() {
         const std::size_t written = result_.out.size() + result_.err.size();
@@ -145,12 +183,12 @@ class Collector {
     void pass_on_wishes() {
         if (!result_.stopped && options_.stop && options_.stop()) {
             result_.stopped = true;
-            kill(-group_, SIGINT);
+            child_.kill_group(SIGINT);
         }
         const int signal = signals_.pending();
         if (signal == 0 || passed_on_) return;
         passed_on_ = true;
-        kill(-group_, signal);
+        child_.kill_group(signal);
     }
 
     /// False when nothing can be read any more.
@@ -166,13 +204,14 @@ class Collector {
         return true;
     }
 
-    pid_t group_;
+    const Child& child_;
     const ProcessOptions& options_;
     const HeldSignals& signals_;
     ProcessResult& result_;
     std::array<pollfd, 2> polled_;
     Lines lines_;
     bool passed_on_ = false;
+    std::chrono::milliseconds pause_{1};
 };
 
 /// The environment of this process, or those variables of it that are inherited, with additions in front, so that they win.
@@ -243,21 +282,20 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
     arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    pid_t child = 0;
+    pid_t id = 0;
     Environment environment(options);
     const HeldSignals signals;
-    const int failed = posix_spawnp(&child, arguments.front(), actions.get(), actions.attributes(),
+    const int failed = posix_spawnp(&id, arguments.front(), actions.get(), actions.attributes(),
                                     arguments.data(), environment.data());
     if (failed != 0)
         throw InputError(fmt::format("{}: cannot be started: {}", command.front(), std::strerror(failed)));
+    Child child(id);
     out.close_end(1);
     err.close_end(1);
 
     ProcessResult result;
     Collector(out, err, child, options, signals, result).run();
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = child.wait();
     result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return result;
 }

@@ -36,7 +36,8 @@ struct ProcessOptions {
 /// Runs a program without a shell and collects its output. A program without '/' is looked up on the PATH. It starts
 /// with no signal blocked, also where this process blocks some, and leads a process group of its own, so that its children can
 /// be ended with it: SIGTERM at the end of its time, SIGKILL two seconds later. SIGINT, SIGTERM and SIGHUP that this
-/// thread gets meanwhile go to the group first and act here when the program has ended, as a terminal's would.
+/// thread gets meanwhile go to the group first and act here when the program has ended, as a terminal's would. An exception of
+/// `on_line` or `stop` kills the group before it leaves.
 /// Throws InputError when it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -35,6 +36,23 @@ bool ends(const std::filesystem::path& pid_file) {
     for (int n = 0; n < 100 && alive(pid_file); ++n)
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return !alive(pid_file);
+}
+
+TEST(RunProcess, KillsWhatTakesTooLongWithItsStreamsClosed) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto ran =
+        run_process({"sh", "-c", "exec >&- 2>&-; exec sleep 30"}, {.time = std::chrono::milliseconds(500)});
+    EXPECT_TRUE(ran.timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(RunProcess, EndsTheProgramWhenItsCallerThrows) {
+    const TemporaryDirectory folder;
+    const ProcessOptions options{.directory = folder.path(),
+                                 .on_line = [](std::string_view) { throw std::runtime_error("no more"); }};
+    EXPECT_THROW(run_process({"sh", "-c", "echo $$ > child; echo line; exec sleep 60"}, options),
+                 std::runtime_error);
+    EXPECT_FALSE(alive(folder.path() / "child"));
 }
 
 TEST(RunProcess, EndsWhatTheProgramStartedWhenItTakesTooLong) {
