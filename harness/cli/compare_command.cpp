@@ -3,7 +3,9 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/checkout_kernels.hpp"
 #include "harness/cli/run_choice.hpp"
+#include "harness/cli/tensor_difference.hpp"
 #include "harness/cli/verify_command.hpp"
 #include "harness/families/family.hpp"
 #include "harness/npy/exchange.hpp"
@@ -11,15 +13,15 @@
 #include "harness/run/interrupt.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
+#include "harness/run/shell_word.hpp"
+#include "harness/run/worker_pool.hpp"
 #include "parity/side_by_side/agreement.hpp"
 #include "reference/forward.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
-#include <limits>
 #include <map>
 #include <utility>
 
@@ -30,69 +32,27 @@ namespace fs = std::filesystem;
 using harness::Case;
 using harness::CaseResult;
 
-/// Two copies of one output, element by element.
-struct TensorDifference {
-    std::int64_t elements = 0, differing = 0, worst_ulp = 0;
-    double worst = 0.0;
-    std::string first, worst_place;
+/// Both sides of one case on the same tensors.
+void print_differences(const Json& tensors, const Streams& streams) {
+    for (const Json& one : tensors)
+        fmt::print(streams.out, "  {:8} {}\n", one.at("tensor").text(), one.at("text").text());
+}
 
-    /// Units in the last place between two codes of a type: how many of its values lie between them. Integers count themselves.
-    static std::int64_t ulp(ElementType type, std::uint32_t x, std::uint32_t y) {
-        if (type == ElementType::uint8)
-            return std::abs(static_cast<std::int64_t>(x) - static_cast<std::int64_t>(y));
-        const std::uint32_t sign = 1U << static_cast<unsigned>(element_bits(type) - 1);
-        const auto position = [sign](std::uint32_t code) {
-            const auto magnitude = static_cast<std::int64_t>(code & (sign - 1));
-            return (code & sign) != 0 ? -magnitude : magnitude;
-        };
-        return std::abs(position(x) - position(y));
-    }
-
-    void add(const harness::Outputs::Tensor& x, const harness::Outputs::Tensor& y, std::int64_t row,
-             std::int64_t column) {
-        ++elements;
-        const double a = x.value(row, column), b = y.value(row, column);
-        const std::int64_t units = ulp(x.type(), x.code(row, column), y.code(row, column));
-        if (units == 0) return;
-        ++differing;
-        const auto place = [&] {
-            return fmt::format("{}{}: {:.9g} and {:.9g}", x.rows().place(x.rows().id(row)),
-                               x.column_axis() == harness::Axis::none
-                                   ? std::string()
-                                   : fmt::format(" {} {}", one_of(x.column_axis()), column),
-                               a, b);
-        };
-        if (differing == 1) first = place();
-        worst_ulp = std::max(worst_ulp, units);
-        const double distance = std::isnan(a - b) ? std::numeric_limits<double>::infinity() : std::abs(a - b);
-        if (!worst_place.empty() && distance <= worst) return;
-        worst = distance;
-        worst_place = place();
-    }
-
-    std::string text() const {
-        if (differing == 0) return fmt::format("{} elements, all the same bits", elements);
-        return fmt::format(
-            "{} of {} elements differ, at most by {:.3g} and by {} ULP\n    worst {}\n    first {}",
-            differing, elements, worst, worst_ulp, worst_place, first);
-    }
-};
-
-/// The programs of a checkout beside our kernels, case by case.
+/// A checkout beside our kernels, case by case.
 class CompareCommand final : public Command {
   public:
     explicit CompareCommand(KernelSourceFactory kernels) : kernel_factory_(std::move(kernels)) {}
 
     std::string_view name() const override { return "compare"; }
     std::string_view summary() const override {
-        return "Run cases on a Composable Kernel checkout's programs and on ours, or compare two folders of "
-               "outputs";
+        return "Run cases on a Composable Kernel checkout and on ours, or compare two folders of outputs";
     }
     std::string_view example() const override {
-        return "fmha compare --ck-bin ~/composable_kernel/build/bin --target hip\n"
+        return "parity/side_by_side/checkout/build ~/composable_kernel ~/composable_kernel/build ck gfx942\n"
+               "  fmha compare --ck-kernels ck --target hip                    # the same tensors on both, "
+               "element by element\n"
                "  fmha compare --ck-bin ~/composable_kernel/build/bin --target hip fwd/masks bwd/head_map "
-               "--json "
-               "beside.json\n"
+               "--json beside.json\n"
                "  fmha compare 'fwd/decode[dtype=bf16]@1' --tensors mine theirs";
     }
 
@@ -101,14 +61,23 @@ class CompareCommand final : public Command {
             "CASES", cases_,
             "Case files, folders or printed names of single cases (default: fwd/parity, the fourteen "
             "configurations of upstream's parity test)");
-        options.option("--ck-bin", programs_, "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd");
+        options.option(
+            "--ck-kernels", checkout_,
+            "Folder with fmha_ck_fwd and fmha_ck_bwd, which parity/side_by_side/checkout/build makes "
+            "from a checkout: its kernels get our tensors, our gates judge what they write, and both "
+            "sides are compared element by element");
+        options.option("--ck-bin", programs_,
+                       "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd, which draw tensors and "
+                       "judge them themselves");
+        options.option("--keep", keep_,
+                       "With --ck-kernels: folder for inputs and outputs of each case as .npy");
         options.pair(
             "--tensors", tensors_,
             "Instead of running anything: two folders with outputs of one case as .npy (fmha check), "
             "compared with one another and each with the reference");
         options.choice("--tier", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
-        options.option("--seconds", seconds_, "Time that an example program may take for one case");
+        options.option("--seconds", seconds_, "Time that a program of the checkout may take for one case");
         run_.declare(options);
         options.option("--json", json_, "Write commands, answers and results as JSON");
     }
@@ -119,15 +88,19 @@ class CompareCommand final : public Command {
         run_.check();
         if (!json_.empty()) system::check_writable(json_);
         harness::LoadOptions load{.root = run_.root(), .tier = *parse_enum<harness::Tier>(tier_)};
-        if (programs_.empty() == tensors_.empty())
-            throw InputError("give either --ck-bin FOLDER or --tensors FOLDER FOLDER");
+        if (int(!programs_.empty()) + int(!checkout_.empty()) + int(!tensors_.empty()) != 1)
+            throw InputError("give one of --ck-kernels FOLDER, --ck-bin FOLDER and --tensors FOLDER FOLDER");
+        if (!keep_.empty() && checkout_.empty()) throw InputError("--keep needs --ck-kernels");
         if (cases_.empty() && tensors_.empty()) cases_.emplace_back("fwd/parity");
         const ArchFiles& files = run_.arch_files();
         const std::string arch = run_.arch().empty() ? "gfx950" : run_.arch();
         if (!tensors_.empty()) load.planned_tile = harness::house_tiles(arch, files.load());
         const std::vector<Case> cases = harness::load_cases(cases_, load);
         if (!tensors_.empty()) return two_folders(cases, arch, streams);
-        require_programs(cases);
+        if (checkout_.empty())
+            require_programs(cases);
+        else
+            CheckoutKernels::require_programs(checkout_, cases);
         const auto target = run_.target(1);
         const auto source = kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
         const harness::InterruptWatch interrupt;
@@ -137,7 +110,13 @@ class CompareCommand final : public Command {
         options.of_case = run_.of_case(*target, 1);
         const std::vector<CaseResult> ours = harness::run_cases(cases, *source, *target, options, interrupt);
         fmt::print(streams.out, "fmha compare: ours on target {} for {}, theirs from {}\n",
-                   run_.target_name(), target->arch(), programs_);
+                   run_.target_name(), target->arch(), checkout_.empty() ? programs_ : checkout_);
+        if (!checkout_.empty()) {
+            const CheckoutKernels theirs(checkout_, std::chrono::seconds(seconds_),
+                                         target->device_of(0).value_or(0), keep_);
+            on_same_tensors(cases, ours, theirs, *source, options, interrupt, streams);
+            return conclusion(cases.size(), streams);
+        }
         for (const Case& c : cases) {
             if (interrupt.requested()) break;
             one(c, worst(c, ours), streams);
@@ -156,6 +135,7 @@ class CompareCommand final : public Command {
         const auto data = harness::family_of(c.family).allocate(c, flavour);
         const auto expectation = data->expectation(0);
         const Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour));
+        const std::vector<KernelFamily> stages = harness::family_of(c.family).stages(c);
         std::vector<std::vector<harness::Outputs>> sides;
         bool green = true;
         fmt::print(streams.out, "{}\n", c.id);
@@ -170,17 +150,17 @@ class CompareCommand final : public Command {
                        to_string(result.outcome), folder, nearest,
                        result.message.empty() ? "" : "\n    " + result.message);
             sides.emplace_back();
-            for (const KernelFamily stage : harness::family_of(c.family).stages(c))
-                sides.back().push_back(data->outputs(stage));
+            for (const KernelFamily stage : stages) sides.back().push_back(data->outputs(stage));
         }
         for (std::size_t stage = 0; stage < sides[0].size(); ++stage)
             for (const harness::Outputs::Tensor& x : sides[0][stage].tensors()) {
                 if (!data->tensors().has(x.name()) || !is_exchanged(data->tensors(), x.name())) continue;
                 const harness::Outputs::Tensor& y = sides[1][stage].at(x.name());
-                TensorDifference difference;
-                for (std::int64_t row = 0; row < x.rows().size(); ++row)
-                    for (std::int64_t column = 0; column < x.columns(row); ++column)
-                        difference.add(x, y, row, column);
+                TensorDifference difference(x, y);
+                expectation->each_bounded(stages[stage], sides[0][stage],
+                                          [&](const harness::Bounded& bounded) {
+                                              if (bounded.tensor() == x.name()) difference.relate(bounded);
+                                          });
                 fmt::print(streams.out, "{:16} {}\n", x.name(), difference.text());
             }
         return green ? all_well : check_failed;
@@ -218,6 +198,59 @@ class CompareCommand final : public Command {
         return result.outcome == harness::Outcome::passed ? 2 : 1;
     }
 
+    /// Each case in a process of its own, because our kernels run in it.
+    void on_same_tensors(const std::vector<Case>& cases, const std::vector<CaseResult>& ours,
+                         const CheckoutKernels& theirs, const harness::KernelSource& source,
+                         const harness::RunOptions& options, const harness::InterruptWatch& interrupt,
+                         const Streams& streams) {
+        const auto task = [&](std::size_t n) -> std::string {
+            const Case& c = cases[n];
+            const CaseResult& own = worst(c, ours);
+            // Why neither side can be run on these tensors.
+            std::string cannot = CheckoutKernels::cannot(c);
+            if (cannot.empty() && own.outcome == harness::Outcome::not_run) cannot = own.message;
+            if (!cannot.empty()) return Json{{"cannot", cannot}}.dump();
+            const bool ran =
+                own.outcome == harness::Outcome::passed || own.outcome == harness::Outcome::failed;
+            return to_json(theirs.run(c, ran ? &source : nullptr, options.of_case)).dump();
+        };
+        const auto on_end = [&](std::size_t n, const harness::TaskEnd& end) {
+            const CaseResult& own = worst(cases[n], ours);
+            Json row = row_of(own);
+            parity::SideBySide both;
+            if (end.kind != harness::TaskEnd::Kind::done) {
+                both = {parity::Agreement::no_answer, "the process that ran both was " + end.answer};
+            } else if (const Json said = Json::parse(end.answer); said.contains("cannot")) {
+                both.sentence = "theirs is not asked: " + said.at("cannot").text();
+            } else {
+                const CheckoutKernels::Beside beside = beside_of(said);
+                row.update(said);
+                row["command"] = fmt::format("fmha compare {} --ck-kernels {} --arch {}{} --keep kept",
+                                             harness::shell_word(own.name), harness::shell_word(checkout_),
+                                             options.of_case.arch, options.of_case.target_flags);
+                if (beside.asked)
+                    both = parity::compare(own, beside.theirs);
+                else
+                    both.sentence = "theirs cannot be asked: " + beside.theirs.sentence;
+            }
+            report(row, own, both, streams);
+            if (row.contains("tensors")) print_differences(row.at("tensors"), streams);
+            streams.out.flush();
+            return true;
+        };
+        harness::PoolOptions pool;
+        if (options.timeout.count() > 0) pool.task_timeout = options.timeout + std::chrono::seconds(seconds_);
+        pool.stop = [&] { return interrupt.requested(); };
+        harness::run_isolated(cases.size(), pool, task, on_end);
+    }
+
+    static Json row_of(const CaseResult& ours) {
+        return Json{{"case", ours.name},
+                    {"ours", std::string(to_string(ours.outcome))},
+                    {"kernel", ours.kernel},
+                    {"message", ours.message}};
+    }
+
     const parity::Answer& answer_of(const std::vector<std::string>& command) {
         const auto known = answers_.find(command);
         if (known != answers_.end()) return known->second;
@@ -227,10 +260,7 @@ class CompareCommand final : public Command {
 
     void one(const Case& c, const CaseResult& ours, const Streams& streams) {
         const parity::TileExample example = parity::tile_example(c);
-        Json row{{"case", c.id},
-                 {"ours", std::string(to_string(ours.outcome))},
-                 {"kernel", ours.kernel},
-                 {"message", ours.message}};
+        Json row = row_of(ours);
         parity::SideBySide both;
         if (!example.cannot.empty()) {
             both.sentence = "theirs cannot be asked: " + example.cannot;
@@ -244,17 +274,21 @@ class CompareCommand final : public Command {
             row["their_line"] = theirs.line;
             row["their_milliseconds"] = theirs.milliseconds;
         }
+        report(row, ours, both, streams);
+        streams.out.flush();
+    }
+
+    void report(Json& row, const CaseResult& ours, const parity::SideBySide& both, const Streams& streams) {
         row["agreement"] = std::string(to_string(both.agreement));
         row["sentence"] = both.sentence;
         ++counts_[both.agreement];
         const bool red = parity::is_red(both.agreement);
-        fmt::print(streams.out, "{:20} {}\n", to_string(both.agreement), c.id);
+        fmt::print(streams.out, "{:20} {}\n", to_string(both.agreement), ours.name);
         if (both.agreement != parity::Agreement::both_right) fmt::print(streams.out, "  {}\n", both.sentence);
         if (red && row.contains("command"))
             fmt::print(streams.out, "  {}\n", row["command"].get<std::string>());
         if (red) fmt::print(streams.out, "  {}\n", ours.reproduce);
-        streams.out.flush();
-        rows_.push_back(std::move(row));
+        rows_.push_back(row);
     }
 
     int conclusion(std::size_t asked, const Streams& streams) {
@@ -271,7 +305,7 @@ class CompareCommand final : public Command {
         if (compared == 0) fmt::print(streams.out, "nothing was compared\n");
         if (!whole) fmt::print(streams.out, "interrupted\n");
         if (!json_.empty())
-            system::write_file(json_, Json{{"theirs", programs_},
+            system::write_file(json_, Json{{"theirs", checkout_.empty() ? programs_ : checkout_},
                                            {"target", run_.target_name()},
                                            {"green", green},
                                            {"cases", rows_}}
@@ -283,7 +317,7 @@ class CompareCommand final : public Command {
     KernelSourceFactory kernel_factory_;
     RunChoice run_;
     std::vector<std::string> cases_, tensors_;
-    std::string programs_, json_, tier_ = "smoke";
+    std::string checkout_, programs_, keep_, json_, tier_ = "smoke";
     std::int64_t seconds_ = 300;
     std::map<std::vector<std::string>, parity::Answer> answers_;
     std::map<parity::Agreement, std::int64_t> counts_;

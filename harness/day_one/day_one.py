@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The first day on an AMD GPU: checks the machine, builds, tests, verifies, times, compares, and packs what was seen.
 
-    python3 harness/day_one/day_one.py --ck-bin ~/composable_kernel/build/bin
+    python3 harness/day_one/day_one.py --ck-root ~/composable_kernel --ck-bin ~/composable_kernel/build/bin
 
 Steps run one after the other; each ends in one line, and a step that fails keeps only those from running that need it. Everything
 that was printed, measured and judged goes into the folder of --out and from there into one archive. The same command
@@ -26,6 +26,8 @@ def arguments(given):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("day-one"), help="folder of the run (default: day-one)")
     parser.add_argument("--build", type=pathlib.Path, help="a finished build of this tree; without it the first step builds one")
+    parser.add_argument("--ck-root", help="a checkout that was built: its kernels get the tensors that ours get")
+    parser.add_argument("--ck-build", help="where it was built (default: build below --ck-root)")
     parser.add_argument("--ck-bin", help="folder with tile_example_fmha_fwd and tile_example_fmha_bwd of a checkout")
     parser.add_argument("--arch", help="architecture (default: the device's)")
     parser.add_argument("--device", type=int, default=0, help="number of the device")
@@ -42,6 +44,8 @@ def arguments(given):
     chosen = parser.parse_args(given)
     if chosen.limit <= 0:
         parser.error(f"--limit {chosen.limit}: a positive number")
+    if chosen.ck_build and not chosen.ck_root:
+        parser.error("--ck-build needs --ck-root")
     return chosen
 
 

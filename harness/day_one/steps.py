@@ -186,12 +186,31 @@ def bench(run):
     return said.strip().splitlines()[-1][:120]
 
 
-def beside(api, cases):
+def checkout(run):
+    """Programs over the compiled kernels of a checkout."""
+    root = pathlib.Path(run.chosen.ck_root).resolve()
+    compiled = pathlib.Path(run.chosen.ck_build).resolve() if run.chosen.ck_build else root / "build"
+    rocm = pathlib.Path(os.environ.get("ROCM_PATH", "/opt/rocm"))
+    line = [TREE / "parity" / "side_by_side" / "checkout" / "build", root, compiled, run.folder / "checkout", run.arch()]
+    code, said = run.command("checkout", line, 3600, environment={"PATH": f"{os.environ['PATH']}:{rocm / 'bin'}"})
+    if code != 0:
+        raise Failed(f"parity/side_by_side/checkout/build ended with {code}: {verdict(said)}")
+    return "; ".join(part.strip() for part in said.splitlines() if part.startswith("fmha_ck_"))[:200]
+
+
+def beside(api, cases, tensors=False):
+    """The checkout and ours: on tensors of their own, or with `tensors` on the same."""
+
     def step(run):
-        line = ["compare", cases, "--ck-bin", pathlib.Path(run.chosen.ck_bin).resolve(), *run.target(), "--json", run.folder / f"beside-{api}.json"]
+        name = f"{'tensors' if tensors else 'beside'}-{api}"
+        line = ["compare", cases, *run.target(), "--json", run.folder / f"{name}.json"]
+        if tensors:
+            line += ["--ck-kernels", run.folder / "checkout", "--keep", run.folder / name]
+        else:
+            line += ["--ck-bin", pathlib.Path(run.chosen.ck_bin).resolve()]
         if not run.chosen.emulated:
             line += ["--kernels-dir", run.folder / f"kernels-{api}"]
-        return counts_of(run.fmha(f"beside-{api}", line, 3600))
+        return counts_of(run.fmha(name, line, 3600))
 
     return step
 
@@ -225,4 +244,9 @@ def steps(chosen):
     for api, cases in BESIDE:
         if chosen.ck_bin and api in chosen_families:
             found.append((f"beside-{api}", beside(api, cases), ["build"] if chosen.emulated else [f"kernels-{api}"]))
+    if chosen.ck_root and not chosen.emulated:
+        found.append(("checkout", checkout, ["device"]))
+        for api, cases in BESIDE:
+            if api in chosen_families:
+                found.append((f"tensors-{api}", beside(api, cases, tensors=True), [f"kernels-{api}", "checkout"]))
     return found

@@ -1,6 +1,7 @@
 #include "harness/families/attention_expectation.hpp"
 
 #include "dispatcher/system/stopwatch.hpp"
+#include "harness/gates/fwd_bounded.hpp"
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
@@ -89,6 +90,13 @@ StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, c
     else if (o.all_zero() && must_not_be_zero(verdict.judgement, expected, o.type()))
         verdict.mistrust = "every element of O is zero and the reference is not";
     return verdict;
+}
+
+void AttentionExpectation::each_bounded(KernelFamily, const Outputs& outputs,
+                                        const std::function<void(const Bounded&)>& visit) {
+    if (!expected_ || source_.c.fill == Fill::huge) return;
+    visit(BoundedO(args_, *expected_, outputs.at("o").type(), source_.c.fill, source_.geometry.types.p));
+    if (outputs.find("lse") != nullptr) visit(BoundedLse(*expected_));
 }
 
 } // namespace fmha::harness

@@ -43,6 +43,8 @@ class AttentionExpectation final : public CaseExpectation {
     double oracle_disagreement() override;
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
                        bool data_of_fill) override;
+    void each_bounded(KernelFamily stage, const Outputs& outputs,
+                      const std::function<void(const Bounded&)>& visit) override;
 
   private:
     const reference::ForwardRows& for_numerics(const Numerics& numerics);

@@ -134,4 +134,11 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
     return verdict;
 }
 
+void BwdExpectation::each_bounded(KernelFamily stage, const Outputs& outputs,
+                                  const std::function<void(const Bounded&)>& visit) {
+    const auto& expected = stage == KernelFamily::bwd_dot_do_o ? row_sums_ : expected_;
+    if (stage != KernelFamily::fwd && expected)
+        each_bounded_gradient(args_, outputs, *expected, tensors_.of_case().fill, visit);
+}
+
 } // namespace fmha::harness

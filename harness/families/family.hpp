@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,9 @@ class CaseExpectation {
     /// the memory must still hold it. `data_of_fill`: the inputs are those of the case's fill, so that its exact answers hold.
     virtual StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
                                bool data_of_fill) = 0;
+    /// Calls visit with what each of `outputs` may differ by from its exact values, after `judge` with the same arguments. Nothing
+    /// where a family's limits are made otherwise.
+    virtual void each_bounded(KernelFamily, const Outputs&, const std::function<void(const Bounded&)>&) {}
 };
 
 /// One case of a family in host memory.

@@ -95,20 +95,14 @@ class BackwardJudge {
           expected_(expected), fill_(fill), findings_({space(Axis::query), space(Axis::key)}) {}
 
     Judgement run() {
-        const IdOfLine row = [&](std::int64_t n) {
-            return expected_.request.rows[static_cast<std::size_t>(n)];
-        };
-        const IdOfLine key = [&](std::int64_t n) {
-            const reference::KeyId& id = expected_.request.keys[static_cast<std::size_t>(n)];
-            return RowId{id.b, id.h, id.j};
-        };
-        const IdOfLine head = [](std::int64_t n) { return RowId{0, n, 0}; };
-        statistic("d", expected_.d, row);
-        statistic("d_sink", expected_.d_sink, head);
-        values("dq", expected_.dq, row);
-        values("dk", expected_.dk, key);
-        values("dv", expected_.dv, key);
-        values("dbias", expected_.dbias, row, [&](const RowId& id) { return seqlen_k(id.b); });
+        each_bounded([&](const Bounded& bounded) {
+            if (bounded.tensor() != "d" && bounded.tensor() != "d_sink") {
+                judge_values(bounded, outputs_, findings_, judgement_);
+                return;
+            }
+            judgement_.elements += bounded.rows();
+            judge_statistic(bounded, outputs_, findings_, judgement_);
+        });
         zeros();
         if (outputs_.find("dbias") != nullptr && args_.dropout.p_drop == 0.0F &&
             args_.score.sink_logit == nullptr)
@@ -118,6 +112,34 @@ class BackwardJudge {
         judgement_.maps = findings_.maps();
         judgement_.pattern = findings_.pattern();
         return std::move(judgement_);
+    }
+
+    /// The limits of every output that is there.
+    void each_bounded(const std::function<void(const Bounded&)>& visit) const {
+        const IdOfLine row = [&](std::int64_t n) {
+            return expected_.request.rows[static_cast<std::size_t>(n)];
+        };
+        const IdOfLine key = [&](std::int64_t n) {
+            const reference::KeyId& id = expected_.request.keys[static_cast<std::size_t>(n)];
+            return RowId{id.b, id.h, id.j};
+        };
+        const IdOfLine head = [](std::int64_t n) { return RowId{0, n, 0}; };
+        const auto statistic = [&](const char* name, const GradientTable& table, const IdOfLine& id) {
+            if (outputs_.find(name) != nullptr)
+                visit(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id, false));
+        };
+        const auto values = [&](const char* name, const GradientTable& table, const IdOfLine& id,
+                                ColumnsOfRow columns = {}) {
+            if (const Outputs::Tensor* tensor = outputs_.find(name))
+                visit(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id,
+                                      models_roundings(fill_), std::move(columns)));
+        };
+        statistic("d", expected_.d, row);
+        statistic("d_sink", expected_.d_sink, head);
+        values("dq", expected_.dq, row);
+        values("dk", expected_.dk, key);
+        values("dv", expected_.dv, key);
+        values("dbias", expected_.dbias, row, [&](const RowId& id) { return seqlen_k(id.b); });
     }
 
   private:
@@ -138,20 +160,6 @@ class BackwardJudge {
                     return RowSpace::Facts{.length =
                                                axis == Axis::query ? lengths.seqlen_q : lengths.seqlen_k};
                 }};
-    }
-
-    void statistic(const char* name, const GradientTable& table, const IdOfLine& id) {
-        if (outputs_.find(name) == nullptr) return;
-        judgement_.elements += table.lines;
-        judge_statistic(BoundedGradient(name, ElementType::fp32, expected_, table, Stored::fp32, id, false),
-                        outputs_, findings_, judgement_);
-    }
-    void values(const char* name, const GradientTable& table, const IdOfLine& id, ColumnsOfRow columns = {}) {
-        const Outputs::Tensor* tensor = outputs_.find(name);
-        if (tensor == nullptr) return;
-        judge_values(BoundedGradient(name, tensor->type(), expected_, table, Stored::tag, id,
-                                     models_roundings(fill_), std::move(columns)),
-                     outputs_, findings_, judgement_);
     }
 
     /// Which keys of each entry some query sees, by the mask alone.
@@ -313,6 +321,11 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
 
 Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill) {
     return BackwardJudge(args, outputs, expected, fill).run();
+}
+
+void each_bounded_gradient(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill,
+                           const std::function<void(const Bounded&)>& visit) {
+    BackwardJudge(args, outputs, expected, fill).each_bounded(visit);
 }
 
 } // namespace fmha::harness

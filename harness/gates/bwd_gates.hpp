@@ -7,6 +7,8 @@
 #include "harness/gates/outputs.hpp"
 #include "reference/backward.hpp"
 
+#include <functional>
+
 namespace fmha::harness {
 
 /// A copy of the outputs of a stage of backward, host memory: "d" and "d_sink" of the first, "dk", "dv" and "dbias" of the
@@ -20,5 +22,9 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct);
 /// `fill` says whether roundings are independent (G2b).
 Judgement judge_backward(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected,
                          Fill fill);
+
+/// Calls visit with the limits by which `judge_backward` judges each of `outputs`.
+void each_bounded_gradient(const BwdArgs& args, const Outputs& outputs, const reference::Gradients& expected,
+                           Fill fill, const std::function<void(const Bounded&)>& visit);
 
 } // namespace fmha::harness

@@ -42,7 +42,7 @@ GTEST = "\n".join(f"[       OK ] {test} (1 ms)" for test in
 MI300 = [{"platform": "amd", "why_none": "", "devices": [{"name": "AMD Instinct MI300X", "arch": "gfx942", "compute_units": 304}]}]
 DEFAULTS = {"devices": json.dumps(MI300), "verify": "4 asked   4 passed   0 failed\nGREEN", "hip_instructions_test": GTEST,
             "hip_codes_test": GTEST, "compare": "14 asked   14 both_right\nGREEN", "rocminfo": "  Name:                    gfx942"}
-PROGRAMS = ("fmha", "hip_instructions_test", "hip_codes_test", "rocminfo")
+PROGRAMS = ("fmha", "hip_instructions_test", "hip_codes_test", "rocminfo", "hipcc")
 
 
 class Rehearsal(unittest.TestCase):
@@ -198,6 +198,33 @@ class Rehearsal(unittest.TestCase):
         code, out, _ = self.run_it("--ck-bin", "/ck")
         self.assertEqual(code, 1)
         self.assertRegex(out, r"(?m)^failed   beside-fwd +fmha compare ended with 1: RED")
+
+    def checkout(self):
+        """A checkout as far as the script that builds its programs looks at it."""
+        root = self.folder / "ck"
+        for path in ("example/ck_tile/01_fmha/fmha_fwd.hpp", "build/tile_fmha_fwd_instances.dir/fmha_fwd_api.cpp.o"):
+            (root / path).parent.mkdir(parents=True)
+            (root / path).touch()
+        return root
+
+    def test_the_same_tensors_on_both_sides(self):
+        code, out, err = self.run_it("--ck-root", str(self.checkout()))
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"(?m)^passed   checkout +fmha_ck_fwd: 1 objects; fmha_ck_bwd left out")
+        self.assertRegex(out, r"(?m)^passed   tensors-bwd +14 asked   14 both_right")
+        compare = [call for call in self.calls() if call.startswith("fmha compare ")]
+        self.assertEqual(len(compare), 2)
+        self.assertTrue(all("--ck-kernels" in call and "--keep" in call and "--kernels-dir" in call for call in compare))
+        self.assertTrue(any(call.startswith("hipcc ") and "--offload-arch=gfx942" in call for call in self.calls()))
+
+    def test_a_checkout_that_was_not_built(self):
+        root = self.checkout()
+        shutil.rmtree(root / "build")
+        self.expect(f"{root}/build: there is no such folder", "--ck-root", str(root), step="checkout", not_run=("tensors-fwd", "tensors-bwd"))
+
+    def test_a_checkout_that_does_not_compile(self):
+        self.behave("hipcc", says="error: this checkout's structure has no member has_sink", code=1)
+        self.expect("has no member has_sink", "--ck-root", str(self.checkout()), step="checkout", not_run=("tensors-fwd",))
 
     def test_no_build(self):
         (self.bin / "fmha").unlink()

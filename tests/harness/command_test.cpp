@@ -171,12 +171,12 @@ TEST(Exchange, AReferenceJudgesItself) {
     EXPECT_THAT(wrong.out, HasSubstr("FAILED"));
     const Ran beside = compare("all");
     EXPECT_EQ(beside.code, 1);
-    EXPECT_THAT(beside.out,
-                AllOf(HasSubstr("passed"), HasSubstr("failed"), HasSubstr("\no  "), HasSubstr(" 1 of "),
-                      HasSubstr("first b0 h0 row 0 column 50: "), HasSubstr(" ULP")))
+    EXPECT_THAT(beside.out, AllOf(HasSubstr("passed"), HasSubstr("failed"), HasSubstr("\no  "),
+                                  HasSubstr(" 1 of "), HasSubstr("first b0 h0 row 0 column 50: "),
+                                  HasSubstr(" of the limit, and by"), HasSubstr(" ULP")))
         << beside.err;
     EXPECT_THAT(run({"compare", one_case, "--cases-root", FMHA_CASES_DIR}).err,
-                HasSubstr("give either --ck-bin FOLDER or --tensors FOLDER FOLDER"));
+                HasSubstr("give one of --ck-kernels FOLDER, --ck-bin FOLDER and --tensors FOLDER FOLDER"));
     // A kernel that wrote no LSE must not be judged by the reference's own.
     fs::create_directory(folder / "mine");
     fs::copy(folder / "all/o.npy", folder / "mine/o.npy");

@@ -75,3 +75,5 @@ struct fmha_batch_prefill_traits : fmha_fwd_traits {
     FMHA_CK_BATCH_PREFILL_TRAITS(PLAIN)
 };
 #undef PLAIN
+
+float fmha_fwd(fmha_fwd_traits, fmha_fwd_args, const ck_tile::stream_config&);
