@@ -1,5 +1,6 @@
 #include "harness/cases/case_fields.hpp"
 
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
@@ -9,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <type_traits>
 
 namespace fmha::harness {
@@ -314,22 +314,6 @@ const std::vector<CaseField>& table() {
     return fields;
 }
 
-/// Levenshtein distance.
-std::size_t edits(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-        }
-    }
-    return row.back();
-}
-
 } // namespace
 
 std::span<const CaseField> case_fields() {
@@ -363,20 +347,6 @@ bool read_text(const CaseField& field, std::string_view text, Case& into) {
     if (field.read(Json(std::string(text)), into)) return true;
     const auto value = Json::try_parse(text);
     return value && field.read(*value, into);
-}
-
-std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates) {
-    std::string_view best;
-    std::size_t fewest = std::max<std::size_t>(2, text.size() / 3) + 1;
-    for (const auto candidate : candidates) {
-        const auto [shorter, longer] = std::minmax({text.size(), candidate.size()});
-        if (longer - shorter >= fewest) continue; // so many edits at least
-        if (const auto count = edits(text, candidate); count < fewest) {
-            fewest = count;
-            best = candidate;
-        }
-    }
-    return best.empty() ? std::string() : fmt::format("; did you mean {}?", best);
 }
 
 std::string did_you_mean_field(std::string_view text) {

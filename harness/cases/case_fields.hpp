@@ -57,9 +57,6 @@ const CaseField& field_of(ApiFamily family, std::string_view name, const std::st
 /// string. False when the field does not take it.
 bool read_text(const CaseField& field, std::string_view text, Case& into);
 
-/// "; did you mean X?" for the nearest candidate within two edits (or a third of the length), else "".
-std::string did_you_mean(std::string_view text, std::span<const std::string_view> candidates);
-
 /// `did_you_mean` over all field names.
 std::string did_you_mean_field(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/relative_text.hpp"
 
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>

@@ -5,6 +5,7 @@
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/shape_matrix.hpp"
 
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -34,16 +35,7 @@ std::string stem_of(const fs::path& path, const fs::path& root) {
     return stem.generic_string();
 }
 
-/// The file or folder that `name` stands for: as given, or below the root, with or without ".json".
-fs::path find_path(const std::string& name, const fs::path& root) {
-    for (const auto& candidate :
-         {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")})
-        if (fs::exists(candidate)) return candidate;
-    throw InputError(fmt::format("{}: no case file, folder or case of that name (looked in {} and here)",
-                                 name, root.string()));
-}
-
-std::vector<fs::path> files_below(const fs::path& folder) {
+std::vector<fs::path> any_files_below(const fs::path& folder) {
     std::vector<fs::path> files;
     for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::end(entry); ++entry) {
         // Configurations of kernel enumerations live beside the cases and are none.
@@ -51,8 +43,25 @@ std::vector<fs::path> files_below(const fs::path& folder) {
         if (entry->is_regular_file() && entry->path().extension() == ".json") files.push_back(entry->path());
     }
     std::ranges::sort(files);
+    return files;
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+    std::vector<fs::path> files = any_files_below(folder);
     if (files.empty()) throw InputError(fmt::format("{}: the folder has no case file", folder.string()));
     return files;
+}
+
+/// The file or folder that `name` stands for: as given, or below the root, with or without ".json".
+fs::path find_path(const std::string& name, const fs::path& root) {
+    for (const auto& candidate :
+         {root / (name + ".json"), root / name, fs::path(name), fs::path(name + ".json")})
+        if (fs::exists(candidate)) return candidate;
+    std::vector<std::string> stems;
+    if (fs::is_directory(root))
+        for (const fs::path& file : any_files_below(root)) stems.push_back(stem_of(file, root));
+    throw InputError(fmt::format("{}: no case file, folder or case of that name (looked in {} and here){}",
+                                 name, root.string(), did_you_mean(name, stems)));
 }
 
 /// The case files behind arguments that name files and folders.

@@ -6,6 +6,7 @@
 #include "harness/cases/check_form.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
 

@@ -1,3 +1,4 @@
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/command.hpp"
@@ -5,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -17,8 +19,9 @@ constexpr std::string_view version = FMHA_VERSION;
 /// CLI11 says "a subcommand is required" for a misspelt one; this names it and the existing ones.
 std::string unknown_subcommand(const std::vector<std::string>& arguments,
                                const std::vector<std::unique_ptr<Command>>& commands) {
-    std::string known;
-    for (const auto& command : commands) known += (known.empty() ? "" : ", ") + std::string(command->name());
+    std::vector<std::string_view> names;
+    for (const auto& command : commands) names.push_back(command->name());
+    const std::string known = fmt::format("{}", fmt::join(names, ", "));
     if (arguments.empty())
         return fmt::format("fmha: a subcommand is missing; there are: {} (see fmha --help)\n", known);
     if (arguments.front().starts_with('-')) {
@@ -27,9 +30,23 @@ std::string unknown_subcommand(const std::vector<std::string>& arguments,
         return fmt::format("fmha: {} is not an option before a subcommand; allowed: --help and --version\n",
                            arguments.front());
     }
-    for (const auto& command : commands)
-        if (command->name() == arguments.front()) return {};
-    return fmt::format("fmha: \"{}\" is not a subcommand; there are: {}\n", arguments.front(), known);
+    if (std::ranges::find(names, arguments.front()) != names.end()) return {};
+    return fmt::format("fmha: \"{}\" is not a subcommand; there are: {}{}\n", arguments.front(), known,
+                       did_you_mean(arguments.front(), names));
+}
+
+/// What CLI11 says of a command line that it refuses, and which option a misspelt one may be.
+std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
+    const auto parsed = app.get_subcommands();
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || parsed.empty()) return error.what();
+    const std::vector<std::string> extras = parsed.front()->remaining();
+    const auto option = std::ranges::find_if(extras, [](const auto& text) { return text.starts_with("-"); });
+    if (option == extras.end()) return error.what();
+    std::vector<std::string> names;
+    for (const CLI::Option* known : parsed.front()->get_options())
+        for (const std::string& name : known->get_lnames()) names.push_back("--" + name);
+    return fmt::format("{} is not an option{}", *option,
+                       did_you_mean(option->substr(0, option->find('=')), names));
 }
 
 /// The command line as a shell would take it back.
@@ -70,7 +87,7 @@ int run_command_line(const std::vector<std::string>& arguments,
         // Past `unknown_subcommand` the first argument is a subcommand, or --help or --version with more after it.
         const std::string command =
             arguments.front().starts_with('-') ? std::string("fmha") : "fmha " + arguments.front();
-        fmt::print(streams.err, "{0}: {1} (see {0} --help)\n", command, visible(error.what()));
+        fmt::print(streams.err, "{0}: {1} (see {0} --help)\n", command, visible(complaint(error, app)));
         return bad_input;
     }
 

@@ -4,6 +4,7 @@
 #include "kernels/arch/schema.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <deque>
@@ -192,9 +193,16 @@ const ArchTables* ArchSet::find(std::string_view name) const {
 
 const ArchTables& ArchSet::at(std::string_view name) const {
     if (const ArchTables* arch = find(name)) return *arch;
-    std::string known;
-    for (const ArchTables& arch : data_->archs) known += (known.empty() ? "" : ", ") + arch.name().str();
-    throw InputError(fmt::format("architecture \"{}\" has no file; known: {}", name, known));
+    // As rocminfo writes it, gfx942:sramecc+:xnack-, or in capitals.
+    std::string plain(name.substr(0, name.find(':')));
+    for (char& letter : plain)
+        if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+    std::vector<std::string_view> known;
+    for (const ArchTables& arch : data_->archs) known.push_back(arch.name().view());
+    const std::string hint =
+        find(plain) == nullptr ? std::string() : fmt::format("; did you mean {}?", plain);
+    throw InputError(
+        fmt::format("architecture \"{}\" has no file; known: {}{}", name, fmt::join(known, ", "), hint));
 }
 
 Part ArchSet::table(std::string_view path) const {

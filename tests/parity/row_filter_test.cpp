@@ -198,7 +198,8 @@ TEST(RowFilter, HasFunctionsMethodsAndThreeWordsOfSql) {
 
 TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
     EXPECT_THAT(refusal("c.hdim == 128"),
-                HasSubstr("\"c.hdim == 128\": character 1: no such column: c.hdim; there are: gfx_arch"));
+                HasSubstr("\"c.hdim == 128\": character 1: no such column: c.hdim; did you mean hdim_q?"));
+    EXPECT_THAT(refusal("c.colour == 1"), HasSubstr("no such column: c.colour; there are: gfx_arch"));
     EXPECT_THAT(refusal("c.hdim_q == "), HasSubstr("character 13: a value is missing"));
     EXPECT_THAT(refusal("hdim_q == 1"), HasSubstr("a column is written c.name"));
     EXPECT_THAT(refusal("c == 1"), HasSubstr("c stands before a column"));

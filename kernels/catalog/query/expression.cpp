@@ -1,5 +1,6 @@
 #include "kernels/catalog/query/expression.hpp"
 
+#include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/term.hpp"
@@ -325,7 +326,10 @@ class Parser {
         if (found == all.end()) {
             std::vector<std::string_view> names;
             for (const Column& one : all) names.push_back(one.name);
-            fail(at, fmt::format("no such column: c.{}; there are: {}, name", name, fmt::join(names, ", ")));
+            std::string hint = did_you_mean(name, names);
+            fail(at, fmt::format("no such column: c.{}{}", name,
+                                 hint.empty() ? fmt::format("; there are: {}, name", fmt::join(names, ", "))
+                                              : hint));
         }
         std::string scratch;
         const Cell sample = found->read(KernelConfig{}, scratch);

@@ -244,7 +244,9 @@ SweepConfig parse_sweep_config(std::string_view text, const std::string& source,
 SweepConfig read_sweep_config(const std::filesystem::path& file, SweepUse use, SweepVariant fallback) {
     if (std::filesystem::is_directory(file)) throw InputError(file.string() + ": is a folder, not a file");
     std::ifstream stream(file, std::ios::binary);
-    if (!stream) throw InputError(file.string() + ": cannot be opened");
+    if (!stream)
+        throw InputError(file.string() + ": there is no such sweep configuration (cases/sweeps has some; an "
+                                         "architecture is named by --arch)");
     std::ostringstream text;
     text << stream.rdbuf();
     return parse_sweep_config(text.str(), file.string(), use, fallback);
