@@ -42,3 +42,7 @@ install editable --editable "$work/tree/dispatcher/python"
 said=$(cd "$work" && FMHA_LIBRARY_DIR="$build/lib" FMHA_JIT_DIR="$work/jit" "$work/editable/bin/python3" use.py)
 echo "$said"
 [[ $said == "$work/tree/dispatcher/python/fmha/__init__.py "* ]]
+# It has no libraries of its own, and says where it looked for them.
+said=$(cd "$work" && env -i HOME="$work" PATH=/usr/bin:/bin "$work/editable/bin/python3" -c 'import fmha; fmha.load()' 2>&1) &&
+  { ldconfig -p | grep -q libfmha.so.4 || { echo "libraries from nowhere: $said"; exit 1; }; }
+[[ -z $said || $said == *"libfmha.so is neither in $work/tree/"*"name its folder in FMHA_LIBRARY_DIR"* ]] || { echo "without libraries it says: $said"; exit 1; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 from pathlib import Path
@@ -33,6 +34,19 @@ def library(name: str = "fmha") -> str:
     if named:
         raise FileNotFoundError(f"FMHA_LIBRARY_DIR is {named}, and there is no lib{name}.so in it")
     return f"lib{name}.so.4"
+
+
+def opened(path: str, name: str = "fmha") -> ctypes.CDLL:
+    """The library at `path`, as `library` gives it. Where it is nowhere, the OSError says where it was looked for and who has it."""
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        if os.sep in path:  # it is there, and the loader says what it lacks
+            raise
+        folders = ", ".join(map(str, _folders("lib")))
+        raise OSError(f"lib{name}.so is neither in {folders} nor where the system's loader looks: build it (cmake --build build/host "
+                      "--target fmha_c fmha_c_reference fmha), install the wheel or the package libfmha, which have it, or name its folder "
+                      "in FMHA_LIBRARY_DIR") from error
 
 
 def command() -> str | None:

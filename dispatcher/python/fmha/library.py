@@ -54,7 +54,7 @@ class Library:
     def __init__(self, path: str | os.PathLike):
         path = os.fspath(path)
         self.path = path
-        self.functions = lib = ctypes.CDLL(path)
+        self.functions = lib = find.opened(path)
         lib.fmha_abi_version.restype = c_uint32
         if lib.fmha_abi_version() != ABI_VERSION:
             raise Error(1, f"{path} implements version {lib.fmha_abi_version()}, this file version {ABI_VERSION}")

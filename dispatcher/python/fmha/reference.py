@@ -22,7 +22,7 @@ class _GradientsOut(ctypes.Structure):
 
 @lru_cache(maxsize=None)
 def _functions() -> ctypes.CDLL:
-    functions = ctypes.CDLL(find.library("fmha_reference"))
+    functions = find.opened(find.library("fmha_reference"), "fmha_reference")
     functions.fmha_reference_attention.argtypes = [c_char_p, c_void_p, c_void_p, c_void_p, c_char_p, c_uint64]
     functions.fmha_reference_gradients.argtypes = [c_char_p, c_void_p, POINTER(_GradientsOut), c_char_p, c_uint64]
     functions.fmha_reference_attention.restype = functions.fmha_reference_gradients.restype = c_int
