@@ -1,15 +1,10 @@
 #include "dispatcher/registry/registry.hpp"
-#include "dispatcher/types/error.hpp"
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
+#include <mutex>
 
 namespace fmha {
 
@@ -46,27 +41,7 @@ std::string Registry::export_json() const {
 }
 
 void Registry::export_json(const std::filesystem::path& file) const {
-    const std::string text = export_json();
-    std::filesystem::path temporary = file;
-    temporary += fmt::format(".{}.{}.tmp", ::getpid(), static_cast<const void*>(&text));
-    const auto fail = [&](const char* what) {
-        const int code = errno;
-        std::error_code ignored;
-        std::filesystem::remove(temporary, ignored);
-        throw InputError(fmt::format("cannot {} {}: {}", what, file.string(), std::strerror(code)));
-    };
-    {
-        std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-        out << text;
-        out.flush();
-        if (!out) fail("write");
-    }
-    std::error_code failed;
-    std::filesystem::rename(temporary, file, failed);
-    if (failed) {
-        errno = failed.value();
-        fail("replace");
-    }
+    system::write_file(file, export_json());
 }
 
 void Registry::auto_export(std::filesystem::path file, bool now) {

@@ -21,6 +21,19 @@ struct Destination {
     fs::path draft, name;
 };
 
+/// Where links lead, whether there is a file or not.
+fs::path behind_links(fs::path file) {
+    constexpr int most_links = 40; // as the kernel has it
+    std::error_code failure;
+    for (int n = 0; fs::is_symlink(fs::symlink_status(file, failure)); ++n) {
+        if (n == most_links)
+            throw InputError(fmt::format("{}: cannot be written: too many links", file.string()));
+        const fs::path next = fs::read_symlink(file, failure);
+        file = next.is_absolute() ? next : file.parent_path() / next;
+    }
+    return file;
+}
+
 Destination destination_of(const fs::path& file) {
     std::error_code failure;
     if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
@@ -29,10 +42,9 @@ Destination destination_of(const fs::path& file) {
         throw InputError(fmt::format("{}: is a folder, not a file to write", file.string()));
     // Devices and pipes (/dev/stdout, /dev/null) are written to, not replaced by a file of their name.
     if (fs::exists(there) && !fs::is_regular_file(there)) return {file, {}};
-    const fs::path name =
-        fs::is_symlink(fs::symlink_status(file, failure)) ? fs::canonical(file, failure) : file;
-    // Two processes may write the same file.
-    return {fmt::format("{}.{}.draft", name.string(), getpid()), name};
+    const fs::path name = behind_links(file);
+    // Two threads, of one process or of two, may write the same file.
+    return {fmt::format("{}.{}.draft", name.string(), gettid()), name};
 }
 
 } // namespace

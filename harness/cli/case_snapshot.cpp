@@ -2,6 +2,7 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
@@ -12,7 +13,6 @@
 #include <fmt/ostream.h>
 
 #include <array>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <vector>
@@ -76,10 +76,9 @@ int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem
     if (accept && reason.empty()) throw InputError("--accept needs --reason TEXT: why the cases changed");
     const Lines now = planned_lines(cases_root);
     if (accept) {
-        std::ofstream out(file);
-        fmt::print(out, "# {}\n", reason);
-        for (const auto& [name, line] : now) fmt::print(out, "{}\t{}\n", name, line);
-        if (!out.flush()) throw InputError("cannot write " + file.string());
+        std::string text = fmt::format("# {}\n", reason);
+        for (const auto& [name, line] : now) text += fmt::format("{}\t{}\n", name, line);
+        system::write_file(file, text);
         fmt::print(streams.out, "{} smoke cases recorded in {}\n", now.size(), file.string());
         return all_well;
     }

@@ -3,14 +3,15 @@
 #include "dispatcher/explain/explain.hpp"
 #include "dispatcher/problem_json.hpp"
 #include "dispatcher/registry/catalogue.hpp"
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/input_text.hpp"
 
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include <array>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -32,7 +33,7 @@ std::vector<Shape> read_shapes(const std::filesystem::path& file) {
         const std::string place = fmt::format("{}:{}", file.string(), number);
         const Json parsed = Json::try_parse(line).value_or(nullptr);
         if (!parsed.is_object() || parsed.size() != 2 || !parsed.contains("name") ||
-            !parsed.contains("problem"))
+            !parsed["name"].is_string() || !parsed.contains("problem"))
             throw InputError(place + ": expected an object with \"name\" and \"problem\"");
         shapes.push_back({parsed["name"].get<std::string>(), place, parsed["problem"]});
     }
@@ -96,10 +97,7 @@ int plan_snapshots(const std::filesystem::path& directory, bool accept, const st
             differences += report_differences(stored_lines(file), planned, arch, streams.err);
             continue;
         }
-        std::ofstream out(file);
-        fmt::print(out, "# {}\n", reason);
-        for (const std::string& line : planned) fmt::print(out, "{}\n", line);
-        if (!out.flush()) throw InputError("cannot write " + file.string());
+        system::write_file(file, fmt::format("# {}\n{}\n", reason, fmt::join(planned, "\n")));
     }
     fmt::print(streams.out, "{} shapes on {} architectures: {}\n", shapes.size(), archs.all().size(),
                accept ? "accepted"

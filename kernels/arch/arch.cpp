@@ -1,5 +1,6 @@
 #include "kernels/arch/arch.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/arch/schema.hpp"
 
@@ -8,9 +9,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 namespace fmha::arch {
 
@@ -170,11 +169,7 @@ ArchSet ArchSet::load(const std::filesystem::path& directory) {
     std::deque<std::string> texts; // stable addresses: the files refer to them
     std::vector<File> files;
     for (const fs::path& path : paths) {
-        std::ifstream stream(path, std::ios::binary);
-        std::ostringstream text;
-        text << stream.rdbuf();
-        if (!stream) throw InputError(path.string() + ": cannot be read");
-        texts.push_back(std::move(text).str());
+        texts.push_back(system::read_file(path));
         texts.push_back(fs::relative(path, directory).generic_string());
         files.push_back({texts.back(), texts[texts.size() - 2]});
     }

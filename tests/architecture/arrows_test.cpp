@@ -28,9 +28,9 @@ const std::vector<Room>& rooms() {
     static const std::vector<Room> table{
         {"dispatcher/types", {}},
         {"dispatcher/system", {"dispatcher/types"}},
-        {"kernels/arch", {"dispatcher/types"}},
+        {"kernels/arch", {"dispatcher/types", "dispatcher/system"}},
         {"kernels/catalog", {"dispatcher/types", "dispatcher/system", "kernels/arch"}},
-        {"dispatcher", {"dispatcher/types", "kernels/arch", "kernels/catalog"}},
+        {"dispatcher", {"dispatcher/types", "dispatcher/system", "kernels/arch", "kernels/catalog"}},
         {"dispatcher/c",
          {"dispatcher/types", "dispatcher/system", "dispatcher", "kernels/arch", "kernels/catalog",
           "kernels/loader", "kernels/targets"}},

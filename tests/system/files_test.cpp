@@ -47,6 +47,12 @@ TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
     write_file(link, "two");
     EXPECT_TRUE(std::filesystem::is_symlink(link));
     EXPECT_EQ(read_file(file), "two");
+    std::filesystem::remove(file);
+    write_file(link, "three");
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(read_file(file), "three");
+    std::filesystem::create_symlink("round", folder.path() / "round");
+    EXPECT_THROW(write_file(folder.path() / "round", "x"), InputError);
     write_file("/dev/null", "x");
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }

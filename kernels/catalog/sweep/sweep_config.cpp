@@ -1,14 +1,14 @@
 #include "kernels/catalog/sweep_config.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/strict_json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
 #include <span>
-#include <sstream>
 
 namespace fmha::catalog {
 
@@ -226,30 +226,18 @@ class Reader {
     SweepUse use_;
 };
 
-Json parse_document(std::string_view text, const std::string& source) {
-    try {
-        return Json::parse(text);
-    } catch (const JsonError& error) {
-        throw InputError(source + ": " + error.what());
-    }
-}
-
 } // namespace
 
 SweepConfig parse_sweep_config(std::string_view text, const std::string& source, SweepUse use,
                                SweepVariant fallback) {
-    return Reader(source, use).read(parse_document(text, source), fallback);
+    return Reader(source, use).read(parse_strict_json(text, source), fallback);
 }
 
 SweepConfig read_sweep_config(const std::filesystem::path& file, SweepUse use, SweepVariant fallback) {
-    if (std::filesystem::is_directory(file)) throw InputError(file.string() + ": is a folder, not a file");
-    std::ifstream stream(file, std::ios::binary);
-    if (!stream)
+    if (std::error_code unknown; !std::filesystem::exists(file, unknown))
         throw InputError(file.string() + ": there is no such sweep configuration (cases/sweeps has some; an "
                                          "architecture is named by --arch)");
-    std::ostringstream text;
-    text << stream.rdbuf();
-    return parse_sweep_config(text.str(), file.string(), use, fallback);
+    return parse_sweep_config(system::read_file(file), file.string(), use, fallback);
 }
 
 } // namespace fmha::catalog
