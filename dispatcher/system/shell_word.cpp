@@ -1,6 +1,6 @@
-#include "harness/run/shell_word.hpp"
+#include "dispatcher/system/shell_word.hpp"
 
-namespace fmha::harness {
+namespace fmha::system {
 
 std::string shell_word(std::string_view text) {
     constexpr std::string_view plain =
@@ -16,4 +16,4 @@ std::string shell_word(std::string_view text) {
     return word + "'";
 }
 
-} // namespace fmha::harness
+} // namespace fmha::system

@@ -1,8 +1,8 @@
+#include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/command.hpp"
-#include "harness/run/shell_word.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/ostream.h>
@@ -52,7 +52,7 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
 /// The command line as a shell would take it back.
 std::string invocation_text(const std::vector<std::string>& arguments) {
     std::string text = "fmha";
-    for (const auto& argument : arguments) text += " " + harness::shell_word(argument);
+    for (const auto& argument : arguments) text += " " + system::shell_word(argument);
     return text;
 }
 

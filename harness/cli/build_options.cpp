@@ -1,7 +1,7 @@
 #include "harness/cli/build_options.hpp"
 
+#include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
-#include "harness/run/shell_word.hpp"
 #include "kernels/generator/headers.hpp"
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ std::string CompileOptions::regenerate(const std::vector<std::string>& request) 
                                         {"--launcher", launcher_},
                                         {"--per-file", std::to_string(per_file_)}})
         if (!value.empty()) words.insert(words.end(), {option, value});
-    for (std::string& word : words) word = harness::shell_word(word);
-    return fmt::format("cd {} && {}", harness::shell_word(std::filesystem::current_path().string()),
+    for (std::string& word : words) word = system::shell_word(word);
+    return fmt::format("cd {} && {}", system::shell_word(std::filesystem::current_path().string()),
                        fmt::join(words, " "));
 }
 

@@ -1,10 +1,10 @@
 #include "harness/cli/catalogue_choice.hpp"
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/catalogue/listed_kernels.hpp"
 #include "harness/cli/catalog_options.hpp"
-#include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
 #include "kernels/generator/sample.hpp"
@@ -124,7 +124,7 @@ std::string CatalogueChoice::words() const {
     std::string text = rules();
     const auto given = options_.arguments();
     for (std::size_t i = 0; i + 1 < given.size(); i += 2)
-        if (given[i] != "--rules") text += fmt::format(" {} {}", given[i], harness::shell_word(given[i + 1]));
+        if (given[i] != "--rules") text += fmt::format(" {} {}", given[i], system::shell_word(given[i + 1]));
     return text;
 }
 

@@ -1,4 +1,5 @@
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
@@ -13,7 +14,6 @@
 #include "harness/run/interrupt.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "harness/run/run_cases.hpp"
-#include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "parity/side_by_side/agreement.hpp"
 #include "reference/forward.hpp"
@@ -226,7 +226,7 @@ class CompareCommand final : public Command {
                 const CheckoutKernels::Beside beside = beside_of(said);
                 row.update(said);
                 row["command"] = fmt::format("fmha compare {} --ck-kernels {} --arch {}{} --keep kept",
-                                             harness::shell_word(own.name), harness::shell_word(checkout_),
+                                             system::shell_word(own.name), system::shell_word(checkout_),
                                              options.of_case.arch, options.of_case.target_flags);
                 if (beside.asked)
                     both = parity::compare(own, beside.theirs);

@@ -1,5 +1,7 @@
 #include "harness/run/case_runner.hpp"
 
+#include "dispatcher/system/shell_word.hpp"
+#include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_problem.hpp"
@@ -7,11 +9,9 @@
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/device_splits.hpp"
 #include "harness/run/execution.hpp"
-#include "harness/run/shell_word.hpp"
 #include "kernels/catalog/glob.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <iterator>
@@ -22,12 +22,6 @@
 
 namespace fmha::harness {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 CaseResult blank_result(const Case& c) {
     CaseResult result;
@@ -341,15 +335,15 @@ CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRu
 }
 
 std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel) {
-    std::string command = fmt::format("fmha verify {} --arch {}", shell_word(c.id), options.arch);
+    std::string command = fmt::format("fmha verify {} --arch {}", system::shell_word(c.id), options.arch);
     if (!options.catalogue.empty()) command += " --catalogue --rules " + options.catalogue;
     command += options.target_flags;
-    if (!options.arch_dir.empty()) command += " --arch-dir " + shell_word(options.arch_dir);
-    if (!options.cases_root.empty()) command += " --cases-root " + shell_word(options.cases_root);
+    if (!options.arch_dir.empty()) command += " --arch-dir " + system::shell_word(options.arch_dir);
+    if (!options.cases_root.empty()) command += " --cases-root " + system::shell_word(options.cases_root);
     if (options.all_kernels && !kernel.empty())
-        command +=
-            (options.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") + shell_word(kernel);
-    if (!options.where.empty()) command += " --where " + shell_word(options.where);
+        command += (options.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") +
+                   system::shell_word(kernel);
+    if (!options.where.empty()) command += " --where " + system::shell_word(options.where);
     if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
     return command;
 }
@@ -360,12 +354,12 @@ std::vector<CaseResult> run_case(const Case& c, const KernelSource& source, cons
 
 std::vector<CaseResult> run_case(const Family& family, const Case& given, const KernelSource& source,
                                  const CaseRunOptions& options) {
-    const auto start = Clock::now();
+    const system::Stopwatch watch;
     const Case c = options.archs ? with_device_splits(given, options.arch, *options.archs) : given;
     CaseResult blank = blank_result(c);
     blank.reproduce = reproducing_command(c, options, "");
     const auto only_blank = [&] {
-        blank.seconds = seconds_since(start);
+        blank.seconds = watch.seconds();
         return std::vector{blank};
     };
 
@@ -391,21 +385,20 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
     }
     const std::span<const reference::RowId> rows = tensors->here().few_rows();
     const auto expectation = tensors->here().expectation(options.reference_threads);
-    const auto agreement_start = Clock::now();
+    const system::Stopwatch agreement_watch;
     const Oracles oracles{*expectation, expectation->oracle_disagreement()};
-    const double agreement_seconds = seconds_since(agreement_start);
+    const double agreement_seconds = agreement_watch.seconds();
 
     for (const Candidate& candidate : *candidates) {
-        const auto kernel_start = Clock::now();
+        const system::Stopwatch kernel_watch;
         CaseResult result = blank;
         result.kernel = candidate.name();
         result.chosen = candidate.chosen;
         result.reproduce = reproducing_command(c, options, candidate.chosen);
         judge_candidate(result, c, candidate, *tensors, rows, oracles, options);
         result.reference_seconds += agreement_seconds;
-        result.seconds = seconds_since(kernel_start);
-        if (&candidate == &candidates->front())
-            result.seconds += std::chrono::duration<double>(kernel_start - start).count();
+        // What was made for all of them is the first one's.
+        result.seconds = &candidate == &candidates->front() ? watch.seconds() : kernel_watch.seconds();
         results.push_back(std::move(result));
     }
     return results;

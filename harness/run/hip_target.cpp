@@ -1,9 +1,9 @@
 #include "harness/run/hip_target.hpp"
 
+#include "dispatcher/system/shell_word.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/run/device_stage.hpp"
-#include "harness/run/shell_word.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "kernels/built/manifest.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -258,7 +258,7 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
                                            : DeviceChoice::Said::nothing;
     return std::make_shared<HipTarget>(
         std::move(folder), arch, archs_of(options), describe(seen), seen.front().driver,
-        " --target hip --kernels-dir " + shell_word(kernels), std::move(chosen));
+        " --target hip --kernels-dir " + system::shell_word(kernels), std::move(chosen));
 }
 
 } // namespace fmha::harness

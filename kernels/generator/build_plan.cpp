@@ -1,6 +1,7 @@
 #include "kernels/generator/build_plan.hpp"
 
 #include "dispatcher/system/sha256.hpp"
+#include "dispatcher/system/shell_word.hpp"
 #include "kernels/generator/headers.hpp"
 #include "kernels/generator/write.hpp"
 
@@ -8,21 +9,6 @@
 
 namespace fmha::generator {
 namespace {
-
-/// For a shell, only where it needs quotes.
-std::string shell_word(std::string_view word) {
-    constexpr std::string_view plain =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
-    if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
-    std::string text(1, '\'');
-    for (const char c : word) {
-        if (c == '\'') text.append("'\\'");
-        text.push_back(c);
-        if (c == '\'') text.push_back('\'');
-    }
-    text.push_back('\'');
-    return text;
-}
 
 std::string without_dollars(std::string_view text) {
     std::string escaped;
@@ -60,9 +46,9 @@ std::string compile_prefix(const Compiler& compiler, std::string_view arch, cons
     const auto flags = compile_flags(compiler, arch);
     std::vector<std::string> words;
     if (!tools.launcher.empty()) words.push_back(tools.launcher);
-    words.push_back(shell_word(compiler.path.string()));
-    for (const std::string& flag : flags) words.push_back(shell_word(flag));
-    words.push_back("-I" + shell_word(tools.root.string()));
+    words.push_back(system::shell_word(compiler.path.string()));
+    for (const std::string& flag : flags) words.push_back(system::shell_word(flag));
+    words.push_back("-I" + system::shell_word(tools.root.string()));
     return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -130,7 +116,7 @@ std::string command_line(const PlannedUnit& unit, const BuildTools& tools) {
     return fmt::format(
         "{} {} -o {}",
         compile_prefix(tools.compiler_of(unit.unit), unit.unit.kernels.front().config.arch, tools),
-        shell_word(unit.source), shell_word(unit.object));
+        system::shell_word(unit.source), system::shell_word(unit.object));
 }
 
 } // namespace fmha::generator

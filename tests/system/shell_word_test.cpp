@@ -1,12 +1,12 @@
 // Words that are printed for a shell come back from a real one as they were.
 
-#include "harness/run/shell_word.hpp"
+#include "dispatcher/system/shell_word.hpp"
 
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <memory>
 
-namespace fmha::harness {
+namespace fmha::system {
 namespace {
 
 std::string through_shell(const std::string& word) {
@@ -28,4 +28,4 @@ TEST(ShellWord, LeavesPlainTextAlone) {
 }
 
 } // namespace
-} // namespace fmha::harness
+} // namespace fmha::system
