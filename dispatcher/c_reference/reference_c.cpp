@@ -35,7 +35,12 @@ fmha_status told(char* error, uint64_t capacity, Body&& body) {
 
 c::Call checked_call(const char* arch, const void* args) {
     require(arch != nullptr, "arch");
-    return c::call_of(args, ArchName(arch), c::Memory::host);
+    ArchName name;
+    if (!parse_field_text(arch, name))
+        throw InputError(fmt::format("arch is {}, which is too long for an architecture", arch));
+    c::Call call = c::call_of(args, name, c::Memory::host);
+    c::check_contents(call.arguments);
+    return call;
 }
 
 void require_scales(const ScoreArgs& score, const QuantArgs& quant) {

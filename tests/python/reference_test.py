@@ -37,6 +37,21 @@ class Forward(unittest.TestCase):
             reference.attention(Q[:, :3], K, V, data_type="fp32")
         with self.assertRaisesRegex(fmha.Error, "H-2"):
             reference.attention(Q[..., :12], K[..., :12], V, data_type="fp32")
+        with self.assertRaisesRegex(fmha.Error, "BAD_ARGUMENT: arch is .*, which is too long"):
+            reference.attention(Q, K, V, data_type="fp32", arch="gfx950_and_all_others")
+
+    def test_pages_that_are_not_there(self):
+        (pool,) = random_arrays(3, (2, 2, 128, 40), dtype=np.float16)
+
+        def attend(page, keys=100):
+            return reference.paged(Q.astype(np.float16), pool, pool, data_type="fp16", block_table=np.array([[0], [page]], np.int32),
+                                   seqlens_k=np.array([100, keys], np.int32))
+
+        self.assertTrue(np.isfinite(attend(1)[0]).all())
+        with self.assertRaisesRegex(fmha.Error, "page 2 at place 0; the pool has 2 pages"):
+            attend(2)
+        with self.assertRaisesRegex(fmha.Error, "entry 1 has 129 keys"):
+            attend(1, 129)
 
 
 class Backward(unittest.TestCase):

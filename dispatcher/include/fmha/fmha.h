@@ -418,8 +418,7 @@ FMHA_API fmha_status fmha_run_host(fmha_context* context, const void* args, fmha
 
 /* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launches are in
  * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of a kernel shows when the caller
- * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED, and so does backward, which runs on the host only.
- * info may be NULL. */
+ * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED. info may be NULL. */
 FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, void* stream,
                                      fmha_run_info* info);
 
