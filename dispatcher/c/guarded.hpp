@@ -22,7 +22,11 @@ fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
     error.clear();
     rule.clear();
     const auto failed = [&](fmha_status status, const char* sentence) {
-        error = sentence;
+        try {
+            error = sentence;
+        } catch (const std::bad_alloc&) {
+            error.clear(); // the status says enough, and nothing may leave
+        }
         return status;
     };
     try {
@@ -47,6 +51,8 @@ fmha_status guarded(std::string& error, std::string& rule, Body&& body) {
         return failed(FMHA_NO_MEMORY, "out of memory");
     } catch (const std::exception& other) {
         return failed(FMHA_INTERNAL, other.what());
+    } catch (...) {
+        return failed(FMHA_INTERNAL, "an exception of an unknown type");
     }
 }
 
