@@ -35,7 +35,7 @@ class TileArithmetic {
             const bool minus = take('-');
             if (!minus && !take('+')) return std::nullopt;
             const auto next = product();
-            if (!next) return std::nullopt;
+            if (!next || *sum > largest_sum || *sum < -largest_sum) return std::nullopt;
             *sum += minus ? -*next : *next;
         }
         return sum;
@@ -68,8 +68,8 @@ class TileArithmetic {
         return number && *number <= largest ? number : std::nullopt;
     }
 
-    /// Nothing that a product of two such numbers makes overflows.
-    static constexpr std::int64_t largest = 1'000'000'000;
+    /// A product of two such numbers does not overflow, and neither does a sum of two such products.
+    static constexpr std::int64_t largest = 1'000'000'000, largest_sum = largest * largest;
     std::string_view rest_;
     const Tile& tile_;
 };

@@ -1,6 +1,7 @@
 // Values relative to the tile of the planned kernel: they become plain numbers before a case has its name.
 
 #include "harness/cases/case_file.hpp"
+#include "harness/cases/relative_text.hpp"
 
 #include "dispatcher/types/error.hpp"
 
@@ -39,6 +40,13 @@ TEST(RelativeValues, AreNumbersInTheName) {
                             "fwd/x[seqlen_k=129,mask=b:127,0,65]@1",
                             "fwd/x[batch=1,seqlen_q=129,seqlen_k=7,mask=0]@1"));
     EXPECT_THAT(names(edges, always(16, 32)), testing::Contains("fwd/x[seqlen_k=65,mask=b:15,0,33]@1"));
+}
+
+TEST(RelativeValues, StayWithin64Bits) {
+    std::string sum = "tile_m0";
+    for (int n = 0; n < 20; ++n) sum += "+1000000000*1000000000";
+    EXPECT_EQ(at_tile("tile_m0+1000000000*1000000000", Tile{.m0 = 64}), "1000000000000000064");
+    EXPECT_EQ(at_tile(sum, Tile{.m0 = 64}), std::nullopt);
 }
 
 TEST(RelativeValues, NameReproducesWithoutAPlanner) {
