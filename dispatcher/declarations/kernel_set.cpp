@@ -18,7 +18,7 @@ E token_value(std::string_view what, std::string_view token) {
         fmt::format("{} \"{}\" is not known; allowed: {}", what, token, allowed_names<E>()));
 }
 
-std::int16_t entry(std::string_view what, int n) {
+std::int16_t entry(std::string_view what, std::int64_t n) {
     if (n < 0 || n > std::numeric_limits<std::int16_t>::max())
         throw DeclarationError(fmt::format("{} {} is outside 0 to 32767", what, n));
     return static_cast<std::int16_t>(n);
@@ -268,14 +268,14 @@ void auto_fill(Declaration& declaration) {
     Algorithm& algorithm = declaration.algorithm.fixed;
     if (forward_tile && !declaration.algorithm.tile_axis.is_any()) {
         TileChoice choice = declaration.algorithm.tile_axis.value();
-        if (choice.tile.n1 == 0) choice.tile.n1 = entry("hdim_v", static_cast<int>(dims.v));
+        if (choice.tile.n1 == 0) choice.tile.n1 = entry("hdim_v", dims.v);
         if (choice.tile.k1 == 0) choice.tile.k1 = choice.tile.k0;
-        if (choice.tile.k0max == 0) choice.tile.k0max = entry("hdim_q", static_cast<int>(dims.q));
+        if (choice.tile.k0max == 0) choice.tile.k0max = entry("hdim_q", dims.q);
         declaration.algorithm.tile_axis = choice;
         if (algorithm.hdim_q_alignment == 0) algorithm.hdim_q_alignment = choice.tile.k0max;
     }
-    if (algorithm.hdim_q_alignment == 0) algorithm.hdim_q_alignment = static_cast<std::int32_t>(dims.q);
-    if (algorithm.hdim_v_alignment == 0) algorithm.hdim_v_alignment = static_cast<std::int32_t>(dims.v);
+    if (algorithm.hdim_q_alignment == 0) algorithm.hdim_q_alignment = entry("hdim_q", dims.q);
+    if (algorithm.hdim_v_alignment == 0) algorithm.hdim_v_alignment = entry("hdim_v", dims.v);
 }
 
 } // namespace

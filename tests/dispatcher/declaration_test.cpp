@@ -123,6 +123,9 @@ TEST_F(Declarations, ErrorsInsteadOfSilence) {
     EXPECT_THAT(message_of([] { AlgorithmDecl().padding(true, true, 4, 1); }),
                 HasSubstr("none of 0, 1 and 8"));
     EXPECT_THAT(message_of([] { AlgorithmDecl().tile_m0(-1); }), HasSubstr("outside 0"));
+    constexpr std::int64_t wraps = (std::int64_t{1} << 32) + 128; // around 32 bits to 128
+    EXPECT_THAT(message_of([] { KernelSet("wide").add(SignatureDecl().hdim(wraps), plain(), "gfx950"); }),
+                HasSubstr("hdim_v 4294967424 is outside 0 to 32767"));
 }
 
 TEST_F(Declarations, TokensOfEveryAxis) {
