@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <limits>
 #include <set>
 
 namespace fmha::harness {
@@ -23,14 +25,20 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 }
 
 ProblemSizes parse_problem(std::string_view text) {
+    // Each entry of a packed batch has a length of its own.
+    constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max(), most_entries = 65536;
     std::vector<std::int64_t> numbers;
     for (const std::string_view part : split(text, ',')) {
         std::int64_t value = 0;
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-        if (error != std::errc{} || end != part.data() + part.size() || value <= 0)
-            throw InputError(fmt::format("--problems: \"{}\" in \"{}\" is no positive number", part, text));
+        if (error != std::errc{} || end != part.data() + part.size() || value <= 0 || value > largest)
+            throw InputError(
+                fmt::format("--problems: \"{}\" in \"{}\" is no number from 1 to {}", part, text, largest));
         numbers.push_back(value);
     }
+    if (numbers.front() > most_entries)
+        throw InputError(fmt::format("--problems: \"{}\" has a batch of {}; allowed: 1 to {}", text,
+                                     numbers.front(), most_entries));
     if (numbers.size() == 4) return {numbers[0], numbers[1], numbers[1], numbers[2], numbers[2], numbers[3]};
     if (numbers.size() == 6) return {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]};
     throw InputError(

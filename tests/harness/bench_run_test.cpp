@@ -221,7 +221,9 @@ TEST(Problems, AreUpstreamsNumbers) {
         return std::string("accepted");
     };
     EXPECT_THAT(refused("1,2,3"), HasSubstr("has 3 numbers; allowed: 4 (batch"));
-    EXPECT_THAT(refused("1,2,x,4"), HasSubstr("\"x\" in \"1,2,x,4\" is no positive number"));
+    EXPECT_THAT(refused("1,2,x,4"), HasSubstr("\"x\" in \"1,2,x,4\" is no number from 1 to 2147483647"));
+    EXPECT_THAT(refused("1,1,1000000000000000000,128"), HasSubstr("is no number from 1 to 2147483647"));
+    EXPECT_THAT(refused("65537,1,1,128"), HasSubstr("has a batch of 65537; allowed: 1 to 65536"));
     EXPECT_THAT(refused("1,0,3,4"), HasSubstr("\"0\""));
     EXPECT_THAT(refused(";"), HasSubstr("names no problem"));
 }
