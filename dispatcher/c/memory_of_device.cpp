@@ -41,8 +41,9 @@ fmha_status fmha_device_upload(fmha_context* context, void* device, const void* 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         auto& side = device_of(*context, bytes);
-        require(device != nullptr, "device");
-        require(host != nullptr, "host");
+        // An empty array of the caller may be NULL.
+        require(device != nullptr || bytes == 0, "device");
+        require(host != nullptr || bytes == 0, "host");
         side.copy(device, host, bytes, fmha::c::Direction::to_device, stream);
     });
 }
@@ -52,8 +53,8 @@ fmha_status fmha_device_download(fmha_context* context, void* host, const void* 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         auto& side = device_of(*context, bytes);
-        require(host != nullptr, "host");
-        require(device != nullptr, "device");
+        require(host != nullptr || bytes == 0, "host");
+        require(device != nullptr || bytes == 0, "device");
         side.copy(host, device, bytes, fmha::c::Direction::to_host, stream);
     });
 }

@@ -202,6 +202,7 @@ TEST_F(DeviceInterface, MemoryIsAllocatedCopiedAndReleased) {
     EXPECT_EQ(error(), "bytes is -1; allowed: 0 and above");
     EXPECT_EQ(fmha_device_allocate(context_, 1, nullptr), FMHA_BAD_ARGUMENT);
     EXPECT_EQ(fmha_device_upload(context_, nullptr, sent.data(), 4, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_EQ(fmha_device_upload(context_, nullptr, nullptr, 0, nullptr), FMHA_OK) << error();
     EXPECT_EQ(fmha_device_download(context_, nullptr, received.data(), 4, nullptr), FMHA_BAD_ARGUMENT);
     for (const char* call : {"allocate", "synchronise_stream"}) {
         refuse(call);
