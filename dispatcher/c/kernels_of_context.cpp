@@ -45,12 +45,13 @@ std::vector<std::string> lines_of(const char* text) {
     return lines;
 }
 
-/// The caller's heuristic as the dispatcher asks one.
-fmha::Heuristic heuristic_of(fmha_context& context, fmha_heuristic heuristic, void* user) {
+/// The caller's heuristic as the dispatcher asks one. It knows the kernels that the context has now.
+fmha::Heuristic heuristic_of(fmha_context& context) {
+    if (context.heuristic == nullptr) return {};
     const auto names = std::make_shared<const fmha::KernelNames>(*context.registry);
-    return [&context, heuristic, user, names](const fmha::Problem&) {
+    return [&context, names](const fmha::Problem&) {
         std::vector<std::string> preferred;
-        const char* text = heuristic(context.asked, user);
+        const char* text = context.heuristic(context.asked, context.heuristic_user);
         for (const std::string& name : lines_of(text != nullptr ? text : "")) {
             const auto found = names->identifiers(name);
             if (found.empty()) throw InputError(fmt::format("no kernel of this context is called {}", name));
@@ -83,6 +84,7 @@ fmha_status fmha_keep_kernels(fmha_context* context, const char* where) {
                 fmt::format("none of the {} kernels of this context satisfies {}", configs.size(), where));
         context->registry->filter(
             [&](const fmha::KernelEntry& entry) { return kept.contains(entry.config); });
+        context->dispatcher->set_heuristic(heuristic_of(*context));
     });
 }
 
@@ -109,8 +111,9 @@ fmha_status fmha_set_heuristic(fmha_context* context, fmha_heuristic heuristic, 
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
-        context->dispatcher->set_heuristic(heuristic == nullptr ? fmha::Heuristic()
-                                                                : heuristic_of(*context, heuristic, user));
+        context->heuristic = heuristic;
+        context->heuristic_user = user;
+        context->dispatcher->set_heuristic(heuristic_of(*context));
     });
 }
 

@@ -302,6 +302,17 @@ static void heuristics(fmha_context* context) {
     CHECK(strstr(fmha_last_error(context), "no_such_kernel") != NULL);
     CHECK(fmha_set_heuristic(context, NULL, NULL) == FMHA_OK);
     CHECK(fmha_plan(context, &e.args, &info) == FMHA_OK && strcmp(info.kernel, usual.kernel) == 0);
+
+    /* Names are those of the kernels that are left. */
+    fmha_context_options options = FMHA_INIT(fmha_context_options);
+    options.arch = "gfx950";
+    fmha_context* few = NULL;
+    CHECK(fmha_create(&options, &few) == FMHA_OK);
+    CHECK(fmha_set_heuristic(few, wide_tiles, wide) == FMHA_OK);
+    CHECK(fmha_keep_kernels(few, "c.hdim_q < 256") == FMHA_OK);
+    CHECK(fmha_plan(few, &e.args, &info) == FMHA_BAD_ARGUMENT);
+    CHECK(strstr(fmha_last_error(few), "no kernel of this context is called fwd_gfx950_fp32_") != NULL);
+    fmha_destroy(few);
 }
 
 static void corrections(fmha_context* context) {
