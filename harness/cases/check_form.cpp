@@ -48,6 +48,12 @@ class FormCheck {
         throw InputError(fmt::format("{}: {}={}: {}", where_, field, value, sentence));
     }
 
+    /// Room and pages are multiplied with one another.
+    void count(std::string_view field, std::int64_t value) const {
+        if (value < 0 || value > std::numeric_limits<std::int32_t>::max())
+            fail(field, value, "expected 0 or more, below 2^31");
+    }
+
     void list(const std::string& name, const std::vector<std::int64_t>& values) const {
         for (const auto value : values) {
             if (value < 0) fail(name, value, "a length is 0 or more");
@@ -103,9 +109,12 @@ class FormCheck {
         if (case_.split.stage == SplitStage::combine && case_.split.num_splits < 1)
             fail("num_splits", case_.split.num_splits, "a case that brings partial results says how many");
         const CachePart& cache = case_.cache;
-        if (cache.capacity < 0) fail("capacity", cache.capacity, "expected 0 or more keys");
-        if (cache.page_order < 0) fail("page_order", cache.page_order, "expected 0 or more");
-        if (cache.shared_pages < 0) fail("shared_pages", cache.shared_pages, "expected 0 or more pages");
+        for (const auto& [field, value] :
+             {std::pair<std::string_view, std::int64_t>{"capacity", cache.capacity},
+              {"page_size", cache.page_size},
+              {"page_order", cache.page_order},
+              {"shared_pages", cache.shared_pages}})
+            count(field, value);
         if (case_.family == ApiFamily::batch_prefill) listed();
         chained();
         if (cache.shared_pages == 0) return;
@@ -203,7 +212,8 @@ class FormCheck {
                  "seqlen_k of append-KV is what the cache holds before, and capacity what it has room for; "
                  "physical_k and "
                  "length_form_k mean nothing here");
-        if (case_.cache.capacity < 0) fail("capacity", case_.cache.capacity, "expected 0 or more keys");
+        count("capacity", case_.cache.capacity);
+        count("page_size", case_.cache.page_size);
         if (case_.append.seqlen_knew < 0 ||
             case_.append.seqlen_knew > std::numeric_limits<std::int32_t>::max())
             fail("seqlen_knew", case_.append.seqlen_knew, "expected 0 or more keys, below 2^31");
@@ -226,6 +236,9 @@ class FormCheck {
         if (case_.wide_tensor.empty() != (case_.wide_batch_stride == 0))
             fail("wide_batch_stride", case_.wide_batch_stride,
                  "wide_tensor and wide_batch_stride are stated together");
+        constexpr std::int64_t widest = std::int64_t{1} << 40;
+        if (case_.wide_batch_stride > widest)
+            fail("wide_batch_stride", case_.wide_batch_stride, "expected at most 2^40 elements");
         const bool pool = case_.family == ApiFamily::batch_prefill;
         if (pool && !case_.wide_tensor.empty() && case_.wide_tensor != "k" && case_.wide_tensor != "v")
             fail("wide_tensor", case_.wide_tensor, "pages lie in k and in v");

@@ -232,6 +232,8 @@ TEST(Malformed, CaseFiles) {
          "X: fwd/x@1: wide_tensor=w: expected q, k, v or o"},
         {"\"set\": {\"wide_tensor\": \"q\"}",
          "X: fwd/x@1: wide_batch_stride=0: wide_tensor and wide_batch_stride are stated together"},
+        {"\"set\": {\"wide_tensor\": \"q\", \"wide_batch_stride\": 4611686018427387904}",
+         "X: fwd/x@1: wide_batch_stride=4611686018427387904: expected at most 2^40 elements"},
         {"\"set\": {\"stride_padding\": -8}", "X: fwd/x@1: stride_padding=-8: expected 0 or more elements"},
         {"\"set\": {\"num_splits\": 3}",
          "X: set.num_splits: num_splits is not a field of family fwd; families that have it: fwd_splitkv"},
