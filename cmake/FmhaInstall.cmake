@@ -1,6 +1,7 @@
-# Component `library` is what a user of the C interface gets: libfmha.so, libfmha_reference.so, their headers and
-# find_package(fmha); component `devices` the plugins for GPUs, which are linked with the runtimes of their vendors. Component `portable` is the command and libfmha.so, with the plugins and the libraries that they need, for a machine
-# that has none of them (a GPU machine, say), and the headers that kernels are compiled from:
+# Component `library` is for users of the C interface: libfmha.so, libfmha_reference.so, their headers and find_package(fmha).
+# Component `devices` has the plugins for GPUs, which are linked with the runtimes of their vendors. Component `portable` is the
+# command and libfmha.so with the plugins and libraries that they need, for a machine that has none of them (a GPU machine, say),
+# and the headers that kernels are compiled from:
 #   cmake --install build/host --component portable --prefix DIR --strip
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -10,12 +11,11 @@ target_include_directories(fmha_c INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_
 set_target_properties(fmha_c_reference PROPERTIES EXPORT_NAME reference)
 target_include_directories(fmha_c_reference INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS fmha_c fmha_c_reference EXPORT fmha-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
-install(FILES ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/fmha.h ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha/reference.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha COMPONENT library)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 install(EXPORT fmha-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 
-# Component `development` is what a C++ program takes that declares, registers, plans and runs kernels itself: find_package(fmha COMPONENTS cpp) gives it
-# fmha::cpp, static libraries and the headers of both rooms under include/fmha/cpp.
+# Component `development` is for C++ programs that declare, register, plan and run kernels themselves: find_package(fmha COMPONENTS cpp)
+# gives them fmha::cpp, static libraries and the headers of both rooms under include/fmha/cpp.
 add_library(fmha_cpp INTERFACE)
 set_target_properties(fmha_cpp PROPERTIES EXPORT_NAME cpp)
 set(cpp_libraries dispatcher catalog arch types system target_host target_launch target_numerics)

@@ -1,5 +1,5 @@
 /* C interface of the reference, libfmha_reference.so: what a right kernel computes, in binary64 from the stored inputs. It takes
- * the argument structures of fmha.h, shares no code with the kernels and needs neither a context nor libfmha.so.
+ * the argument structures of types.h, shares no code with the kernels and needs neither a context nor libfmha.so.
  *
  * Results are dense arrays of the caller. A row is one query of one head: entries outermost, then heads, then
  * positions, so that in batch mode o is [batch, nhead_q, seqlen_q, hdim_v]. Any output may be NULL. Pointers are host memory.
@@ -8,7 +8,7 @@
 #ifndef FMHA_REFERENCE_H
 #define FMHA_REFERENCE_H
 
-#include <fmha/fmha.h>
+#include <fmha/types.h>
 
 #ifdef __cplusplus
 extern "C" {
