@@ -7,6 +7,8 @@ import numpy as np
 
 import fmha
 from common import CudaArray, DlTensor, random_arrays, softmax_attention
+from fmha import reference
+from fmha.calls import Call
 from fmha.tensors import numpy_of, view_of
 
 
@@ -48,6 +50,15 @@ class Views(unittest.TestCase):
 
         view = view_of(Floats())
         self.assertEqual((view.is_bf16, view.dtype, view.on_device), (True, np.dtype("<u2"), True))
+
+    def test_tables_of_a_device_are_packed(self):
+        call = Call(reference._NoKernels(), fmha.FWD, "fp16", "gfx950")
+        table = np.arange(12, dtype=np.int32).reshape(3, 4)
+        self.assertEqual(call.array(CudaArray(table), np.int32), table.ctypes.data)
+        self.assertEqual(call.array(CudaArray(table[:1, :3]), np.int32), table.ctypes.data)
+        for gaps in (table[:, :3], table[0, ::2]):
+            with self.assertRaisesRegex(ValueError, "it must be packed"):
+                call.array(CudaArray(gaps), np.int32)
 
     def test_what_cannot_be_taken_is_named(self):
         for array, error, words in ((object(), TypeError, "object is no array"),

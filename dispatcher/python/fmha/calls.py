@@ -12,7 +12,7 @@ from fmha import formats
 from fmha.formats import FP32, ElementType
 from fmha.library import BATCH, GROUP, Context
 from fmha.memory import side_of
-from fmha.tensors import View, matches, numpy_of, view_of
+from fmha.tensors import View, matches, numpy_of, packed_strides, view_of
 
 MASKS = {"no": 0, "no_mask": 0, "none": 0, "top_left": 1, "causal": 1, "bottom_right": 2, "generic": 3, "window_generic": 3}
 BIASES = {"no": 0, "none": 0, "bias": 1, "elementwise": 1, "alibi": 2}
@@ -116,6 +116,8 @@ class Call:
             view = self.side.put(np.ascontiguousarray(numpy_of(view), dtype))
         elif view.dtype != np.dtype(dtype):
             raise ValueError(f"the device array holds {view.dtype}; needed: {np.dtype(dtype)}")
+        elif any(have != packed for have, packed, extent in zip(view.strides, packed_strides(view.shape), view.shape) if extent > 1):
+            raise ValueError(f"the device array has strides {view.strides}; it must be packed, because only its address is given on")
         self._kept.append(view)
         return view.address
 

@@ -75,7 +75,8 @@ def _numpy_view(array: np.ndarray) -> View:
     return View(array.ctypes.data, array.shape, _elements(array.strides, array.itemsize, "the array"), array.dtype, owner=array)
 
 
-def _packed(shape) -> tuple[int, ...]:
+def packed_strides(shape) -> tuple[int, ...]:
+    """Of an array without gaps, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)
@@ -89,7 +90,7 @@ def _cuda_view(array: Any) -> View:
     dtype = np.dtype("<u2" if is_bf16 else told["typestr"])
     shape = tuple(told["shape"])
     strides = told.get("strides")
-    steps = _packed(shape) if strides is None else _elements(strides, dtype.itemsize, "the array")
+    steps = packed_strides(shape) if strides is None else _elements(strides, dtype.itemsize, "the array")
     return View(told["data"][0], shape, steps, dtype, is_bf16=is_bf16, on_device=True, owner=array)
 
 
@@ -116,7 +117,7 @@ def _dlpack_view(array: Any) -> View:
     if told.lanes != 1 or (told.code, told.bits) not in _DTYPES:
         raise ValueError(f"DLPack type code {told.code} with {told.bits} bits and {told.lanes} lanes is not read here")
     shape = tuple(told.shape[: told.ndim])
-    strides = tuple(told.strides[: told.ndim]) if told.strides else _packed(shape)
+    strides = tuple(told.strides[: told.ndim]) if told.strides else packed_strides(shape)
     # The capsule stays unconsumed: it frees the producer's memory when it goes, and it goes with the view.
     return View((told.data or 0) + told.byte_offset, shape, strides, np.dtype(_DTYPES[told.code, told.bits]),
                 is_bf16=told.code == 4, on_device=told.device_type in _GPU_DEVICES, owner=(array, capsule))
