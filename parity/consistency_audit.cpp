@@ -73,19 +73,19 @@ void add_grouped(const std::vector<Found>& found, Check& check) {
 /// Takes away the expected findings, and reports expectations that nothing fits.
 std::vector<Found> unexpected(std::vector<Found> found, const ExpectedFindings& expected, bool dead,
                               const ArchName& arch, Check& check) {
-    for (const ExpectedFindings::Entry& entry : expected.entries) {
-        if (entry.dead != dead ||
-            std::find(entry.archs.begin(), entry.archs.end(), arch) == entry.archs.end())
+    for (const ExpectedFindings::Finding& known : expected.findings) {
+        if (known.dead != dead ||
+            std::find(known.archs.begin(), known.archs.end(), arch) == known.archs.end())
             continue;
         const auto count = std::erase_if(
-            found, [&](const Found& one) { return catalog::glob_match(entry.names, one.name); });
+            found, [&](const Found& one) { return catalog::glob_match(known.names, one.name); });
         if (count == 0)
             check.failures.push_back(
                 fmt::format("parity/expected.json expects {} {}, but there are none; remove the entry",
-                            dead ? "dead kernels" : "holes", entry.names));
+                            dead ? "dead kernels" : "holes", known.names));
         else
             check.notes.push_back(fmt::format("{} {} {}: {}", count, dead ? "dead kernels" : "holes",
-                                              entry.names, entry.reason));
+                                              known.names, known.reason));
     }
     return found;
 }
@@ -226,7 +226,7 @@ ExpectedFindings read_expected(const std::filesystem::path& file) {
     ExpectedFindings expected;
     try {
         for (const auto& entry : Json::parse(system::read_file(file))) {
-            ExpectedFindings::Entry one;
+            ExpectedFindings::Finding one;
             const auto kind = entry.at("kind").get<std::string>();
             if (kind != "dead" && kind != "hole")
                 throw InputError(
@@ -235,7 +235,7 @@ ExpectedFindings read_expected(const std::filesystem::path& file) {
             for (const auto& arch : entry.at("archs")) one.archs.emplace_back(arch.get<std::string>());
             one.names = entry.at("names").get<std::string>();
             one.reason = entry.at("reason").get<std::string>();
-            expected.entries.push_back(std::move(one));
+            expected.findings.push_back(std::move(one));
         }
     } catch (const JsonError& error) {
         throw InputError(fmt::format("{}: {}", file.string(), error.what()));

@@ -23,15 +23,15 @@ struct NamedProblem {
 using ProblemsOf = std::function<std::vector<NamedProblem>(const ArchName& arch)>;
 
 /// Findings that are known and right, with the reason (parity/expected.json). Findings beyond these are failures, and
-/// so is an entry that fits nothing any more.
+/// so is one that fits nothing any more.
 struct ExpectedFindings {
-    struct Entry {
+    struct Finding {
         bool dead = true; ///< dead kernels; else holes
         std::vector<ArchName> archs;
         std::string names; ///< glob over kernels, cases or API[TYPE]
         std::string reason;
     };
-    std::vector<Entry> entries;
+    std::vector<Finding> findings;
 };
 
 /// Throws InputError that names file and key.

@@ -46,20 +46,20 @@ constexpr std::array accounts{Account::green, Account::refused, Account::listed,
 
 CatalogueLedger::CatalogueLedger(std::span<const ListedKernel> list, std::span<const Witness> all,
                                  std::span<const Witness> asked)
-    : list_(list), entries_(list.size()) {
+    : list_(list), accounts_(list.size()) {
     for (const Witness& witness : all)
-        for (const std::size_t kernel : witness.kernels) entries_.at(kernel).account = Account::elsewhere;
+        for (const std::size_t kernel : witness.kernels) accounts_.at(kernel).account = Account::elsewhere;
     for (const Witness& witness : asked) {
         witnesses_.emplace(witness.of.id, witness);
-        for (const std::size_t kernel : witness.kernels) entries_.at(kernel).account = Account::missing;
+        for (const std::size_t kernel : witness.kernels) accounts_.at(kernel).account = Account::missing;
     }
 }
 
 void CatalogueLedger::settle(std::size_t kernel, Account account, const std::string& reason, bool final) {
-    Entry& entry = entries_[kernel];
-    if (!final && entry.account != Account::missing) return;
-    if (entry.final) twice_.push_back(list_[kernel].name);
-    entry = {account, reason, final};
+    KernelAccount& own = accounts_[kernel];
+    if (!final && own.account != Account::missing) return;
+    if (own.final) twice_.push_back(list_[kernel].name);
+    own = {account, reason, final};
 }
 
 void CatalogueLedger::add(const CaseResult& result) {
@@ -81,7 +81,7 @@ void CatalogueLedger::add(const CaseResult& result) {
 }
 
 std::int64_t CatalogueLedger::count(Account account) const {
-    return std::ranges::count(entries_, account, &Entry::account);
+    return std::ranges::count(accounts_, account, &KernelAccount::account);
 }
 
 bool CatalogueLedger::complete() const {
@@ -93,8 +93,8 @@ bool CatalogueLedger::complete() const {
 
 std::vector<std::string> CatalogueLedger::missing() const {
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < entries_.size(); ++i)
-        if (entries_[i].account == Account::missing) names.push_back(list_[i].name);
+    for (std::size_t i = 0; i < accounts_.size(); ++i)
+        if (accounts_[i].account == Account::missing) names.push_back(list_[i].name);
     return names;
 }
 
@@ -103,13 +103,13 @@ std::string CatalogueLedger::text() const {
     std::map<KernelFamily, Row> rows;
     Row total{};
     std::map<std::pair<Account, std::string>, std::int64_t> reasons;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
+    for (std::size_t i = 0; i < accounts_.size(); ++i) {
         const auto column =
-            static_cast<std::size_t>(std::ranges::find(accounts, entries_[i].account) - accounts.begin());
+            static_cast<std::size_t>(std::ranges::find(accounts, accounts_[i].account) - accounts.begin());
         ++rows[list_[i].config.signature.family][column];
         ++total[column];
-        if (entries_[i].account == Account::refused || entries_[i].account == Account::listed)
-            ++reasons[{entries_[i].account, entries_[i].reason}];
+        if (accounts_[i].account == Account::refused || accounts_[i].account == Account::listed)
+            ++reasons[{accounts_[i].account, accounts_[i].reason}];
     }
     std::string text = fmt::format("{:<20}{:>9}", "kernels", "of list");
     for (const Account account : accounts) text += fmt::format("{:>11}", to_string(account));
@@ -137,9 +137,9 @@ std::string CatalogueLedger::text() const {
 
 std::string CatalogueLedger::lines() const {
     std::string lines;
-    for (std::size_t i = 0; i < entries_.size(); ++i)
+    for (std::size_t i = 0; i < accounts_.size(); ++i)
         lines +=
-            fmt::format("{}\t{}\t{}\n", list_[i].name, to_string(entries_[i].account), entries_[i].reason);
+            fmt::format("{}\t{}\t{}\n", list_[i].name, to_string(accounts_[i].account), accounts_[i].reason);
     return lines;
 }
 

@@ -43,7 +43,7 @@ class CatalogueLedger {
     std::string lines() const;
 
   private:
-    struct Entry {
+    struct KernelAccount {
         Account account = Account::missing;
         std::string reason; ///< rule, reason or sentence
         bool final = false; ///< a result is about it, and not about another one that it was planned around
@@ -52,7 +52,7 @@ class CatalogueLedger {
 
     std::span<const ListedKernel> list_;
     std::map<std::string, Witness> witnesses_; ///< asked for, by case name
-    std::vector<Entry> entries_;               ///< by position in the list
+    std::vector<KernelAccount> accounts_;      ///< by position in the list
     std::vector<std::string> twice_;           ///< kernels of which two results speak
 };
 

@@ -39,18 +39,19 @@ const char* column_tail(Axis columns) {
     return "value dimension tail";
 }
 
-struct Extent {
+/// The smallest and the largest of some numbers.
+struct Range {
     std::int64_t lowest = 0, highest = 0;
 };
 
 template <class Get>
-Extent extent(const std::vector<WrongElement>& wrong, Get get) {
-    Extent e{get(wrong.front()), get(wrong.front())};
+Range range_of(const std::vector<WrongElement>& wrong, Get get) {
+    Range range{get(wrong.front()), get(wrong.front())};
     for (const auto& w : wrong) {
-        e.lowest = std::min(e.lowest, get(w));
-        e.highest = std::max(e.highest, get(w));
+        range.lowest = std::min(range.lowest, get(w));
+        range.highest = std::max(range.highest, get(w));
     }
-    return e;
+    return range;
 }
 
 template <class Get>
@@ -121,8 +122,8 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
         parts.push_back(fmt::format("whole tiles of {} {} (a skipped or repeated tile, or a race)", height,
                                     rows_of_axis));
     } else {
-        const auto span = extent(wrong, [](const auto& w) { return w.row; });
-        const auto longest = extent(wrong, [](const auto& w) { return w.length; }).highest;
+        const auto span = range_of(wrong, [](const auto& w) { return w.row; });
+        const auto longest = range_of(wrong, [](const auto& w) { return w.length; }).highest;
         if (span.lowest > 0 && span.highest == longest - 1)
             parts.push_back(fmt::format("only {} from {} on (mask edge, or a table that ends)", rows_of_axis,
                                         span.lowest));
@@ -131,7 +132,7 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
                                         words.few_partners));
     }
 
-    const auto column = extent(wrong, [](const auto& w) { return w.column; });
+    const auto column = range_of(wrong, [](const auto& w) { return w.column; });
     if (context.column_axis == Axis::none) {
         // Rows only, or columns of different kinds.
     } else if (column.lowest > 0 && column.highest == context.columns - 1)

@@ -84,11 +84,11 @@ std::vector<std::size_t> covering_sample(std::span<const KernelConfig> kernels,
             std::ranges::count_if(goals[kernel], [&](Goal goal) { return covered[goal] == 0; }));
     };
     // Gains only shrink, so an outdated one is an upper bound: only the head of the queue must be computed again.
-    using Entry = std::pair<std::size_t, std::size_t>;
-    const auto worse = [](const Entry& a, const Entry& b) {
+    using Claim = std::pair<std::size_t, std::size_t>;
+    const auto worse = [](const Claim& a, const Claim& b) {
         return a.first != b.first ? a.first < b.first : a.second > b.second;
     };
-    std::priority_queue<Entry, std::vector<Entry>, decltype(worse)> queue(worse);
+    std::priority_queue<Claim, std::vector<Claim>, decltype(worse)> queue(worse);
     for (std::size_t k = 0; k < kernels.size(); ++k) queue.emplace(goals[k].size(), k);
     std::vector<std::size_t> chosen;
     while (!queue.empty() && (!limit || chosen.size() < *limit)) {

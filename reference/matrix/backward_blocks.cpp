@@ -17,7 +17,7 @@
 namespace fmha::reference {
 namespace {
 
-using matrix::Extent;
+using matrix::EntryExtent;
 using matrix::KeyLines;
 using matrix::Matrix;
 using matrix::PairBlock;
@@ -104,7 +104,7 @@ class MatrixForm {
 
     /// D, dQ and dBias of rows of one head.
     void rows(const Share& share) {
-        const Extent extent = matrix::extent_of(forward_, share.b);
+        const EntryExtent extent = matrix::entry_extent(forward_, share.b);
         std::vector<RowId> asked;
         for (const std::size_t n : share.lines) asked.push_back(out_.request.rows[n]);
         walk(share, QueryLines(args_, forward_, extent, std::move(asked)), extent, nullptr);
@@ -112,7 +112,7 @@ class MatrixForm {
 
     /// dK and dV of keys of one head.
     void keys(const Share& share) {
-        const Extent extent = matrix::extent_of(forward_, share.b);
+        const EntryExtent extent = matrix::entry_extent(forward_, share.b);
         const GradientGrowth growth = growth_of(extent);
         std::vector<std::int64_t> asked;
         for (const std::size_t n : share.lines) asked.push_back(out_.request.keys[n].j);
@@ -133,7 +133,7 @@ class MatrixForm {
     /// All gradients of one head of dK and dV, which are asked for whole: `keys` are those of the head, `rows` those of its
     /// query heads.
     void head(const Share& keys, const std::vector<Share>& rows) {
-        const Extent extent = matrix::extent_of(forward_, keys.b);
+        const EntryExtent extent = matrix::entry_extent(forward_, keys.b);
         KeySums sums(static_cast<Eigen::Index>(keys.lines.size()), args_.shape, options_.companions);
         for (const Share& share : rows) {
             std::vector<RowId> asked;
@@ -145,7 +145,7 @@ class MatrixForm {
 
     /// Whether `head` may do it: every row and key once, and sums that fit a cache of some size.
     bool is_whole(const Share& keys, const std::vector<Share>& rows) const {
-        const Extent extent = matrix::extent_of(forward_, keys.b);
+        const EntryExtent extent = matrix::entry_extent(forward_, keys.b);
         const auto all = [](std::int64_t count, std::vector<std::int64_t> positions) {
             std::ranges::sort(positions);
             return positions == consecutive(0, count);
@@ -174,7 +174,7 @@ class MatrixForm {
         double value = 0.0, magnitude = 0.0, error = 0.0, total = 0.0;
         std::int64_t rows = 0;
         for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
-            const Extent extent = matrix::extent_of(forward_, b);
+            const EntryExtent extent = matrix::entry_extent(forward_, b);
             const GradientGrowth growth = growth_of(extent);
             rows += extent.queries;
             for (std::int64_t row0 = 0; row0 < extent.queries; row0 += block) {
@@ -203,14 +203,14 @@ class MatrixForm {
 
   private:
     const Numerics& kernel() const { return options_.numerics; }
-    GradientGrowth growth_of(const Extent& extent) const {
+    GradientGrowth growth_of(const EntryExtent& extent) const {
         return GradientGrowth::of(args_, extent.queries, extent.keys, options_);
     }
     /// Of a head of dK and dV.
     std::int64_t kv_head(std::int64_t h) const { return h * heads_of_keys_ / group_size_; }
 
     /// D, dQ and dBias of some rows, and with `sums` what they add to dK and dV of all keys.
-    void walk(const Share& share, const QueryLines& queries, const Extent& extent, KeySums* sums) {
+    void walk(const Share& share, const QueryLines& queries, const EntryExtent& extent, KeySums* sums) {
         const GradientGrowth growth = growth_of(extent);
         store_d(share, queries, growth);
         if (!out_.request.dq && !out_.request.dbias) return;

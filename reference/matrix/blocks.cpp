@@ -27,8 +27,8 @@ double sink_of(const FwdArgs& args, std::int64_t h) {
 
 } // namespace
 
-void KeyBlock::load(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
-                    std::int64_t count, bool companions) {
+void KeyBlock::load(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+                    std::int64_t first_key, std::int64_t count, bool companions) {
     first = first_key;
     k.resize(count, args.shape.hdim_q);
     v.resize(count, args.shape.hdim_v);
@@ -43,7 +43,7 @@ void KeyBlock::load(const AttentionArgs& args, const Extent& extent, std::int64_
     v_square_total = v_square.colwise().sum();
 }
 
-RowGroup::RowGroup(const AttentionArgs& args, const Extent& extent, std::int64_t hk,
+RowGroup::RowGroup(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
                    std::span<const RowId> rows, Eigen::Index first_out, ForwardRows& out)
     : args_(args), extent_(extent), hk_(hk), rows_(rows), first_out_(first_out), out_(out),
       companions_(out.has_companions()), elementwise_(args.score.bias_type == BiasType::elementwise),

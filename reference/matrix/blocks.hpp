@@ -17,7 +17,7 @@ struct KeyBlock {
     Matrix k_abs, k_square, v_abs, v_square;        ///< companions only
     Eigen::RowVectorXd v_abs_total, v_square_total; ///< sums over the block's keys
 
-    void load(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first_key,
+    void load(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk, std::int64_t first_key,
               std::int64_t count, bool companions);
     Eigen::Index size() const { return k.rows(); }
 };
@@ -27,8 +27,8 @@ struct KeyBlock {
 class RowGroup {
   public:
     /// `rows`, ordered by head and row, are those of `out` from `first_out` on; all share b and the KV head.
-    RowGroup(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::span<const RowId> rows,
-             Eigen::Index first_out, ForwardRows& out);
+    RowGroup(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+             std::span<const RowId> rows, Eigen::Index first_out, ForwardRows& out);
 
     /// Fills the rows of `out`; returns the number of visible pairs (row, key).
     std::int64_t run();
@@ -57,7 +57,7 @@ class RowGroup {
     Eigen::Index out_row(Eigen::Index r) const { return first_out_ + chunk_ + r; }
 
     const AttentionArgs& args_;
-    const Extent& extent_;
+    const EntryExtent& extent_;
     std::int64_t hk_;
     std::span<const RowId> rows_;
     Eigen::Index first_out_;

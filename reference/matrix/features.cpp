@@ -34,13 +34,13 @@ void descale_channels(const FwdArgs& args, const TensorView& scale, std::int64_t
 
 } // namespace
 
-Extent extent_of(const AttentionArgs& args, std::int64_t b) {
+EntryExtent entry_extent(const AttentionArgs& args, std::int64_t b) {
     const LengthArrays& given = args.lengths;
     if ((given.seqlen_q != nullptr && given.cu_seqlen_q != nullptr) ||
         (given.seqlen_k != nullptr && given.cu_seqlen_k != nullptr))
         throw ProblemError("N-3", "lengths", "seqlen and cu_seqlen",
                            "a side has both seqlen and cu_seqlen; at most one may be given");
-    Extent extent{b, 0, args.shape.seqlen_q, 0, args.shape.seqlen_k};
+    EntryExtent extent{b, 0, args.shape.seqlen_q, 0, args.shape.seqlen_k};
     const auto take = [b](const std::int32_t* starts, std::int64_t& length) {
         length = std::int64_t{starts[b + 1]} - starts[b];
         return std::int64_t{starts[b]};
@@ -60,7 +60,7 @@ Extent extent_of(const AttentionArgs& args, std::int64_t b) {
     return extent;
 }
 
-VisibleKeys of_split(const VisibleKeys& keys, const Extent& extent) {
+VisibleKeys of_split(const VisibleKeys& keys, const EntryExtent& extent) {
     VisibleKeys mine;
     mine.first = std::max(keys.first, extent.begin);
     mine.end = std::max(mine.first, std::min(keys.end, extent.end));
@@ -69,7 +69,7 @@ VisibleKeys of_split(const VisibleKeys& keys, const Extent& extent) {
     return mine;
 }
 
-VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_t i) {
+VisibleKeys visible_keys(const MaskArgs& mask, const EntryExtent& extent, std::int64_t i) {
     if (mask.type == MaskType::no_mask) return {0, 0, extent.keys};
     const bool literal = mask.type == MaskType::window_generic;
     const std::int64_t diagonal =
@@ -90,7 +90,7 @@ VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_
     return keys;
 }
 
-void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Block out) {
+void load_query(const FwdArgs& args, const EntryExtent& extent, const RowId& row, Block out) {
     const std::int64_t packed = extent.first_q + row.i;
     decode_block(args.q, row.b, row.h, packed, 0, out);
     const std::int64_t block =
@@ -99,7 +99,7 @@ void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Blo
     out *= double{args.score.scale_s};
 }
 
-void load_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+void load_keys(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk, std::int64_t first,
                Block out) {
     if (lies_in_cache(args)) {
         load_cached_keys(args, extent, hk, first, out);
@@ -112,7 +112,7 @@ void load_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk,
                          first_block + (first + r) / args.quant.block_scale_size_k, out.row(r));
 }
 
-void load_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+void load_values(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk, std::int64_t first,
                  Block out) {
     if (lies_in_cache(args)) {
         load_cached_values(args, extent, hk, first, out);
@@ -135,7 +135,8 @@ void load_values(const AttentionArgs& args, const Extent& extent, std::int64_t h
     }
 }
 
-void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std::int64_t first, Block out) {
+void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row, std::int64_t first,
+               Block out) {
     if (args.score.bias_type == BiasType::elementwise) {
         decode_block(args.bias, row.b, row.h, extent.first_q + row.i, first, out);
         return;
@@ -156,7 +157,8 @@ void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std:
     out.row(0).array() = (keys - static_cast<double>(position)).abs() * -slope;
 }
 
-double alibi_origin(const FwdArgs& args, const Extent& extent, const RowId& row, const VisibleKeys& keys) {
+double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
+                    const VisibleKeys& keys) {
     if (!(args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F) || keys.count() == 0)
         return 0.0;
     // β has its maximum next to one of the two diagonals or at an end of a run.

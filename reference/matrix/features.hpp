@@ -12,7 +12,7 @@
 namespace fmha::reference::matrix {
 
 /// Where one entry lies in the tensors and how long it is.
-struct Extent {
+struct EntryExtent {
     std::int64_t b = 0;
     std::int64_t first_q = 0, queries = 0;
     std::int64_t first_k = 0, keys = 0;
@@ -20,7 +20,7 @@ struct Extent {
 };
 
 /// N-1 to N-3, P-3, B-4, B-5 and S-1. Throws ProblemError when both length arrays of a side are given.
-Extent extent_of(const AttentionArgs& args, std::int64_t b);
+EntryExtent entry_extent(const AttentionArgs& args, std::int64_t b);
 
 /// The keys that a row sees: sink tokens [sink_begin, sink_end) and the window [first, end), sink_end ≤ first ≤ end.
 struct VisibleKeys {
@@ -29,24 +29,26 @@ struct VisibleKeys {
 };
 
 /// Those of the keys that belong to the split.
-VisibleKeys of_split(const VisibleKeys& keys, const Extent& extent);
+VisibleKeys of_split(const VisibleKeys& keys, const EntryExtent& extent);
 
 /// M-1, M-7 and K-1 as ranges.
-VisibleKeys visible_keys(const MaskArgs& mask, const Extent& extent, std::int64_t i);
+VisibleKeys visible_keys(const MaskArgs& mask, const EntryExtent& extent, std::int64_t i);
 
 /// Decoded queries, keys and values of one head as real numbers: descales (section 15) are multiplied in, and
 /// scale_s into the queries.
-void load_query(const FwdArgs& args, const Extent& extent, const RowId& row, Block out);
-void load_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+void load_query(const FwdArgs& args, const EntryExtent& extent, const RowId& row, Block out);
+void load_keys(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk, std::int64_t first,
                Block out);
-void load_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
+void load_values(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk, std::int64_t first,
                  Block out);
 
 /// β(i, ·) of E-1 or A-2 for the keys first … first + out.cols() − 1 in one row of `out`.
-void load_bias(const FwdArgs& args, const Extent& extent, const RowId& row, std::int64_t first, Block out);
+void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row, std::int64_t first,
+               Block out);
 
 /// The largest β(i, j) of A-2 among the keys that a row sees when its slope is positive, 0 when it is not.
-double alibi_origin(const FwdArgs& args, const Extent& extent, const RowId& row, const VisibleKeys& keys);
+double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
+                    const VisibleKeys& keys);
 
 using Bytes = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 

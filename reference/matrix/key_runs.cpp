@@ -14,7 +14,7 @@ struct Run {
 
 /// Calls `visit(run)` for the runs that hold the keys first … first + count − 1, in order.
 template <class Visit>
-void each_run(const AttentionArgs& args, const Extent& extent, std::int64_t first, Eigen::Index count,
+void each_run(const AttentionArgs& args, const EntryExtent& extent, std::int64_t first, Eigen::Index count,
               Visit&& visit) {
     const KvPlace& place = args.place;
     if (place.page_size == 0) {
@@ -103,8 +103,8 @@ std::int64_t listed_keys(const KvPlace& place, std::int64_t b) {
     return (end - begin) * place.page_size - missing;
 }
 
-void load_cached_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
-                      Block out) {
+void load_cached_keys(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+                      std::int64_t first, Block out) {
     each_run(args, extent, first, out.rows(), [&](const Run& run) {
         if (args.place.layout == KvLayout::vectorized)
             decode_key_units(args.k, args.place, hk, run, out);
@@ -114,8 +114,8 @@ void load_cached_keys(const AttentionArgs& args, const Extent& extent, std::int6
     });
 }
 
-void load_cached_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
-                        Block out) {
+void load_cached_values(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+                        std::int64_t first, Block out) {
     each_run(args, extent, first, out.rows(), [&](const Run& run) {
         if (args.place.layout == KvLayout::vectorized)
             decode_value_units(args.v, hk, run, out);

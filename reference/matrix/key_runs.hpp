@@ -15,9 +15,9 @@ bool lies_in_cache(const AttentionArgs& args);
 std::int64_t listed_keys(const KvPlace& place, std::int64_t b);
 
 /// As `load_keys` and `load_values`, descales of 15.2, 15.4 and 15.5 included.
-void load_cached_keys(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
-                      Block out);
-void load_cached_values(const AttentionArgs& args, const Extent& extent, std::int64_t hk, std::int64_t first,
-                        Block out);
+void load_cached_keys(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+                      std::int64_t first, Block out);
+void load_cached_values(const AttentionArgs& args, const EntryExtent& extent, std::int64_t hk,
+                        std::int64_t first, Block out);
 
 } // namespace fmha::reference::matrix

@@ -57,7 +57,7 @@ void require_known_scales(const AttentionArgs& args) {
                            "forward has no quantisation mode " + std::string(to_string(mode)));
 }
 
-void require_rows_inside(const matrix::Extent& extent, std::span<const RowId> rows) {
+void require_rows_inside(const matrix::EntryExtent& extent, std::span<const RowId> rows) {
     for (const RowId& row : rows)
         if (row.i < 0 || row.i >= extent.queries)
             throw Error("row " + std::to_string(row.i) + " of entry " + std::to_string(row.b) +
@@ -110,7 +110,7 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
     const auto compute = [&](std::size_t n) {
         const RowGroup& share = shares[n];
         const auto mine = std::span<const RowId>(sorted).subspan(share.begin, share.size);
-        const matrix::Extent extent = matrix::extent_of(args, mine.front().b);
+        const matrix::EntryExtent extent = matrix::entry_extent(args, mine.front().b);
         require_rows_inside(extent, mine);
         matrix::RowGroup group(args, extent, kv_head(args, mine.front()), mine,
                                static_cast<Eigen::Index>(share.begin), out);

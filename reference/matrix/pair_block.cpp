@@ -25,7 +25,7 @@ std::array<std::pair<Eigen::Index, Eigen::Index>, 2> columns_seen(const VisibleK
 
 } // namespace
 
-QueryLines::QueryLines(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+QueryLines::QueryLines(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent,
                        std::vector<RowId> which)
     : rows(std::move(which)) {
     const auto count = static_cast<Eigen::Index>(rows.size());
@@ -49,7 +49,7 @@ QueryLines::QueryLines(const BwdArgs& args, const AttentionArgs& forward, const 
     delta_abs = d_o.cwiseProduct(o).cwiseAbs().rowwise().sum().array();
 }
 
-KeyLines::KeyLines(const AttentionArgs& forward, const Extent& extent, std::int64_t hk,
+KeyLines::KeyLines(const AttentionArgs& forward, const EntryExtent& extent, std::int64_t hk,
                    std::vector<std::int64_t> which)
     : keys(std::move(which)) {
     const auto count = static_cast<Eigen::Index>(keys.size());
@@ -64,7 +64,7 @@ KeyLines::KeyLines(const AttentionArgs& forward, const Extent& extent, std::int6
     }
 }
 
-PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+PairBlock::PairBlock(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent,
                      const QueryLines& queries, const KeyLines& keys)
     : queries_(queries), keys_(keys), has_alibi_(args.score.bias_type == BiasType::alibi),
       s_(queries.size(), keys.size()), p_(Array::Zero(queries.size(), keys.size())),
@@ -155,7 +155,7 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
 }
 
 PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& forward,
-                                    const Extent& extent) const {
+                                    const EntryExtent& extent) const {
     const QueryLines& queries = queries_;
     const KeyLines& keys = keys_;
     Array out = Array::Zero(queries.size(), keys.size());
@@ -171,7 +171,7 @@ PairBlock::Array PairBlock::bias_of(const BwdArgs& args, const AttentionArgs& fo
 }
 
 PairBlock::Array PairBlock::kept_of(const BwdArgs& args, const AttentionArgs& forward,
-                                    const Extent& extent) const {
+                                    const EntryExtent& extent) const {
     const QueryLines& queries = queries_;
     const KeyLines& keys = keys_;
     Array out = Array::Ones(queries.size(), keys.size());

@@ -20,7 +20,7 @@ struct QueryLines {
     std::vector<VisibleKeys> sees;
     Eigen::ArrayXd beta0; ///< β0 of B.2; 0 without ALiBi
 
-    QueryLines(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+    QueryLines(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent,
                std::vector<RowId> which);
     Eigen::Index size() const { return q.rows(); }
 };
@@ -30,7 +30,7 @@ struct KeyLines {
     std::vector<std::int64_t> keys;
     Matrix k, v;
 
-    KeyLines(const AttentionArgs& forward, const Extent& extent, std::int64_t hk,
+    KeyLines(const AttentionArgs& forward, const EntryExtent& extent, std::int64_t hk,
              std::vector<std::int64_t> which);
     Eigen::Index size() const { return k.rows(); }
 };
@@ -40,7 +40,7 @@ class PairBlock {
   public:
     using Array = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-    PairBlock(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent,
+    PairBlock(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent,
               const QueryLines& queries, const KeyLines& keys);
     /// Computes the members after kept_p, which bounds need.
     void add_companions(const Numerics& kernel, const GradientGrowth& growth);
@@ -57,8 +57,8 @@ class PairBlock {
     Array e_kept_p;         ///< κp · (e_p + u + u_m + 8u32) + f/p_undrop
 
   private:
-    Array bias_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent) const;
-    Array kept_of(const BwdArgs& args, const AttentionArgs& forward, const Extent& extent) const;
+    Array bias_of(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent) const;
+    Array kept_of(const BwdArgs& args, const AttentionArgs& forward, const EntryExtent& extent) const;
 
     const QueryLines& queries_;
     const KeyLines& keys_;

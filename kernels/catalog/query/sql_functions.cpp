@@ -89,21 +89,21 @@ void ends_with(sqlite3_context* context, int, sqlite3_value** values) {
 } // namespace
 
 void add_python_functions(sqlite3* db) {
-    struct Entry {
+    struct Function {
         const char* name;
         int arguments;
         void (*function)(sqlite3_context*, int, sqlite3_value**);
     };
     // Not SQLITE_DETERMINISTIC: SQLite would work out constant ones ahead, and an error there could not be avoided by a
     // condition before it.
-    for (const Entry& entry : {Entry{"py_divide", 2, divide},
-                               {"py_floor_divide", 2, floor_divide},
-                               {"py_modulo", 2, modulo},
-                               {"py_element", 3, element},
-                               {"py_startswith", 2, starts_with},
-                               {"py_endswith", 2, ends_with}})
-        sqlite3_create_function_v2(db, entry.name, entry.arguments, SQLITE_UTF8, nullptr, entry.function,
-                                   nullptr, nullptr, nullptr);
+    for (const Function& one : {Function{"py_divide", 2, divide},
+                                {"py_floor_divide", 2, floor_divide},
+                                {"py_modulo", 2, modulo},
+                                {"py_element", 3, element},
+                                {"py_startswith", 2, starts_with},
+                                {"py_endswith", 2, ends_with}})
+        sqlite3_create_function_v2(db, one.name, one.arguments, SQLITE_UTF8, nullptr, one.function, nullptr,
+                                   nullptr, nullptr);
 }
 
 } // namespace fmha::catalog
