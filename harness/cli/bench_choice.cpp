@@ -51,7 +51,7 @@ void BenchChoice::declare(OptionSet& options) {
         "The planned kernel, every accepting kernel with the smallest head dimensions that accept, or every "
         "accepting kernel (default: matching with a shape matrix or --problems, else planned)");
     options.option("--kernel", kernel_filter_,
-                   "But for planned kernels: only those whose name matches this glob");
+                   "With other kernels than the planned ones: only those whose name matches this glob");
 }
 
 bool BenchChoice::names_matrix() const {

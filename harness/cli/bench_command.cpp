@@ -43,8 +43,7 @@ class BenchCommand final : public Command {
     void declare(OptionSet& options) override {
         choice_.declare(options);
         options.choice("--target", target_, harness::target_names(), "Where kernels run");
-        options.option("--arch", arch_,
-                       "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+        options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
         arch_files_.declare(options);
         options.option("--kernels-dir", kernels_dir_, "With --target hip: folder that `fmha build` filled");
         options.option("--device", device_, "With --target hip: number of the device (default: 0)");
@@ -70,14 +69,15 @@ class BenchCommand final : public Command {
             "Append every row to this file as soon as it is known, so that the same command continues a "
             "run that was stopped or killed");
         store_.declare(options);
-        options.flag("--verify,--best", always_,
-                     "What upstream's benchmark asks for and happens always: every kernel is judged, and the "
-                     "files have the fastest first");
+        options.flag(
+            "--verify,--best", always_,
+            "For calls of upstream's benchmark, without effect: every kernel is judged in any case, and "
+            "the files have the fastest first");
         options.option("--json", json_, "Write the numbers as JSON");
         options.option("--csv", csv_, "Write the 28 columns of upstream's fmha_benchmark");
         options.option("--sweep-csv", sweep_csv_, "Write the 38 columns of upstream's fmha_full_benchmark");
         options.option("--engine-json", engine_json_, "Write the JSON of upstream's tile engine");
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
 
     int run(const Streams& streams) override {

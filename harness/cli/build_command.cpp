@@ -52,11 +52,11 @@ class BuildCommand final : public Command {
         options.flag("--accept", accept_,
                      "With --budgets: write these loops as the budgets of their kernels");
         options.option("--reason", reason_, "Why that is right; kept beside the budgets");
-        options.flag(
-            "--compile-only", compile_only_,
-            "Nothing is launched, which is so in any case: for scripts that give all commands this option");
+        options.flag("--compile-only", compile_only_,
+                     "For scripts that give all commands this option, without effect: nothing is launched in "
+                     "any case");
         store_.declare(options);
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
 
     int run(const Streams& streams) override {

@@ -26,8 +26,8 @@ void CatalogueChoice::declare(OptionSet& options) {
         "pair of features");
     options.option(
         "--sample", sample_,
-        "With --catalogue: so many kernels of that sample of each family: the first ones, which cover "
-        "most");
+        "With --catalogue: number of kernels of that sample to keep of each family: the first ones, which "
+        "cover most");
     options.option("--ledger", ledger_,
                    "With --catalogue: write a line for each kernel: name, account, and the rule or reason");
 }

@@ -32,7 +32,7 @@ class CheckCommand final : public Command {
         options.option("--p-prescale", p_prescale_, "Factor that the kernel puts on P before casting it");
         options.flag("--normalised-p", normalised_p_, "The kernel casts P after dividing by the row total");
         options.flag("--tf32", tf32_, "The kernel multiplies fp32 through TF32");
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {
         if (!(p_prescale_ > 0.0) || p_prescale_ > 0x1p64)

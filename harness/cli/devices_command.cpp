@@ -48,7 +48,7 @@ class DevicesCommand final : public Command {
     }
     std::string_view example() const override { return "fmha devices"; }
     void declare(OptionSet& options) override {
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {
         const auto sightings = loader::look_for_devices(loader::plugin_folders());

@@ -91,10 +91,9 @@ void EnumerateCommand::declare(OptionSet& options) {
         "one line, as upstream's scripts have it: Expanded CONFIG -> N configs (filtered F, kept K)");
     options.flag("--list", list_, "that line, and the kernels as \"  [i] NAME\"");
     options.option("--why", why_, "say which table entry and rules produce a name, or which rule removes it");
-    options.option(
-        "--correct", correct_,
-        "a kernel configuration as JSON, - for standard input: print the valid one that is nearest, "
-        "and why each field changed");
+    options.option("--correct", correct_,
+                   "a kernel configuration as JSON, - for standard input: print the nearest valid one, and "
+                   "why each field changed");
     options.flag(
         "--support", support_,
         "table of the targets that compute each family, architecture and data type of the working list "

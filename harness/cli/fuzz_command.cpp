@@ -31,7 +31,7 @@ class FuzzCommand final : public Command {
 
     std::string_view name() const override { return "fuzz"; }
     std::string_view summary() const override {
-        return "Run random problems against the reference; make what is red smaller";
+        return "Run random problems against the reference; make red ones smaller";
     }
     std::string_view example() const override {
         return "fmha fuzz --minutes 10 --family bwd --seed 7\n"
@@ -43,7 +43,7 @@ class FuzzCommand final : public Command {
         options.option("--count", count_, "Problems to draw; 0: as many as there is time for");
         options.option("--family", family_, "Only problems of this kernel family; all take turns otherwise");
         options.option("--seed", seed_,
-                       "Of the run; the same seed draws the same problems (default: from the clock)");
+                       "Seed of the run; the same one draws the same problems (default: from the clock)");
         options.option("--jobs", jobs_,
                        "Processes at a time (default: one a hardware thread, or one a device)");
         options.option("--shrink", shrink_, "How many red problems are made smaller, one of each kind");

@@ -53,14 +53,14 @@ class GateCommand final : public Command {
         options.option("--family", family_, "Only findings of this API family");
         options.each(
             "--budget", budgets_,
-            "What is accepted beyond noise, in percent: slower=5 (times), margin=10 (nearer to a limit)");
+            "Changes accepted beyond noise, in percent: slower=5 (times), margin=10 (nearer to a limit)");
         options.flag("--accept", accept_,
                      "Remember today's findings in the store as right, apart from cases that are not green");
         options.option("--reason", reason_, "Why they are right; kept beside them");
         options.option("--junit", junit_, "Write JUnit XML, one file a family, into this folder");
         options.option("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
         options.option("--json", json_, "Write the verdict as JSON");
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {
         check_options();

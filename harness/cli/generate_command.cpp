@@ -25,7 +25,7 @@ class GenerateCommand final : public Command {
     void declare(OptionSet& options) override {
         request_.declare(options);
         compile_.declare(options);
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
 
     int run(const Streams& streams) override {

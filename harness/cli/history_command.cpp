@@ -23,7 +23,7 @@ class HistoryCommand final : public Command {
         options.option("--store", store_, "The file that `--store` of other commands wrote", true);
         options.option("--last", last_, "How many runs to show of each");
         options.option("--html", html_, "Write a section for the page of a run (fmha verify --section)");
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {
         if (names_.empty()) throw InputError("name a case or a kernel");

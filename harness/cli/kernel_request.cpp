@@ -77,7 +77,8 @@ void KernelRequest::declare(OptionSet& options) {
     options.flag("--covering", covering_,
                  "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
                  "of features");
-    options.option("--sample", sample_, "So many kernels of that sample: the first ones, which cover most");
+    options.option("--sample", sample_,
+                   "Number of kernels of that sample to keep: the first ones, which cover most");
 }
 
 std::vector<std::string> KernelRequest::arguments() const {

@@ -77,7 +77,8 @@ class MergeCommand final : public Command {
     void declare(OptionSet& options) override {
         options.positionals("FILES", files_,
                             "Reports (--json), journals and stores of the shards, in any mixture");
-        options.option("--not-run-budget", not_run_budget_, "How many results may be not run in a green run");
+        options.option("--not-run-budget", not_run_budget_,
+                       "Number of results that a green run may have not run");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
         store_.declare(options);
         options.option("--json", json_, "Write the results as JSON");

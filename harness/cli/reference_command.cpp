@@ -30,7 +30,7 @@ class ReferenceCommand final : public Command {
             "--tensors", tensors_,
             "Folder with q.npy, k.npy, v.npy …; without it the case's own data are used and written out");
         options.option("--out", out_, "Folder for o.npy, lse.npy and randval.npy", true);
-        options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+        options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
     int run(const Streams& streams) override {
         const harness::Case c = chosen_.load();

@@ -17,8 +17,7 @@ constexpr std::int64_t least_repeats = 2;
 
 void RunChoice::declare(OptionSet& options) {
     options.choice("--target", target_, harness::target_names(), "Where kernels run");
-    options.option("--arch", arch_,
-                   "Architecture whose catalogue is planned on (default: gfx950, or the device's)");
+    options.option("--arch", arch_, "Architecture to plan for (default: gfx950, or the device's)");
     arch_files_.declare(options);
     options.option("--kernels-dir", kernels_dir_,
                    "With --target hip: folder that `fmha build` filled (default: fmha-kernels)");
@@ -31,8 +30,7 @@ void RunChoice::declare(OptionSet& options) {
                    "Python expression over a kernel c: only kernels for which it is true");
     options.option("--repeats,--repeat", repeats_,
                    "Launches of every kernel that must agree bit for bit; 0: as the case says");
-    options.option("--warmup", warm_up_,
-                   "So many launches more, which are judged like the others: no launch is for nothing here");
+    options.option("--warmup", warm_up_, "Number of further launches, which are judged like the others");
     options.option("--timeout", timeout_, "Seconds after which one case is given up; 0: never");
     options.option(
         "--memory-limit", memory_gib_,

@@ -17,7 +17,8 @@ class StoreOption {
     /// Empty when it was not given.
     const std::string& file() const { return file_; }
 
-    /// Begins `run` in the file, with the digest of this program where it has none; nullptr when no file was given. Throws InputError when it cannot be written.
+    /// Begins `run` in the file, with the digest of this program where it has none; nullptr when no file was given. Throws
+    /// InputError when it cannot be written.
     std::unique_ptr<store::Recording> begin(const store::RunRecord& run) const;
 
   private:

@@ -17,7 +17,7 @@ void VerifyReports::declare(OptionSet& options) {
     options.option("--html", html_, "Write the report page");
     options.option("--section", section_,
                    "HTML section to put on the page: parity.html of `fmha parity --report`");
-    options.choice("--format", format_, {"text", "json"}, "What goes to standard output");
+    options.choice("--format", format_, {"text", "json"}, "Format of standard output");
 }
 
 std::vector<std::string> VerifyReports::sections() const {

@@ -31,7 +31,8 @@ class KernelCache {
     /// when there is no such entry; one whose object is damaged, or which others may have written, is removed.
     std::optional<std::int64_t> fetch(const std::string& key, const CompiledUnit& to) const;
 
-    /// Keeps the files of a unit, which nobody else may write from then on. An entry that is there already stays. Throws InputError when it cannot be written.
+    /// Keeps the files of a unit, which nobody else may write from then on. An entry that is there already stays. Throws InputError
+    /// when it cannot be written.
     void store(const std::string& key, const CompiledUnit& from) const;
 
   private:

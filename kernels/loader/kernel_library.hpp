@@ -19,7 +19,8 @@ class KernelLibrary {
     KernelLibrary(std::shared_ptr<const KernelFolder> folder, const Device& device);
 
     /// The kernel of `config`; its launches take device pointers and a stream handle of the device's runtime. Throws
-    /// KernelNotBuilt, which calls it `name` (empty: its identifier), when the folder does not have it, DeviceError when its code object cannot be loaded.
+    /// KernelNotBuilt, which calls it `name` (empty: its identifier), when the folder does not have it, DeviceError when its code
+    /// object cannot be loaded.
     std::shared_ptr<const KernelInstance> load(const KernelConfig& config, const std::string& name = {});
 
   private:

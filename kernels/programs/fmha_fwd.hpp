@@ -26,8 +26,8 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
         args.score.scale_o);
 }
 
-/// The blocks of one launch of forward or of a family that has its blocks, numbered from 0, so that the query tiles of a head follow each other. A launch asks
-/// for size(), a block for the item of its own number.
+/// The blocks of one launch of forward, or of a family with the same blocks, numbered from 0, so that the query tiles of a head
+/// follow each other. A launch asks for size(), a block for the item of its own number.
 struct FwdGrid {
     std::int64_t batch, heads, q_tiles, v_tiles;
 

@@ -84,8 +84,8 @@ struct KeyTiles {
         const std::int64_t window = (own_end < end ? own_end : end) - begin;
         return static_cast<int>(prefix_end + (window > 0 ? window : 0));
     }
-    /// Of the tiles of the window, the range in which all of [row0, row0 + rows) see all `n0` keys, counted as they are visited: `Mask::shows_all` for all
-    /// of them at once.
+    /// The tiles of the window in which all of [row0, row0 + rows) see all `n0` keys, counted as they are visited:
+    /// `Mask::shows_all` for all of them at once.
     FMHA_DEVICE constexpr Range seen_whole(const Mask& mask, std::int64_t row0, std::int64_t rows,
                                            std::int64_t key_count, std::int64_t n0, MaskClass kernel) const {
         const std::int64_t first_key = kernel == MaskClass::generic ? row0 + rows - mask.y : 0;

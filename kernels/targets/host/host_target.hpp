@@ -30,9 +30,9 @@ std::optional<std::string> cannot_execute(const KernelConfig& config);
 
 /// Runs the kernel `config` on its family's arguments (host pointers) and returns when it is done. Throws
 /// UnsupportedInvocation with the sentence of cannot_execute or targets::cannot_launch, and ArgumentTypeError when the
-/// arguments are another family's, InputError for a null tensor that has elements. Without a padding flag the kernel assumes whole tiles on that axis: loads past the end repeat the last element, and rows or channels
-/// of an incomplete tile are not stored, so a ragged extent gives wrong results but touches no memory that is
-/// not the tensor's.
+/// arguments are another family's, InputError for a null tensor that has elements. Without a padding flag the kernel assumes
+/// whole tiles on that axis: loads past the end repeat the last element, and rows or channels of an incomplete tile are not
+/// stored, so a ragged extent gives wrong results but touches no memory outside the tensor.
 void run_kernel(const KernelConfig& config, const Invocation& invocation, const RunOptions& options = {});
 
 /// `config` as an instance that plans can execute, on `threads` threads (0 = as many as the machine has). Throws

@@ -1,5 +1,6 @@
 // A device plugin whose device is the processor: memory is the process's own, and a launch runs the program of its
-// symbol's family, forward or a stage of backward, on the host with whatever the arguments ask for. `fake_device_refuse(call)` makes one call fail until it is called again.
+// symbol's family, forward or a stage of backward, on the host with the features that the arguments ask for.
+// `fake_device_refuse(call)` makes one call fail until it is called again.
 
 #include "kernels/loader/device_runtime.hpp"
 #include "kernels/targets/host/host_target.hpp"

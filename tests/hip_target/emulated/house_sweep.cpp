@@ -1,6 +1,6 @@
 // Runs house configurations of one architecture on the emulated machine, each as it is, on a small problem that uses
-// whatever it can do: house_sweep ARCH COUNT [PART], of those with PART in their names. A configuration whose lengths or head dimensions are not padded gets
-// problems that need no padding.
+// all features of its kernel: house_sweep ARCH COUNT [PART], of those with PART in their names. A configuration whose lengths or
+// head dimensions are not padded gets problems that need no padding.
 
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
