@@ -84,10 +84,13 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             logits_to_weights<true>(ctx, scores, top, total, shrink, tile.n1 > 128 ? 8.0F : 0.0F);
         };
-        // Where tiles have no more keys than a team has rows, the team may see fewer than the block; it gives the others back unread.
-        const bool may_see_fewer = tile.n0 <= ctx.team_rows() && cfg.signature.mask != MaskClass::none;
-        const int own =
-            may_see_fewer ? tiles.count_until(scoring.mask, row0 + ctx.team_rows() - 1, tile.n0) : count;
+        // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
+        // at all; it gives the others back unread.
+        const bool may_see_fewer = tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows();
+        int own = count;
+        if (may_see_fewer && cfg.signature.mask != MaskClass::none)
+            own = tiles.count_until(scoring.mask, row0 + ctx.team_rows() - 1, tile.n0);
+        if (may_see_fewer && ctx.team_row() >= rows.count) own = 0;
         const KeyTiles::Range plain = tiles.seen_whole(scoring.mask, row0, ctx.team_rows(), in.k.rows.read,
                                                        tile.n0, cfg.signature.mask);
         if (count > 0) ctx.take(query);

@@ -9,8 +9,9 @@ namespace fmha::kernels {
 
 /// The items of a warp-specialised launch, in the order in which its blocks take them.
 ///
-/// Where all query tiles see the same keys, those of a head follow each other, and a block computes several. Where a mask makes later ones
-/// longer, a block computes pairs: the longest tile of one head and the shortest of the next, the second longest and the
+/// Where all query tiles see the same keys, those of a head follow each other, and a block computes several. Where the last one takes less
+/// time, because teams have no rows in it, the number of blocks has no divisor of theirs, or some blocks would compute the longer tiles of all
+/// heads. Where a mask makes later ones longer, a block computes pairs: the longest tile of one head and the shortest of the next, the second longest and the
 /// second shortest, and so on. All pairs are about as long, and those of two heads follow each other, so that few heads have to have
 /// their keys and values in the L2 cache.
 ///
@@ -22,6 +23,7 @@ struct WsGrid {
     std::uint32_t heads_at_once = 1; ///< that take turns where a block computes one item
     std::uint32_t blocks = 0;
     bool masked = false, lengths_known = false, pairs = false;
+    bool last_is_short = false; ///< the last query tile of a head leaves teams without rows
     /// What items are numbered by: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
 
@@ -33,6 +35,10 @@ struct WsGrid {
                         config.algorithm.tile.m0)),
           all_heads(narrow(args.shape.batch * args.shape.nhead_q)), blocks(narrow(size())),
           masked(config.signature.mask != MaskClass::none), lengths_known(args.shape.mode == Mode::batch) {
+        const Tile& tile = config.algorithm.tile;
+        const std::int64_t team_rows = tile.m0 / config.algorithm.wave.m0,
+                           rest = args.shape.seqlen_q % tile.m0;
+        last_is_short = tile.m0 > 2 * team_rows && rest > 0 && rest <= tile.m0 - team_rows;
         of_entry = Divisor(heads);
         if (masked && blocks > 0) heads_at_once = cached_heads(args.shape);
         take_turns(heads_at_once);
@@ -52,7 +58,12 @@ struct WsGrid {
         const std::int64_t count = (size() + 1) / 2, rounds = (count + multiprocessors - 1) / multiprocessors;
         constexpr std::uint32_t few_tiles = 32;
         const bool rounds_are_full = 8 * count >= 7 * rounds * multiprocessors; // to 7/8
-        return masked && (q_tiles > few_tiles || !rounds_are_full) ? *this : dealt_to(multiprocessors);
+        if (masked) return q_tiles > few_tiles || !rounds_are_full ? *this : dealt_to(multiprocessors);
+        if (!last_is_short) return dealt_to(multiprocessors);
+        std::int64_t mixing = multiprocessors;
+        while (common_divisor(mixing, q_tiles) > 1) --mixing;
+        const bool as_many_rounds = (size() - 1) / mixing == (size() - 1) / multiprocessors;
+        return dealt_to(as_many_rounds ? mixing : multiprocessors);
     }
 
     /// The n-th item of a block.
@@ -88,6 +99,9 @@ struct WsGrid {
         const std::int64_t group = shape.nhead_q / shape.nhead_k;
         const std::int64_t cached = cached_bytes / bytes_of_kv_head * group;
         return at_most(all_heads, cached > group ? cached : group);
+    }
+    static constexpr std::int64_t common_divisor(std::int64_t a, std::int64_t b) {
+        return b == 0 ? a : common_divisor(b, a % b);
     }
     static constexpr std::uint32_t at_most(std::uint32_t most, std::int64_t n) {
         return n < most ? narrow(n) : most;

@@ -34,6 +34,16 @@ const Variant variants[] = {
          s.nhead_k = 2;
          s.mask = {MaskType::top_left, -1, 0, 0};
      }},
+    {"three teams, one without a row", 3, 128, 64, DataType::bf16,
+     [](Shape& s) {
+         s.batch = 2;
+         s.seqlen_q = {300};
+     }},
+    {"three teams of 128 keys, causal, of which one sees fewer tiles", 3, 128, 64, DataType::fp16,
+     [](Shape& s) {
+         s.seqlen_q = {290};
+         s.mask = {MaskType::top_left, -1, 0, 0};
+     }},
     {"176 keys, window and sink tokens", 2, 176, 128, DataType::bf16,
      [](Shape& s) {
          s.seqlen_q = {400};
@@ -244,6 +254,27 @@ TEST(Items, AreSeveralABlockWhereBlocksEndTogether) {
     FwdArgs packed = extents(8, 16, 2048, 128);
     packed.shape.mode = Mode::group;
     EXPECT_EQ(blocks(MaskClass::none, packed), 2048);
+}
+
+// 512 rows are two tiles of 192 and one in which a team has no row: 132 blocks, a multiple of three, would each compute one kind of tile.
+TEST(Items, MixTilesOfTwoAndOfThreeTeams) {
+    const auto grid = [](std::int64_t batch, std::int64_t seqlen) {
+        const FwdProblem problem(team_shape(DataType::bf16, 64));
+        KernelConfig kernel = team_kernel(problem, 3, 128, 64);
+        kernel.signature.mask = MaskClass::none;
+        return kernels::WsGrid(kernel, extents(batch, 32, seqlen, 64)).on(132);
+    };
+    const kernels::WsGrid mixed = grid(32, 512);
+    EXPECT_EQ(mixed.blocks, 131U);
+    for (std::uint32_t block = 0; block < mixed.blocks; ++block) {
+        std::array<int, 3> of_kind{};
+        for (std::uint32_t n = 0; mixed.exists(block, n); ++n)
+            ++of_kind[static_cast<std::size_t>(mixed.item(block, n).q_tile)];
+        const auto [fewest, most] = std::ranges::minmax(of_kind);
+        EXPECT_LE(most - fewest, 1) << block;
+    }
+    EXPECT_EQ(grid(32, 576).blocks, 132U); // three teams have rows everywhere
+    EXPECT_EQ(grid(2, 8192).blocks, 132U); // one block less would make 22 rounds of 21
 }
 
 TEST(Items, ArePairsOfEqualLengthUnderACausalMask) {
