@@ -13,13 +13,15 @@ struct Row {
     std::string_view sentence;
 };
 
-constexpr std::array<Row, 9> rows{{
+constexpr std::array<Row, 11> rows{{
     {Constraint::none, "", "always"},
     {Constraint::max_seqlen_q_lt_4096, "max_seqlen_q_lt_4096", "max_seqlen_q < 4096"},
     {Constraint::max_seqlen_q_le_8192, "max_seqlen_q_le_8192", "max_seqlen_q <= 8192"},
     {Constraint::max_seqlen_q_gt_16, "max_seqlen_q_gt_16", "max_seqlen_q > 16"},
     {Constraint::max_seqlen_q_gt_64, "max_seqlen_q_gt_64", "max_seqlen_q > 64"},
+    {Constraint::max_seqlen_q_gt_256, "max_seqlen_q_gt_256", "max_seqlen_q > 256"},
     {Constraint::max_seqlen_q_gt_1024, "max_seqlen_q_gt_1024", "max_seqlen_q > 1024"},
+    {Constraint::max_seqlen_q_gt_2048, "max_seqlen_q_gt_2048", "max_seqlen_q > 2048"},
     {Constraint::hdim_not_128, "hdim_not_128", "hdim_q and hdim_v are not both 128"},
     {Constraint::blocks64_le_cus, "blocks64_le_cus",
      "batch * nhead_q * ceil(max_seqlen_q / 64) <= compute units"},
@@ -71,8 +73,12 @@ bool holds(Constraint constraint, const ConstraintInputs& in) {
         return in.max_seqlen_q > 16;
     case Constraint::max_seqlen_q_gt_64:
         return in.max_seqlen_q > 64;
+    case Constraint::max_seqlen_q_gt_256:
+        return in.max_seqlen_q > 256;
     case Constraint::max_seqlen_q_gt_1024:
         return in.max_seqlen_q > 1024;
+    case Constraint::max_seqlen_q_gt_2048:
+        return in.max_seqlen_q > 2048;
     case Constraint::hdim_not_128:
         return in.hdim_q != 128 || in.hdim_v != 128;
     case Constraint::blocks64_le_cus:

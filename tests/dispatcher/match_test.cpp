@@ -314,6 +314,10 @@ TEST(Constraint, PredicatesAtTheirLimits) {
     // 8 heads in all; 65 rows are 2 blocks of 64.
     EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_64, with(65, 0)));
     EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_64, with(64, 0)));
+    EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_256, with(257, 0)));
+    EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_256, with(256, 0)));
+    EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_2048, with(2049, 0)));
+    EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_2048, with(2048, 0)));
     EXPECT_TRUE(holds(Constraint::max_seqlen_q_gt_1024, with(1025, 0)));
     EXPECT_FALSE(holds(Constraint::max_seqlen_q_gt_1024, with(1024, 0)));
     EXPECT_TRUE(holds(Constraint::blocks64_le_cus, with(65, 16)));

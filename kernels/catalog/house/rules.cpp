@@ -42,6 +42,11 @@ bool features_beside_accumulators(const KernelConfig& c) {
     return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
+bool rows_for_three_teams(const KernelConfig& c) {
+    if (c.algorithm.pipeline != Pipeline::ws || c.algorithm.wave.m0 != 3) return true;
+    return (c.signature.mask == MaskClass::none) == (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
+}
+
 bool symmetric_backward_pads(const KernelConfig& c) {
     return c.algorithm.pad.d == c.algorithm.pad.dv && c.algorithm.pad.d != 1;
 }
@@ -68,6 +73,10 @@ constexpr std::array own_rules{
          "without bias, those of 80 keys without ALiBi: their registers do not do, or their products are "
          "serialized",
          features_beside_accumulators},
+    Rule{"H8", "fwd on sm_90",
+         "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
+         "their work, and more than 1024 under a causal one",
+         rows_for_three_teams},
 };
 
 struct Extension {
