@@ -63,10 +63,14 @@ struct TileAlibi {
         return {static_cast<std::int32_t>(row0 + alibi.nearest - key0),
                 static_cast<std::int32_t>(alibi.first - key0), static_cast<std::int32_t>(alibi.last - key0)};
     }
-    FMHA_DEVICE constexpr float distance(std::int32_t row, std::int32_t column) const {
+    /// The column of c(i), which may lie outside the tile.
+    FMHA_DEVICE constexpr std::int32_t reference(std::int32_t row) const {
         std::int32_t key = row + nearest;
         key = key < first ? first : key > last ? last : key;
-        return __builtin_fabsf(static_cast<float>(key - column));
+        return key;
+    }
+    FMHA_DEVICE constexpr float distance(std::int32_t row, std::int32_t column) const {
+        return __builtin_fabsf(static_cast<float>(reference(row) - column));
     }
 };
 

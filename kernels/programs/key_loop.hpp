@@ -73,9 +73,8 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
     const Tile& tile = ctx.cfg().algorithm.tile;
     if (has.bias == BiasType::elementwise) ctx.add_bias(scores, bias, row0, key0);
     if (has.bias == BiasType::alibi)
-        ctx.map(scores,
-                [factor = ctx.to_base2(scoring.alibi.factor), at = TileAlibi::of(scoring.alibi, row0, key0)](
-                    float s, int r, int c) { return s + factor * at.distance(r, c); });
+        ctx.add_distances(scores, ctx.to_base2(scoring.alibi.factor),
+                          TileAlibi::of(scoring.alibi, row0, key0));
 
     // Only tiles that an edge of the mask or the end of the keys crosses have hidden elements.
     if constexpr (masking == Masking::off) return;

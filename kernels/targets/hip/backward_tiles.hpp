@@ -45,6 +45,10 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
         else
             Base::map(tile, f);
     }
+    template <class Tile>
+    FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
+        map(scores, [&](float s, int query, int key) { return s + factor * at.distance(query, key); });
+    }
     /// `top` is never −∞.
     template <class Tile, class Rows>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {

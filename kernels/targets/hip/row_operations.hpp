@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/alibi.hpp"
 #include "kernels/targets/hip/accumulator.hpp"
 
 #include <cstdint>
@@ -66,8 +67,35 @@ class RowOperations {
     template <class Tile>
     FMHA_DEVICE void soft_cap(Tile& scores, float inner, float outer) {
         constexpr float two_log2_e = 2.88539008177792681F;
-        map(scores, [&](float x, int, int) {
-            return outer * (1.0F - 2.0F / (1.0F + block_.machine.exp2(x * inner * two_log2_e)));
+        map(scores, [&, factor = inner * two_log2_e, twice = -2.0F * outer](float x, int, int) {
+            const float share = block_.machine.reciprocal(1.0F + block_.machine.exp2(x * factor));
+            return __builtin_fmaf(twice, share, outer);
+        });
+    }
+
+    /// In fp32 throughout, so that an integer is converted once a row and not once an element. Packed arithmetic has no absolute
+    /// values, hence the sums are not pairs.
+    template <class Tile>
+    FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
+        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+        Rows reference = rows();
+        set_rows(reference, [&](int r) { return static_cast<float>(at.reference(r)); });
+        block_.machine.each([&](int thread) {
+            const int here = block_.machine.local(thread);
+            const auto col0 =
+                static_cast<float>(acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here)));
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) reference.x.at(thread, s) -= col0;
+            each_pair<Tile>([&](int place, int slot, int col, int next) {
+                const float from = reference.x.at(thread, slot);
+                float x[2] = {from, from};
+                block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
+                FMHA_UNROLL
+                for (int i = 0; i < 2; ++i) {
+                    float& score = scores.x.at(thread, place + i);
+                    score = block_.machine.apart(__builtin_fmaf(factor, __builtin_fabsf(x[i]), score));
+                }
+            });
         });
     }
 
@@ -95,7 +123,7 @@ class RowOperations {
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         block_.machine.each([&](int thread) {
-            each_pair<Tile>([&](int at, int slot) {
+            each_pair<Tile>([&](int at, int slot, int, int) {
                 const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
                 float x[2] = {block_.machine.apart(scores.x.at(thread, at)),
                               block_.machine.apart(scores.x.at(thread, at + 1))};
@@ -188,7 +216,7 @@ class RowOperations {
             Rows odd = rows();
             fill(odd, 0.0F);
             block_.machine.each([&](int thread) {
-                each_pair<Tile>([&](int at, int slot) {
+                each_pair<Tile>([&](int at, int slot, int, int) {
                     float x[2] = {sum.x.at(thread, slot), odd.x.at(thread, slot)};
                     block_.machine.add_pair(x, scores.x.at(thread, at), scores.x.at(thread, at + 1));
                     sum.x.at(thread, slot) = x[0];
@@ -206,11 +234,18 @@ class RowOperations {
         return sum;
     }
 
-    /// f(register, row slot) for every second accumulator of a thread; the one behind it belongs to the same row.
+    /// f(register, row slot, column, next column) for every second accumulator of a thread; the one behind it belongs to the same
+    /// row. Columns are without the lane's part.
     template <class Tile, class F>
     FMHA_DEVICE void each_pair(F f) {
         each_place<Tile::piece>(
-            block_, [&](int at, int slot, int, int) { f(at, slot); }, 2);
+            block_,
+            [&](int at, int slot, int, int col) {
+                const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
+                const int r = at % acc.fragment;
+                f(at, slot, col, col + acc.col_of_register[r + 1] - acc.col_of_register[r]);
+            },
+            2);
     }
 
     /// Combines the values that the lanes of a row have of it.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
 #include "kernels/targets/host/convert.hpp"
 #include "kernels/targets/host/tile.hpp"
@@ -37,6 +38,9 @@ class RowContext : public kernels::Decisions {
     template <class F>
     void set_rows(const Rows& dst, F f) const {
         for (int r = 0; r < dst.count; ++r) dst.data[r] = f(r);
+    }
+    void add_distances(const FloatTile& scores, float factor, const kernels::TileAlibi& at) const {
+        map(scores, [&](float s, int r, int c) { return s + factor * at.distance(r, c); });
     }
     void fill(const FloatTile& tile, float x) const;
     void fill(const Rows& rows, float x) const;

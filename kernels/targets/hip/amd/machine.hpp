@@ -274,6 +274,9 @@ class Machine {
     __attribute__((device, always_inline)) static float quotient(float a, float b) {
         return a / b;
     }
+    __attribute__((device, always_inline)) static float reciprocal(float x) {
+        return __builtin_amdgcn_rcpf(x);
+    }
 
     __attribute__((device, always_inline)) static float unpack(std::uint32_t bits, ElementType type) {
         return amd::unpack(bits, type);

@@ -195,6 +195,7 @@ class EmulatedMachine {
     static float exp2(float x);
     static float log(float x);
     static float quotient(float a, float b) { return a / b; }
+    static float reciprocal(float x) { return 1.0F / x; }
     static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
     static std::uint32_t pack_results(const float* x, ElementType type) { return pack(x, type); }

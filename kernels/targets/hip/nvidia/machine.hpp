@@ -272,10 +272,13 @@ class Machine {
     FMHA_DEVICE float log(float x) const { return __log2f(x) * 0.693147180559945309F; }
     /// One step of Newton's method. The compiler's division asks first whether a number is very large or small, and branches.
     FMHA_DEVICE float quotient(float a, float b) const {
-        float reciprocal;
-        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(b));
-        const float about = a * reciprocal;
-        return __builtin_fmaf(__builtin_fmaf(-about, b, a), reciprocal, about);
+        const float inverse = reciprocal(b), about = a * inverse;
+        return __builtin_fmaf(__builtin_fmaf(-about, b, a), inverse, about);
+    }
+    FMHA_DEVICE float reciprocal(float x) const {
+        float y;
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+        return y;
     }
 
     FMHA_DEVICE float unpack(std::uint32_t bits, ElementType type) const {
