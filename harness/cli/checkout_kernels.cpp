@@ -29,7 +29,6 @@ using harness::Outputs;
 using harness::TensorSpec;
 using parity::CallBlock;
 using parity::CallEnd;
-using parity::Verdict;
 
 const char* program_of(const Case& c) {
     return c.family == ApiFamily::bwd ? "fmha_ck_bwd" : "fmha_ck_fwd";
@@ -90,22 +89,22 @@ void read_end(CheckoutKernels::Beside& beside, const system::ProcessResult& resu
     };
     theirs.line = last_line(result.out);
     const std::string complaint = last_line(result.err);
-    const auto end = [&](Verdict verdict, std::string sentence) {
+    const auto end = [&](parity::Verdict verdict, std::string sentence) {
         theirs.verdict = verdict;
         theirs.sentence = std::move(sentence);
     };
     if (result.timed_out)
-        return end(Verdict::timed_out, fmt::format("it did not end within {} s", limit.count()));
+        return end(parity::Verdict::timed_out, fmt::format("it did not end within {} s", limit.count()));
     switch (static_cast<CallEnd>(result.exit_code)) {
     case CallEnd::ran:
-        return end(Verdict::right, "");
+        return end(parity::Verdict::right, "");
     case CallEnd::no_kernel:
-        return end(Verdict::declined, "it has no kernel for this");
+        return end(parity::Verdict::declined, "it has no kernel for this");
     case CallEnd::cannot_say:
         beside.asked = false;
-        return end(Verdict::declined, complaint);
+        return end(parity::Verdict::declined, complaint);
     default:
-        return end(Verdict::crashed,
+        return end(parity::Verdict::crashed,
                    fmt::format("{}{}{}",
                                result.exit_code > 128
                                    ? fmt::format("signal {} ended it", result.exit_code - 128)
@@ -177,16 +176,16 @@ void CheckoutKernels::call(Beside& beside, const Case& c, CaseData& data, const 
     const std::vector<std::string> command{(fs::path(folder_) / program_of(c)).string(),
                                            folder.path().string(), std::to_string(device_)};
     read_end(beside, system::run_process(command, {.time = limit_}), limit_);
-    if (beside.theirs.verdict != Verdict::right) return;
+    if (beside.theirs.verdict != parity::Verdict::right) return;
     read_memory(folder.path(), data);
     if (auto stray = tensors.stray_write()) {
-        beside.theirs.verdict = Verdict::wrong;
+        beside.theirs.verdict = parity::Verdict::wrong;
         beside.theirs.sentence = "written outside the logical outputs: " + *stray;
     } else if (tensors.checksum(inputs) != inputs_before) {
-        beside.theirs.verdict = Verdict::wrong;
+        beside.theirs.verdict = parity::Verdict::wrong;
         beside.theirs.sentence = "an input was written";
     } else if (tensors.checksum(is_output) == outputs_before) {
-        beside.theirs.verdict = Verdict::silent;
+        beside.theirs.verdict = parity::Verdict::silent;
         beside.theirs.sentence = "it ended well and has written nothing";
     }
 }
@@ -201,12 +200,12 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
     keep_files(c, *data, "inputs");
     Beside beside;
     call(beside, c, *data, options.arch);
-    const Verdict ended = beside.theirs.verdict;
-    if (ended != Verdict::right && ended != Verdict::wrong) return beside;
+    const parity::Verdict ended = beside.theirs.verdict;
+    if (ended != parity::Verdict::right && ended != parity::Verdict::wrong) return beside;
     const Numerics numerics = reference::kernel_numerics(element_types(c.data_type, flavour));
     const harness::CaseResult judged = harness::judge_given_outputs(c, *data, *expectation, numerics);
     if (judged.outcome != harness::Outcome::passed) {
-        beside.theirs.verdict = Verdict::wrong;
+        beside.theirs.verdict = parity::Verdict::wrong;
         if (beside.theirs.sentence.empty()) beside.theirs.sentence = judged.message;
     }
     keep_files(c, *data, "theirs");
@@ -242,7 +241,7 @@ Json to_json(const CheckoutKernels::Beside& beside) {
 
 CheckoutKernels::Beside beside_of(const Json& json) {
     CheckoutKernels::Beside beside;
-    beside.theirs.verdict = *parse_enum<Verdict>(json.at("theirs").get<std::string>());
+    beside.theirs.verdict = *parse_enum<parity::Verdict>(json.at("theirs").get<std::string>());
     beside.theirs.sentence = json.at("their_sentence").get<std::string>();
     beside.theirs.line = json.at("their_line").get<std::string>();
     beside.asked = json.at("asked").get<bool>();
