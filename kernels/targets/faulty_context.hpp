@@ -13,17 +13,6 @@
 /// Programs with one known mistake, on every target. Nothing that a user runs includes this.
 namespace fmha::targets {
 
-/// A fault that a kernel is built with.
-template <Fault chosen>
-struct ConstantFault {
-    FMHA_DEVICE static constexpr Fault fault() { return chosen; }
-};
-/// A fault that is chosen when the kernel runs; on the host.
-struct RunTimeFault {
-    Fault chosen;
-    Fault fault() const { return chosen; }
-};
-
 /// What a context without such a tile has.
 struct NoTile {};
 template <class Context>
@@ -58,7 +47,7 @@ auto value_of(Context& context) {
 
 /// A block context with one operation or decision replaced by a wrong one. It hides members of `Context` and knows nothing
 /// of it but the vocabulary of kernels/programs/README.md, so that a mistake is the same on all targets.
-template <class Context, class Chosen>
+template <class Context>
 class FaultyContext : public Context {
     using Key = decltype(key_of(std::declval<Context&>()));
     using Value = decltype(value_of(std::declval<Context&>()));
@@ -70,8 +59,8 @@ class FaultyContext : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    FMHA_DEVICE explicit FaultyContext(const Chosen& chosen, OfContext&&... of_context)
-        : Context(std::forward<OfContext>(of_context)...), chosen_(chosen) {}
+    FMHA_DEVICE explicit FaultyContext(Fault fault, OfContext&&... of_context)
+        : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
     FMHA_DEVICE kernels::Entry entry(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
         entry_ = Context::entry(shape, lengths, b);
@@ -205,7 +194,7 @@ class FaultyContext : public Context {
     }
 
   private:
-    FMHA_DEVICE bool is(Fault fault) const { return chosen_.fault() == fault; }
+    FMHA_DEVICE bool is(Fault fault) const { return fault_ == fault; }
     /// A block of the entry that was looked up.
     FMHA_DEVICE void begin_block(const Shape& shape) {
         last_entry_ = shape.batch - 1;
@@ -293,7 +282,7 @@ class FaultyContext : public Context {
         });
     }
 
-    Chosen chosen_;
+    Fault fault_;
     kernels::Entry entry_;
     kernels::FwdItem item_;
     std::int64_t last_entry_ = 0, last_head_ = 0, key0_ = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every known mistake in the programs of forward, backward and the KV cache, built into real GPU kernels: each must turn its
-# case red.
+# Every known mistake in the programs of forward, backward and the KV cache, in real GPU kernels: each must turn its case red,
+# and the same kernels without a mistake must leave it green.
 #
 #   gpu_faults.sh build FMHA OUT [ARCH [FAULT…]]   compiles the faulty kernels into OUT (default sm_90, all faults)
 #   gpu_faults.sh run   FMHA OUT [ARCH [FAULT…]]   runs them on this machine's GPU; exit code 1 when one is not noticed
@@ -8,13 +8,13 @@
 #
 # FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default), faults_backward.txt or
 # faults_kv.txt beside this file. Faulty kernels are the planned ones, generated as always but from headers in which the
-# export macro means the faulty program; nothing of what users build knows about it. Building needs no GPU, running no
-# compiler. As many mistakes are built at a time as there are processors. A line of the list is a mistake, a case, and where
-# a case has several stages the stage that makes it: the others are built once, as they are.
+# export macro means the faulty program; nothing of what users build knows about it. They are compiled once a case, and
+# choose_fault.py says in the code object which mistake they make. Building needs no GPU, running no compiler. JOBS are built, or
+# run, at a time (default: one a processor; one). A line of the list is a mistake and a case.
 set -euo pipefail
 
 usage() {
-    sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 [[ $# -ge 3 && ( $1 == build || $1 == run || $1 == both ) ]] || usage
@@ -40,32 +40,9 @@ plan() {
         sed "s/.*: *\"\(.*\)\"/c.name in ('\1',)/; s/ + /', '/g")
 }
 
-# The kernels of all stages without a mistake, of the cases whose mistakes are in one stage.
-build_right() {
-    local filter= case
-    for case in "$@"; do filter+="${filter:+ or }${planned[$case]}"; done
-    "$fmha" build --arch "$arch" --family bwd --where "$filter" --out "$out/right" </dev/null >"$out/right.txt" 2>&1 ||
-        { echo "the kernels without a mistake are NOT BUILT, see $out/right.txt"; return 1; }
-}
-
-# Adds the stages that a folder of one faulty stage lacks.
-add_right() {
-    python3 - "$out/right" "$1" <<'END'
-import json, pathlib, shutil, sys
-right, faulty = map(pathlib.Path, sys.argv[1:])
-manifest = json.loads((faulty / "manifest.json").read_text())
-made = {kernel["name"] for unit in manifest["objects"] for kernel in unit["kernels"]}
-for unit in json.loads((right / "manifest.json").read_text())["objects"]:
-    if not made & {kernel["name"] for kernel in unit["kernels"]}:
-        shutil.copy(right / unit["file"], faulty / unit["file"])
-        manifest["objects"].append(unit)
-(faulty / "manifest.json").write_text(json.dumps(manifest))
-END
-}
-
-# Headers whose kernels make one mistake.
+# Headers whose kernels make mistakes.
 write_faulty_headers() {
-    local root=$1 fault=$2 macro=$3
+    local root=$1 macro=$2
     rm -rf "$root"
     mkdir -p "$root"
     find dispatcher/types kernels/programs kernels/targets -name '*.hpp' -exec cp --parents -t "$root" {} +
@@ -73,19 +50,19 @@ write_faulty_headers() {
 
 #include "kernels/targets/hip/faults.hpp"
 #undef FMHA_KERNEL
-#define FMHA_KERNEL(symbol, Kernel) $macro(symbol, Kernel, $fault)
+#define FMHA_KERNEL(symbol, Kernel) $macro(symbol, Kernel)
 END
 }
 
-# Mistakes of two programs may have one name.
+# Of the kernels of a case.
 folder_of() {
-    local fault=$1 case=$2 file=${2%%[[@]*}
-    printf '%s\n' "$out/${file//\//_}-$fault"
+    local case=$1 file=${1%%[[@]*}
+    printf '%s\n' "$out/${file//\//_}-$(cksum <<<"$case" | cut -d ' ' -f 1)"
 }
 
 build_one() {
-    local fault=$1 case=$2 stage=$3 folder macro family=${2%%/*}
-    folder=$(folder_of "$fault" "$case")
+    local case=$1 folder macro family=${1%%/*}
+    folder=$(folder_of "$case")
     case $case in
     bwd/*) macro=FMHA_FAULTY_BACKWARD_KERNEL ;;
     splitkv/combine*) macro=FMHA_FAULTY_COMBINE_KERNEL ;;
@@ -95,59 +72,80 @@ build_one() {
     *) macro=FMHA_FAULTY_KERNEL family=fwd ;;
     esac
     mkdir -p "$folder"
-    write_faulty_headers "$folder/headers" "$fault" "$macro"
+    write_faulty_headers "$folder/headers" "$macro"
     "$fmha" build --arch "$arch" --family "$family" --where "${planned[$case]}" \
-        ${stage:+--where "c.family == '$stage'"} --root "$folder/headers" --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
-        { printf '%-26s NOT BUILT, see %s\n' "$fault" "$folder/build.txt"; return 1; }
-    printf '%-26s built\n' "$fault"
+        --root "$folder/headers" --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
+        { printf '%s NOT BUILT, see %s\n' "$case" "$folder/build.txt"; return 1; }
+    printf 'built %s\n' "$case"
+}
+
+# Runs a case with a mistake, or none; the outcome is the exit code of `fmha verify`.
+verify_with() {
+    local fault=$1 case=$2 folder=$3 code=0
+    "$here/choose_fault.py" "$folder/kernels" "$folder/$fault" "$fault" >"$folder/$fault.txt" 2>&1 || return 3
+    "$fmha" verify "$case" --target hip --arch "$arch" --kernels-dir "$folder/$fault" --json "$folder/$fault.json" \
+        </dev/null >>"$folder/$fault.txt" 2>&1 || code=$?
+    rm -r "${folder:?}/$fault"
+    return $code
 }
 
 run_one() {
     local fault=$1 case=$2 folder code=0
-    folder=$(folder_of "$fault" "$case")
-    "$fmha" verify "$case" --target hip --arch "$arch" --kernels-dir "$folder/kernels" --json "$folder/result.json" \
-        </dev/null >"$folder/output.txt" 2>&1 || code=$?
-    if [[ $code == 1 ]] && grep -q '"outcome": *"\(failed\|mistrusted\)"' "$folder/result.json"; then
+    folder=$(folder_of "$case")
+    verify_with "$fault" "$case" "$folder" || code=$?
+    if [[ $code == 1 ]] && grep -q '"outcome": *"\(failed\|mistrusted\)"' "$folder/$fault.json"; then
         printf '%-26s caught by %s\n' "$fault" "$case"
     else
-        printf '%-26s NOT NOTICED by %s (exit code %d), see %s\n' "$fault" "$case" "$code" "$folder/output.txt"
+        printf '%-26s NOT NOTICED by %s (exit code %d), see %s\n' "$fault" "$case" "$code" "$folder/$fault.txt"
         return 1
     fi
 }
 
+# What notices a mistake must be the mistake.
+run_without() {
+    local case=$1 folder
+    folder=$(folder_of "$case")
+    if verify_with none "$case" "$folder"; then
+        printf '%-26s green %s\n' none "$case"
+    else
+        printf '%-26s NOT GREEN %s, see %s\n' none "$case" "$folder/none.txt"
+        return 1
+    fi
+}
+
+bad=0
+# Starts a job when fewer than $1 are at work.
+start() {
+    while (( $(jobs -rp | wc -l) >= $1 )); do wait -n || bad=1; done
+    "${@:2}" &
+}
+end_jobs() {
+    while (( $(jobs -p | wc -l) > 0 )); do wait -n || bad=1; jobs >/dev/null; done
+}
+
 chosen=()
-while read -r fault case stage; do
+while read -r fault case; do
     [[ $wanted == "  " || $wanted == *" $fault "* ]] || continue
-    chosen+=("$fault $case $stage")
+    chosen+=("$fault $case")
 done <"$faults"
 [[ ${#chosen[@]} -gt 0 ]] || { echo "none of$wanted stands in $faults" >&2; exit 2; }
 
-bad=0
+mapfile -t cases < <(printf '%s\n' "${chosen[@]}" | cut -d ' ' -f 2 | sort -u)
+
 if [[ $phase != run ]]; then
-    declare -A shared=()
-    for line in "${chosen[@]}"; do
-        read -r fault case stage <<<"$line"
+    for case in "${cases[@]}"; do
         plan "$case"
-        [[ -z $stage ]] || shared[$case]=1
+        start "${JOBS:-$(nproc)}" build_one "$case"
     done
-    [[ ${#shared[@]} == 0 ]] || build_right "${!shared[@]}" &
-    for line in "${chosen[@]}"; do
-        while (( $(jobs -rp | wc -l) >= $(nproc) )); do wait -n || bad=1; done
-        read -r fault case stage <<<"$line"
-        build_one "$fault" "$case" "$stage" &
-    done
-    while (( $(jobs -p | wc -l) > 0 )); do wait -n || bad=1; jobs >/dev/null; done
-    for line in "${chosen[@]}"; do
-        read -r fault case stage <<<"$line"
-        [[ -z $stage || ! -f $out/right/manifest.json || ! -f $(folder_of "$fault" "$case")/kernels/manifest.json ]] ||
-            add_right "$(folder_of "$fault" "$case")/kernels"
-    done
+    end_jobs
 fi
 if [[ $phase != build ]]; then
+    for case in "${cases[@]}"; do start "${JOBS:-1}" run_without "$case"; done
     for line in "${chosen[@]}"; do
-        read -r fault case _ <<<"$line"
-        run_one "$fault" "$case" || bad=1
+        read -r fault case <<<"$line"
+        start "${JOBS:-1}" run_one "$fault" "$case"
     done
-    echo "${#chosen[@]} mistakes, $([[ $bad == 0 ]] && echo all || echo NOT all) noticed"
+    end_jobs
+    echo "${#chosen[@]} mistakes in the kernels of ${#cases[@]} cases, $([[ $bad == 0 ]] && echo all || echo NOT all) noticed"
 fi
 [[ $bad == 0 ]]

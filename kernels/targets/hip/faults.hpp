@@ -8,10 +8,49 @@
 #include "kernels/targets/faulty_prefill.hpp"
 #include "kernels/targets/hip/entry.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 #include <type_traits>
 
-/// Kernels with one known mistake, for devices. Nothing that a user builds includes this.
+/// Kernels with known mistakes, for devices. Nothing that a user builds includes this.
 namespace fmha::hip_target {
+
+/// Which of its mistakes a kernel makes: a variable of its code object, in which tests/hip_target/choose_fault.py finds the
+/// name's number and writes it. One compilation serves all mistakes. Compiled to make none.
+template <class Fault>
+struct FaultChoice {
+    static constexpr std::size_t mark_bytes = 16, name_bytes = 32;
+    static constexpr std::uint32_t none = 0xFFFFFFFFU;
+    static constexpr std::size_t faults = EnumTable<Fault>::names.size();
+
+    std::array<char, mark_bytes> mark{};
+    std::uint32_t chosen = none;
+    std::uint32_t count = faults;
+    std::array<std::array<char, name_bytes>, faults> names{}; ///< by number
+
+    constexpr FaultChoice() {
+        copy(mark, "fmha makes fault");
+        for (const auto& [fault, name] : EnumTable<Fault>::names)
+            copy(names[static_cast<std::size_t>(fault)], name);
+    }
+
+  private:
+    template <std::size_t size>
+    static constexpr void copy(std::array<char, size>& to, std::string_view text) {
+        for (std::size_t n = 0; n < text.size(); ++n) to[n] = text[n];
+    }
+};
+
+/// Volatile, so that the compiler takes no value for known.
+template <class Fault>
+__attribute__((device)) volatile FaultChoice<Fault> fault_choice = FaultChoice<Fault>();
+
+template <class Fault>
+__attribute__((device)) Fault chosen_fault() {
+    return static_cast<Fault>(fault_choice<Fault>.chosen);
+}
 
 /// Runs a block of `Kernel` with the context `Faulty`, made of `fault`, the machine and the kernel's constants.
 template <class Kernel, class Faulty, class... Fault>
@@ -24,12 +63,11 @@ FMHA_DEVICE void run_faulty(const typename BlockParts<Kernel>::Args& args, std::
 }
 
 /// A launch of `Kernel` with a fault.
-template <class Kernel, targets::Fault fault>
+template <class Kernel>
 struct FaultyLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
-        using Constantly = targets::ConstantFault<fault>;
-        run_faulty<Kernel, targets::FaultyContext<typename BlockParts<Kernel>::Context, Constantly>>(
-            args, block, Constantly{});
+        run_faulty<Kernel, targets::FaultyContext<typename BlockParts<Kernel>::Context>>(
+            args, block, chosen_fault<targets::Fault>());
     }
 };
 
@@ -50,12 +88,12 @@ struct FaultyStageOf<KernelFamily::bwd_convert_dq, Context> {
 };
 
 /// The same of a stage of backward.
-template <class Kernel, targets::BackwardFault fault>
+template <class Kernel>
 struct FaultyBackwardLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const BwdArgs& args, std::int64_t block) {
         using Right = typename BlockParts<Kernel>::Context;
-        run_faulty<Kernel, typename FaultyStageOf<Launch<Kernel>::family, Right>::Type>(args, block, fault,
-                                                                                        args);
+        run_faulty<Kernel, typename FaultyStageOf<Launch<Kernel>::family, Right>::Type>(
+            args, block, chosen_fault<targets::BackwardFault>(), args);
     }
 };
 
@@ -86,15 +124,15 @@ struct FaultyOverCache<targets::PrefillFault, Context> {
     static constexpr bool makes(KernelFamily family) { return family == KernelFamily::batch_prefill; }
 };
 
-/// The same of a kernel over a cache; `fault` is a CacheFault, CombineFault, AppendFault or PrefillFault.
-template <class Kernel, auto fault>
+/// The same of a kernel over a cache; `Fault` is CacheFault, CombineFault, AppendFault or PrefillFault.
+template <class Kernel, class Fault>
 struct FaultyCacheLaunch : Launch<Kernel> {
     using Base = Launch<Kernel>;
     __attribute__((device)) static void run(const typename Base::Args& args, std::int64_t block) {
         using Right = typename BlockParts<Kernel>::Context;
-        using Faulty = FaultyOverCache<std::remove_const_t<decltype(fault)>, Right>;
+        using Faulty = FaultyOverCache<Fault, Right>;
         if constexpr (Faulty::makes(Base::family))
-            run_faulty<Kernel, typename Faulty::Type>(args, block, fault);
+            run_faulty<Kernel, typename Faulty::Type>(args, block, chosen_fault<Fault>());
         else
             Base::run(args, block);
     }
@@ -102,16 +140,15 @@ struct FaultyCacheLaunch : Launch<Kernel> {
 
 } // namespace fmha::hip_target
 
-/// FMHA_KERNEL with a fault, by its name: FMHA_FAULTY_KERNEL(symbol, K0, last_key_dropped).
-#define FMHA_FAULTY_KERNEL(symbol, Kernel, fault)                                                            \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel, fmha::targets::Fault::fault>)
-#define FMHA_FAULTY_BACKWARD_KERNEL(symbol, Kernel, fault)                                                   \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyBackwardLaunch<Kernel, fmha::targets::BackwardFault::fault>)
-#define FMHA_FAULTY_CACHE_KERNEL(symbol, Kernel, fault)                                                      \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CacheFault::fault>)
-#define FMHA_FAULTY_COMBINE_KERNEL(symbol, Kernel, fault)                                                    \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CombineFault::fault>)
-#define FMHA_FAULTY_APPEND_KERNEL(symbol, Kernel, fault)                                                     \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::AppendFault::fault>)
-#define FMHA_FAULTY_PREFILL_KERNEL(symbol, Kernel, fault)                                                    \
-    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::PrefillFault::fault>)
+/// FMHA_KERNEL with faults, of which `choose_fault.py` chooses one.
+#define FMHA_FAULTY_KERNEL(symbol, Kernel) FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel>)
+#define FMHA_FAULTY_BACKWARD_KERNEL(symbol, Kernel)                                                          \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyBackwardLaunch<Kernel>)
+#define FMHA_FAULTY_CACHE_KERNEL(symbol, Kernel)                                                             \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CacheFault>)
+#define FMHA_FAULTY_COMBINE_KERNEL(symbol, Kernel)                                                           \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::CombineFault>)
+#define FMHA_FAULTY_APPEND_KERNEL(symbol, Kernel)                                                            \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::AppendFault>)
+#define FMHA_FAULTY_PREFILL_KERNEL(symbol, Kernel)                                                           \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyCacheLaunch<Kernel, fmha::targets::PrefillFault>)

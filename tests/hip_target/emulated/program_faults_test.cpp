@@ -41,7 +41,7 @@ using TeamContext = WsContext<EmulatedTeamMachine, TeamSetup>;
 void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault) {
     if (config.algorithm.pipeline == Pipeline::ws) {
         emulate_teams_with(config, args, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
-            return targets::FaultyContext<TeamContext, targets::RunTimeFault>({fault}, machine, setup);
+            return targets::FaultyContext<TeamContext>(fault, machine, setup);
         });
         return;
     }
@@ -50,7 +50,7 @@ void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault f
         [](const MachineShape& shape) { return EmulatedMachine(shape); },
         [fault](EmulatedMachine& machine, const RunTime& setup) {
             using Right = BlockContext<EmulatedMachine, RunTime>;
-            return targets::FaultyContext<Right, targets::RunTimeFault>({fault}, machine, setup);
+            return targets::FaultyContext<Right>(fault, machine, setup);
         });
 }
 

@@ -43,9 +43,9 @@ void run_fwd_with_fault(const KernelConfig& config, const FwdArgs& args, Fault f
                         const RunOptions& options) {
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     if (const auto reason = targets::cannot_launch(config, args)) throw UnsupportedInvocation(*reason);
-    using Faulty = targets::FaultyContext<HostContext, targets::RunTimeFault>;
+    using Faulty = targets::FaultyContext<HostContext>;
     run_blocks(kernels::Program<KernelFamily::fwd>{}, config, args, options,
-               [&](std::vector<TileVisit>* trace) { return Faulty({fault}, config, trace); });
+               [&](std::vector<TileVisit>* trace) { return Faulty(fault, config, trace); });
 }
 
 } // namespace fmha::host_target
