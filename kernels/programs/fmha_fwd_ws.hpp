@@ -77,12 +77,21 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
         begin_rows(ctx, scoring, top, total, row0);
         ctx.split_rows(total); // lanes exchange their sums once, not in every tile
 
+        // Where a factor above 0 is all that lies between products and logits, tiles without a mask have maxima of products; with
+        // another factor all tiles are taken for masked ones.
+        const bool of_products = scales_alone(cfg.signature);
+        const float factor = ctx.to_base2(ctx.scale(args.score)); // the program has no descales
         const auto weigh = [&]<Masking masking>(int step) {
             ctx.visit(work.item, work.tiles.at(step));
+            // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
+            const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
+            if (masking == Masking::off && of_products) {
+                products_to_weights<true>(ctx, scores, factor, top, total, shrink, slack);
+                return;
+            }
             scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                       work.in.tile(ctx, work.tiles.at(step), true));
-            // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
-            logits_to_weights<true>(ctx, scores, top, total, shrink, tile.n1 > 128 ? 8.0F : 0.0F);
+            logits_to_weights<true>(ctx, scores, top, total, shrink, slack);
         };
         // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
         // at all; it gives the others back unread.
@@ -122,7 +131,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
-            const int plain_end = plain.end < own ? plain.end : own;
+            const int plain_end = of_products && !(factor > 0.0F) ? 0 : plain.end < own ? plain.end : own;
             FMHA_NO_UNROLL
             for (int step = 1; step < own;) {
                 const int end = plain.has(step) ? plain_end : step;

@@ -100,6 +100,16 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
     bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
 }
 
+/// Weights join their total, which was `shrink` of itself before. `in_parts`: total is.
+template <bool in_parts, class Ctx, class Scores, class Rows>
+FMHA_DEVICE void add_to_total(Ctx& ctx, Rows& total, Scores& weights, const Rows& shrink) {
+    ctx.scale_rows(total, shrink);
+    if constexpr (in_parts)
+        ctx.add_row_parts(total, weights);
+    else
+        ctx.add_row_sums(total, weights);
+}
+
 /// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
 /// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
 /// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack).
@@ -109,11 +119,22 @@ FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Rows& top, Rows& to
                                    float slack = 0.0F) {
     ctx.raise_to_row_max(top, shrink, scores, slack);
     ctx.exp2_minus(scores, top);
-    ctx.scale_rows(total, shrink);
-    if constexpr (in_parts)
-        ctx.add_row_parts(total, scores);
-    else
-        ctx.add_row_sums(total, scores);
+    add_to_total<in_parts>(ctx, total, scores, shrink);
+}
+
+/// Whether logits in base 2 are products of queries and keys times one factor.
+FMHA_DEVICE constexpr bool scales_alone(const Signature& has) {
+    return has.bias == BiasType::no_bias && !has.has_logits_soft_cap;
+}
+
+/// F-2 and F-6 where that is so and no key is hidden, to the same bits: `factor` is above 0, so that roundings of products with it keep
+/// their order. Multiplications come after the maxima, beside the exponentials.
+template <bool in_parts = false, class Ctx, class Scores, class Rows>
+FMHA_DEVICE void products_to_weights(Ctx& ctx, Scores& scores, float factor, Rows& top, Rows& total,
+                                     Rows& shrink, float slack = 0.0F) {
+    ctx.raise_to_row_max(top, shrink, scores, slack, factor);
+    ctx.exp2_minus(scores, top, factor);
+    add_to_total<in_parts>(ctx, total, scores, shrink);
 }
 
 /// out += weights · V of the key tile at row `key_row` of its matrix.

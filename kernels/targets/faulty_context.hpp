@@ -153,13 +153,13 @@ class FaultyContext : public Context {
         if (is(Fault::bias_row_stride_wrong) && bias.tensor.row_stride > 1) --bias.tensor.row_stride;
         Context::add_bias(scores, bias, row0, key0);
     }
-    template <class Tile>
-    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack = 0.0F) {
+    template <class Tile, class... Options>
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, Options... options) {
         if (is(Fault::soft_cap_after_mask) && this->cfg().signature.has_logits_soft_cap)
             Context::soft_cap(scores, cap_inner_, cap_outer_);
         if (is(Fault::last_key_dropped)) hide_key(scores, entry_.seqlen_k - 1 - key0_);
         if (is(Fault::middle_key_dropped)) hide_key(scores, entry_.seqlen_k / 2 - key0_);
-        Context::raise_to_row_max(top, shrink, scores, slack);
+        Context::raise_to_row_max(top, shrink, scores, options...);
     }
     template <class Scaled>
     FMHA_DEVICE void scale_rows(Scaled& scaled, const Rows& factor) {

@@ -102,34 +102,37 @@ class RowOperations {
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack = 0.0F) {
         Rows largest = rows();
-        block_.machine.each([&](int thread) {
-            FMHA_UNROLL
-            for (int s = 0; s < plan().registers; ++s) largest.x.at(thread, s) = top.x.at(thread, s);
-            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
-            });
-        });
-        combine(largest, [](float a, float b) { return maximum(a, b); });
-        block_.machine.each([&](int thread) {
-            FMHA_UNROLL
-            for (int s = 0; s < plan().registers; ++s) {
-                const float before = top.x.at(thread, s), reached = largest.x.at(thread, s);
-                const float now = slack > 0.0F && reached - before <= slack ? before : reached;
-                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
-                top.x.at(thread, s) = now;
-            }
-        });
+        map_rows(largest, top, top, [](float t, float) { return t; });
+        take_maxima(largest, scores);
+        raise(top, shrink, largest, slack);
+    }
+    template <class Tile>
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack, float factor) {
+        Rows largest = rows();
+        fill(largest, -infinity);
+        take_maxima(largest, scores);
+        map_rows(largest, largest, top, [factor](float x, float t) { return maximum(t, x * factor); });
+        raise(top, shrink, largest, slack);
     }
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         block_.machine.each([&](int thread) {
             each_pair<Tile>([&](int at, int slot, int, int) {
-                const float reference = top.x.at(thread, slot) == -infinity ? 0.0F : top.x.at(thread, slot);
+                const float reference = reference_of(top.x.at(thread, slot));
                 float x[2] = {block_.machine.apart(scores.x.at(thread, at)),
                               block_.machine.apart(scores.x.at(thread, at + 1))};
                 block_.machine.add_pair(x, -reference, -reference);
                 scores.x.at(thread, at) = block_.machine.exp2(x[0]);
                 scores.x.at(thread, at + 1) = block_.machine.exp2(x[1]);
+            });
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, float factor) {
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                const float logit = block_.machine.product(scores.x.at(thread, at), factor);
+                scores.x.at(thread, at) = block_.machine.exp2(logit - reference_of(top.x.at(thread, slot)));
             });
         });
     }
@@ -206,6 +209,31 @@ class RowOperations {
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+    /// What exponents of a row are relative to: −∞ − −∞ would be NaN.
+    FMHA_DEVICE static float reference_of(float top) { return top == -infinity ? 0.0F : top; }
+
+    /// The largest element of a row, or `largest` where that is larger, for all lanes of the row.
+    template <class Tile>
+    FMHA_DEVICE void take_maxima(Rows& largest, Tile& scores) {
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
+            });
+        });
+        combine(largest, [](float a, float b) { return maximum(a, b); });
+    }
+    /// Raises `top` to `reached`, which is not below it.
+    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack) {
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) {
+                const float before = top.x.at(thread, s), largest = reached.x.at(thread, s);
+                const float now = slack > 0.0F && largest - before <= slack ? before : largest;
+                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
+                top.x.at(thread, s) = now;
+            }
+        });
+    }
 
     /// Of every row the sum of what a lane has of it.
     template <class Tile>

@@ -38,17 +38,17 @@ void RowContext::soft_cap(const FloatTile& scores, float inner, float outer) con
         }
 }
 
-void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
-                                  float slack) const {
+void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack,
+                                  float factor) const {
     for (int r = 0; r < scores.rows; ++r) {
         const float* row = scores.row(r);
-        Vec largest = splat(top.data[r]);
+        Vec largest = splat(-__builtin_inff());
         int c = 0;
         for (; c + vec_lanes <= scores.cols; c += vec_lanes) largest = max(load_vec(row + c), largest);
-        float now = lane_max(largest);
-        for (; c < scores.cols; ++c) now = std::max(now, row[c]);
-        const float before = top.data[r];
-        if (now - before <= slack) now = before;
+        float reached = lane_max(largest);
+        for (; c < scores.cols; ++c) reached = std::max(reached, row[c]);
+        const float before = top.data[r], now_at = std::max(before, reached * factor);
+        const float now = now_at - before <= slack ? before : now_at;
         shrink.data[r] = now == before ? 1.0F : host_target::exp2(before - now);
         top.data[r] = now;
     }
@@ -61,6 +61,11 @@ void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {
         for (int c = 0; c < scores.cols; c += vec_lanes)
             store_vec(row + c, host_target::exp2(load_vec(row + c) - reference));
     }
+}
+
+void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, float factor) const {
+    map(scores, [factor](float s, int, int) { return s * factor; });
+    exp2_minus(scores, top);
 }
 
 void RowContext::scale_rows(const FloatTile& tile, const Rows& factor) const {

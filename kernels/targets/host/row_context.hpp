@@ -45,9 +45,10 @@ class RowContext : public kernels::Decisions {
     void fill(const FloatTile& tile, float x) const;
     void fill(const Rows& rows, float x) const;
     void soft_cap(const FloatTile& scores, float inner, float outer) const;
-    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
-                          float slack = 0.0F) const;
+    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack = 0.0F,
+                          float factor = 1.0F) const;
     void exp2_minus(const FloatTile& scores, const Rows& top) const;
+    void exp2_minus(const FloatTile& scores, const Rows& top, float factor) const;
     void scale_rows(const FloatTile& tile, const Rows& factor) const;
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;

@@ -128,6 +128,22 @@ TEST(OneTeam, AgreesWithTheReferenceOnTheHost) {
     }
 }
 
+// Maxima of products are those of logits only where the factor between them is above 0.
+TEST(Factors, OfEverySignAgreeWithTheReference) {
+    for (const float scale : {-0.2F, 0.0F, 0.2F}) {
+        FwdProblem problem(team_shape(DataType::bf16, 64));
+        problem.args().score.scale_s = scale;
+        const KernelConfig kernel = team_kernel(problem, 2, 64, 64);
+        emulate_kernel(kernel, problem.args(), {.threads = 1});
+        const auto emulated = judge(problem, numerics_of(kernel));
+        EXPECT_TRUE(emulated.acceptable()) << scale << ": " << emulated.worst;
+        problem.poison_outputs();
+        host_target::run_kernel(kernel, problem.args());
+        const auto host = host_target::test::judge(problem, kernel);
+        EXPECT_TRUE(host.acceptable()) << scale << ": " << host.worst;
+    }
+}
+
 TEST(TeamPlan, FitsTheRegistersAndTheLdsOfAMultiprocessor) {
     for (const Variant& variant : variants) {
         const FwdProblem problem(shape_of(variant));

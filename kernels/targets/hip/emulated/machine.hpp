@@ -199,6 +199,10 @@ class EmulatedMachine {
     static float unpack(std::uint32_t bits, ElementType type);
     static std::uint32_t pack(const float* x, ElementType type);
     static std::uint32_t pack_results(const float* x, ElementType type) { return pack(x, type); }
+    static float product(float a, float b) {
+        volatile float rounded = a * b; // no operand of a fused operation
+        return rounded;
+    }
     static void add_pair(float* x, float y0, float y1) {
         x[0] += y0;
         x[1] += y1;

@@ -264,6 +264,8 @@ class Machine {
         x[0] += y0;
         x[1] += y1;
     }
+    /// By the intrinsic: of a product and a sum behind it the compiler makes one operation with one rounding.
+    FMHA_DEVICE static float product(float a, float b) { return __fmul_rn(a, b); }
     FMHA_DEVICE float exp2(float x) const {
         float y;
         asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
