@@ -104,7 +104,8 @@ void add(Problem& problem, const KvPlace& place) {
 }
 
 /// The largest power of two up to `most_tensor_alignment` that divides addresses and strides of Q, K and V by row, in bytes.
-std::int64_t alignment_of(const FwdArgs& args, VLayout v_layout) {
+template <class Args>
+std::int64_t alignment_of(const Args& args, VLayout v_layout) {
     std::int64_t common = most_tensor_alignment;
     for (const TensorView* view : {&args.q, &args.k, &args.v}) {
         if (view == &args.v && v_layout == VLayout::column) continue;
@@ -154,7 +155,8 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
         if (args.has_mask) problem.mask_type = MaskType::top_left;
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
-    if constexpr (std::same_as<Args, FwdArgs>) problem.tensor_alignment = alignment_of(args, s.v_layout);
+    if constexpr (std::same_as<Args, FwdArgs> || std::same_as<Args, PagedKvArgs>)
+        problem.tensor_alignment = alignment_of(args, s.v_layout);
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
     if constexpr (std::same_as<Args, BatchPrefillArgs>)
         problem.kv_pool_bytes = pool_bytes(args.place, args.k);

@@ -65,7 +65,7 @@ Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
     p.arch = kernel.arch;
     p.signature = signature;
     // What a kernel takes that asks for nothing, those that copy in units do not.
-    if (signature.family == fwd) p.tensor_alignment = facts_of(kernel).tensor_alignment;
+    if (is_one_of(signature.family, fwd, fwd_pagedkv)) p.tensor_alignment = facts_of(kernel).tensor_alignment;
     if (signature.mask == MaskClass::causal) p.mask_type = MaskType::top_left;
     if (signature.mask == MaskClass::generic) {
         p.mask_type = MaskType::window_generic;

@@ -182,9 +182,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.max_seqlen_q = problem.max_seqlen_q;
     query.num_splits = problem.num_splits;
     query.kv_pool_bytes = problem.kv_pool_bytes;
-    // Maps that end with the keys of each entry need entries that lie whole rows apart, as those of group mode do. A problem does not
-    // say whether others do.
-    query.tensor_alignment = query.ragged_k && !query.group ? 1 : problem.tensor_alignment;
+    query.tensor_alignment = problem.tensor_alignment;
     query.constraint = {problem.batch,    problem.nhead_q,  query.seqlen_q,
                         signature.hdim_q, signature.hdim_v, problem.compute_units};
     return query;

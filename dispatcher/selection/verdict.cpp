@@ -160,8 +160,6 @@ std::string sentence_for(const Verdict& verdict, const Refusal& told, const Prob
         return fmt::format("{} is {}, this kernel needs a multiple of {}", told.field, told.value,
                            told.limit);
     case tensors_not_aligned:
-        if (problem.signature.mode == Mode::batch && problem.has_variable_seqlen_k())
-            return "key lengths come by entry, which the tensor maps of this kernel know in group mode only";
         return fmt::format("addresses or strides of Q, K and V are multiples of {} bytes only, this kernel "
                            "copies them by tensor maps: multiples of {} required",
                            told.value, told.limit);

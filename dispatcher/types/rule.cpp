@@ -201,8 +201,9 @@ void split_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 
 void paged_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     if (c.signature.family != KernelFamily::fwd_pagedkv) return;
-    require(found, "VR-12", c.algorithm.pipeline == Pipeline::qr_pagedkv,
-            "paged-KV needs pipeline qr_pagedkv");
+    const Pipeline pipeline = c.algorithm.pipeline;
+    require(found, "VR-12", pipeline == Pipeline::qr_pagedkv || pipeline == Pipeline::ws,
+            "paged-KV needs pipeline qr_pagedkv or ws");
     require(found, "VR-12", c.signature.use_paged_kv, "paged-KV needs use_paged_kv");
     require(found, "VR-12", c.signature.v_layout == VLayout::row, "paged-KV needs row-major V");
 }
@@ -320,7 +321,7 @@ constexpr std::array<Rule, 19> rules{{
     {{"VR-09", "block_per_cu is positive or -1, num_wave_groups at least 1"}, occupancy},
     {{"VR-10", "group mode needs pad_s and, where there is a key axis, pad_sk"}, group_padding},
     {{"VR-11", "split-KV: pipeline qr or qr_nwarp_sshuffle, row-major V"}, split_kv},
-    {{"VR-12", "paged-KV: pipeline qr_pagedkv, paged flag, row-major V"}, paged_kv},
+    {{"VR-12", "paged-KV: pipeline qr_pagedkv or ws, paged flag, row-major V"}, paged_kv},
     {{"VR-13", "append-KV: pipeline appendkv, batch mode, row-major V"}, append_kv},
     {{"VR-14", "batch prefill: group mode, paged, row-major V, pipeline qr_async, power-of-two page"},
      batch_prefill},

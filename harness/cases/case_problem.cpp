@@ -66,7 +66,7 @@ void check_room(const Case& c) {
     check_append(args);
 }
 
-/// Of forward: strides are head dimensions and sums of their multiples, each with the padding (L-2); memory begins at a page.
+/// Of forward and paged-KV: strides are head dimensions and sums of their multiples, each with the padding (L-2); memory begins at a page.
 std::int64_t alignment_of(const Case& c) {
     const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
     const std::int64_t wide = c.mode == Mode::batch ? c.wide_batch_stride : 0;
@@ -144,7 +144,8 @@ Problem to_problem(const Case& c, std::string_view arch) {
             builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
                                                 pool_pages(c) * c.wide_batch_stride));
     }
-    if (c.family == ApiFamily::fwd) builder.tensor_alignment(alignment_of(c));
+    if (c.family == ApiFamily::fwd || c.family == ApiFamily::fwd_pagedkv)
+        builder.tensor_alignment(alignment_of(c));
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(computed_rows(c, std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q))),

@@ -30,18 +30,22 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
 }
 
 /// The parameter of a warp-specialised kernel. Throws UnsupportedInvocation for tensors that have no map.
-hip_target::WsLaunch ws_launch(const KernelConfig& config, const FwdArgs& args, DeviceRuntime& runtime) {
+template <class Args>
+hip_target::WsParameter<Args> ws_parameter(const KernelConfig& config, const Args& args,
+                                           const Device& device) {
+    DeviceRuntime& runtime = device.runtime();
     const hip_target::WsMaps maps = hip_target::ws_maps_of(config, args);
     if (maps.problem) throw UnsupportedInvocation(hip_target::to_sentence(*maps.problem));
-    hip_target::WsLaunch launch{};
-    launch.args = args;
+    hip_target::WsParameter<Args> parameter{{}, args};
+    hip_target::WsLaunch& launch = parameter.launch;
+    launch.grid = kernels::WsGrid(config, args).on(device.properties().compute_units);
     for (std::size_t i = 0; i < maps.specs.size(); ++i) {
         launch.rows[i] = maps.rows[i];
         if (maps.specs[i].any())
             require(runtime, runtime.encode(maps.specs[i], launch.maps[i]),
                     fmt::format("encoding tensor map {} of {}", i, identifier(config)));
     }
-    return launch;
+    return parameter;
 }
 
 } // namespace
@@ -89,12 +93,11 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
                                                     std::numeric_limits<std::int32_t>::max()));
         LaunchShape shape = shape_;
         shape.blocks = static_cast<std::uint32_t>(blocks);
-        if constexpr (std::same_as<Program, kernels::Program<KernelFamily::fwd>>)
+        if constexpr (kernels::HasTeams<typename Program::Args>)
             if (config_.algorithm.pipeline == Pipeline::ws) {
-                hip_target::WsLaunch with_maps = ws_launch(config_, args, device_.runtime());
-                with_maps.grid = kernels::WsGrid(config_, args).on(device_.properties().compute_units);
-                shape.blocks = with_maps.grid.blocks;
-                function_.launch(shape, &with_maps, stream.handle);
+                const auto parameter = ws_parameter(config_, args, device_);
+                shape.blocks = parameter.launch.grid.blocks;
+                function_.launch(shape, &parameter, stream.handle);
                 return;
             }
         function_.launch(shape, &args, stream.handle);

@@ -40,23 +40,30 @@ struct CacheMatrices : FwdMatrices {
     }
 
     /// The tiles that rows [first, first + count) see under `mask`; none without a key.
-    FMHA_DEVICE KeyTiles tiles(Mask mask, const QueryRows& rows, std::int64_t n0) const {
-        const std::int64_t from = shift - begin;
+    FMHA_DEVICE KeyTiles tiles(const Mask& mask, const QueryRows& rows, std::int64_t n0) const {
         if (key_rows.size <= shift) return {};
+        return KeyTiles::of(in_rows(mask), rows.first, rows.count, key_rows.size, n0);
+    }
+    /// A mask of keys as one of rows of tiles.
+    FMHA_DEVICE Mask in_rows(Mask mask) const {
+        const std::int64_t from = shift - begin;
         mask.x += from;
         mask.y -= from;
         mask.sink = mask.sink > begin ? mask.sink + from : 0;
-        return KeyTiles::of(mask, rows.first, rows.count, key_rows.size, n0);
+        return mask;
     }
 
+    /// Tile t, which has a key, before it is looked up.
+    FMHA_DEVICE KeyTile span(std::int64_t t, std::int64_t n0) const {
+        const std::int64_t row = t * n0;
+        const std::int64_t next = row + n0 < key_rows.read ? row + n0 : key_rows.read;
+        return {row, t > 0 ? begin + row - shift : begin, begin + next - shift, 0, 0};
+    }
     template <class Ctx>
     FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool exists) const {
-        const std::int64_t n0 = ctx.cfg().algorithm.tile.n0, row = t * n0;
-        KeyTile out{row, begin, begin, 0, 0};
-        if (!exists) return out;
-        const std::int64_t next = row + n0 < key_rows.read ? row + n0 : key_rows.read;
-        if (t > 0) out.first = begin + row - shift;
-        out.end = begin + next - shift;
+        const std::int64_t n0 = ctx.cfg().algorithm.tile.n0;
+        if (!exists) return {t * n0, begin, begin, 0, 0};
+        KeyTile out = span(t, n0);
         const KeyPlace place = ctx.key_place(pages, out.first);
         out.page = place.page;
         out.slot = place.slot;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/cache.hpp"
+#include "kernels/programs/fmha_fwd_ws.hpp"
 #include "kernels/programs/packed_heads.hpp"
 
 namespace fmha::kernels {
@@ -47,6 +48,11 @@ struct Program<KernelFamily::fwd_pagedkv> {
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const PagedKvArgs& args, const FwdItem& item) {
+        if constexpr (requires { ctx.query_stream(); })
+            if (ctx.cfg().algorithm.pipeline == Pipeline::ws) {
+                fmha_fwd_ws(ctx, args, OneItem{item});
+                return;
+            }
         fmha_fwd_pagedkv(ctx, args, item);
     }
 };

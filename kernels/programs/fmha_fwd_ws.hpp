@@ -1,18 +1,21 @@
 #pragma once
 
 #include "kernels/programs/key_loop.hpp"
-#include "kernels/programs/matrix_place.hpp"
 #include "kernels/programs/ws_items.hpp"
+#include "kernels/programs/ws_keys.hpp"
 
 namespace fmha::kernels {
 
 /// What the feed and the teams of a block have to know about one item.
+template <HasTeams Args>
 struct WsWork {
+    using Keys = typename WsKeysOf<Args>::Type;
+
     FwdItem item;
     Entry entry;
     QueryRows rows;
     std::int64_t hk = 0;
-    FwdMatrices in;
+    Keys in;
     KeyTiles tiles;
     int count = 0; ///< of key tiles
 
@@ -21,50 +24,50 @@ struct WsWork {
     FMHA_DEVICE bool exists() const { return rows.count > 0; }
 
     template <class Ctx>
-    FMHA_DEVICE static WsWork of(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
+    FMHA_DEVICE static WsWork of(Ctx& ctx, const Args& args, const FwdItem& item) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
         WsWork work;
         work.item = item;
-        work.entry = ctx.entry(args.shape, args.lengths, item.b);
+        work.entry = Keys::entry(ctx, args, item.b);
         work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile);
         if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
             work.entry.seqlen_q <= args.shape.min_seqlen_q)
             work.rows.count = 0;
         if (!work.exists()) return work;
         work.hk = ctx.kv_head(args.shape, item.h);
-        work.in = FwdMatrices::of(cfg, args, work.entry, item.b, item.h, work.hk);
+        work.in = Keys::of(cfg, args, work.entry, item, work.hk);
         const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
                                             work.entry.seqlen_q, work.entry.seqlen_k));
-        work.tiles = KeyTiles::of(mask, work.rows.first, work.rows.count, work.in.k.rows.read, tile.n0);
+        work.tiles = work.in.tiles(mask, work.rows, tile.n0);
         work.count = work.tiles.count();
         return work;
     }
 };
 
-/// Forward attention (F-1 … F-10) by a block of teams, each of which owns some of the m0 query rows of an item, and a feed that copies what
+/// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0 query rows of an item, and a feed that copies what
 /// they multiply. A team takes one tile of keys at a time. While it turns the scores of a tile into weights, its product of the
 /// weights and values of the tile before runs, and the products of other teams.
 ///
 /// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
 /// teams are at the end of the one before.
-template <class Ctx, class Items>
-FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) {
+template <class Ctx, HasTeams Args, class Items>
+FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     const auto query = ctx.query_stream();
     const auto key = ctx.key_stream();
     const auto value = ctx.value_stream();
 
-    const auto work_of = [&](const FwdItem& item) { return WsWork::of(ctx, args, item); };
-    const auto fills = [&](const WsWork& work, int step) {
-        const Tile& tile = ctx.cfg().algorithm.tile;
-        const FwdItem& item = work.item;
-        const MatrixPlace queries{item.b, item.h, work.entry.start_q},
-            keys{item.b, work.hk, work.entry.start_k};
-        if (step < work.count) ctx.fill_stage(key, work.in.k, keys, work.tiles.at(step) * tile.n0, 0);
-        if (step == 0) ctx.fill_stage(query, work.in.q, queries, work.rows.first, 0);
-        if (step > 0) ctx.fill_stage(value, work.in.v, keys, work.tiles.at(step - 1) * tile.n0, 0);
+    const auto work_of = [&](const FwdItem& item) { return WsWork<Args>::of(ctx, args, item); };
+    const auto fill = [&](const auto& stream, const StagedTile& tile) {
+        ctx.fill_stage(stream, tile.matrix, tile.place, tile.row, 0);
     };
-    const auto team = [&](const WsWork& work) {
+    const auto fills = [&](const WsWork<Args>& work, int step) {
+        const FwdItem& item = work.item;
+        if (step < work.count) fill(key, work.in.staged_keys(ctx, work.tiles.at(step)));
+        if (step == 0) fill(query, {work.in.q, {item.b, item.h, work.entry.start_q}, work.rows.first});
+        if (step > 0) fill(value, work.in.staged_values(ctx, work.tiles.at(step - 1)));
+    };
+    const auto team = [&](const WsWork<Args>& work) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
         const auto& [item, entry, rows, hk, in, tiles, count] = work;
@@ -90,18 +93,19 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const FwdArgs& args, const Items& items) 
                 return;
             }
             scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
-                                      work.in.tile(ctx, work.tiles.at(step), true));
+                                      work.in.span(work.tiles.at(step), tile.n0));
             logits_to_weights<true>(ctx, scores, top, total, shrink, slack);
         };
         // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
         // at all; it gives the others back unread.
         const bool may_see_fewer = tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows();
+        const Mask mask = in.in_rows(scoring.mask);
         int own = count;
         if (may_see_fewer && cfg.signature.mask != MaskClass::none)
-            own = tiles.count_until(scoring.mask, row0 + ctx.team_rows() - 1, tile.n0);
+            own = tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
         if (may_see_fewer && ctx.team_row() >= rows.count) own = 0;
-        const KeyTiles::Range plain = tiles.seen_whole(scoring.mask, row0, ctx.team_rows(), in.k.rows.read,
-                                                       tile.n0, cfg.signature.mask);
+        const KeyTiles::Range plain =
+            tiles.seen_whole(mask, row0, ctx.team_rows(), in.end_row(), tile.n0, cfg.signature.mask);
         if (count > 0) ctx.take(query);
         if (own == 0 && count > 0) ctx.give(query);
         if (own > 0) {

@@ -143,11 +143,15 @@ struct FwdMatrices {
     Matrix q, k, v, bias, randval;
     static constexpr bool looks_up = false; ///< whether finding a tile costs more than arithmetic
 
-    /// Tile t of n0 keys; whether it `exists` does not matter here.
+    /// Tile t of n0 keys.
+    FMHA_DEVICE KeyTile span(std::int64_t t, std::int64_t n0) const {
+        const std::int64_t key0 = t * n0;
+        return {key0, key0, k.rows.read, 0, 0};
+    }
+    /// The same; whether it `exists` does not matter here.
     template <class Ctx>
     FMHA_DEVICE KeyTile tile(Ctx& ctx, std::int64_t t, bool) const {
-        const std::int64_t key0 = t * ctx.cfg().algorithm.tile.n0;
-        return {key0, key0, k.rows.read, 0, 0};
+        return span(t, ctx.cfg().algorithm.tile.n0);
     }
     /// The matrices that hold a tile of keys.
     FMHA_DEVICE const Matrix& keys(const KeyTile&) const { return k; }

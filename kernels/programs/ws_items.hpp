@@ -29,7 +29,8 @@ struct WsGrid {
 
     WsGrid() = default;
     /// Each item for a block of its own.
-    constexpr WsGrid(const KernelConfig& config, const FwdArgs& args)
+    template <class Args>
+    constexpr WsGrid(const KernelConfig& config, const Args& args)
         : heads(narrow(args.shape.nhead_q)),
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
                         config.algorithm.tile.m0)),

@@ -184,12 +184,15 @@ TEST(House, PipelineWsHasTheInstructionsOfWarpGroupsAndNothingElseHasThem) {
     for (const KernelConfig& config : house("sm_90")) {
         const bool ws = config.algorithm.pipeline == Pipeline::ws;
         if (ws) ++warp_groups;
-        if (config.signature.family != fwd) {
+        const bool paged = config.signature.family == fwd_pagedkv;
+        if (config.signature.family != fwd && !paged) {
             EXPECT_FALSE(ws);
             continue;
         }
         EXPECT_EQ(config.algorithm.warp.m0 == 64, ws) << name_of(RuleSet::house, config);
         EXPECT_FALSE(ws && config.signature.has_dropout) << name_of(RuleSet::house, config);
+        // Pages of 128 keys hold whole tiles.
+        EXPECT_FALSE(ws && paged && 128 % config.algorithm.tile.n0 != 0) << name_of(RuleSet::house, config);
     }
     EXPECT_GT(warp_groups, 500U);
 }
@@ -198,6 +201,40 @@ TEST(House, TensorsThatNoMapDescribesHaveKernelsToo) {
     std::size_t asked = 0;
     EXPECT_THAT(forward_holes("sm_90", asked, 2), IsEmpty());
     EXPECT_GT(asked, 10'000U);
+}
+
+TEST(House, PagedProblemsOfHopperHaveKernelsWithAndWithoutMaps) {
+    const Index index("sm_90");
+    std::vector<std::string> holes;
+    for (const DataType type : {DataType::fp16, DataType::bf16, DataType::fp8})
+        for (const Mode mode : {Mode::batch, Mode::group})
+            for (const auto& mask : EnumTable<MaskClass>::names)
+                for (const BiasType bias : {BiasType::no_bias, BiasType::elementwise, BiasType::alibi})
+                    for (const bool cap : {false, true})
+                        for (const std::int64_t rows : {1, 17, 64, 65, 1000, 2000})
+                            for (const std::int64_t hdim : {32, 72, 128, 256})
+                                for (const std::int64_t alignment : {2, 16}) {
+                                    if (cap && bias != BiasType::no_bias) continue;
+                                    Problem p;
+                                    Signature& s = p.signature;
+                                    s.data_type = type;
+                                    s.mode = mode;
+                                    s.mask = mask.value;
+                                    s.bias = bias;
+                                    s.has_logits_soft_cap = cap;
+                                    s.use_paged_kv = true;
+                                    s.page_size = 128;
+                                    s.hdim_q = s.hdim_v = hdim;
+                                    p.batch = p.nhead_q = p.nhead_k = 2;
+                                    p.seqlen_q = p.max_seqlen_q = rows;
+                                    p.seqlen_k = 77;
+                                    p.tensor_alignment = alignment;
+                                    p.presence.seqlen_k = true;
+                                    p.presence.seqstart_q = p.presence.seqstart_k = mode == Mode::group;
+                                    if (!index.serves(p, fwd_pagedkv) && holes.size() < 5)
+                                        holes.push_back(p.to_string());
+                                }
+    EXPECT_THAT(holes, IsEmpty());
 }
 
 TEST(House, TheHoleCheckSeesAHole) {

@@ -80,6 +80,18 @@ TEST(Invocation, AddressesAndStridesDecideTheAlignment) {
     EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = -most - 1; }), 16);
 }
 
+TEST(Invocation, StridesOfPagesDecideTheAlignmentToo) {
+    alignas(16) std::array<std::byte, 32> memory{};
+    PagedKvArgs args;
+    args.shape.hdim_q = args.shape.hdim_v = 64;
+    for (TensorView* view : {&args.q, &args.k, &args.v})
+        *view = {memory.data(), ElementType::bf16, 128 * 64, 4096, 64};
+    const Signature traits;
+    EXPECT_EQ(problem_of(traits, args, "sm_90").tensor_alignment, 16);
+    args.v.batch_stride += 4;
+    EXPECT_EQ(problem_of(traits, args, "sm_90").tensor_alignment, 8);
+}
+
 TEST(Invocation, APoolThatCannotBeCountedIsRefused) {
     BatchPrefillArgs args;
     args.shape.hdim_q = args.shape.hdim_v = 128;

@@ -178,12 +178,13 @@ std::vector<Refused> refusals() {
          },
          "addresses or strides of Q, K and V are multiples of 8 bytes only, this kernel copies them by "
          "tensor maps: multiples of 16 required"},
-        {Reason::tensors_not_aligned, fwd,
+        {Reason::tensors_not_aligned, fwd_pagedkv,
          [](P& p, K& k) {
-             p.presence.seqlen_k = true;
+             p.tensor_alignment = 2;
              k.algorithm.pipeline = Pipeline::ws;
          },
-         "key lengths come by entry, which the tensor maps of this kernel know in group mode only"},
+         "addresses or strides of Q, K and V are multiples of 2 bytes only, this kernel copies them by "
+         "tensor maps: multiples of 16 required"},
         {Reason::seqlen_q_too_long, bwd_dq_dk_dv, [](P&, K& k) { k.algorithm.max_seq_len_q = 32; },
          "seqlen_q is 256, this kernel takes at most 32"},
         {Reason::too_many_splits, fwd_splitkv_combine,

@@ -153,11 +153,11 @@ Status FakeRuntime::launch(void* function, const LaunchShape& shape, const void*
         run(config, *static_cast<const FwdArgs*>(argument));
         return good;
     }
-    const auto& with_maps = *static_cast<const hip_target::WsLaunch*>(argument);
+    const auto& parameter = *static_cast<const hip_target::WsParameter<FwdArgs>*>(argument);
     last_maps_.clear();
-    for (const hip_target::TensorMapBits& bits : with_maps.maps)
+    for (const hip_target::TensorMapBits& bits : parameter.launch.maps)
         last_maps_.push_back(bits.word[0] == 0 ? hip_target::TensorMapSpec{} : maps_.at(bits.word[0] - 1));
-    run(config, with_maps.args);
+    run(config, parameter.args);
     return good;
 }
 

@@ -42,9 +42,13 @@ bool features_beside_accumulators(const KernelConfig& c) {
     return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
-bool rows_for_three_teams(const KernelConfig& c) {
-    if (c.algorithm.pipeline != Pipeline::ws || c.algorithm.wave.m0 != 3) return true;
-    return (c.signature.mask == MaskClass::none) == (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
+bool large_tiles_by_mask(const KernelConfig& c) {
+    if (c.algorithm.pipeline != Pipeline::ws) return true;
+    if (c.algorithm.wave.m0 == 3)
+        return (c.signature.mask == MaskClass::none) ==
+               (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
+    constexpr int most_causal_keys = 128;
+    return c.algorithm.tile.n0 <= most_causal_keys || c.signature.mask != MaskClass::causal;
 }
 
 bool symmetric_backward_pads(const KernelConfig& c) {
@@ -66,17 +70,19 @@ constexpr std::array own_rules{
     Rule{"H5", "bwd",
          "both head dimensions are padded alike, by 0 or 8; legal head dimensions are multiples of 8",
          symmetric_backward_pads},
-    Rule{"H6", "fwd on sm_90", "products of warp groups, 64 rows each, and pipeline ws go together",
-         warp_group_tiles},
-    Rule{"H7", "fwd on sm_90",
+    Rule{"H6", "fwd and fwd_pagedkv on sm_90",
+         "products of warp groups, 64 rows each, and pipeline ws go together", warp_group_tiles},
+    Rule{"H7", "fwd and fwd_pagedkv on sm_90",
          "pipeline ws: three teams come without bias, soft cap and generic mask, tiles of more than 128 keys "
          "without bias, those of 80 keys without ALiBi: their registers do not do, or their products are "
          "serialized",
          features_beside_accumulators},
-    Rule{"H8", "fwd on sm_90",
-         "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
-         "their work, and more than 1024 under a causal one",
-         rows_for_three_teams},
+    Rule{
+        "H8", "fwd on sm_90",
+        "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
+        "their work, and more than 1024 under a causal one; under that one tiles of 128 keys are faster than "
+        "those of 176 at every length",
+        large_tiles_by_mask},
 };
 
 struct Extension {
@@ -107,7 +113,7 @@ constexpr std::array extensions{
         "for decode"},
     Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
     Extension{
-        "HX-15", "fwd",
+        "HX-15", "fwd, fwd_pagedkv",
         "warp-specialised kernels for NVIDIA Hopper, fp16 and bf16, tiles by head dimension and length"},
 };
 

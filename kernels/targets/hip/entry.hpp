@@ -39,17 +39,17 @@ struct BlockParts {
 /// With teams: the maps lie beside the arguments, and a block computes several items.
 template <class Kernel>
 struct BlockParts<Kernel, true> {
-    using Program = kernels::Program<KernelFamily::fwd>;
-    using Args = WsLaunch;
+    using Program = kernels::Program<Kernel::config().signature.family>;
+    using Args = WsParameter<typename Program::Args>;
     using Machine =
         nvidia::TeamMachine<Planned<Kernel>::plan.feed_registers, Planned<Kernel>::plan.team_registers>;
     using Context = WsContext<Machine, Constant<Kernel>>;
 
-    FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args); }
+    FMHA_DEVICE static Machine machine(const Args& args) { return Machine(args.launch); }
     template <class Ctx>
-    FMHA_DEVICE static void run(Ctx& context, const Args& launch, std::int64_t block) {
-        kernels::fmha_fwd_ws(context, launch.args,
-                             kernels::BlockItems{launch.grid, static_cast<std::uint32_t>(block)});
+    FMHA_DEVICE static void run(Ctx& context, const Args& parameter, std::int64_t block) {
+        kernels::fmha_fwd_ws(context, parameter.args,
+                             kernels::BlockItems{parameter.launch.grid, static_cast<std::uint32_t>(block)});
     }
 };
 #endif

@@ -58,13 +58,10 @@ std::string to_sentence(const Unmappable& unmappable) {
         return fmt::format("a tile of {} has {} elements along a dimension; a tensor copy takes at most 256, "
                            "and lines of 128 bytes",
                            tensor, value);
-    case MapProblem::entry_rows:
+    case MapProblem::places:
         return fmt::format(
-            "entries of {} lie {} elements apart, which is no whole number of its rows; tensor "
-            "copies that end with a sequence count rows",
-            tensor, value);
-    case MapProblem::rows:
-        return fmt::format("{} has {} rows; tensor copies count up to 2^30", tensor, value);
+            "{} has more heads or entries, or pages, in steps of {} bytes than tensor copies count", tensor,
+            value);
     }
     return {};
 }

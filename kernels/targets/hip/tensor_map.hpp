@@ -40,8 +40,7 @@ enum class MapProblem : std::uint8_t {
     stride_range, ///< a stride of a dimension with several elements is not positive, or 2^40 bytes or more
     extent,       ///< more than 2^32 elements
     box,          ///< more than 256 elements, or lines that are not those of the swizzle
-    entry_rows,   ///< sequences end before their slots, and slots do not begin at whole rows of one another
-    rows,         ///< more rows than coordinates reach
+    places, ///< more steps from entry to entry, or page to page, and head to head than coordinates count
 };
 
 struct Unmappable {

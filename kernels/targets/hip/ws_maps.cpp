@@ -2,24 +2,46 @@
 
 #include "kernels/targets/hip/ws_plan.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace fmha::hip_target {
 namespace {
 
+/// `entries` are pages where rows lie in pages, and none where sequences are packed.
 struct Tensor {
     std::string_view name;
     const TensorView& view;
-    std::int64_t heads, rows, channels;
+    std::int64_t entries, heads, rows, channels;
     bool ends_with_sequence;
 };
 
+/// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
+std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& stride, MapRows& rows) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 1;
+    const TensorView& view = tensor.view;
+    const std::int64_t bytes = element_bits(view.type) / 8;
+    const std::int64_t of_entry = tensor.entries > 1 ? view.batch_stride * bytes : 0,
+                       of_head = tensor.heads > 1 ? view.head_stride * bytes : 0;
+    if (const std::int64_t least = std::min(of_entry, of_head); least < 0)
+        return Unmappable{MapProblem::stride_range, tensor.name, least};
+    stride = std::gcd(of_entry, of_head);
+    if (stride == 0) stride = 16;
+    const std::int64_t entry = of_entry / stride, head = of_head / stride;
+    std::int64_t last = 0;
+    if (__builtin_mul_overflow(std::max<std::int64_t>(tensor.entries - 1, 0), entry, &last) ||
+        last > most - head * (tensor.heads - 1))
+        return Unmappable{MapProblem::places, tensor.name, stride};
+    rows.of_entry = static_cast<std::int32_t>(entry);
+    rows.of_head = static_cast<std::int32_t>(head);
+    return std::nullopt;
+}
+
 /// Fills in one map. A dimension of one element has a stride that every driver takes.
-std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, const Shape& shape,
-                              TensorMapSpec& spec, MapRows& rows) {
-    const auto& [name, view, heads, row_count, channels, ends_with_sequence] = tensor;
-    const bool group = shape.mode == Mode::group;
-    if (!view.present() || shape.batch == 0 || (!group && row_count == 0)) return std::nullopt;
+std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
+                              MapRows& rows) {
+    const auto& [name, view, entries, heads, row_count, channels, ends_with_sequence] = tensor;
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {
         return extent > 1 ? elements * bytes : 16;
@@ -29,45 +51,64 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, co
     spec.box = {SwizzledTile::block_elements, stream.lines, 1, 1, 1};
     rows.ends_with_sequence = ends_with_sequence;
     if (ends_with_sequence) {
-        constexpr std::int64_t end = MapRows::end, beyond = std::numeric_limits<std::int32_t>::max();
+        constexpr std::int64_t beyond = std::numeric_limits<std::int32_t>::max();
         const std::int64_t line = view.row_stride * bytes;
-        if (shape.batch > 1 && view.batch_stride != 0) {
-            if (view.row_stride <= 0 || view.batch_stride % view.row_stride != 0)
-                return Unmappable{MapProblem::entry_rows, name, view.batch_stride};
-            rows.of_entry = view.batch_stride / view.row_stride;
-        }
-        const std::int64_t all_rows = (shape.batch - 1) * rows.of_entry + row_count;
-        if (rows.of_entry < 0 || all_rows > end) return Unmappable{MapProblem::rows, name, all_rows};
-        spec.extents = {channels, end, heads, beyond, beyond};
-        spec.strides = {view.col_stride * bytes, line, stride(heads, view.head_stride), line,
-                        (std::int64_t{1} << 34) - line};
+        std::int64_t of_place = 0;
+        if (auto problem = count_places(tensor, of_place, rows)) return problem;
+        spec.extents = {channels, MapRows::end, beyond, beyond, beyond};
+        spec.strides = {view.col_stride * bytes, line, of_place, line, (std::int64_t{1} << 34) - line};
     } else {
-        spec.extents = {channels, row_count, heads, shape.batch, 1};
+        spec.extents = {channels, row_count, heads, entries, 1};
         spec.strides = {view.col_stride * bytes, stride(row_count, view.row_stride),
-                        stride(heads, view.head_stride), stride(shape.batch, view.batch_stride), 16};
+                        stride(heads, view.head_stride), stride(entries, view.batch_stride), 16};
     }
     return cannot_map(name, spec);
+}
+
+/// The tensor of the queries: rows behind a sequence's last change no other row and are not stored, but have to be memory of it.
+Tensor queries_of(const Shape& shape, const TensorView& q) {
+    const bool group = shape.mode == Mode::group;
+    return {"q", q, group ? 0 : shape.batch, shape.nhead_q, group ? 0 : shape.seqlen_q, shape.hdim_q, group};
+}
+
+WsMaps maps_of(const KernelConfig& config, const Shape& shape, const Tensor& q, const Tensor& k,
+               const Tensor& v) {
+    const WsPlan plan = ws_plan_of(config);
+    const std::array<const Tensor*, WsLaunch::maps_of_launch> tensors{&q, &k, &v};
+    const std::array<const StreamPlan*, WsLaunch::maps_of_launch> streams{&plan.queries, &plan.keys,
+                                                                          &plan.values};
+    WsMaps maps;
+    for (std::size_t i = 0; i < tensors.size() && !maps.problem; ++i) {
+        const Tensor& tensor = *tensors[i];
+        const bool has_rows = shape.batch > 0 && (tensor.entries == 0 || tensor.rows > 0);
+        if (tensor.view.present() && has_rows)
+            maps.problem = map(tensor, *streams[i], maps.specs[i], maps.rows[i]);
+    }
+    return maps;
 }
 
 } // namespace
 
 WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args) {
-    const WsPlan plan = ws_plan_of(config);
     const Shape& shape = args.shape;
     const LengthArrays& lengths = args.lengths;
     const bool group = shape.mode == Mode::group;
-    const bool ragged_keys = group || lengths.seqlen_k != nullptr || lengths.cu_seqlen_k != nullptr;
-    // Rows of queries behind a sequence's last change no other row and are not stored, but have to be memory of the tensor.
-    const std::array<Tensor, WsLaunch::maps_of_launch> tensors{
-        {{"q", args.q, shape.nhead_q, group ? 0 : shape.seqlen_q, shape.hdim_q, group},
-         {"k", args.k, shape.nhead_k, group ? 0 : shape.seqlen_k, shape.hdim_q, ragged_keys},
-         {"v", args.v, shape.nhead_k, group ? 0 : shape.seqlen_k, shape.hdim_v, ragged_keys}}};
-    const std::array<const StreamPlan*, WsLaunch::maps_of_launch> streams{&plan.queries, &plan.keys,
-                                                                          &plan.values};
-    WsMaps maps;
-    for (std::size_t i = 0; i < tensors.size() && !maps.problem; ++i)
-        maps.problem = map(tensors[i], *streams[i], shape, maps.specs[i], maps.rows[i]);
-    return maps;
+    const bool ragged = group || lengths.seqlen_k != nullptr || lengths.cu_seqlen_k != nullptr;
+    const auto keys = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
+        return Tensor{name,     view,  group ? 0 : shape.batch, shape.nhead_k, group ? 0 : shape.seqlen_k,
+                      channels, ragged};
+    };
+    return maps_of(config, shape, queries_of(shape, args.q), keys("k", args.k, shape.hdim_q),
+                   keys("v", args.v, shape.hdim_v));
+}
+
+WsMaps ws_maps_of(const KernelConfig& config, const PagedKvArgs& args) {
+    const Shape& shape = args.shape;
+    const auto pool = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
+        return Tensor{name, view, args.place.page_count, shape.nhead_k, args.place.page_size, channels, true};
+    };
+    return maps_of(config, shape, queries_of(shape, args.q), pool("k", args.k, shape.hdim_q),
+                   pool("v", args.v, shape.hdim_v));
 }
 
 } // namespace fmha::hip_target

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/targets/hip/tensor_map.hpp"
 
@@ -15,7 +16,8 @@ struct WsMaps {
     std::optional<Unmappable> problem; ///< then nothing else counts
 };
 
-/// The maps of a launch of `config`, whose pipeline is `ws`. Reads no memory: lengths may lie on a device.
+/// The maps of a launch of `config`, whose pipeline is `ws`. Reads no memory: lengths and tables may lie on a device.
 WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args);
+WsMaps ws_maps_of(const KernelConfig& config, const PagedKvArgs& args);
 
 } // namespace fmha::hip_target

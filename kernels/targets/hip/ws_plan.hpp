@@ -21,7 +21,7 @@ struct StreamPlan {
     FMHA_DEVICE constexpr int empty(int number) const { return barriers + 8 * (stages + number); }
 };
 
-/// The plan of warp-specialised forward attention. The tiles of BlockPlan are those of one team: a warp group of four waves, which
+/// The plan of warp-specialised attention. The tiles of BlockPlan are those of one team: a warp group of four waves, which
 /// owns 64 rows. One more warp group is the feed.
 struct WsPlan : BlockPlan {
     static constexpr int group_threads = 128, team_rows = 64;
@@ -34,6 +34,9 @@ struct WsPlan : BlockPlan {
     FMHA_DEVICE constexpr int waves_of_teams() const { return teams * 4; }
 };
 
+/// Pages of paged-KV hold whole multiples of so many keys (P-4).
+inline constexpr int page_granule = 128;
+
 /// The plan of a configuration with pipeline `ws`, or the problem with it. Its waves along rows are warp groups.
 constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
@@ -41,8 +44,9 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     WsPlan plan;
     plan.problem = PlanProblem::ws_features;
     const bool halves = has.data_type == DataType::fp16 || has.data_type == DataType::bf16;
-    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || has.family != KernelFamily::fwd || !halves ||
-        has.v_layout != VLayout::row || has.has_dropout || has.qscale != QScale::no_scale)
+    const bool paged = has.family == KernelFamily::fwd_pagedkv;
+    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || (has.family != KernelFamily::fwd && !paged) ||
+        !halves || has.v_layout != VLayout::row || has.has_dropout || has.qscale != QScale::no_scale)
         return plan;
     plan.problem = PlanProblem::ws_tiles;
     const GemmTriples &wave = cfg.algorithm.wave, &warp = cfg.algorithm.warp;
@@ -50,11 +54,12 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     if (wave.m0 < 2 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != 16 || warp.k1 != 16 || !product(tile.n0) || !product(tile.n1) ||
-        tile.k0max % 16 != 0 || tile.n1 < has.hdim_v)
+        tile.k0max % 16 != 0 || tile.n1 < has.hdim_v || (paged && page_granule % tile.n0 != 0))
         return plan;
 
     // Warp-group instructions lay out a team's accumulators as four warps with mma.sync do.
     KernelConfig team = cfg;
+    team.signature.family = KernelFamily::fwd;
     team.algorithm.pipeline = Pipeline::qr;
     team.algorithm.tile.m0 = WsPlan::team_rows;
     team.algorithm.tile.k0 = team.algorithm.tile.k1 = 16;

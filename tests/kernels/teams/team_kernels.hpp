@@ -8,16 +8,22 @@ namespace fmha::hip_target::test {
 using host_target::test::FwdProblem;
 using host_target::test::Shape;
 
-/// The kernel of `teams` teams and `keys` keys a tile that runs `problem`, up to `channels` channels.
-inline KernelConfig team_kernel(const FwdProblem& problem, int teams, int keys, int channels) {
+/// The kernel of `teams` teams and `keys` keys a tile, up to `channels` channels; `config_of(tile)` has the rest.
+template <class ConfigOf>
+KernelConfig team_config(int teams, int keys, int channels, ConfigOf config_of) {
     const auto narrow = [](int number) { return static_cast<std::int16_t>(number); };
     const std::int16_t rows = narrow(64 * teams), count = narrow(teams), n = narrow(keys),
                        d = narrow(channels);
-    KernelConfig config = problem.config({.m0 = rows, .n0 = n, .k0 = 16, .n1 = d, .k1 = 16, .k0max = d});
+    KernelConfig config = config_of(Tile{.m0 = rows, .n0 = n, .k0 = 16, .n1 = d, .k1 = 16, .k0max = d});
     config.algorithm.pipeline = Pipeline::ws;
     config.algorithm.wave = {.m0 = count, .n0 = 1, .k0 = 1, .m1 = count, .n1 = 1, .k1 = 1};
     config.algorithm.warp = {.m0 = 64, .n0 = n, .k0 = 16, .m1 = 64, .n1 = d, .k1 = 16};
     return config;
+}
+
+/// The same that runs `problem`.
+inline KernelConfig team_kernel(const FwdProblem& problem, int teams, int keys, int channels) {
+    return team_config(teams, keys, channels, [&](const Tile& tile) { return problem.config(tile); });
 }
 
 /// More than one tile of queries and of keys, the last ones not whole.

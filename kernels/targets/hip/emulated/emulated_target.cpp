@@ -36,8 +36,8 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
     if (const auto reason = cannot_execute(config)) throw UnsupportedInvocation(*reason);
     targets::with_launch(
         config, invocation, targets::Elements::of,
-        [&]<KernelFamily family>(kernels::Program<family> program, const auto& args) {
-            if constexpr (family == KernelFamily::fwd)
+        [&]<KernelFamily family, class Args>(kernels::Program<family> program, const Args& args) {
+            if constexpr (kernels::HasTeams<Args>)
                 if (config.algorithm.pipeline == Pipeline::ws) {
                     emulate_teams(config, args, options.threads, options.schedule,
                                   [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {

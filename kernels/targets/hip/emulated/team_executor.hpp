@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/system/parallel.hpp"
-#include "kernels/programs/fmha_fwd.hpp"
+#include "kernels/programs/fmha_fwd_ws.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 #include "kernels/targets/hip/emulated/team_machine.hpp"
 #include "kernels/targets/hip/ws_context.hpp"
@@ -15,11 +15,11 @@ inline std::int64_t emulated_blocks(std::int64_t items) {
     return (items + 2) / 3;
 }
 
-/// Runs warp-specialised forward over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block, unit,
+/// Runs a warp-specialised program over all blocks, each with a feed and teams of its own under `schedule`. `make_machine(block, unit,
 /// maps, agent)` builds the machine of one of them, `make_context(machine, setup)` its context. Throws UnsupportedInvocation for tensors
 /// that have no map, and like emulate_blocks.
-template <class MakeMachine, class MakeContext>
-void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
+template <kernels::HasTeams Args, class MakeMachine, class MakeContext>
+void emulate_teams(const KernelConfig& config, const Args& args, int threads, Schedule schedule,
                    MakeMachine make_machine, MakeContext make_context) {
     const kernels::WsGrid each(config, args), grid = each.dealt_to(emulated_blocks(each.size()));
     const RunTimePlan<WsPlan> setup(config, ws_plan_of(config));
@@ -46,8 +46,8 @@ void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads,
 }
 
 /// The same with the context that a kernel has.
-template <class MakeMachine>
-void emulate_teams(const KernelConfig& config, const FwdArgs& args, int threads, Schedule schedule,
+template <kernels::HasTeams Args, class MakeMachine>
+void emulate_teams(const KernelConfig& config, const Args& args, int threads, Schedule schedule,
                    MakeMachine make_machine) {
     emulate_teams(config, args, threads, schedule, make_machine, [](auto& machine, const auto& setup) {
         return WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>(machine, setup);

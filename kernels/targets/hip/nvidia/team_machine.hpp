@@ -15,7 +15,7 @@ extern __shared__ __align__(1024) char team_lds[]; // NOLINT: dynamic shared mem
 template <int feed_registers, int team_registers>
 class TeamMachine : public Machine<128> {
   public:
-    /// `launch` is the kernel's parameter, where the copy engine finds the maps.
+    /// `launch` is a part of the kernel's parameter, where the copy engine finds the maps.
     FMHA_DEVICE explicit TeamMachine(const WsLaunch& launch)
         : launch_(&launch), lds_(static_cast<std::uint32_t>(__cvta_generic_to_shared(team_lds))) {
         // Kept in a register: computed again, it costs every wait for a barrier a read of a special register.

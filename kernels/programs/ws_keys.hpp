@@ -1,0 +1,88 @@
+#pragma once
+
+#include "kernels/programs/cache.hpp"
+#include "kernels/programs/matrix_place.hpp"
+
+/// Where the keys of an item of a warp-specialised launch come from: what its feed fills stages with, and what its teams know of a tile.
+namespace fmha::kernels {
+
+/// What fills a stage: the tile from row `row` of `matrix` on, which is that of `place` in its tensor.
+struct StagedTile {
+    Matrix matrix;
+    MatrixPlace place;
+    std::int64_t row = 0;
+};
+
+/// Keys of an entry, one after another.
+struct EntryKeys : FwdMatrices {
+    MatrixPlace place;
+
+    template <class Ctx>
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const FwdArgs& args, std::int64_t b) {
+        return ctx.entry(args.shape, args.lengths, b);
+    }
+    FMHA_DEVICE static EntryKeys of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
+                                    const FwdItem& item, std::int64_t hk) {
+        return {FwdMatrices::of(cfg, args, entry, item.b, item.h, hk), {item.b, hk, entry.start_k}};
+    }
+    FMHA_DEVICE std::int64_t end_row() const { return k.rows.read; }
+    FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
+    FMHA_DEVICE KeyTiles tiles(const Mask& mask, const QueryRows& rows, std::int64_t n0) const {
+        return KeyTiles::of(mask, rows.first, rows.count, end_row(), n0);
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        return {k, place, tile(ctx, t, true).row};
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        return {v, place, tile(ctx, t, true).row};
+    }
+};
+
+/// Keys of an entry in pages, which hold whole tiles. The feed looks a page up before it waits for the stage, once for the keys of a tile and once
+/// for its values; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
+struct PagedKeys : CacheMatrices {
+    template <class Ctx>
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
+        return ctx.cached_entry(args.shape, args.lengths, args.place, b);
+    }
+    FMHA_DEVICE static PagedKeys of(const KernelConfig& cfg, const PagedKvArgs& args, const Entry& entry,
+                                    const FwdItem& item, std::int64_t hk) {
+        return {CacheMatrices::of(cfg, args, entry, item, hk, {0, entry.seqlen_k})};
+    }
+    FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {keys(at), place(at), at.row};
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {values(at), place(at), at.row};
+    }
+
+  private:
+    /// Rows of a tile's matrices begin so many before its slot.
+    FMHA_DEVICE MatrixPlace place(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
+};
+
+/// The keys of a launch with arguments `Args`, where there is a warp-specialised program.
+template <class Args>
+struct WsKeysOf;
+template <>
+struct WsKeysOf<FwdArgs> {
+    using Type = EntryKeys;
+};
+template <>
+struct WsKeysOf<PagedKvArgs> {
+    using Type = PagedKeys;
+};
+
+template <class Args>
+concept HasTeams = requires {
+    typename WsKeysOf<Args>::Type;
+};
+
+} // namespace fmha::kernels
