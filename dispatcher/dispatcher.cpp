@@ -1,6 +1,7 @@
 #include "dispatcher/dispatcher.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <algorithm>
 
@@ -93,11 +94,12 @@ ExecutionPlan Dispatcher::plan(const Problem& problem, const std::shared_ptr<con
     PlanStage* writer = nullptr;
     for (PlanStage& stage : plan.stages_)
         if (stage.kernel.get() == main) writer = &stage;
-    if (full.api_family == ApiFamily::bwd) {
+    const ApiTraits& api = traits_of(full.api_family);
+    if (api.gradients) {
         const BwdWorkspaceSize size = bwd_workspace_size(bwd_workspace_inputs(full, main->config));
         plan.workspace_bytes_ = size.bytes;
         plan.workspace_exact_ = size.exact;
-    } else if (full.api_family == ApiFamily::fwd_splitkv) {
+    } else if (api.splits_keys) {
         std::int64_t rows = 0;
         if (__builtin_mul_overflow(full.batch, full.effective_max_seqlen_q(), &rows))
             throw WorkspaceError("the split-KV workspace exceeds 64-bit sizes");

@@ -1,6 +1,7 @@
 #include "parity/between_audit.hpp"
 
 #include "dispatcher/system/parallel.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -31,40 +32,33 @@ std::string pipeline_token(Pipeline pipeline) {
 }
 
 bool has_tile(KernelFamily family) {
-    using enum KernelFamily;
-    return family == fwd || family == fwd_splitkv || family == fwd_pagedkv || family == batch_prefill ||
-           family == bwd_dq_dk_dv;
+    return traits_of(family).products != MatrixProducts::none;
+}
+
+bool is_of_backward(const KernelConfig& config) {
+    return traits_of(config.signature.family).products == MatrixProducts::five;
 }
 
 std::string tile_token(const KernelConfig& config) {
     if (!has_tile(config.signature.family)) return "-";
     const Tile& t = config.algorithm.tile;
     auto text = fmt::format("t{}x{}x{}x{}x{}x{}", t.m0, t.n0, t.k0, t.n1, t.k1, t.k0max);
-    if (config.signature.family == KernelFamily::bwd_dq_dk_dv)
-        text += fmt::format("x{}x{}x{}", t.b6, t.b7, t.b8);
+    if (is_of_backward(config)) text += fmt::format("x{}x{}x{}", t.b6, t.b7, t.b8);
     return text;
 }
 
 /// Only the paddings that the family has; the others are defaults that differ between the rule sets.
 std::string pad_token(const KernelConfig& config) {
-    using enum KernelFamily;
     const Padding& pad = config.algorithm.pad;
-    switch (config.signature.family) {
-    case fwd_splitkv_combine:
-    case bwd_dot_do_o:
-        return fmt::format("pad{:d}-{:d}", pad.s, pad.dv != 0);
-    case bwd_convert_dq:
-        return fmt::format("pad{:d}{}", pad.s, pad.d);
-    case bwd_dq_dk_dv:
-        return fmt::format("pad{}{}", pad.d, pad.dv);
-    default:
-        return fmt::format("pad{:d}{:d}{}{}", pad.s, pad.sk, pad.d, pad.dv);
-    }
+    const KernelTraits& traits = traits_of(config.signature.family);
+    if (is_of_backward(config)) return fmt::format("pad{}{}", pad.d, pad.dv);
+    if (traits.key_axis) return fmt::format("pad{:d}{:d}{}{}", pad.s, pad.sk, pad.d, pad.dv);
+    if (traits.query_dim) return fmt::format("pad{:d}{}", pad.s, pad.d);
+    return fmt::format("pad{:d}-{:d}", pad.s, pad.dv != 0);
 }
 
 std::string_view dropout_token(const KernelConfig& config) {
-    if (config.signature.family != KernelFamily::bwd_dq_dk_dv)
-        return config.signature.has_dropout ? "dropout" : "";
+    if (!is_of_backward(config)) return config.signature.has_dropout ? "dropout" : "";
     if (!config.signature.has_dropout) return "";
     switch (config.algorithm.dropout_variant) {
     case DropoutVariant::none:
@@ -86,23 +80,22 @@ void add_features(const KernelConfig& config, std::string& key) {
     const auto flag = [&](bool on, std::string_view token) {
         if (on && !token.empty()) key += fmt::format("_{}", token);
     };
-    const bool is_prefill = s.family == KernelFamily::batch_prefill;
+    const ApiTraits& api = api_traits_of(s.family);
     const bool masks = has_tile(s.family);
     flag(masks, to_string(s.mask));
     flag(masks, fmt::format("{}-bias", to_string(s.bias)));
-    flag(s.family != KernelFamily::fwd_splitkv && s.has_lse, "lse");
+    flag(!traits_of(s.family).stores_splits && s.has_lse, "lse");
     flag(true, dropout_token(config));
     flag(s.has_logits_soft_cap, "logits");
     flag(s.has_sink, "sink");
     flag(s.has_sink_logit, "sink-logit");
     flag(s.skip_min_seqlen_q, "skip");
     flag(s.qscale != QScale::no_scale, fmt::format("qs-{}", to_string(s.qscale)));
-    // The other two paged families always are.
-    flag(s.use_paged_kv && !is_prefill && s.family != KernelFamily::fwd_pagedkv, "pagedkv");
+    flag(s.use_paged_kv && !api.always_paged, "pagedkv");
     flag(s.rope != Rope::none, to_string(s.rope));
     flag(s.is_deterministic, "deterministic");
     flag(s.has_dbias, "dbias");
-    if (is_prefill)
+    if (api.lists_pages)
         key += fmt::format("_ps{}_{}_{}", s.page_size, to_string(s.kv_layout),
                            s.kv_lookup == KvLookup::vllm_2d ? "vllm" : "sglang");
 }
@@ -154,14 +147,15 @@ std::string neutral_key(const KernelConfig& config) {
     const Signature& s = config.signature;
     // Backward kernels have one pipeline and one head dimension each; what the rule sets write for the pipeline and
     // for hdim_v are defaults. Their tiles tell the padded dimensions.
-    const bool is_backward = catalog::api_of(s.family) == ApiFamily::bwd;
+    const ApiTraits& api = api_traits_of(s.family);
+    const bool is_backward = api.gradients;
     std::string key =
         fmt::format("{}_{}_{}_{}_{}_{}_{}_{}", family_token(s.family), to_string(s.data_type),
                     is_backward ? fmt::format("h{}", s.hdim_q) : fmt::format("h{}x{}", s.hdim_q, s.hdim_v),
                     tile_token(config),
                     has_tile(s.family) && !is_backward ? pipeline_token(config.algorithm.pipeline) : "-",
-                    s.family == KernelFamily::fwd_appendkv ? "-" : to_string(s.mode),
-                    s.v_layout == VLayout::row ? "vr" : "vc", pad_token(config));
+                    api.stores_keys ? "-" : to_string(s.mode), s.v_layout == VLayout::row ? "vr" : "vc",
+                    pad_token(config));
     add_features(config, key);
     return key;
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 
 namespace fmha::parity {
@@ -18,25 +19,22 @@ using catalog::MaskVocabulary;
 
 /// Upstream's name of an API on its command line and in the name of the API file that ends its list.
 struct UpstreamApi {
+    ApiFamily api;
     std::string_view argument, api_file;
 };
 
-UpstreamApi upstream_api(ApiFamily api) {
-    switch (api) {
-    case ApiFamily::fwd:
-        return {"fwd", "fmha_fwd_api.cpp"};
-    case ApiFamily::fwd_splitkv:
-        return {"fwd_splitkv", "fmha_fwd_splitkv_api.cpp"};
-    case ApiFamily::fwd_appendkv:
-        return {"fwd_appendkv", "fmha_fwd_appendkv_api.cpp"};
-    case ApiFamily::fwd_pagedkv:
-        return {"pagedkv_prefill", "fmha_fwd_pagedkv_api.cpp"};
-    case ApiFamily::batch_prefill:
-        return {"batch_prefill", "fmha_batch_prefill_api.cpp"};
-    case ApiFamily::bwd:
-        return {"bwd", "fmha_bwd_api.cpp"};
-    }
-    throw InputError("there is no such API");
+constexpr std::array<UpstreamApi, EnumTable<ApiFamily>::names.size()> upstream_apis{
+    {{ApiFamily::fwd, "fwd", "fmha_fwd_api.cpp"},
+     {ApiFamily::fwd_splitkv, "fwd_splitkv", "fmha_fwd_splitkv_api.cpp"},
+     {ApiFamily::fwd_appendkv, "fwd_appendkv", "fmha_fwd_appendkv_api.cpp"},
+     {ApiFamily::fwd_pagedkv, "pagedkv_prefill", "fmha_fwd_pagedkv_api.cpp"},
+     {ApiFamily::batch_prefill, "batch_prefill", "fmha_batch_prefill_api.cpp"},
+     {ApiFamily::bwd, "bwd", "fmha_bwd_api.cpp"}}};
+
+const UpstreamApi& upstream_api(ApiFamily api) {
+    const auto found = std::ranges::find(upstream_apis, api, &UpstreamApi::api);
+    if (found == upstream_apis.end()) throw InputError("there is no such API");
+    return *found;
 }
 
 struct Job {

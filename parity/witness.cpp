@@ -3,6 +3,7 @@
 #include "dispatcher/selection/match.hpp"
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/json.hpp"
 #include "kernels/catalog/catalog.hpp"
 
@@ -15,10 +16,6 @@
 
 namespace fmha::parity {
 namespace {
-
-bool is_one_of(auto value, auto... allowed) {
-    return ((value == allowed) || ...);
-}
 
 /// What a problem may ask for less of than the kernel offers. A problem can hold the kernel's own signature, so each
 /// entry only takes something away; `false` = the kernel has nothing of the kind.
@@ -59,13 +56,13 @@ std::vector<Signature> demands(const Signature& full) {
 
 /// Everything of a problem but its sizes.
 Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
-    using enum KernelFamily;
+    const ApiTraits& api = api_traits_of(signature.family);
     Problem p;
-    p.api_family = catalog::api_of(signature.family);
+    p.api_family = api.api;
     p.arch = kernel.arch;
     p.signature = signature;
     // What a kernel takes that asks for nothing, those that copy in units do not.
-    if (is_one_of(signature.family, fwd, fwd_pagedkv)) p.tensor_alignment = facts_of(kernel).tensor_alignment;
+    if (api.tensor_maps) p.tensor_alignment = facts_of(kernel).tensor_alignment;
     if (signature.mask == MaskClass::causal) p.mask_type = MaskType::top_left;
     if (signature.mask == MaskClass::generic) {
         p.mask_type = MaskType::window_generic;
@@ -78,12 +75,12 @@ Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
         p.rotary_dim = 16;
         p.presence.rotary = true;
     }
-    const bool is_paged = signature.use_paged_kv || is_one_of(signature.family, fwd_pagedkv, batch_prefill);
+    const bool is_paged = signature.use_paged_kv || api.always_paged;
     if (is_paged) {
         p.presence.block_table = true;
-        if (signature.family != batch_prefill && signature.page_size <= 1) p.signature.page_size = 128;
+        if (!api.lists_pages && signature.page_size <= 1) p.signature.page_size = 128;
     }
-    if (is_paged || signature.family == fwd_appendkv) p.presence.seqlen_k = true;
+    if (is_paged || api.stores_keys) p.presence.seqlen_k = true;
     return p;
 }
 
@@ -112,15 +109,13 @@ std::vector<std::int64_t> where(bool matters, const std::vector<std::int64_t>& v
 
 bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& lattice,
                const std::function<bool(const Problem&)>& visit) {
-    using enum KernelFamily;
-    const auto family = kernel.signature.family;
-    const bool is_split = is_one_of(family, fwd_splitkv, fwd_splitkv_combine);
+    const ApiTraits& api = api_traits_of(kernel.signature.family);
     const auto q_lengths = lengths_round(kernel.algorithm.tile.m0, kernel.algorithm.max_seq_len_q, lattice);
     const auto k_lengths = lengths_round(kernel.algorithm.tile.n0, 0, lattice);
     for (const auto hdim_q : dims_round(kernel.signature.hdim_q, lattice))
         for (const auto hdim_v : dims_round(kernel.signature.hdim_v, lattice))
-            for (const auto splits : where(is_split, lattice.num_splits, 1))
-                for (const auto pool : where(family == batch_prefill, lattice.kv_pool_bytes, 0))
+            for (const auto splits : where(api.splits_keys, lattice.num_splits, 1))
+                for (const auto pool : where(api.lists_pages, lattice.kv_pool_bytes, 0))
                     for (const auto& [batch, heads] : lattice.batch_heads)
                         for (const auto seqlen_q : q_lengths)
                             for (const auto seqlen_k : k_lengths) {

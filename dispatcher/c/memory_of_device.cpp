@@ -1,5 +1,6 @@
 #include "dispatcher/c/call_workspace.hpp"
 #include "dispatcher/c/context.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -77,7 +78,7 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         const auto plan = fmha::c::planned(*context, args, call.problem, nullptr);
         fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         const auto launch = [&] {
-            if (call.problem.api_family == fmha::ApiFamily::bwd)
+            if (fmha::traits_of(call.problem.api_family).gradients)
                 fmha::c::prepare_on_device(&side, call.arguments, plan, fmha::c::workspace_of(args), stream);
             for (const fmha::PlanStage& stage : plan.stages())
                 side.launch(stage.kernel->config, call.arguments, stream);

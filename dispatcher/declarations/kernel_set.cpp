@@ -1,6 +1,7 @@
 #include "dispatcher/declarations/kernel_set.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -262,7 +263,7 @@ namespace {
 
 /// Completes the fields that a declaration leaves at 0 (section 5.2), but for wildcards.
 void auto_fill(Declaration& declaration) {
-    const bool forward_tile = declaration.signature.fixed.family != KernelFamily::bwd_dq_dk_dv;
+    const bool forward_tile = traits_of(declaration.signature.fixed.family).products != MatrixProducts::five;
     if (declaration.signature.hdim_axis.is_any()) return;
     const HeadDims dims = declaration.signature.hdim_axis.value();
     Algorithm& algorithm = declaration.algorithm.fixed;

@@ -1,40 +1,22 @@
 #include "dispatcher/plan/plan.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
+
 namespace fmha {
 
 std::span<const KernelFamily> stages_of(ApiFamily api) {
-    using enum KernelFamily;
-    static constexpr std::array forward{fwd};
-    static constexpr std::array paged{fwd_pagedkv};
-    static constexpr std::array split{fwd_splitkv, fwd_splitkv_combine};
-    static constexpr std::array append{fwd_appendkv};
-    static constexpr std::array prefill{batch_prefill};
-    static constexpr std::array backward{bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq};
-    switch (api) {
-    case ApiFamily::fwd:
-        return forward;
-    case ApiFamily::fwd_pagedkv:
-        return paged;
-    case ApiFamily::fwd_splitkv:
-        return split;
-    case ApiFamily::fwd_appendkv:
-        return append;
-    case ApiFamily::batch_prefill:
-        return prefill;
-    case ApiFamily::bwd:
-        return backward;
-    }
-    return {};
+    return traits_of(api).stages;
 }
 
 KernelFamily main_stage(ApiFamily api) {
-    return api == ApiFamily::bwd ? KernelFamily::bwd_dq_dk_dv : stages_of(api).front();
+    return traits_of(api).main;
 }
 
 ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths) {
-    if (plan.api_family() != ApiFamily::bwd || plan.problem().signature.mode != Mode::group) return plan;
+    const ApiTraits& api = traits_of(plan.api_family());
+    if (!api.gradients || plan.problem().signature.mode != Mode::group) return plan;
     for (PlanStage& stage : std::span(plan.stages_).first(plan.stage_count_)) {
-        if (stage.family != main_stage(ApiFamily::bwd)) continue;
+        if (stage.family != api.main) continue;
         BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), stage.kernel->config);
         inputs.physical_q = lengths.physical_q;
         inputs.physical_k = lengths.physical_k;
@@ -50,7 +32,7 @@ bool writes_dq_directly(const KernelConfig& dq_dk_dv) {
 }
 
 bool needs_stage(KernelFamily stage, const KernelConfig& main) {
-    return stage != KernelFamily::bwd_convert_dq || !writes_dq_directly(main);
+    return !traits_of(stage).completes_dq || !writes_dq_directly(main);
 }
 
 BwdWorkspaceInputs bwd_workspace_inputs(const Problem& problem, const KernelConfig& dq_dk_dv) {

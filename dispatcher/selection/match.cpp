@@ -1,6 +1,7 @@
 #include "dispatcher/selection/match.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -18,9 +19,18 @@ constexpr Families bit(KernelFamily family) {
     return static_cast<Families>(1U << static_cast<unsigned>(family));
 }
 
+/// The families whose row of the table `column` holds for.
+constexpr Families having(bool (*column)(const KernelTraits&)) {
+    Families families = 0;
+    for (const KernelTraits& traits : kernel_table)
+        if (column(traits)) families = static_cast<Families>(families | bit(traits.family));
+    return families;
+}
+
 using enum KernelFamily;
-constexpr Families attention = bit(fwd) | bit(fwd_pagedkv) | bit(fwd_splitkv) | bit(batch_prefill);
-constexpr Families everything = 0x1FF;
+constexpr Families everything = having([](const KernelTraits&) { return true; });
+constexpr Families attention =
+    having([](const KernelTraits& t) { return t.products == MatrixProducts::two; });
 
 constexpr bool contains(Families set, KernelFamily family) {
     return (set & bit(family)) != 0;
@@ -78,12 +88,8 @@ static_assert([] {
     return bits <= 64;
 }());
 
-constexpr Families has_query_dim = attention | bit(fwd_appendkv) | bit(bwd_dq_dk_dv) | bit(bwd_convert_dq);
-constexpr Families has_value_dim =
-    attention | bit(fwd_appendkv) | bit(bwd_dq_dk_dv) | bit(bwd_dot_do_o) | bit(fwd_splitkv_combine);
-constexpr Families has_mask = attention | bit(bwd_dq_dk_dv);
-constexpr Families has_query_tiles = everything & ~(bit(batch_prefill) | bit(bwd_dq_dk_dv));
-constexpr Families has_key_tiles = bit(fwd) | bit(fwd_pagedkv) | bit(fwd_splitkv);
+constexpr Families has_mask =
+    having([](const KernelTraits& t) { return t.products != MatrixProducts::none; });
 
 Capabilities capabilities_of(const Signature& s) {
     Capabilities caps;
@@ -92,7 +98,7 @@ Capabilities capabilities_of(const Signature& s) {
     // The row sums of the first backward stage yield the gradient of the sink logits (W-10).
     caps.sink_logit = contains(attention | bit(bwd_dot_do_o), s.family) && s.has_sink_logit;
     caps.skip_min_seqlen_q = contains(attention, s.family) && s.skip_min_seqlen_q;
-    caps.store_randval = s.family == fwd && s.is_store_randval;
+    caps.store_randval = api_traits_of(s.family).contiguous() && s.is_store_randval;
     return caps;
 }
 
@@ -124,6 +130,8 @@ std::uint64_t equality_key(const Signature& signature) {
 KernelFacts facts_of(const KernelConfig& config) {
     const Signature& s = config.signature;
     const Algorithm& a = config.algorithm;
+    const KernelTraits& traits = traits_of(s.family);
+    const bool lists_pages = api_traits_of(s.family).lists_pages;
     const auto constraint = parse_constraint(a.constraint);
     if (!constraint)
         throw DeclarationError(fmt::format("constraint \"{}\" of kernel {} is not a registered predicate",
@@ -136,26 +144,25 @@ KernelFacts facts_of(const KernelConfig& config) {
     facts.tile_n0 = a.tile.n0;
     facts.max_seq_len_q = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(a.max_seq_len_q, 0, std::numeric_limits<std::int32_t>::max()));
-    if (contains(attention | bit(fwd_appendkv), s.family) && s.family != batch_prefill)
-        facts.page_size = s.page_size;
-    if (contains(has_query_dim, s.family)) {
+    if (contains(attention | bit(fwd_appendkv), s.family) && !lists_pages) facts.page_size = s.page_size;
+    if (traits.query_dim) {
         facts.hdim_q = small("hdim_q", s.hdim_q);
         // In bwd_dq_dk_dv the entry named k0max is a step; its padded head dimension is hdim_q itself.
         const bool own_k0max = contains(attention, s.family) && a.tile.k0max > 0;
         facts.align_q = alignment(a.pad.d, a.hdim_q_alignment, own_k0max ? a.tile.k0max : s.hdim_q);
     }
-    if (contains(has_value_dim, s.family)) {
+    if (traits.value_dim) {
         facts.hdim_v = small("hdim_v", s.hdim_v);
-        const bool column_tiles = s.family == fwd_splitkv_combine && a.tile.n1 > 0;
+        const bool column_tiles = traits.combines_splits && a.tile.n1 > 0;
         facts.align_v = alignment(a.pad.dv, a.hdim_v_alignment, column_tiles ? a.tile.n1 : s.hdim_v);
     }
-    facts.needs_full_q_tiles = contains(has_query_tiles, s.family) && !a.pad.s;
-    facts.needs_full_k_tiles = contains(has_key_tiles, s.family) && !a.pad.sk;
-    if (s.family == fwd_splitkv_combine)
+    facts.needs_full_q_tiles = traits.query_tiles && !a.pad.s;
+    facts.needs_full_k_tiles = traits.key_tiles && !a.pad.sk;
+    if (traits.combines_splits)
         // 0 = not stated; 128 is the most that any combine kernel takes (S-7).
         facts.max_splits =
             static_cast<std::int16_t>(1 << (a.max_splits_log2 > 0 ? std::min(a.max_splits_log2, 7) : 7));
-    facts.offsets_32_bits = s.family == batch_prefill && a.load_mode == LoadMode::bload;
+    facts.offsets_32_bits = lists_pages && a.load_mode == LoadMode::bload;
     // Its feed copies tiles by tensor maps, which have addresses and strides of whole units.
     if (a.pipeline == Pipeline::ws) facts.tensor_alignment = most_tensor_alignment;
     return facts;
@@ -170,9 +177,9 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.arch = problem.arch;
     query.equality_key = equality_key(signature);
     query.needs = capabilities_of(signature);
-    if (signature.use_paged_kv && stage != batch_prefill) query.page_size = signature.page_size;
-    if (contains(has_query_dim, stage)) query.hdim_q = signature.hdim_q;
-    if (contains(has_value_dim, stage)) query.hdim_v = signature.hdim_v;
+    if (signature.use_paged_kv && !api_traits_of(stage).lists_pages) query.page_size = signature.page_size;
+    if (traits_of(stage).query_dim) query.hdim_q = signature.hdim_q;
+    if (traits_of(stage).value_dim) query.hdim_v = signature.hdim_v;
     query.group = signature.mode == Mode::group;
     query.ragged_q = query.group || problem.has_variable_seqlen_q();
     query.ragged_k = query.group || problem.has_variable_seqlen_k();
@@ -189,7 +196,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
 }
 
 void follow_main(StageQuery& query, const KernelConfig& main) {
-    if (query.family == bwd_convert_dq)
+    if (traits_of(query.family).completes_dq)
         query.main_hdim_q = main.signature.hdim_q;
     else
         query.main_hdim_v = main.signature.hdim_v;

@@ -1,5 +1,7 @@
 #include "dispatcher/types/problem.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
+
 #include <fmt/format.h>
 
 namespace fmha {
@@ -20,25 +22,6 @@ std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
     return saturated ? std::numeric_limits<std::int64_t>::max() : product;
 }
 
-/// The stage that decides a plan; a builder asks for it unless told otherwise.
-KernelFamily main_family(ApiFamily family) {
-    switch (family) {
-    case ApiFamily::fwd:
-        return KernelFamily::fwd;
-    case ApiFamily::fwd_pagedkv:
-        return KernelFamily::fwd_pagedkv;
-    case ApiFamily::fwd_splitkv:
-        return KernelFamily::fwd_splitkv;
-    case ApiFamily::fwd_appendkv:
-        return KernelFamily::fwd_appendkv;
-    case ApiFamily::batch_prefill:
-        return KernelFamily::batch_prefill;
-    case ApiFamily::bwd:
-        return KernelFamily::bwd_dq_dk_dv;
-    }
-    return KernelFamily::fwd;
-}
-
 } // namespace
 
 MaskClass mask_class(MaskType type, std::int64_t window_left) {
@@ -57,10 +40,10 @@ MaskClass mask_class(MaskType type, std::int64_t window_left) {
 std::int64_t Problem::num_ops() const {
     const std::int64_t rows = effective_max_seqlen_q(), keys = effective_max_seqlen_k();
     const std::int64_t dq = signature.hdim_q, dv = signature.hdim_v;
-    if (dq <= 0 || dv <= 0 || api_family == ApiFamily::fwd_appendkv) return 0;
+    if (dq <= 0 || dv <= 0 || !traits_of(api_family).attends) return 0;
     std::int64_t channels = 0;
     const bool overflow =
-        api_family == ApiFamily::bwd
+        traits_of(api_family).gradients
             ? __builtin_add_overflow(saturating_product({3, dq}), saturating_product({2, dv}), &channels)
             : __builtin_add_overflow(dq, dv, &channels);
     if (overflow) channels = std::numeric_limits<std::int64_t>::max();
@@ -94,7 +77,7 @@ std::string Problem::to_string() const {
                     fmha::to_string(s.data_type), fmha::to_string(s.mode), batch, nhead_q, nhead_k,
                     effective_max_seqlen_q(), effective_max_seqlen_k(), s.hdim_q, s.hdim_v);
     if (!arch.empty()) text += fmt::format(" arch={}", arch.view());
-    if (s.family != main_family(api_family)) text += fmt::format(" stage={}", fmha::to_string(s.family));
+    if (s.family != traits_of(api_family).main) text += fmt::format(" stage={}", fmha::to_string(s.family));
     if (mask_type != MaskType::no_mask) {
         text += fmt::format(" mask={}", fmha::to_string(mask_type));
         if (window_left >= 0 || window_right != 0) text += fmt::format("({},{})", window_left, window_right);
@@ -107,7 +90,7 @@ std::string Problem::to_string() const {
     if (s.use_paged_kv) text += fmt::format(" page={}", s.page_size);
     if (s.kv_layout != KvLayout::unset)
         text += fmt::format(" kv={}/{}", fmha::to_string(s.kv_layout), fmha::to_string(s.kv_lookup));
-    if (api_family == ApiFamily::fwd_splitkv) text += fmt::format(" splits={}", num_splits);
+    if (traits_of(api_family).splits_keys) text += fmt::format(" splits={}", num_splits);
     if (tensor_alignment < most_tensor_alignment) text += fmt::format(" aligned={}", tensor_alignment);
     const std::pair<bool, std::string_view> flags[] = {{s.has_lse, " lse"},
                                                        {s.has_logits_soft_cap, " soft_cap"},
@@ -127,7 +110,7 @@ std::string Problem::to_string() const {
 
 ProblemBuilder& ProblemBuilder::api_family(ApiFamily family) {
     problem_.api_family = family;
-    problem_.signature.family = main_family(family);
+    problem_.signature.family = traits_of(family).main;
     return *this;
 }
 ProblemBuilder& ProblemBuilder::kernel_family(KernelFamily family) {
@@ -283,11 +266,10 @@ Problem normalised(Problem problem) {
     s.mask = mask_class(problem.mask_type, problem.window_left);
     if (problem.sink_size > 0) s.has_sink = true;
     if (problem.min_seqlen_q > 0) s.skip_min_seqlen_q = true;
-    if (problem.api_family == ApiFamily::bwd) s.has_lse = false;
-    const bool always_paged =
-        problem.api_family == ApiFamily::fwd_pagedkv || problem.api_family == ApiFamily::batch_prefill;
-    if (always_paged || problem.presence.block_table) s.use_paged_kv = true;
-    if (s.use_paged_kv && problem.api_family != ApiFamily::batch_prefill) problem.presence.block_table = true;
+    const ApiTraits& api = traits_of(problem.api_family);
+    if (api.gradients) s.has_lse = false;
+    if (api.always_paged || problem.presence.block_table) s.use_paged_kv = true;
+    if (s.use_paged_kv && !api.lists_pages) problem.presence.block_table = true;
     return problem;
 }
 

@@ -1,4 +1,5 @@
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/micro_scaled.hpp"
 #include "dispatcher/types/problem.hpp"
 
@@ -33,30 +34,6 @@ bool is_one_of(auto value, auto... allowed) {
     return ((value == allowed) || ...);
 }
 
-/// Families that read K and V from a cache and take no logical-length padding (N-6).
-bool reads_cache(ApiFamily family) {
-    return is_one_of(family, ApiFamily::fwd_splitkv, ApiFamily::fwd_pagedkv, ApiFamily::fwd_appendkv);
-}
-
-bool stage_belongs_to(KernelFamily stage, ApiFamily api) {
-    using enum KernelFamily;
-    switch (api) {
-    case ApiFamily::fwd:
-        return stage == fwd;
-    case ApiFamily::fwd_pagedkv:
-        return stage == fwd_pagedkv;
-    case ApiFamily::fwd_splitkv:
-        return is_one_of(stage, fwd_splitkv, fwd_splitkv_combine);
-    case ApiFamily::fwd_appendkv:
-        return stage == fwd_appendkv;
-    case ApiFamily::batch_prefill:
-        return stage == batch_prefill;
-    case ApiFamily::bwd:
-        return is_one_of(stage, bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq);
-    }
-    return false;
-}
-
 void check_identity(const Problem& p) {
     const Signature& s = p.signature;
     require_known("T-4", "data_type", s.data_type);
@@ -68,7 +45,7 @@ void check_identity(const Problem& p) {
     require_known("2", "qscale", s.qscale);
     require_known("2", "rope", s.rope);
     require_known("2", "family", s.family);
-    if (!stage_belongs_to(s.family, p.api_family))
+    if (traits_of(s.family).api != p.api_family)
         reject("9", "family", std::string(to_string(s.family)),
                fmt::format("stage {} is no stage of {}", to_string(s.family), to_string(p.api_family)));
 }
@@ -95,17 +72,17 @@ void check_heads(const Problem& p) {
 
 void check_lengths(const Problem& p) {
     const Presence& has = p.presence;
+    const ApiTraits& api = traits_of(p.api_family);
     for (const auto& [field, value] : {std::pair<std::string_view, std::int64_t>{"seqlen_q", p.seqlen_q},
                                        {"seqlen_k", p.seqlen_k},
                                        {"max_seqlen_q", p.max_seqlen_q},
                                        {"max_seqlen_k", p.max_seqlen_k}})
         if (value < 0)
             reject("N-4", field, value, fmt::format("{} is {}; a length is 0 or more", field, value));
-    if (p.signature.mode == Mode::group && p.api_family != ApiFamily::fwd_appendkv) {
+    if (p.signature.mode == Mode::group && !api.stores_keys) {
         if (!has.seqstart_q) reject("N-2", "seqstart_q", "absent", "group mode needs the array seqstart_q");
         // Keys in pages have their lengths in the page table or in seqlen_k (P-3, B-4, B-5).
-        const bool pages_say =
-            p.signature.use_paged_kv && (has.seqlen_k || p.api_family == ApiFamily::batch_prefill);
+        const bool pages_say = p.signature.use_paged_kv && (has.seqlen_k || api.lists_pages);
         if (!has.seqstart_k && !pages_say)
             reject("N-2", "seqstart_k", "absent", "group mode needs the array seqstart_k");
         if (p.max_seqlen_q <= 0)
@@ -118,7 +95,8 @@ void check_lengths(const Problem& p) {
     if (has.seqlen_k && has.cu_seqlen_k)
         reject("N-3", "cu_seqlen_k", "present",
                "seqlen_k and cu_seqlen_k are both given; at most one is allowed");
-    if (reads_cache(p.api_family))
+    // Batch prefill takes them all the same.
+    if (api.reads_cache && !api.lists_pages)
         for (const auto& [field, present] : {std::pair<std::string_view, bool>{"seqlen_q", has.seqlen_q},
                                              {"cu_seqlen_q", has.cu_seqlen_q},
                                              {"cu_seqlen_k", has.cu_seqlen_k}})
@@ -132,7 +110,7 @@ void check_lengths(const Problem& p) {
     if (p.min_seqlen_q > 0 && p.signature.mode == Mode::batch)
         reject("N-5", "min_seqlen_q", p.min_seqlen_q,
                fmt::format("min_seqlen_q {} needs group mode", p.min_seqlen_q));
-    if (p.min_seqlen_q > 0 && p.api_family != ApiFamily::fwd)
+    if (p.min_seqlen_q > 0 && !api.min_seqlen_q)
         reject("N-5", "min_seqlen_q", p.min_seqlen_q,
                fmt::format("min_seqlen_q {} exists in fwd only, not in {}", p.min_seqlen_q,
                            to_string(p.api_family)));
@@ -197,30 +175,30 @@ void check_mask(const Problem& p) {
 
 void check_features(const Problem& p) {
     const Signature& s = p.signature;
-    const bool backward = p.api_family == ApiFamily::bwd;
+    const ApiTraits& api = traits_of(p.api_family);
     if (s.has_logits_soft_cap && s.bias != BiasType::no_bias)
         reject("C-2", "bias", std::string(to_string(s.bias)),
                fmt::format("soft-cap cannot be combined with bias {}", to_string(s.bias)));
-    if (s.has_dropout && !backward && p.api_family != ApiFamily::fwd)
+    if (s.has_dropout && !api.dropout)
         reject("D-8", "has_dropout", "true",
                fmt::format("dropout exists in fwd and bwd only, not in {}", to_string(p.api_family)));
     if (s.is_store_randval && !s.has_dropout)
         reject("D-7", "is_store_randval", "true", "stored random values need dropout");
-    if (s.has_dbias && !backward)
+    if (s.has_dbias && !api.gradients)
         reject("W-12", "has_dbias", "true",
                fmt::format("the bias gradient is an output of bwd, not of {}", to_string(p.api_family)));
     if (s.has_dbias && s.bias != BiasType::elementwise)
         reject("W-12", "has_dbias", "true",
                fmt::format("the bias gradient needs an elementwise bias, not {}", to_string(s.bias)));
-    if (p.reduce_dk_dv && !backward)
+    if (p.reduce_dk_dv && !api.gradients)
         reject("W-11", "reduce_dk_dv", "true",
                fmt::format("dK and dV are outputs of bwd, not of {}", to_string(p.api_family)));
-    if (s.has_sink_logit && p.api_family == ApiFamily::fwd_appendkv)
+    if (s.has_sink_logit && !api.attends)
         reject("K-4", "has_sink_logit", "true", "append-KV computes no scores and has no sink logit");
 }
 
 void check_backward(const Problem& p) {
-    if (p.api_family != ApiFamily::bwd) return;
+    if (!traits_of(p.api_family).gradients) return;
     const Signature& s = p.signature;
     if (s.has_logits_soft_cap) reject("20.1", "has_logits_soft_cap", "true", "backward has no soft-cap");
     if (s.qscale != QScale::no_scale)
@@ -238,7 +216,7 @@ void check_backward(const Problem& p) {
 
 void check_append(const Problem& p) {
     const Signature& s = p.signature;
-    const bool append = p.api_family == ApiFamily::fwd_appendkv;
+    const bool append = traits_of(p.api_family).stores_keys;
     if (append && s.mode == Mode::group)
         reject("V-1", "mode", "group", "append-KV exists in batch mode only");
     if (append && !p.presence.seqlen_k)
@@ -261,11 +239,12 @@ void check_append(const Problem& p) {
 
 void check_paging(const Problem& p) {
     const Signature& s = p.signature;
-    const bool prefill = p.api_family == ApiFamily::batch_prefill;
-    if (s.use_paged_kv && p.api_family == ApiFamily::fwd)
+    const ApiTraits& api = traits_of(p.api_family);
+    const bool prefill = api.lists_pages;
+    if (s.use_paged_kv && api.contiguous())
         reject("P-1", "use_paged_kv", "true",
                "fwd reads contiguous K and V; paged problems belong to fwd_pagedkv");
-    if (!s.use_paged_kv && (prefill || p.api_family == ApiFamily::fwd_pagedkv))
+    if (!s.use_paged_kv && api.always_paged)
         reject("P-2", "use_paged_kv", "false",
                fmt::format("{} reads K and V from pages only", to_string(p.api_family)));
     if (p.presence.cache_batch_idx && s.mode == Mode::group)
@@ -304,8 +283,8 @@ void check_quantisation(const Problem& p) {
                            to_string(s.data_type), to_string(s.qscale)));
     const bool prefill_only = is_one_of(s.qscale, QScale::kv_blockscale, QScale::per_token_head);
     const bool fwd_only = is_one_of(s.qscale, QScale::blockscale, QScale::mx);
-    if ((prefill_only && p.api_family != ApiFamily::batch_prefill) ||
-        (fwd_only && p.api_family != ApiFamily::fwd))
+    const ApiTraits& api = traits_of(p.api_family);
+    if ((prefill_only && !api.lists_pages) || (fwd_only && !api.contiguous()))
         reject("15", "qscale", std::string(to_string(s.qscale)),
                fmt::format("qscale {} exists in {} only, not in {}", to_string(s.qscale),
                            prefill_only ? "batch_prefill" : "fwd", to_string(p.api_family)));
@@ -328,7 +307,7 @@ void check_alignment(const Problem& p) {
 void check_splits(const Problem& p) {
     constexpr std::int64_t most_splits = 128;
     // Partial results have as many rows as max_seqlen_q says, and the kernels write every row.
-    if (p.api_family == ApiFamily::fwd_splitkv && p.signature.mode == Mode::batch && p.max_seqlen_q > 0 &&
+    if (traits_of(p.api_family).splits_keys && p.signature.mode == Mode::batch && p.max_seqlen_q > 0 &&
         p.max_seqlen_q < p.seqlen_q)
         reject("N-1", "max_seqlen_q", p.max_seqlen_q,
                fmt::format("max_seqlen_q is {}, but every entry of the batch has {} rows (seqlen_q)",

@@ -1,5 +1,7 @@
 #include "dispatcher/types/rule.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -36,15 +38,12 @@ bool is_one_of(auto value, auto... allowed) {
     return ((value == allowed) || ...);
 }
 
-bool is_backward(KernelFamily family) {
-    using enum KernelFamily;
-    return is_one_of(family, bwd_dot_do_o, bwd_dq_dk_dv, bwd_convert_dq);
+bool has_products(const KernelConfig& c, MatrixProducts products) {
+    return traits_of(c.signature.family).products == products;
 }
 
-/// Forward families that compute QKᵀ and PV.
-bool has_forward_products(KernelFamily family) {
-    using enum KernelFamily;
-    return is_one_of(family, fwd, fwd_pagedkv, fwd_splitkv, batch_prefill);
+const ApiTraits& api_of(const KernelConfig& c) {
+    return api_traits_of(c.signature.family);
 }
 
 void head_dimensions(const KernelConfig& c, const HardwareLimits&, Findings& found) {
@@ -64,7 +63,7 @@ void data_type(const KernelConfig& c, const HardwareLimits& hw, Findings& found)
 }
 
 void pipeline(const KernelConfig& c, const HardwareLimits& hw, Findings& found) {
-    if (c.signature.family != KernelFamily::fwd_splitkv_combine && !hw.has(c.algorithm.pipeline))
+    if (!traits_of(c.signature.family).combines_splits && !hw.has(c.algorithm.pipeline))
         found.error("VR-03", [&] {
             return fmt::format("{} has no pipeline {}", hw.arch.view(), to_string(c.algorithm.pipeline));
         });
@@ -90,7 +89,7 @@ void transposed_load_dimensions(const KernelConfig& c, const HardwareLimits&, Fi
 
 void entry_counts(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     const Tile& t = c.algorithm.tile;
-    const bool nine = c.signature.family == KernelFamily::bwd_dq_dk_dv;
+    const bool nine = has_products(c, MatrixProducts::five);
     const bool has_nine = t.b6 != 0 && t.b7 != 0 && t.b8 != 0;
     const bool has_six = t.b6 == 0 && t.b7 == 0 && t.b8 == 0;
     if (nine ? !has_nine : !has_six)
@@ -138,10 +137,10 @@ void products(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     const Tile& t = c.algorithm.tile;
     const GemmTriples& wave = c.algorithm.wave;
     const GemmTriples& warp = c.algorithm.warp;
-    if (has_forward_products(c.signature.family)) {
+    if (has_products(c, MatrixProducts::two)) {
         check_product({"QK", t.m0, t.n0, t.k0, wave.m0, wave.n0, warp.m0, warp.n0, warp.k0}, found);
         check_product({"PV", t.m0, t.n1, t.k1, wave.m1, wave.n1, warp.m1, warp.n1, warp.k1}, found);
-    } else if (c.signature.family == KernelFamily::bwd_dq_dk_dv) {
+    } else if (has_products(c, MatrixProducts::five)) {
         // Tile entries are (m0, n0, k0, k1, k2, k3, k4, hdim_q, hdim_v); see Tile.
         check_product({"QK", t.m0, t.n0, t.k0, wave.m0, wave.n0, warp.m0, warp.n0, warp.k0}, found);
         check_product({"dV", t.n0, t.b8, t.n1, wave.m1, wave.n1, warp.m1, warp.n1, warp.k1}, found);
@@ -155,7 +154,7 @@ void matrix_instruction_count(const KernelConfig& c, const HardwareLimits& hw, F
     const Tile& t = c.algorithm.tile;
     const GemmTriples& warp = c.algorithm.warp;
     if (!hw.is_cdna || c.algorithm.pipeline != Pipeline::qr || c.signature.hdim_q != 256 ||
-        !has_forward_products(c.signature.family) || warp.n0 <= 0 || warp.k0 <= 0)
+        !has_products(c, MatrixProducts::two) || warp.n0 <= 0 || warp.k0 <= 0)
         return;
     const int count = (t.n0 / warp.n0) * (t.k0 / warp.k0);
     if (count % 8 != 0)
@@ -178,13 +177,9 @@ void occupancy(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 }
 
 void group_padding(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    using enum KernelFamily;
     if (c.signature.mode != Mode::group) return;
-    // These three have no key axis of their own.
-    const bool has_key_axis =
-        !is_one_of(c.signature.family, fwd_splitkv_combine, bwd_dot_do_o, bwd_convert_dq);
     if (!c.algorithm.pad.s) found.error("VR-10", [] { return std::string("group mode needs pad_s"); });
-    if (has_key_axis && !c.algorithm.pad.sk)
+    if (traits_of(c.signature.family).key_axis && !c.algorithm.pad.sk)
         found.error("VR-10", [] { return std::string("group mode needs pad_sk"); });
 }
 
@@ -193,14 +188,14 @@ void require(Findings& found, std::string_view id, bool holds, std::string_view 
 }
 
 void split_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    if (c.signature.family != KernelFamily::fwd_splitkv) return;
+    if (!traits_of(c.signature.family).stores_splits) return;
     require(found, "VR-11", is_one_of(c.algorithm.pipeline, Pipeline::qr, Pipeline::qr_nwarp_sshuffle),
             "split-KV needs pipeline qr or qr_nwarp_sshuffle");
     require(found, "VR-11", c.signature.v_layout == VLayout::row, "split-KV needs row-major V");
 }
 
 void paged_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    if (c.signature.family != KernelFamily::fwd_pagedkv) return;
+    if (!api_of(c).always_paged || api_of(c).lists_pages) return;
     const Pipeline pipeline = c.algorithm.pipeline;
     require(found, "VR-12", pipeline == Pipeline::qr_pagedkv || pipeline == Pipeline::ws,
             "paged-KV needs pipeline qr_pagedkv or ws");
@@ -209,7 +204,7 @@ void paged_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 }
 
 void append_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    if (c.signature.family != KernelFamily::fwd_appendkv) return;
+    if (!api_of(c).stores_keys) return;
     require(found, "VR-13", c.algorithm.pipeline == Pipeline::appendkv, "append-KV needs pipeline appendkv");
     require(found, "VR-13", c.signature.mode == Mode::batch, "append-KV needs batch mode");
     require(found, "VR-13", c.signature.v_layout == VLayout::row, "append-KV needs row-major V");
@@ -217,7 +212,7 @@ void append_kv(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 
 void batch_prefill(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     const Signature& s = c.signature;
-    if (s.family != KernelFamily::batch_prefill) return;
+    if (!api_of(c).lists_pages) return;
     require(found, "VR-14", s.mode == Mode::group, "batch prefill needs group mode");
     require(found, "VR-14", s.use_paged_kv, "batch prefill needs use_paged_kv");
     require(found, "VR-14", s.v_layout == VLayout::row, "batch prefill needs row-major V");
@@ -228,13 +223,13 @@ void batch_prefill(const KernelConfig& c, const HardwareLimits&, Findings& found
 }
 
 void combine(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    if (c.signature.family == KernelFamily::fwd_splitkv_combine && c.algorithm.tile.n1 != 32)
+    if (traits_of(c.signature.family).combines_splits && c.algorithm.tile.n1 != 32)
         found.error("VR-15",
                     [&] { return fmt::format("a combine kernel has n1 = 32, not {}", c.algorithm.tile.n1); });
 }
 
 void backward(const KernelConfig& c, const HardwareLimits&, Findings& found) {
-    if (!is_backward(c.signature.family)) return;
+    if (!api_of(c).gradients) return;
     if (!is_one_of(c.signature.data_type, DataType::fp32, DataType::fp16, DataType::bf16))
         found.error("VR-16", [&] {
             return fmt::format("backward exists for fp32, fp16 and bf16, not for {}",
@@ -255,13 +250,13 @@ void dropout(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     using enum DropoutVariant;
     const Signature& s = c.signature;
     const DropoutVariant variant = c.algorithm.dropout_variant;
-    if (s.has_dropout && s.family != KernelFamily::fwd && !is_backward(s.family))
+    if (s.has_dropout && !api_of(c).dropout)
         found.error("VR-18", [&] {
             return fmt::format("dropout exists in fwd and bwd, not in {}", to_string(s.family));
         });
     require(found, "VR-18", s.has_dropout || !s.is_store_randval, "stored random values need dropout");
     if (variant == none) return;
-    require(found, "VR-18", is_backward(s.family), "a dropout variant belongs to backward kernels");
+    require(found, "VR-18", api_of(c).gradients, "a dropout variant belongs to backward kernels");
     require(found, "VR-18", s.has_dropout, "a dropout variant needs has_dropout");
     require(found, "VR-18",
             s.is_store_randval == is_one_of(variant, dropout_wg32_storerandval, dropout_wg16_storerandval),
@@ -271,7 +266,7 @@ void dropout(const KernelConfig& c, const HardwareLimits&, Findings& found) {
 /// The rows of semantics section 23 that a kernel key can show and that no rule above covers.
 void rejected_combinations(const KernelConfig& c, const HardwareLimits&, Findings& found) {
     const Signature& s = c.signature;
-    const bool bwd = is_backward(s.family), prefill = s.family == KernelFamily::batch_prefill;
+    const bool bwd = api_of(c).gradients, prefill = api_of(c).lists_pages;
     const bool mx = is_one_of(s.data_type, DataType::mxfp8, DataType::mxfp4);
     require(found, "VR-19", !s.has_dbias || s.bias == BiasType::elementwise,
             "the bias gradient needs an elementwise bias (W-12)");
@@ -280,7 +275,7 @@ void rejected_combinations(const KernelConfig& c, const HardwareLimits&, Finding
     require(found, "VR-19", !bwd || (s.qscale == QScale::no_scale && !s.do_fp8_static_quant),
             "backward has no quantisation (20.1)");
     require(found, "VR-19", !bwd || !s.has_sink, "backward has no sink tokens (K-2)");
-    require(found, "VR-19", s.rope == Rope::none || s.family == KernelFamily::fwd_appendkv,
+    require(found, "VR-19", s.rope == Rope::none || api_of(c).stores_keys,
             "RoPE is part of append-KV only (V-4)");
     require(found, "VR-19", s.rope == Rope::none || is_one_of(s.data_type, DataType::fp16, DataType::bf16),
             "RoPE exists for fp16 and bf16 only (V-7)");

@@ -1,5 +1,6 @@
 #include "dispatcher/upstream/chain.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/upstream/conditions.hpp"
 
@@ -10,27 +11,8 @@ namespace fmha::upstream {
 
 namespace {
 
-KernelFamily main_family(ApiFamily api) {
-    switch (api) {
-    case ApiFamily::fwd:
-        return KernelFamily::fwd;
-    case ApiFamily::fwd_splitkv:
-        return KernelFamily::fwd_splitkv;
-    case ApiFamily::fwd_pagedkv:
-        return KernelFamily::fwd_pagedkv;
-    case ApiFamily::fwd_appendkv:
-        return KernelFamily::fwd_appendkv;
-    case ApiFamily::batch_prefill:
-        return KernelFamily::batch_prefill;
-    case ApiFamily::bwd:
-        break;
-    }
-    return KernelFamily::bwd_dq_dk_dv;
-}
-
 bool is_companion(KernelFamily family) {
-    return family == KernelFamily::fwd_splitkv_combine || family == KernelFamily::bwd_dot_do_o ||
-           family == KernelFamily::bwd_convert_dq;
+    return family != api_traits_of(family).main;
 }
 
 bool is_v3(const KernelConfig& config) {
@@ -96,7 +78,7 @@ std::vector<KernelConfig> Chain::accepting(const Problem& problem) const {
         kernels.push_back(kernel);
         return true;
     };
-    const KernelFamily family = main_family(problem.family);
+    const KernelFamily family = traits_of(problem.family).main;
     if (family == KernelFamily::fwd && problem.max_seqlen_q > 1)
         each_accepting(family, true, problem, collect);
     each_accepting(family, false, problem, collect);
@@ -122,7 +104,7 @@ std::optional<KernelConfig> Chain::companion(KernelFamily family, const KernelCo
 
 Selection Chain::select(const Problem& problem) const {
     Selection selection;
-    const KernelFamily family = main_family(problem.family);
+    const KernelFamily family = traits_of(problem.family).main;
     const auto take = [&](const KernelConfig& kernel) {
         selection.main = kernel;
         return false;

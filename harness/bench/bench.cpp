@@ -206,13 +206,13 @@ PlannedCase plan_case(const Case& c, const KernelSource& source, const std::stri
         const Family& family = family_of(c.family);
         const Problem problem = to_problem(c, arch);
         const std::vector<KernelFamily> stages = family.stages(c);
-        if (c.family == ApiFamily::bwd && c.backward.forward == ForwardResults::kernel)
+        if (c.backward.forward == ForwardResults::kernel)
             return refuse("a case in which forward's kernel runs before backward is not timed");
         if (appends(c))
             return refuse("a case in which append-KV's kernel runs before attention is not timed");
         planned.candidates = options.kernels == KernelChoice::planned
-                                 ? std::vector{planned_candidate(source, problem, stages)}
-                                 : all_candidates(source, problem, stages, options.kernel_filter);
+                                 ? std::vector{planned_candidate(source, family, c, problem)}
+                                 : all_candidates(source, family, c, problem, options.kernel_filter);
         if (options.kernels == KernelChoice::matching) keep_matching(planned.candidates);
         if (planned.candidates.empty())
             return refuse(fmt::format("no accepting kernel has a name like {}", options.kernel_filter));

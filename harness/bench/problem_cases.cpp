@@ -1,6 +1,7 @@
 #include "harness/bench/problem_cases.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_name.hpp"
 
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ Case sized(Case c, const ProblemSizes& sizes) {
         c.seqlen_q.assign(static_cast<std::size_t>(sizes.batch), sizes.seqlen_q);
         c.seqlen_k.assign(static_cast<std::size_t>(sizes.batch), sizes.seqlen_k);
     }
-    if (c.family == ApiFamily::fwd_appendkv) c.append.seqlen_knew = sizes.seqlen_q;
+    if (traits_of(c.family).stores_keys) c.append.seqlen_knew = sizes.seqlen_q;
     // Where rows above the diagonal would see no key, upstream's scripts have the other corner, too.
     if (c.mask == MaskType::bottom_right && sizes.seqlen_q > sizes.seqlen_k) c.mask = MaskType::top_left;
     c.stride_padding = 0;
@@ -90,7 +91,7 @@ std::vector<Case> problem_cases(std::span<const ListedKernel> list, std::span<co
         for (const Witness& witness : all) {
             if (witness.of.expect != Expectation::pass || witness.of.hdim_q != sizes.hdim) continue;
             const Case c = sized(witness.of, sizes);
-            if (c.family != ApiFamily::fwd_splitkv) {
+            if (!traits_of(c.family).splits_keys) {
                 add(c);
                 continue;
             }

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/shape_matrix.hpp"
 #include "kernels/catalog/query/columns.hpp"
 
@@ -18,10 +19,11 @@
 namespace fmha::harness {
 namespace {
 
-/// The kernel that a row is about: of several stages the first, but backward's main one.
+/// The kernel that a row is about: that of the main stage, or the first one where it does not run.
 const KernelConfig& kernel_of(const BenchRow& row) {
-    const auto main = std::ranges::find(row.kernels, KernelFamily::bwd_dq_dk_dv,
-                                        [](const KernelConfig& config) { return config.signature.family; });
+    const auto main = std::ranges::find_if(row.kernels, [](const KernelConfig& config) {
+        return api_traits_of(config.signature.family).main == config.signature.family;
+    });
     return main == row.kernels.end() ? row.kernels.front() : *main;
 }
 
@@ -152,8 +154,8 @@ std::vector<Field> kernel_fields() {
     for (const std::string_view name : {"warp_m0", "warp_n0", "warp_k0", "block_per_cu"})
         fields.push_back(kernel_field(name));
     fields.push_back({"num_splits", [](const TileEngineRow& one) {
-                          return one.of->family == ApiFamily::fwd_splitkv ? Json(one.of->split.num_splits)
-                                                                          : Json();
+                          return traits_of(one.of->family).splits_keys ? Json(one.of->split.num_splits)
+                                                                       : Json();
                       }});
     return fields;
 }

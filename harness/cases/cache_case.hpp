@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case.hpp"
 
 #include <algorithm>
@@ -35,13 +36,13 @@ inline bool is_packed(const Case& c) {
 
 /// Whether the array seqlen_k says how many keys an entry has.
 inline bool has_seqlen_k(const Case& c) {
-    return c.family == ApiFamily::fwd_appendkv || c.length_form_k == LengthForm::seqlen ||
+    return traits_of(c.family).stores_keys || c.length_form_k == LengthForm::seqlen ||
            c.length_form_k == LengthForm::both;
 }
 
 /// Keys that an entry has room for: whole pages of them where there are pages.
 inline std::int64_t room_of(const Case& c) {
-    const std::int64_t added = c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : 0;
+    const std::int64_t added = traits_of(c.family).stores_keys ? c.append.seqlen_knew : 0;
     const std::int64_t keys = c.cache.capacity > 0 ? c.cache.capacity : std::ranges::max(c.seqlen_k) + added;
     const std::int64_t page = c.cache.page_size;
     return page > 0 ? (keys + page - 1) / page * page : keys;
@@ -63,7 +64,7 @@ inline bool appends(const Case& c) {
 }
 /// New keys of an entry, whoever attends to them.
 inline std::int64_t new_keys(const Case& c) {
-    return c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : c.chain.appended;
+    return traits_of(c.family).stores_keys ? c.append.seqlen_knew : c.chain.appended;
 }
 /// Where new keys begin in an entry that is stated to have `seqlen_k`: behind them in a case of append-KV, whose lengths are those
 /// before; else they are the last of them.

@@ -86,26 +86,23 @@ std::string print_value(const T& value) {
 }
 
 /// Families by the subject of a field (dispatcher-api section 3).
-constexpr ApiFamilies every_family{ApiFamily::fwd,          ApiFamily::fwd_pagedkv,   ApiFamily::fwd_splitkv,
-                                   ApiFamily::fwd_appendkv, ApiFamily::batch_prefill, ApiFamily::bwd};
-constexpr ApiFamilies attention{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
-                                ApiFamily::batch_prefill, ApiFamily::bwd};
-constexpr ApiFamilies forward{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
-                              ApiFamily::batch_prefill};
-constexpr ApiFamilies dropping{ApiFamily::fwd, ApiFamily::batch_prefill, ApiFamily::bwd};
-constexpr ApiFamilies plain_forward{ApiFamily::fwd};
-constexpr ApiFamilies splitting{ApiFamily::fwd_splitkv};
-constexpr ApiFamilies with_values{ApiFamily::fwd, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
-                                  ApiFamily::fwd_appendkv, ApiFamily::batch_prefill};
-constexpr ApiFamilies appending{ApiFamily::fwd_appendkv};
-constexpr ApiFamilies prefilling{ApiFamily::batch_prefill};
-constexpr ApiFamilies widening{ApiFamily::fwd, ApiFamily::batch_prefill};
-constexpr ApiFamilies caching{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv, ApiFamily::fwd_appendkv,
-                              ApiFamily::batch_prefill};
-constexpr ApiFamilies cached_attention{ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv,
-                                       ApiFamily::batch_prefill};
-constexpr ApiFamilies rotating{ApiFamily::fwd_appendkv, ApiFamily::fwd_pagedkv, ApiFamily::fwd_splitkv};
-constexpr ApiFamilies backward{ApiFamily::bwd};
+constexpr auto having = ApiFamilies::having;
+constexpr ApiFamilies every_family = having([](const ApiTraits&) { return true; });
+constexpr ApiFamilies attention = having([](const ApiTraits& t) { return t.attends; });
+constexpr ApiFamilies forward = having([](const ApiTraits& t) { return t.forward(); });
+/// Batch prefill has the fields, so that its refusal can be a case (D-8).
+constexpr ApiFamilies dropping = having([](const ApiTraits& t) { return t.dropout || t.lists_pages; });
+constexpr ApiFamilies plain_forward = having([](const ApiTraits& t) { return t.contiguous(); });
+constexpr ApiFamilies splitting = having([](const ApiTraits& t) { return t.splits_keys; });
+constexpr ApiFamilies with_values = having([](const ApiTraits& t) { return !t.gradients; });
+constexpr ApiFamilies appending = having([](const ApiTraits& t) { return t.stores_keys; });
+constexpr ApiFamilies prefilling = having([](const ApiTraits& t) { return t.lists_pages; });
+constexpr ApiFamilies widening = having([](const ApiTraits& t) { return t.contiguous() || t.lists_pages; });
+constexpr ApiFamilies caching = having([](const ApiTraits& t) { return t.reads_cache; });
+constexpr ApiFamilies cached_attention =
+    having([](const ApiTraits& t) { return t.attends && t.reads_cache; });
+constexpr ApiFamilies rotating = having([](const ApiTraits& t) { return t.reads_cache && !t.lists_pages; });
+constexpr ApiFamilies backward = having([](const ApiTraits& t) { return t.gradients; });
 
 /// The usual field: one member, read and printed by its type.
 template <auto member>

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case.hpp"
 
 #include <array>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,8 +14,12 @@ namespace fmha::harness {
 /// A set of API families.
 class ApiFamilies {
   public:
-    constexpr ApiFamilies(std::initializer_list<ApiFamily> families) {
-        for (const ApiFamily family : families) bits_ |= 1U << static_cast<unsigned>(family);
+    /// Those whose row of the table `column` holds for.
+    static constexpr ApiFamilies having(bool (*column)(const ApiTraits&)) {
+        ApiFamilies families;
+        for (const ApiTraits& traits : api_table)
+            if (column(traits)) families.bits_ |= 1U << static_cast<unsigned>(traits.api);
+        return families;
     }
     constexpr bool contains(ApiFamily family) const {
         return (bits_ >> static_cast<unsigned>(family) & 1U) != 0;

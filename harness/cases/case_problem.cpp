@@ -4,6 +4,7 @@
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/cache_case.hpp"
 
 #include <algorithm>
@@ -90,14 +91,13 @@ bool gives(LengthForm form, LengthForm wanted) {
 
 Problem to_problem(const Case& c, std::string_view arch) {
     check_arguments(c);
-    const bool append = c.family == ApiFamily::fwd_appendkv;
-    const bool over_cache = append || c.family == ApiFamily::fwd_pagedkv ||
-                            c.family == ApiFamily::fwd_splitkv || c.family == ApiFamily::batch_prefill;
+    const ApiTraits& api = traits_of(c.family);
+    const bool append = api.stores_keys;
     if (append) check_room(c);
     const bool group = c.mode == Mode::group;
     Presence presence;
     presence.seqstart_q = group;
-    presence.seqstart_k = group && c.family != ApiFamily::batch_prefill;
+    presence.seqstart_k = group && !api.lists_pages;
     presence.seqlen_q = gives(c.length_form_q, LengthForm::seqlen);
     presence.seqlen_k = gives(c.length_form_k, LengthForm::seqlen);
     presence.cu_seqlen_q = gives(c.length_form_q, LengthForm::cu_seqlen);
@@ -116,7 +116,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .data_type(c.data_type)
         .group_mode(group)
         .dims(c.hdim_q, c.hdim_v, c.batch, computed_rows(c, longest(c.seqlen_q, c.physical_q)),
-              over_cache ? stated_seqlen_k(c) : longest(c.seqlen_k, c.physical_k))
+              api.reads_cache ? stated_seqlen_k(c) : longest(c.seqlen_k, c.physical_k))
         .nheads(c.nhead_q, c.nhead_k)
         .variable_lengths(presence)
         .mask_type(c.mask)
@@ -138,20 +138,19 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .rotary_dim(append ? rotary_dim_of(c) : 0);
     if (c.cache.page_size != 0)
         builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
-    if (c.family == ApiFamily::batch_prefill) {
+    if (api.lists_pages) {
         builder.kv_cache(c.cache.kv_layout, c.cache.kv_lookup, static_cast<std::int32_t>(c.cache.page_size));
         if (is_paged(c) && c.wide_batch_stride > 0)
             builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
                                                 pool_pages(c) * c.wide_batch_stride));
     }
-    if (c.family == ApiFamily::fwd || c.family == ApiFamily::fwd_pagedkv)
-        builder.tensor_alignment(alignment_of(c));
+    if (api.tensor_maps) builder.tensor_alignment(alignment_of(c));
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(computed_rows(c, std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q))),
                            std::ranges::max(c.seqlen_k));
     Problem problem = builder.build();
-    if (over_cache && !append && is_paged(c)) check_pages(c);
+    if (api.reads_cache && !append && is_paged(c)) check_pages(c);
     return problem;
 }
 

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/case_enums.hpp"
 
@@ -22,16 +23,17 @@ constexpr double ln2 = 0.6931471805599453;
 
 class FormCheck {
   public:
-    FormCheck(const Case& concrete, const std::string& where) : case_(concrete), where_(where) {}
+    FormCheck(const Case& concrete, const std::string& where)
+        : case_(concrete), api_(traits_of(concrete.family)), where_(where) {}
 
     void run() const {
         side("q", case_.seqlen_q, case_.physical_q, case_.length_form_q);
         // A cache of append-KV is told its lengths in any case.
-        const bool append = case_.family == ApiFamily::fwd_appendkv;
+        const bool append = api_.stores_keys;
         side("k", case_.seqlen_k, case_.physical_k, append ? LengthForm::seqlen : case_.length_form_k);
         if (append) appended();
         if (attends_over_cache()) cached();
-        if (case_.family == ApiFamily::bwd) backward();
+        if (api_.gradients) backward();
         wide();
         size();
         exact_fill();
@@ -94,17 +96,14 @@ class FormCheck {
                              logical_name));
     }
 
-    bool attends_over_cache() const {
-        return case_.family == ApiFamily::fwd_pagedkv || case_.family == ApiFamily::fwd_splitkv ||
-               case_.family == ApiFamily::batch_prefill;
-    }
+    bool attends_over_cache() const { return api_.attends && api_.reads_cache; }
 
     void cached() const {
         if (!case_.physical_k.empty())
             fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
                  "seqlen_k says how many keys a cache holds, and capacity what it has room for");
         const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
-        if (case_.family == ApiFamily::fwd_splitkv && tie)
+        if (api_.splits_keys && tie)
             fail("fill", to_string(case_.fill), "partial results are fp32, in which no sum is a tie");
         if (case_.split.stage == SplitStage::combine && case_.split.num_splits < 1)
             fail("num_splits", case_.split.num_splits, "a case that brings partial results says how many");
@@ -115,7 +114,7 @@ class FormCheck {
               {"page_order", cache.page_order},
               {"shared_pages", cache.shared_pages}})
             count(field, value);
-        if (case_.family == ApiFamily::batch_prefill) listed();
+        if (api_.lists_pages) listed();
         chained();
         if (cache.shared_pages == 0) return;
         if (cache.page_size <= 0 || cache.gappy)
@@ -171,7 +170,7 @@ class FormCheck {
     /// Rows keep what they see in a call of their own.
     void in_calls(std::string_view field, std::int64_t rows) const {
         const auto refuse = [&](std::string_view why) { fail(field, rows, why); };
-        const bool prefill = case_.family == ApiFamily::batch_prefill;
+        const bool prefill = api_.lists_pages;
         if (case_.seqlen_q.size() != 1 || !case_.physical_q.empty() ||
             case_.length_form_q != LengthForm::none)
             refuse("entries have one number of query rows (seqlen_q)");
@@ -186,7 +185,7 @@ class FormCheck {
         if (case_.p_drop > 0.0 || case_.qscale == QScale::per_token_head)
             refuse("random bytes and descales of query rows belong to all rows of a sequence");
         if (field != "chunk_rows") return;
-        if (case_.family == ApiFamily::fwd_splitkv)
+        if (api_.splits_keys)
             refuse("splits follow from the number of keys, which chunks change: their bits are not promised");
         if (case_.mask != MaskType::no_mask && case_.length_form_k != LengthForm::seqlen)
             refuse("chunks have keys of their own: length_form_k seqlen");
@@ -239,7 +238,7 @@ class FormCheck {
         constexpr std::int64_t widest = std::int64_t{1} << 40;
         if (case_.wide_batch_stride > widest)
             fail("wide_batch_stride", case_.wide_batch_stride, "expected at most 2^40 elements");
-        const bool pool = case_.family == ApiFamily::batch_prefill;
+        const bool pool = api_.lists_pages;
         if (pool && !case_.wide_tensor.empty() && case_.wide_tensor != "k" && case_.wide_tensor != "v")
             fail("wide_tensor", case_.wide_tensor, "pages lie in k and in v");
         if (!case_.wide_tensor.empty() && case_.mode == Mode::group && !pool)
@@ -275,7 +274,7 @@ class FormCheck {
         const bool edge = case_.fill == Fill::edge_last || case_.fill == Fill::edge_first;
         const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
         if (!edge && !tie) return;
-        if (case_.family == ApiFamily::fwd_appendkv)
+        if (api_.stores_keys)
             fail("fill", to_string(case_.fill), "append-KV computes no scores, which this fill is about");
         const auto refuse = [&](std::string_view why) {
             fail("fill", to_string(case_.fill), fmt::format("the answer is exact only {}", why));
@@ -301,6 +300,7 @@ class FormCheck {
     }
 
     const Case& case_;
+    const ApiTraits& api_;
     const std::string& where_;
 };
 

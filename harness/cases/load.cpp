@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <set>
 
@@ -19,9 +18,6 @@ namespace fmha::harness {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// What the shapes of `forward_tests` and of `backward_tests` become.
-constexpr std::array matrix_families{ApiFamily::fwd, ApiFamily::bwd};
 
 bool is_matrix(const fs::path& path) {
     return path.extension() == ".yaml" || path.extension() == ".yml";
@@ -80,7 +76,7 @@ std::vector<fs::path> case_files(const std::vector<std::string>& arguments, cons
 
 void add_file(const fs::path& path, const LoadOptions& options, bool named, std::vector<Case>& into) {
     if (is_matrix(path)) {
-        for (const ApiFamily family : matrix_families) {
+        for (const ApiFamily family : matrix_families()) {
             if (options.family && *options.family != family) continue;
             const auto dims = options.kernel_dims ? options.kernel_dims(family) : KernelDims{};
             std::ranges::move(load_shape_matrix(path, options.tier, dims, family), std::back_inserter(into));
@@ -169,15 +165,11 @@ std::vector<std::string> left_out(const std::vector<std::string>& arguments, con
         if (!fs::exists(argument) && split_name(argument)) continue;
         const auto path = find_path(argument, options.root);
         if (fs::is_directory(path) || !is_matrix(path)) continue;
-        const auto shapes = count_shapes(path, options.tier);
-        const auto add = [&](std::string_view section, ApiFamily family, std::int64_t count) {
-            if (count > 0 && options.family && *options.family != family)
+        for (const auto& [section, family, shapes] : count_shapes(path, options.tier))
+            if (shapes > 0 && options.family && *options.family != family)
                 sentences.push_back(
                     fmt::format("{} of {}: {} shapes not run, they are of another family than {}", section,
-                                path.generic_string(), count, to_string(*options.family)));
-        };
-        add("forward_tests", ApiFamily::fwd, shapes.forward);
-        add("backward_tests", ApiFamily::bwd, shapes.backward);
+                                path.generic_string(), shapes, to_string(*options.family)));
     }
     return sentences;
 }

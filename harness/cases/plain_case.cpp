@@ -1,6 +1,7 @@
 #include "harness/cases/plain_case.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_name.hpp"
 #include "harness/cases/load.hpp"
 
@@ -12,22 +13,8 @@ namespace fmha::harness {
 namespace {
 
 /// The file of a family, without ".json".
-std::string_view stem_of(ApiFamily family) {
-    switch (family) {
-    case ApiFamily::fwd:
-        return "fwd/plain";
-    case ApiFamily::fwd_pagedkv:
-        return "pagedkv/plain";
-    case ApiFamily::fwd_splitkv:
-        return "splitkv/plain";
-    case ApiFamily::fwd_appendkv:
-        return "appendkv/plain";
-    case ApiFamily::batch_prefill:
-        return "batch_prefill/plain";
-    case ApiFamily::bwd:
-        return "bwd/plain";
-    }
-    throw Error("a family without a plain case");
+std::string stem_of(ApiFamily family) {
+    return fmt::format("{}/plain", traits_of(family).short_name);
 }
 
 bool differs(const CaseField& field, const Case& c, const Case& plain) {
@@ -48,7 +35,7 @@ std::set<const CaseField*> pairs_in(const Case& c, const Case& plain) {
 } // namespace
 
 Case plain_case(ApiFamily family, const std::filesystem::path& root) {
-    const std::filesystem::path file = root / (std::string(stem_of(family)) + ".json");
+    const std::filesystem::path file = root / (stem_of(family) + ".json");
     if (!std::filesystem::is_regular_file(file))
         throw InputError(
             fmt::format("{}: there is no such file; a case that was made smaller or drawn at random is "

@@ -1,5 +1,6 @@
 #include "harness/cases/shape_matrix.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
@@ -81,7 +82,29 @@ const std::array<MatrixAxis, 12>& axes() {
     return table;
 }
 
-constexpr std::string_view forward_section = "forward_tests", backward_section = "backward_tests";
+/// A part of a file, whose tests are shapes of one family.
+struct Section {
+    std::string_view name;
+    ApiFamily family;
+    std::string_view prefix; ///< of the names of its tests
+    bool optional;           ///< a file may lack it
+};
+
+constexpr std::array<Section, 2> sections{{{"forward_tests", ApiFamily::fwd, "", false},
+                                           {"backward_tests", ApiFamily::bwd, "backward_tests/", true}}};
+
+const Section& section_of(ApiFamily family) {
+    const auto found = std::ranges::find(sections, family, &Section::family);
+    if (found == sections.end())
+        throw InputError(fmt::format("a shape matrix has no section of {}", to_string(family)));
+    return *found;
+}
+
+/// The section whose prefix a test's name begins with.
+const Section& section_of_test(std::string_view name) {
+    return *std::ranges::find_if(sections.rbegin(), sections.rend(),
+                                 [&](const Section& section) { return name.starts_with(section.prefix); });
+}
 
 void predict(Case& shape, const KernelDims& dims) {
     const auto expect = [&shape](Expectation expectation, const char* rule) {
@@ -92,7 +115,7 @@ void predict(Case& shape, const KernelDims& dims) {
         expect(Expectation::invalid_problem, "H-1");
     else if (shape.hdim_q % 8 != 0 || shape.hdim_v % 8 != 0)
         expect(Expectation::invalid_problem, "H-2");
-    else if (shape.family == ApiFamily::bwd &&
+    else if (traits_of(shape.family).gradients &&
              element_bits(element_types(shape.data_type, Fp8Flavour::ocp).q) <= 8)
         expect(Expectation::invalid_problem, "20.1");
     if (shape.expect != Expectation::pass) return;
@@ -111,7 +134,7 @@ void predict(Case& shape, const KernelDims& dims) {
 
 /// Rows to sample instead of computing the whole reference: above about a second of it, or of filling keys and values for several runs.
 bool is_large(const Case& shape) {
-    const double products = shape.family == ApiFamily::bwd ? 5.0 : 2.0;
+    const double products = traits_of(shape.family).gradients ? 5.0 : 2.0;
     const double keys = static_cast<double>(shape.batch) * static_cast<double>(shape.seqlen_k[0]);
     const double flops = 2.0 * products * keys * static_cast<double>(shape.nhead_q) *
                          static_cast<double>(shape.seqlen_q[0]) * static_cast<double>(shape.hdim_q);
@@ -132,66 +155,68 @@ class MatrixReader {
             throw InputError(fmt::format("{}: not valid YAML: {}", where_, error.what()));
         }
         if (!top_.IsMap()) throw InputError(fmt::format("{}: expected a map with forward_tests", where_));
-        static constexpr std::array<std::string_view, 4> keys{"test_categories", "execution_settings",
-                                                              forward_section, backward_section};
+        std::vector<std::string_view> keys{"test_categories", "execution_settings"};
+        for (const Section& section : sections) keys.push_back(section.name);
         check_keys(top_, keys, where_);
     }
 
     std::vector<Case> shapes(Tier highest, const KernelDims& dims, ApiFamily family) {
-        const bool backward = family == ApiFamily::bwd;
+        const Section& section = section_of(family);
         std::vector<Case> result;
-        if (backward && !top_[std::string(backward_section)]) return result;
-        auto found = shapes_of(backward ? backward_section : forward_section, highest);
-        for (auto& [test, shape] : found) {
-            finish(shape, backward ? fmt::format("{}/{}", backward_section, test) : test, dims);
+        if (lacks(section)) return result;
+        for (auto& [test, shape] : shapes_of(section, highest)) {
+            finish(shape, fmt::format("{}{}", section.prefix, test), dims);
             result.push_back(std::move(shape));
         }
         return result;
     }
 
-    std::int64_t count(std::string_view section, Tier highest) {
-        if (section == backward_section && !top_[std::string(section)]) return 0;
-        return static_cast<std::int64_t>(shapes_of(section, highest).size());
+    std::vector<MatrixCount> counts(Tier highest) {
+        std::vector<MatrixCount> all;
+        for (const Section& section : sections)
+            all.push_back(
+                {section.name, section.family,
+                 lacks(section) ? 0 : static_cast<std::int64_t>(shapes_of(section, highest).size())});
+        return all;
     }
 
     /// An empty case of the test called `name`; InputError when the file has none of that name.
     Case blank_of(std::string name) const {
-        const std::string prefix = std::string(backward_section) + '/';
-        const bool backward = name.starts_with(prefix);
-        if (backward) name.erase(0, prefix.size());
-        const std::string_view section = backward ? backward_section : forward_section;
-        for (const auto& tier : top_[std::string(section)]) {
+        const Section& section = section_of_test(name);
+        name.erase(0, section.prefix.size());
+        for (const auto& tier : top_[std::string(section.name)]) {
             if (!tier.second.IsSequence()) continue;
             for (const auto& test : tier.second)
                 if (test.IsMap() && test["name"] && test["name"].IsScalar() && test["name"].Scalar() == name)
                     return blank(test, name, section);
         }
-        throw InputError(fmt::format("{}: {} has no test called {}", where_, section, name));
+        throw InputError(fmt::format("{}: {} has no test called {}", where_, section.name, name));
     }
 
   private:
     /// Shapes with the names of their tests.
     using NamedShapes = std::vector<std::pair<std::string, Case>>;
 
-    NamedShapes shapes_of(std::string_view name_of_section, Tier highest) {
+    bool lacks(const Section& section) { return section.optional && !top_[std::string(section.name)]; }
+
+    NamedShapes shapes_of(const Section& of, Tier highest) {
         NamedShapes result;
-        const auto section = top_[std::string(name_of_section)];
+        const auto section = top_[std::string(of.name)];
         if (!section || !section.IsMap())
-            throw InputError(fmt::format("{}: {} is missing or not a map of tiers", where_, name_of_section));
+            throw InputError(fmt::format("{}: {} is missing or not a map of tiers", where_, of.name));
         static constexpr auto tier_names = [] {
             std::array<std::string_view, EnumTable<Tier>::names.size()> names;
             std::ranges::transform(EnumTable<Tier>::names, names.begin(), &EnumName<Tier>::name);
             return names;
         }();
-        check_keys(section, tier_names, fmt::format("{}: {}", where_, name_of_section));
+        check_keys(section, tier_names, fmt::format("{}: {}", where_, of.name));
         for (const auto& [tier, name] : EnumTable<Tier>::names) {
             if (tier > highest) break;
             const auto tests = section[std::string(name)];
             if (!tests) continue;
             if (!tests.IsSequence())
-                throw InputError(
-                    fmt::format("{}: {}.{}: expected a list of tests", where_, name_of_section, name));
-            for (const auto& test : tests) add_test(test, tier, name_of_section, result);
+                throw InputError(fmt::format("{}: {}.{}: expected a list of tests", where_, of.name, name));
+            for (const auto& test : tests) add_test(test, tier, of, result);
         }
         return result;
     }
@@ -202,9 +227,9 @@ class MatrixReader {
         return node.Scalar();
     }
 
-    Case blank(const YAML::Node& test, const std::string& name, std::string_view section) const {
+    Case blank(const YAML::Node& test, const std::string& name, const Section& section) const {
         Case shape;
-        if (section == backward_section) shape.family = ApiFamily::bwd;
+        shape.family = section.family;
         const auto description = test["description"];
         shape.about = description ? word(description, "description", where_ + ": " + name) : name;
         shape.labels = {"matrix"};
@@ -225,7 +250,7 @@ class MatrixReader {
         }
     }
 
-    void add_test(const YAML::Node& test, Tier tier, std::string_view section, NamedShapes& into) const {
+    void add_test(const YAML::Node& test, Tier tier, const Section& section, NamedShapes& into) const {
         if (!test.IsMap() || !test["name"] || !test["name"].IsScalar())
             throw InputError(
                 fmt::format("{}: line {}: a test is a map with a name", where_, test.Mark().line + 1));
@@ -274,7 +299,7 @@ class MatrixReader {
     }
 
     void finish(Case& shape, const std::string& name, const KernelDims& dims) {
-        if (shape.family == ApiFamily::bwd) {
+        if (traits_of(shape.family).gradients) {
             shape.lse = Case{}.lse; // an input of backward
             shape.qscale = QScale::no_scale;
         }
@@ -302,9 +327,14 @@ std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier high
     return MatrixReader(path).shapes(highest, dims, family);
 }
 
-MatrixSections count_shapes(const std::filesystem::path& path, Tier highest) {
-    MatrixReader reader(path);
-    return {reader.count(forward_section, highest), reader.count(backward_section, highest)};
+std::vector<MatrixCount> count_shapes(const std::filesystem::path& path, Tier highest) {
+    return MatrixReader(path).counts(highest);
+}
+
+std::vector<ApiFamily> matrix_families() {
+    std::vector<ApiFamily> families;
+    for (const Section& section : sections) families.push_back(section.family);
+    return families;
 }
 
 Case load_matrix_case(const std::string& stem, const std::string& overrides,

@@ -28,10 +28,15 @@ std::vector<Case> load_shape_matrix(const std::filesystem::path& path, Tier high
                                     ApiFamily family = ApiFamily::fwd);
 
 /// How many shapes each section of the file has up to that tier.
-struct MatrixSections {
-    std::int64_t forward = 0, backward = 0;
+struct MatrixCount {
+    std::string_view section;
+    ApiFamily family = ApiFamily::fwd;
+    std::int64_t shapes = 0;
 };
-MatrixSections count_shapes(const std::filesystem::path& path, Tier highest);
+std::vector<MatrixCount> count_shapes(const std::filesystem::path& path, Tier highest);
+
+/// The families that sections become shapes of, in file order.
+std::vector<ApiFamily> matrix_families();
 
 /// The file part of a matrix case's stem ("dir/matrix.yaml/Test" gives "dir/matrix.yaml"); empty for other
 /// stems.

@@ -3,7 +3,7 @@
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
-#include "harness/run/candidate.hpp"
+#include "harness/families/family.hpp"
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 
@@ -28,9 +28,12 @@ ListedKernels::ListedKernels(std::span<const ListedKernel> list, std::span<const
     for (const Witness& witness : asked) {
         if (witness.of.expect == Expectation::invalid_problem) continue; // no stage is asked for
         const Problem problem = to_problem(witness.of, target_->arch());
+        const Family& family = family_of(witness.of.family);
         std::map<Problem, std::vector<std::size_t>> own;
-        for (const std::size_t position : witness.kernels)
-            own[problem_of_stage(problem, list_[position].config.signature.family)].push_back(position);
+        for (const std::size_t position : witness.kernels) {
+            const KernelFamily stage = list_[position].config.signature.family;
+            own[family.problem_of(stage, problem, witness.of)].push_back(position);
+        }
         for (auto& [stage, positions] : own)
             if (!witnessed_.emplace(stage, std::move(positions)).second)
                 throw Error(fmt::format("two witnesses have the problem {}", stage.to_string()));

@@ -1,7 +1,7 @@
 #include "harness/catalogue/witness.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_name.hpp"
-#include "kernels/catalog/catalog.hpp"
 
 #include <fmt/format.h>
 
@@ -19,34 +19,20 @@ constexpr std::int64_t ragged_rows = 6, ragged_keys = 10;
 constexpr std::int64_t usual_page = 128;
 constexpr std::int64_t splits = 2;
 
-bool is_backward(KernelFamily family) {
-    return catalog::api_of(family) == ApiFamily::bwd;
-}
-
-/// Families whose kernels may demand whole tiles of keys.
-bool has_key_tiles(KernelFamily family) {
-    return family == KernelFamily::fwd || family == KernelFamily::fwd_pagedkv ||
-           family == KernelFamily::fwd_splitkv;
-}
-
 /// Whether a kernel without head padding reads rows that are wider than its head dimension (H1).
 bool reads_beyond_row(const KernelConfig& kernel) {
-    using enum KernelFamily;
     const Signature& s = kernel.signature;
     const Algorithm& a = kernel.algorithm;
-    const bool scores = has_key_tiles(s.family) || s.family == batch_prefill;
-    return scores && a.pad.d == 0 && a.hdim_q_alignment == 0 && a.tile.k0max > 0 &&
-           s.hdim_q % a.tile.k0max != 0;
+    return traits_of(s.family).products == MatrixProducts::two && a.pad.d == 0 && a.hdim_q_alignment == 0 &&
+           a.tile.k0max > 0 && s.hdim_q % a.tile.k0max != 0;
 }
 
 bool needs_whole_rows(const KernelConfig& kernel) {
-    const KernelFamily family = kernel.signature.family;
-    return !kernel.algorithm.pad.s && family != KernelFamily::batch_prefill &&
-           family != KernelFamily::bwd_dq_dk_dv;
+    return !kernel.algorithm.pad.s && traits_of(kernel.signature.family).query_tiles;
 }
 
 bool needs_whole_keys(const KernelConfig& kernel) {
-    return !kernel.algorithm.pad.sk && has_key_tiles(kernel.signature.family);
+    return !kernel.algorithm.pad.sk && traits_of(kernel.signature.family).key_tiles;
 }
 
 struct Refusal {
@@ -59,19 +45,18 @@ struct Refusal {
 std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
     using enum Expectation;
     const Signature& s = kernel.signature;
-    const ApiFamily api = catalog::api_of(s.family);
-    const bool prefill = api == ApiFamily::batch_prefill, group = s.mode == Mode::group;
-    if (is_backward(s.family)) {
+    const ApiTraits& api = api_traits_of(s.family);
+    const bool prefill = api.lists_pages, group = s.mode == Mode::group;
+    if (api.gradients) {
         if (s.has_logits_soft_cap) return Refusal{invalid_problem, "20.1"};
         if (s.qscale != QScale::no_scale) return Refusal{invalid_problem, "20.1"};
     }
     if (s.has_logits_soft_cap && s.bias != BiasType::no_bias) return Refusal{invalid_problem, "C-2"};
-    if (s.has_dropout && api != ApiFamily::fwd && api != ApiFamily::bwd)
-        return Refusal{invalid_problem, "D-8"};
-    if (s.is_store_randval && !s.has_dropout && is_backward(s.family)) return Refusal{invalid_problem, "D-7"};
-    if (s.has_dbias && (!is_backward(s.family) || s.bias != BiasType::elementwise))
+    if (s.has_dropout && !api.dropout) return Refusal{invalid_problem, "D-8"};
+    if (s.is_store_randval && !s.has_dropout && api.gradients) return Refusal{invalid_problem, "D-7"};
+    if (s.has_dbias && (!api.gradients || s.bias != BiasType::elementwise))
         return Refusal{invalid_problem, "W-12"};
-    if (api == ApiFamily::fwd_appendkv && group) return Refusal{invalid_problem, "V-1"};
+    if (api.stores_keys && group) return Refusal{invalid_problem, "V-1"};
     if (s.rope != Rope::none && s.data_type != DataType::fp16 && s.data_type != DataType::bf16)
         return Refusal{invalid_problem, "V-7"};
     if (prefill && !group) return Refusal{invalid_problem, "B-1"};
@@ -91,8 +76,10 @@ std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
 /// The features of a kernel, all of them on, without lengths.
 Case features_of(const KernelConfig& kernel) {
     const Signature& s = kernel.signature;
+    const ApiTraits& api = api_traits_of(s.family);
+    const KernelTraits& stage = traits_of(s.family);
     Case c;
-    c.family = catalog::api_of(s.family);
+    c.family = api.api;
     c.about = "Kernels of a list compute a problem that has their head dimensions and features.";
     c.tier = Tier::nightly;
     c.labels = {"catalogue"};
@@ -105,11 +92,9 @@ Case features_of(const KernelConfig& kernel) {
     c.hdim_v = s.hdim_v;
     c.v_layout = s.v_layout;
     // Backward reads an LSE and appending knows none, whatever their records say.
-    c.lse = s.has_lse || is_backward(s.family) || s.family == KernelFamily::fwd_appendkv;
+    c.lse = s.has_lse || !api.forward();
     // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.
-    if (s.family == KernelFamily::fwd_splitkv && s.data_type != DataType::fp16 &&
-        s.data_type != DataType::bf16)
-        c.lse = false;
+    if (stage.stores_splits && s.data_type != DataType::fp16 && s.data_type != DataType::bf16) c.lse = false;
     if (s.mask != MaskClass::none) {
         c.mask = MaskType::bottom_right;
         c.window_left = s.mask == MaskClass::generic ? 50 : -1;
@@ -129,16 +114,16 @@ Case features_of(const KernelConfig& kernel) {
     c.qscale = s.qscale;
     c.backward.dbias = s.has_dbias;
     c.backward.deterministic = s.is_deterministic;
-    if (s.skip_min_seqlen_q && s.family == KernelFamily::fwd && s.mode == Mode::group) c.min_seqlen_q = 4;
-    if (s.family == KernelFamily::fwd_splitkv) c.split.num_splits = splits;
-    if (s.family == KernelFamily::fwd_splitkv_combine) {
+    if (s.skip_min_seqlen_q && api.min_seqlen_q && s.mode == Mode::group) c.min_seqlen_q = 4;
+    if (stage.stores_splits) c.split.num_splits = splits;
+    if (stage.combines_splits) {
         c.split.num_splits = splits + 1;
         c.split.stage = SplitStage::combine;
         c.split.partial_lse = PartialLse::some_empty;
     }
     c.append.rope = s.rope;
     if (s.use_paged_kv) c.cache.page_size = usual_page;
-    if (c.family == ApiFamily::batch_prefill) {
+    if (api.lists_pages) {
         c.cache.page_size = s.page_size;
         c.cache.kv_layout = s.kv_layout;
         c.cache.kv_lookup = s.kv_lookup;
@@ -162,7 +147,7 @@ struct Tiles {
 
 Tiles tiles_of(const KernelConfig& kernel) {
     const Algorithm& a = kernel.algorithm;
-    const bool combine = kernel.signature.family == KernelFamily::fwd_splitkv_combine;
+    const bool combine = traits_of(kernel.signature.family).combines_splits;
     // A combine kernel walks rows only; keys stand for what its partial results are about.
     return {a.tile.m0 > 0 ? a.tile.m0 : 64, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
             needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
@@ -172,16 +157,17 @@ void set_lengths(Case& c, const Tiles& tiles) {
     std::int64_t rows = tiles.whole_rows ? 2 * tiles.rows : tiles.rows + ragged_rows;
     if (tiles.most_rows > 0) rows = std::min(rows, tiles.most_rows);
     // Each split has keys of two tiles.
-    const bool split = c.family == ApiFamily::fwd_splitkv && c.split.stage == SplitStage::both;
+    const ApiTraits& api = traits_of(c.family);
+    const bool split = api.splits_keys && c.split.stage == SplitStage::both;
     const std::int64_t whole = (split ? 3 : 1) * tiles.keys;
     const std::int64_t keys = tiles.whole_keys ? whole + tiles.keys : whole + ragged_keys;
     c.seqlen_q = {rows};
     c.seqlen_k = {keys};
-    if (c.family == ApiFamily::fwd_appendkv) {
+    if (api.stores_keys) {
         c.append.seqlen_knew = tiles.keys + ragged_keys;
         c.seqlen_k = {tiles.keys / 2 + 1};
     }
-    if (c.mode == Mode::group && c.family != ApiFamily::fwd_appendkv) {
+    if (c.mode == Mode::group && !api.stores_keys) {
         c.seqlen_q.push_back(c.min_seqlen_q > 0 ? c.min_seqlen_q - 1 : 9);
         c.seqlen_k.push_back(12);
     }

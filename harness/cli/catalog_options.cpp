@@ -1,6 +1,7 @@
 #include "harness/cli/catalog_options.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -75,9 +76,8 @@ std::array<std::string, 6> parse_filters(const std::vector<std::string>& texts) 
     // An API with several kinds of kernels has one pattern for each, separated by '@'.
     const auto for_api = [](ApiFamily api, const std::string& pattern) {
         if (pattern.find('@') != std::string::npos) return pattern;
-        if (api == ApiFamily::bwd) return fmt::format("{0}@{0}@{0}", pattern);
-        if (api == ApiFamily::fwd_splitkv) return fmt::format("{0}@{0}", pattern);
-        return pattern;
+        const std::vector<std::string_view> of_each(traits_of(api).stages.size(), pattern);
+        return fmt::format("{}", fmt::join(of_each, "@"));
     };
     for (const std::string& text : split_by_commas(texts)) {
         const auto equals = text.find('=');

@@ -4,6 +4,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cli/tensor_difference.hpp"
 #include "harness/npy/exchange.hpp"
@@ -31,7 +32,7 @@ using parity::CallBlock;
 using parity::CallEnd;
 
 const char* program_of(const Case& c) {
-    return c.family == ApiFamily::bwd ? "fmha_ck_bwd" : "fmha_ck_fwd";
+    return traits_of(c.family).gradients ? "fmha_ck_bwd" : "fmha_ck_fwd";
 }
 
 bool is_output(const TensorSpec& spec) {
@@ -213,8 +214,8 @@ CheckoutKernels::Beside CheckoutKernels::run(const Case& given, const harness::K
 
     const std::vector<Outputs> theirs = outputs_of(c, *data);
     const std::vector<KernelFamily> stages = family.stages(c);
-    const harness::Candidate candidate = harness::planned_candidate(
-        *ours, harness::to_problem(c, options.arch), stages, harness::Rotation::of(c));
+    const harness::Candidate candidate =
+        harness::planned_candidate(*ours, family, c, harness::to_problem(c, options.arch));
     harness::Execution execution(*data, nullptr, candidate);
     const std::vector<Outputs> own = execution.first();
     keep_files(c, *data, "ours");

@@ -4,6 +4,7 @@
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
@@ -73,9 +74,10 @@ class VerifyCommand final : public Command {
             "one a device)");
         options.flag("--compile-only", compile_only_,
                      "With --config: build the kernels of the list into --kernels-dir, and run nothing");
-        options.option("--not-run-budget", not_run_budget_,
-                       "How many results may be not run in a green run; a red run prints the number that it "
-                       "needs, with the reasons");
+        options.option(
+            "--not-run-budget", not_run_budget_,
+            "Number of results that a green run may have not run; a red run prints the number that it "
+            "needs, with the reasons");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
         options.flag("--fail-fast", fail_fast_, "End the run at the first case that makes it red");
         options.option("--shrink", shrink_,
@@ -360,7 +362,8 @@ class VerifyCommand final : public Command {
                 std::ranges::find(result.labels, "matrix") == result.labels.end())
                 continue;
             ++sampled;
-            if (target.runs_row_tiles() && result.family == to_string(ApiFamily::fwd)) ++in_tiles;
+            const auto family = parse_enum<ApiFamily>(result.family);
+            if (target.runs_row_tiles() && family && traits_of(*family).contiguous()) ++in_tiles;
         }
         if (sampled == 0) return {};
         std::string sentence = fmt::format("{} results of large shapes are of sampled rows", sampled);

@@ -1,6 +1,7 @@
 #include "harness/data/cache_roles.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ TensorLayout layout_cached(const Case& c, const Geometry& g, bool values) {
     const StrideMaker strides = StrideMaker::of_cache(c);
     const bool seq_major = c.iperm == Layout::bshd;
     if (is_vectorized(c)) return widened_pool(c, layout_vectors(c, g, places, values), values);
-    if (c.family == ApiFamily::batch_prefill)
+    if (traits_of(c.family).lists_pages)
         return widened_pool(c,
                             strides.make(values ? g.types.v : g.types.k, places.slots(), c.nhead_k,
                                          places.rows(), values ? c.hdim_v : c.hdim_q, seq_major),
@@ -131,7 +132,7 @@ void rows_of_cached_v(const DataSource& source, const RowVisit& visit) {
 
 std::int64_t cached_keys(const DataSource& source, std::int64_t b) {
     const std::int64_t before = source.geometry.entries[static_cast<std::size_t>(b)].seqlen_k;
-    return source.c.family == ApiFamily::fwd_appendkv ? before + source.c.append.seqlen_knew : before;
+    return traits_of(source.c.family).stores_keys ? before + source.c.append.seqlen_knew : before;
 }
 
 TensorLayout layout_block_table(const Case& c, const Geometry&) {

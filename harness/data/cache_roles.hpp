@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/data/append_tensors.hpp"
 #include "harness/data/attention_roles.hpp"
@@ -127,7 +128,7 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
     // Pages need no offsets where an array has the lengths (P-3).
     {"seqstart_k", Flow::in,
      [](const Case& c) {
-         const bool pages_say = is_paged(c) && (has_seqlen_k(c) || c.family == ApiFamily::batch_prefill);
+         const bool pages_say = is_paged(c) && (has_seqlen_k(c) || traits_of(c.family).lists_pages);
          return attends(c) && (c.cache.gappy || (is_group(c) && !pages_say));
      },
      layout_starts, fill_seqstart_k, rows_of_starts,

@@ -57,6 +57,10 @@ class AppendKvFamily final : public Family {
         const Written written = written_by(c);
         return static_cast<double>(written.copied) + 3.0 * static_cast<double>(written.rotated);
     }
+    RandomTypes random_types() const override {
+        using enum DataType;
+        return {{fp16, bf16, fp8, fp8bf16}, {}};
+    }
 };
 
 } // namespace

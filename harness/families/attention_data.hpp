@@ -125,11 +125,16 @@ class AttentionData final : public CaseData {
 template <class Args>
 class AttentionFamily final : public Family {
   public:
-    explicit AttentionFamily(KernelFamily stage) : stage_(stage) {}
+    AttentionFamily(KernelFamily stage, RandomTypes random_types)
+        : stage_(stage), random_types_(std::move(random_types)) {}
 
     std::vector<KernelFamily> stages(const Case& c) const override {
         if (appends(c)) return {KernelFamily::fwd_appendkv, stage_};
         return {stage_};
+    }
+    Problem problem_of(KernelFamily stage, Problem whole, const Case& c) const override {
+        if (stage != stage_) return append_before(whole, c);
+        return Family::problem_of(stage, std::move(whole), c);
     }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<AttentionData<Args>>(c, flavour, stage_);
@@ -149,6 +154,7 @@ class AttentionFamily final : public Family {
                                most_few_rows(c.batch, c.nhead_q));
     }
     double flops(const Case& c) const override { return attention_flops(c); }
+    RandomTypes random_types() const override { return random_types_; }
 
   private:
     /// Whether the lengths of the case follow from its shape.
@@ -158,6 +164,7 @@ class AttentionFamily final : public Family {
     }
 
     KernelFamily stage_;
+    RandomTypes random_types_;
 };
 
 } // namespace fmha::harness

@@ -229,6 +229,16 @@ class BwdFamily final : public Family {
         if (runs_forward(c)) stages.insert(stages.begin(), KernelFamily::fwd);
         return stages;
     }
+    /// Forward stores O and LSE, whatever backward is asked for.
+    Problem problem_of(KernelFamily stage, Problem whole, const Case&) const override {
+        if (stage == KernelFamily::fwd) {
+            whole.api_family = ApiFamily::fwd;
+            whole.signature.has_lse = true;
+            whole.signature.has_dbias = whole.signature.is_deterministic = false;
+        }
+        whole.signature.family = stage;
+        return whole;
+    }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<BwdData>(c, flavour);
     }
@@ -256,6 +266,9 @@ class BwdFamily final : public Family {
     double flops(const Case& c) const override {
         return 2.0 * extents_of(c, geometry_of(c, Fp8Flavour::ocp)).pairs *
                static_cast<double>(3 * c.hdim_q + 2 * c.hdim_v);
+    }
+    RandomTypes random_types() const override {
+        return {{DataType::fp16, DataType::bf16, DataType::fp32}, {}};
     }
 };
 

@@ -10,6 +10,33 @@ bool appends_to(KernelFamily stage, std::string_view name) {
     return (name == "k" || name == "v" || name == "q") == (stage == KernelFamily::fwd_appendkv);
 }
 
+Problem append_before(const Problem& attention, const Case& c) {
+    const Signature& s = attention.signature;
+    Problem append;
+    append.api_family = ApiFamily::fwd_appendkv;
+    append.arch = attention.arch;
+    append.signature.family = KernelFamily::fwd_appendkv;
+    append.signature.data_type = s.data_type;
+    append.signature.hdim_q = s.hdim_q;
+    append.signature.hdim_v = s.hdim_v;
+    append.signature.v_layout = s.v_layout;
+    append.signature.use_paged_kv = s.use_paged_kv;
+    append.signature.page_size = s.page_size;
+    append.batch = attention.batch;
+    append.nhead_q = attention.nhead_q;
+    append.nhead_k = attention.nhead_k;
+    append.seqlen_k = attention.seqlen_k;
+    append.presence = {.seqlen_k = true,
+                       .block_table = attention.presence.block_table,
+                       .cache_batch_idx = attention.presence.cache_batch_idx};
+    if (!rotates(c)) return append;
+    append.signature.rope = c.append.rope;
+    append.rotary_dim = rotary_dim_of(c);
+    append.presence.rotary = true;
+    append.seqlen_q = attention.seqlen_q;
+    return append;
+}
+
 double call_disagreement(const reference::AttentionArgs& call, const reference::AttentionArgs& whole,
                          std::int64_t first_row, int threads) {
     const std::vector<reference::RowId> rows = reference::all_rows(call);

@@ -42,6 +42,9 @@ AppendKvArgs append_before(const FamilyTensors<Args>& tensors) {
     return append;
 }
 
+/// The problem of that call, where `attention` is the problem of a case that appends.
+Problem append_before(const Problem& attention, const Case& c);
+
 /// Call number n of `calls_of`: some query rows of every entry, over the keys up to what the last of them sees.
 template <class Args>
 Args call_of(const FamilyTensors<Args>& tensors, std::size_t n) {

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/kernel_instance.hpp"
 #include "dispatcher/types/numerics.hpp"
+#include "dispatcher/types/problem.hpp"
 #include "harness/cases/case.hpp"
 #include "harness/data/tensor_set.hpp"
 #include "harness/gates/judge.hpp"
@@ -17,7 +18,7 @@
 #include <vector>
 
 /// The one place where the harness branches by API family: a family is a `Family` and the objects that it hands out. Running, judging,
-/// exchange of files and reports know no family.
+/// exchange of files and reports know no family. Questions with a short answer are columns of `dispatcher/types/family_traits.hpp`.
 namespace fmha::harness {
 
 /// Bytes that running a case takes, without a kernel's own.
@@ -85,12 +86,24 @@ class CaseData {
     virtual std::size_t write_reference(const std::filesystem::path& folder) const = 0;
 };
 
+/// The data types of random problems. One that stands twice is drawn twice as often.
+struct RandomTypes {
+    std::vector<DataType> types;
+    std::vector<QScale> scales_of_8_bits; ///< of the 8-bit types among them; empty = those of the plain case
+};
+
 /// One API family, without state.
 class Family {
   public:
     virtual ~Family() = default;
     /// The stages that a case runs, in launch order.
     virtual std::vector<KernelFamily> stages(const Case& c) const = 0;
+    /// The problem that `stage` solves as a part of `whole`, the problem of `c`. A family whose cases run stages of other APIs says
+    /// what these solve.
+    virtual Problem problem_of(KernelFamily stage, Problem whole, const Case&) const {
+        whole.signature.family = stage;
+        return whole;
+    }
     /// Lays out, poisons and fills. `c` must outlive the result. Throws InputError for a case that cannot be laid out and
     /// NoRoomForTensor.
     virtual std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const = 0;
@@ -109,6 +122,8 @@ class Family {
     }
     /// Floating-point operations of a case, with hidden keys.
     virtual double flops(const Case& c) const = 0;
+    /// No types: no random problems.
+    virtual RandomTypes random_types() const { return {}; }
 };
 
 /// Throws InputError for a family that nothing computes yet.

@@ -5,7 +5,10 @@
 namespace fmha::harness {
 
 const Family& fwd_family() {
-    static const AttentionFamily<FwdArgs> family(KernelFamily::fwd);
+    using enum DataType;
+    static const AttentionFamily<FwdArgs> family(
+        KernelFamily::fwd, {{fp16, bf16, fp16, bf16, fp32, fp8bf16, fp8, fp8fp32, mxfp8, mxfp4},
+                            {QScale::no_scale, QScale::pertensor, QScale::blockscale}});
     return family;
 }
 

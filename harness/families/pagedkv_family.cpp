@@ -5,7 +5,9 @@
 namespace fmha::harness {
 
 const Family& pagedkv_family() {
-    static const AttentionFamily<PagedKvArgs> family(KernelFamily::fwd_pagedkv);
+    using enum DataType;
+    static const AttentionFamily<PagedKvArgs> family(KernelFamily::fwd_pagedkv,
+                                                     {{fp16, bf16, fp16, bf16, fp8}, {}});
     return family;
 }
 

@@ -5,7 +5,9 @@
 namespace fmha::harness {
 
 const Family& prefill_family() {
-    static const AttentionFamily<BatchPrefillArgs> family(KernelFamily::batch_prefill);
+    using enum DataType;
+    static const AttentionFamily<BatchPrefillArgs> family(KernelFamily::batch_prefill,
+                                                          {{fp16, bf16, fp16, bf16, fp8bf16}, {}});
     return family;
 }
 

@@ -215,6 +215,10 @@ class SplitKvFamily final : public Family {
             return {KernelFamily::fwd_appendkv, KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
         return {KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
     }
+    Problem problem_of(KernelFamily stage, Problem whole, const Case& c) const override {
+        if (stage == KernelFamily::fwd_appendkv) return append_before(whole, c);
+        return Family::problem_of(stage, std::move(whole), c);
+    }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<SplitKvData>(c, flavour);
     }
@@ -238,6 +242,10 @@ class SplitKvFamily final : public Family {
         const double combining =
             2.0 * static_cast<double>(rows_of(c, Fp8Flavour::ocp) * c.split.num_splits * c.hdim_v);
         return attends(c) ? attention_flops(c) + combining : combining;
+    }
+    RandomTypes random_types() const override {
+        using enum DataType;
+        return {{fp16, bf16, fp16, bf16, fp8, fp8bf16}, {QScale::pertensor}};
     }
 };
 

@@ -2,9 +2,9 @@
 
 #include "harness/data/random.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace fmha::harness {
 
@@ -18,6 +18,13 @@ class Draw {
     template <class T, std::size_t N>
     T any(const T (&choices)[N]) {
         return choices[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(N) - 1))];
+    }
+
+    /// Draws nothing where there is one choice.
+    template <class T>
+    T any(const std::vector<T>& choices) {
+        if (choices.size() == 1) return choices.front();
+        return choices[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(choices.size()) - 1))];
     }
 
   private:

@@ -1,13 +1,17 @@
 #include "harness/fuzz/random_case.hpp"
 
+#include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/micro_scaled.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/plain_case.hpp"
 #include "harness/data/edge_code.hpp"
 #include "harness/data/fwd_fill.hpp"
+#include "harness/families/family.hpp"
 #include "harness/fuzz/draw.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <optional>
 
 namespace fmha::harness {
@@ -20,14 +24,17 @@ bool is_8_bit(DataType type) {
 
 class RandomCase {
   public:
-    RandomCase(const Case& plain, std::uint64_t seed) : draw_(seed), c_(plain) { c_.seed = seed; }
+    RandomCase(const Case& plain, std::uint64_t seed)
+        : draw_(seed), c_(plain), api_(traits_of(plain.family)) {
+        c_.seed = seed;
+    }
 
     Case drawn(const Case& plain, const TilePlanner& planned_tile) {
         shape();
         c_.iperm = draw_.any({Layout::bhsd, Layout::bshd});
         c_.operm = draw_.any({Layout::bhsd, Layout::bshd});
         c_.stride_padding = draw_.any({std::int64_t{0}, std::int64_t{8}, std::int64_t{16}});
-        if (c_.family == ApiFamily::fwd_appendkv) {
+        if (api_.stores_keys) {
             appended();
             lengths({.m0 = 64, .n0 = 128});
         } else {
@@ -43,13 +50,10 @@ class RandomCase {
     }
 
   private:
-    bool of(ApiFamily family) const { return c_.family == family; }
-    bool cached() const { return !of(ApiFamily::fwd) && !of(ApiFamily::bwd); }
-
     void shape() {
         types();
-        const bool packs = !of(ApiFamily::fwd_appendkv) && !of(ApiFamily::batch_prefill);
-        if (packs) c_.mode = draw_.any({Mode::batch, Mode::group});
+        // Batch prefill is always packed, append-KV never.
+        if (!api_.stores_keys && !api_.lists_pages) c_.mode = draw_.any({Mode::batch, Mode::group});
         c_.batch = draw_.between(1, 3);
         c_.nhead_k = draw_.between(1, 2);
         c_.nhead_q = c_.nhead_k * draw_.between(1, 3);
@@ -61,33 +65,17 @@ class RandomCase {
     }
 
     void types() {
-        using enum DataType;
-        switch (c_.family) {
-        case ApiFamily::fwd:
-            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp32, fp8bf16, fp8, fp8fp32, mxfp8, mxfp4});
-            c_.v_layout = is_micro_scaled(c_.data_type) ? VLayout::column : VLayout::row;
-            if (is_8_bit(c_.data_type))
-                c_.qscale = draw_.any({QScale::no_scale, QScale::pertensor, QScale::blockscale});
-            if (is_micro_scaled(c_.data_type)) c_.qscale = QScale::mx;
-            break;
-        case ApiFamily::fwd_pagedkv:
-            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8});
-            break;
-        case ApiFamily::fwd_splitkv:
-            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8, fp8bf16});
-            if (is_8_bit(c_.data_type)) c_.qscale = QScale::pertensor;
-            break;
-        case ApiFamily::fwd_appendkv:
-            c_.data_type = draw_.any({fp16, bf16, fp8, fp8bf16});
-            break;
-        case ApiFamily::batch_prefill:
-            c_.data_type = draw_.any({fp16, bf16, fp16, bf16, fp8bf16});
-            break;
-        case ApiFamily::bwd:
-            c_.data_type = draw_.any({fp16, bf16, fp32});
-            break;
+        const RandomTypes of_family = family_of(c_.family).random_types();
+        if (of_family.types.empty())
+            throw InputError(fmt::format("no random problems are drawn of {}", to_string(c_.family)));
+        c_.data_type = draw_.any(of_family.types);
+        if (is_8_bit(c_.data_type) && !of_family.scales_of_8_bits.empty())
+            c_.qscale = draw_.any(of_family.scales_of_8_bits);
+        if (is_micro_scaled(c_.data_type)) {
+            c_.qscale = QScale::mx;
+            c_.v_layout = VLayout::column;
         }
-        if (c_.data_type == fp8 && !of(ApiFamily::fwd_appendkv)) c_.scale_o = draw_.any({1.0, 16.0, 100.0});
+        if (c_.data_type == DataType::fp8 && api_.attends) c_.scale_o = draw_.any({1.0, 16.0, 100.0});
     }
 
     void appended() {
@@ -105,14 +93,14 @@ class RandomCase {
     void attention() {
         mask();
         const bool plain_scores =
-            is_micro_scaled(c_.data_type) || (of(ApiFamily::batch_prefill) && is_8_bit(c_.data_type));
+            is_micro_scaled(c_.data_type) || (api_.lists_pages && is_8_bit(c_.data_type));
         if (!plain_scores) scores();
         if (draw_.one_in(5)) c_.sink_logits = draw_.any({SinkLogits::normal, SinkLogits::saturated});
         if (draw_.one_in(6)) c_.scale_s = draw_.any({0.05, 0.3});
-        if (!of(ApiFamily::bwd)) c_.lse = !draw_.one_in(8);
-        if (of(ApiFamily::fwd_splitkv)) splits();
-        if (cached()) cache();
-        if (of(ApiFamily::bwd)) gradients();
+        if (!api_.gradients) c_.lse = !draw_.one_in(8);
+        if (api_.splits_keys) splits();
+        if (api_.reads_cache) cache();
+        if (api_.gradients) gradients();
     }
 
     void mask() {
@@ -134,7 +122,7 @@ class RandomCase {
             c_.window_left = draw_.between(0, 90);
             c_.window_right = draw_.between(-1, 40);
             // Backward has no kernels with sink tokens (K-2).
-            if (!of(ApiFamily::bwd)) c_.sink_size = draw_.one_in(3) ? draw_.between(1, 9) : 0;
+            if (!api_.gradients) c_.sink_size = draw_.one_in(3) ? draw_.between(1, 9) : 0;
             break;
         default:
             c_.mask = MaskType::window_generic;
@@ -154,13 +142,12 @@ class RandomCase {
             c_.bias_rank = static_cast<int>(draw_.between(0, 1));
             break;
         case 2:
-            if (!of(ApiFamily::bwd)) c_.logits_soft_cap = draw_.any({5.0, 30.0, 50.0});
+            if (!api_.gradients) c_.logits_soft_cap = draw_.any({5.0, 30.0, 50.0});
             break;
         default:
             break;
         }
-        const bool drops = of(ApiFamily::fwd) || of(ApiFamily::bwd);
-        if (!drops || !draw_.one_in(4)) return;
+        if (!api_.dropout || !draw_.one_in(4)) return;
         c_.p_drop = draw_.any({0.1, 0.25, 0.5});
         c_.dropout_seed = static_cast<std::uint64_t>(draw_.between(0, 1LL << 60));
         c_.dropout_offset = static_cast<std::uint64_t>(draw_.between(0, 1LL << 40));
@@ -195,11 +182,11 @@ class RandomCase {
     void cache() {
         CachePart& cache = c_.cache;
         cache.page_order = draw_.between(0, 9);
-        if (of(ApiFamily::batch_prefill)) return prefill_pages();
-        const bool paged = of(ApiFamily::fwd_pagedkv) || draw_.one_in(2);
+        if (api_.lists_pages) return prefill_pages();
+        const bool paged = api_.always_paged || draw_.one_in(2);
         cache.page_size = paged ? draw_.any({128, 128, 256, 384}) : 0;
         cache.cache_batch_idx = !paged && c_.mode == Mode::batch && draw_.one_in(2);
-        if (of(ApiFamily::fwd_appendkv)) return;
+        if (api_.stores_keys) return;
         c_.length_form_k = draw_.one_in(4) ? LengthForm::none : LengthForm::seqlen;
         cache.gappy = paged && c_.length_form_k == LengthForm::seqlen && draw_.one_in(4);
         cache.shared_pages = paged && !cache.gappy && draw_.one_in(5) ? 1 : 0;
@@ -224,7 +211,7 @@ class RandomCase {
         c_.fill = draw_.any(
             {normal, normal, sharp, indexed, zeros, huge, uniform, integers, rising, edge_last, edge_first});
         const bool edge = c_.fill == edge_last || c_.fill == edge_first;
-        if (of(ApiFamily::bwd) && c_.fill == huge) c_.fill = normal;
+        if (api_.gradients && c_.fill == huge) c_.fill = normal;
         if (edge && !edges_decide()) c_.fill = normal;
         if (c_.split.stage == SplitStage::combine) c_.fill = normal;
     }
@@ -252,12 +239,13 @@ class RandomCase {
     }
 
     void lengths(const Tile& tile) {
-        const bool append = of(ApiFamily::fwd_appendkv);
+        const bool append = api_.stores_keys;
         if (append) c_.append.seqlen_knew = draw_.one_in(8) ? 0 : length(tile.m0, 1);
-        const bool array = append || c_.length_form_k == LengthForm::seqlen || of(ApiFamily::batch_prefill);
-        const bool varied = c_.mode == Mode::group || (cached() && array) || (!cached() && draw_.one_in(3));
+        const bool array = append || c_.length_form_k == LengthForm::seqlen || api_.lists_pages;
+        const bool varied =
+            c_.mode == Mode::group || (api_.reads_cache && array) || (!api_.reads_cache && draw_.one_in(3));
         const std::size_t entries = varied ? static_cast<std::size_t>(c_.batch) : 1;
-        const bool varied_q = varied && (c_.mode == Mode::group || !cached());
+        const bool varied_q = varied && (c_.mode == Mode::group || !api_.reads_cache);
         if (!append) c_.seqlen_q.clear();
         c_.seqlen_k.clear();
         const std::int64_t most_k =
@@ -278,8 +266,8 @@ class RandomCase {
             c_.cache.shared_pages = 0;
         c_.physical_q.clear();
         c_.physical_k.clear();
-        if (!cached() && varied) padded();
-        if (of(ApiFamily::fwd) && c_.mode == Mode::group)
+        if (!api_.reads_cache && varied) padded();
+        if (api_.min_seqlen_q && c_.mode == Mode::group)
             c_.min_seqlen_q = draw_.one_in(6) ? draw_.between(1, 20) : 0;
     }
 
@@ -301,6 +289,7 @@ class RandomCase {
 
     Draw draw_;
     Case c_;
+    const ApiTraits& api_;
 };
 
 } // namespace

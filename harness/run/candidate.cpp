@@ -13,33 +13,6 @@ bool is_own_stage(ApiFamily api, KernelFamily stage) {
     return std::ranges::find(stages, stage) != stages.end();
 }
 
-Problem append_before(const Problem& attention, const Rotation& rotation) {
-    const Signature& s = attention.signature;
-    Problem append;
-    append.api_family = ApiFamily::fwd_appendkv;
-    append.arch = attention.arch;
-    append.signature.family = KernelFamily::fwd_appendkv;
-    append.signature.data_type = s.data_type;
-    append.signature.hdim_q = s.hdim_q;
-    append.signature.hdim_v = s.hdim_v;
-    append.signature.v_layout = s.v_layout;
-    append.signature.use_paged_kv = s.use_paged_kv;
-    append.signature.page_size = s.page_size;
-    append.batch = attention.batch;
-    append.nhead_q = attention.nhead_q;
-    append.nhead_k = attention.nhead_k;
-    append.seqlen_k = attention.seqlen_k;
-    append.presence = {.seqlen_k = true,
-                       .block_table = attention.presence.block_table,
-                       .cache_batch_idx = attention.presence.cache_batch_idx};
-    if (rotation.rope == Rope::none) return append;
-    append.signature.rope = rotation.rope;
-    append.rotary_dim = rotation.rotary_dim;
-    append.presence.rotary = true;
-    append.seqlen_q = attention.seqlen_q;
-    return append;
-}
-
 /// The kernel that decides about the other stages, if the case runs its stage and it is built.
 const KernelConfig* config_of(const std::optional<StageKernel>& kernel) {
     return kernel && kernel->instance ? &kernel->instance->config() : nullptr;
@@ -48,10 +21,11 @@ const KernelConfig* config_of(const std::optional<StageKernel>& kernel) {
 /// Kernels of a problem's stages, some given and the others planned.
 class Composer {
   public:
-    Composer(const KernelSource& source, const Problem& problem, std::span<const KernelFamily> stages,
-             const Rotation& rotation)
-        : source_(source), problem_(problem), stages_(stages), rotation_(rotation),
+    Composer(const KernelSource& source, const Family& family, const Case& c, const Problem& problem)
+        : source_(source), family_(family), case_(c), problem_(problem), stages_(family.stages(c)),
           main_(main_stage(problem.api_family)) {}
+
+    const std::vector<KernelFamily>& stages() const { return stages_; }
 
     /// `given`: a kernel for one stage; nullptr plans them all.
     Candidate compose(const StageKernel* given, KernelFamily given_stage) const {
@@ -88,31 +62,20 @@ class Composer {
     }
 
   private:
-    Problem problem_of(KernelFamily stage) const { return problem_of_stage(problem_, stage, rotation_); }
+    Problem problem_of(KernelFamily stage) const { return family_.problem_of(stage, problem_, case_); }
     bool follows_main(KernelFamily stage) const {
         return stage != main_ && is_own_stage(problem_.api_family, stage);
     }
 
     const KernelSource& source_;
+    const Family& family_;
+    const Case& case_;
     const Problem& problem_;
-    std::span<const KernelFamily> stages_;
-    Rotation rotation_;
+    std::vector<KernelFamily> stages_;
     KernelFamily main_;
 };
 
 } // namespace
-
-Problem problem_of_stage(Problem problem, KernelFamily stage, const Rotation& rotation) {
-    if (stage == KernelFamily::fwd_appendkv && !is_own_stage(problem.api_family, stage))
-        return append_before(problem, rotation);
-    if (!is_own_stage(problem.api_family, stage)) {
-        problem.api_family = ApiFamily::fwd;
-        problem.signature.has_lse = true;
-        problem.signature.has_dbias = problem.signature.is_deterministic = false;
-    }
-    problem.signature.family = stage;
-    return problem;
-}
 
 std::string Candidate::name() const {
     std::string names;
@@ -125,17 +88,17 @@ const StageKernel* Candidate::not_built() const {
     return found == stages.end() ? nullptr : &*found;
 }
 
-Candidate planned_candidate(const KernelSource& source, const Problem& problem,
-                            std::span<const KernelFamily> stages, const Rotation& rotation) {
-    return Composer(source, problem, stages, rotation).compose(nullptr, stages.front());
+Candidate planned_candidate(const KernelSource& source, const Family& family, const Case& c,
+                            const Problem& problem) {
+    const Composer composer(source, family, c, problem);
+    return composer.compose(nullptr, composer.stages().front());
 }
 
-std::vector<Candidate> all_candidates(const KernelSource& source, const Problem& problem,
-                                      std::span<const KernelFamily> stages, const std::string& filter,
-                                      const Rotation& rotation) {
-    const Composer composer(source, problem, stages, rotation);
+std::vector<Candidate> all_candidates(const KernelSource& source, const Family& family, const Case& c,
+                                      const Problem& problem, const std::string& filter) {
+    const Composer composer(source, family, c, problem);
     std::vector<Candidate> candidates;
-    for (const KernelFamily stage : stages)
+    for (const KernelFamily stage : composer.stages())
         for (const StageKernel& kernel : composer.accepting(stage)) {
             if (!filter.empty() && !catalog::glob_match(filter, kernel.name)) continue;
             Candidate candidate = composer.compose(&kernel, stage);

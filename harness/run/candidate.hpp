@@ -1,9 +1,8 @@
 #pragma once
 
-#include "harness/cases/cache_case.hpp"
+#include "harness/families/family.hpp"
 #include "harness/run/kernel_source.hpp"
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,26 +20,14 @@ struct Candidate {
     const StageKernel* not_built() const;
 };
 
-/// RoPE of a chain, which is part of append-KV and of no problem of attention.
-struct Rotation {
-    Rope rope = Rope::none;
-    std::int64_t rotary_dim = 0;
-    static Rotation of(const Case& c) { return {c.append.rope, rotary_dim_of(c)}; }
-};
-
-/// The problem that `stage` solves as a part of `problem`. A stage of another API is forward before backward, which stores O and
-/// LSE for it, or append-KV before attention, which adds keys to the cache and has queries where it rotates them.
-Problem problem_of_stage(Problem problem, KernelFamily stage, const Rotation& rotation = {});
-
-/// The dispatcher's choice for each of `stages`. Throws what KernelSource::planned throws.
-Candidate planned_candidate(const KernelSource& source, const Problem& problem,
-                            std::span<const KernelFamily> stages, const Rotation& rotation = {});
+/// The dispatcher's choice for each stage of `c`, whose problem is `problem`. Throws what KernelSource::planned throws.
+Candidate planned_candidate(const KernelSource& source, const Family& family, const Case& c,
+                            const Problem& problem);
 
 /// Every candidate that differs from the planned one in one stage, and the planned one: each accepting kernel of a stage with
 /// the planned kernels of the others, which follow a main kernel that changes. `filter`: a glob on the name of the kernel that
 /// changes; empty = all. Throws what KernelSource throws.
-std::vector<Candidate> all_candidates(const KernelSource& source, const Problem& problem,
-                                      std::span<const KernelFamily> stages, const std::string& filter,
-                                      const Rotation& rotation = {});
+std::vector<Candidate> all_candidates(const KernelSource& source, const Family& family, const Case& c,
+                                      const Problem& problem, const std::string& filter);
 
 } // namespace fmha::harness

@@ -235,13 +235,12 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
             result.message = fmt::format("the problem was accepted, {} was to refuse it", c.expect_rule);
             return std::nullopt;
         }
-        const std::vector<KernelFamily> stages = family.stages(c);
         const bool any_name = c.expect == Expectation::no_kernel;
         if (options.all_kernels)
-            candidates = all_candidates(source, problem, stages,
-                                        any_name ? std::string() : options.kernel_filter, Rotation::of(c));
+            candidates =
+                all_candidates(source, family, c, problem, any_name ? std::string() : options.kernel_filter);
         else
-            candidates = {planned_candidate(source, problem, stages, Rotation::of(c))};
+            candidates = {planned_candidate(source, family, c, problem)};
     } catch (const ProblemError& error) {
         const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
         judge_refusal(result, c, Expectation::invalid_problem, named, error.what());

@@ -1,14 +1,14 @@
 #include "harness/run/device_splits.hpp"
 
-#include "dispatcher/plan/plan.hpp"
 #include "dispatcher/plan/workspace.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_problem.hpp"
 
 namespace fmha::harness {
 
 Case with_device_splits(Case c, const std::string& arch, const arch::ArchSet& archs) {
-    if (main_stage(c.family) != KernelFamily::fwd_splitkv || c.split.num_splits >= 1) return c;
+    if (!traits_of(c.family).splits_keys || c.split.num_splits >= 1) return c;
     const arch::Hardware& hardware = archs.at(arch).hardware();
     try {
         c.split.num_splits =

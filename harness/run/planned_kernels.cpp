@@ -32,8 +32,8 @@ class Planner {
         registry_.add(kernels);
     }
     /// One a stage; none when a stage has none.
-    std::vector<KernelConfig> plan(const Problem& asked, std::span<const KernelFamily> stages,
-                                   const Rotation& rotation) const {
+    std::vector<KernelConfig> plan(const Problem& asked, const Case& c,
+                                   std::span<const KernelFamily> stages) const {
         const Problem problem = dispatcher_.resolved(asked);
         std::vector<KernelConfig> kernels;
         const bool whole = std::ranges::find(stages, main_stage(problem.api_family)) != stages.end();
@@ -44,7 +44,7 @@ class Planner {
         // Stages that run without the main one, or before it, follow nothing.
         for (const KernelFamily stage : stages) {
             if (whole && std::ranges::find(own, stage) != own.end()) continue;
-            const auto kernel = dispatcher_.select_kernel(problem_of_stage(problem, stage, rotation));
+            const auto kernel = dispatcher_.select_kernel(family_of(c.family).problem_of(stage, problem, c));
             if (kernel == nullptr) return {};
             kernels.push_back(kernel->config);
         }
@@ -72,11 +72,11 @@ planned_kernels(std::span<const KernelConfig> kernels, std::span<const Case> cas
         try {
             const Problem problem = to_problem(c, arch);
             const std::vector<KernelFamily> stages = family_of(c.family).stages(c);
-            const auto first = all.plan(problem, stages, Rotation::of(c));
+            const auto first = all.plan(problem, c, stages);
             planned.insert(first.begin(), first.end());
             if (std::ranges::none_of(first, [&](const KernelConfig& k) { return declined(k).has_value(); }))
                 continue;
-            const auto second = rest.plan(problem, stages, Rotation::of(c));
+            const auto second = rest.plan(problem, c, stages);
             planned.insert(second.begin(), second.end());
         } catch (const ProblemError&) {
             continue; // the case expects the refusal
@@ -107,8 +107,7 @@ TilePlanner house_tiles(std::string arch, arch::ArchSet archs) {
             planner = std::make_shared<const Planner>(catalog::list(archs, request), archs);
         }
         try {
-            for (const KernelConfig& kernel :
-                 planner->plan(to_problem(c, arch), stages_of(c.family), Rotation::of(c)))
+            for (const KernelConfig& kernel : planner->plan(to_problem(c, arch), c, stages_of(c.family)))
                 if (kernel.signature.family == main) return kernel.algorithm.tile;
             return std::nullopt;
         } catch (const ProblemError&) {

@@ -1,6 +1,7 @@
 #include "kernels/catalog/catalog.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/catalog/ck/ck.hpp"
 #include "kernels/catalog/house/house.hpp"
 #include "kernels/catalog/rule_set.hpp"
@@ -223,24 +224,7 @@ std::string Why::to_string() const {
 }
 
 ApiFamily api_of(KernelFamily family) {
-    switch (family) {
-    case KernelFamily::fwd:
-        return ApiFamily::fwd;
-    case KernelFamily::fwd_pagedkv:
-        return ApiFamily::fwd_pagedkv;
-    case KernelFamily::fwd_splitkv:
-    case KernelFamily::fwd_splitkv_combine:
-        return ApiFamily::fwd_splitkv;
-    case KernelFamily::fwd_appendkv:
-        return ApiFamily::fwd_appendkv;
-    case KernelFamily::batch_prefill:
-        return ApiFamily::batch_prefill;
-    case KernelFamily::bwd_dot_do_o:
-    case KernelFamily::bwd_dq_dk_dv:
-    case KernelFamily::bwd_convert_dq:
-        return ApiFamily::bwd;
-    }
-    return ApiFamily::fwd;
+    return traits_of(family).api;
 }
 
 FamilySet families_of(ApiFamily api) {

@@ -4,6 +4,7 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/generator/loop_model.hpp"
 #include "kernels/generator/loop_report.hpp"
 #include "kernels/generator/resources.hpp"
@@ -62,10 +63,8 @@ std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) 
 /// Whether blocks loop over keys and multiply in that loop alone, by instructions that the model of the loop knows: products of
 /// warp groups run beside the rest.
 bool loops_over_keys(const KernelConfig& config) {
-    const KernelFamily family = config.signature.family;
-    if (config.algorithm.pipeline == Pipeline::ws) return false;
-    return family == KernelFamily::fwd || family == KernelFamily::fwd_splitkv ||
-           family == KernelFamily::fwd_pagedkv || family == KernelFamily::batch_prefill;
+    return config.algorithm.pipeline != Pipeline::ws &&
+           traits_of(config.signature.family).products == MatrixProducts::two;
 }
 
 /// Reads the resources of a unit's kernels; returns what is wrong with their loops.

@@ -1,5 +1,6 @@
 #include "kernels/generator/selection.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 
@@ -33,8 +34,8 @@ std::optional<RuleFinding> invalid(const arch::ArchSet& archs, const KernelConfi
     const arch::Hardware& hardware = archs.at(config.arch).hardware();
     for (RuleFinding& finding : validate(config, hardware.limits))
         if (finding.severity == Severity::error) return std::move(finding);
-    return config.signature.family == KernelFamily::fwd ? missing_instruction(hardware, config)
-                                                        : std::nullopt;
+    return api_traits_of(config.signature.family).contiguous() ? missing_instruction(hardware, config)
+                                                               : std::nullopt;
 }
 
 } // namespace

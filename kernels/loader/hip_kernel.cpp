@@ -1,5 +1,6 @@
 #include "kernels/loader/hip_kernel.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/loader/event_clock.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/hip/ws_maps.hpp"
@@ -23,8 +24,8 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
         // Blocks of a main stage that come while others are still there are spread unevenly, but those of ws are alone on a
         // multiprocessor; those of combining are small.
         shape.overlaps =
-            config.arch.view() == "sm_90" && (config.signature.family == KernelFamily::fwd_splitkv_combine ||
-                                              config.algorithm.pipeline == Pipeline::ws);
+            config.arch.view() == "sm_90" &&
+            (traits_of(config.signature.family).combines_splits || config.algorithm.pipeline == Pipeline::ws);
     }
     return shape;
 }

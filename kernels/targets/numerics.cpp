@@ -1,5 +1,7 @@
 #include "kernels/targets/numerics.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -45,7 +47,7 @@ Roundoff roundoff_of(ElementType type) {
 Numerics storage_numerics(const KernelConfig& config) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     Numerics out;
-    const bool partial = config.signature.family == KernelFamily::fwd_splitkv; // S-3
+    const bool partial = traits_of(config.signature.family).stores_splits; // S-3
     out.u_o = roundoff_of(partial ? ElementType::fp32 : types.o).unit;
     out.f_o = roundoff_of(partial ? ElementType::fp32 : types.o).floor;
     out.f_p = smallest_normal_weight;

@@ -1,6 +1,7 @@
 #include "kernels/targets/wrong_features.hpp"
 
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
@@ -30,11 +31,12 @@ std::optional<std::string> wrong_pages(const KernelConfig& config) {
 
 std::optional<std::string> wrong_features(const KernelConfig& config) {
     const Signature& s = config.signature;
-    const bool cache = s.family != KernelFamily::fwd;
+    const ApiTraits& api = api_traits_of(s.family);
+    const bool cache = api.reads_cache;
     if ((s.use_paged_kv && !cache) || s.rope != Rope::none)
         return fmt::format("family {} has {}", to_string(s.family),
                            cache ? "no rotary embedding" : "neither paged keys nor rotary embedding");
-    const bool prefill = s.family == KernelFamily::batch_prefill;
+    const bool prefill = api.lists_pages;
     const bool of_pages = s.qscale == QScale::kv_blockscale || s.qscale == QScale::per_token_head;
     if (of_pages && !prefill)
         return fmt::format("qscale {} belongs to batch_prefill, family {} takes none, pertensor{}",
@@ -50,7 +52,7 @@ std::optional<std::string> wrong_features(const KernelConfig& config) {
         return fmt::format("family {} has neither dropout nor entries that are skipped", to_string(s.family));
     if (prefill)
         if (auto reason = wrong_pages(config)) return reason;
-    if (s.family == KernelFamily::fwd_splitkv && !s.has_lse)
+    if (traits_of(s.family).stores_splits && !s.has_lse)
         return "the main stage of split-KV stores an LSE, the configuration has none";
     return std::nullopt;
 }

@@ -1,5 +1,6 @@
 #include "parity/side_by_side/tile_example.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/mask_text.hpp"
 
@@ -40,13 +41,13 @@ std::string_view qscale_text(QScale scale) {
 
 /// What no option of the programs says, a sentence; empty when all is said.
 std::string unsaid(const Case& c) {
-    const bool forward = c.family != ApiFamily::bwd;
-    if (c.family == ApiFamily::batch_prefill) return "no example program computes batch prefill";
+    const ApiTraits& api = traits_of(c.family);
+    if (api.lists_pages) return "no example program computes batch prefill";
     if (c.split.stage == harness::SplitStage::combine)
         return "the programs have no option for the second stage alone";
-    if (c.family == ApiFamily::fwd_splitkv && c.split.num_splits == 1) return "one split is forward there";
+    if (api.splits_keys && c.split.num_splits == 1) return "one split is forward there";
     if (c.data_type == DataType::bf8) return "the programs have no data type bf8";
-    if (!forward && c.data_type != DataType::fp32 && c.data_type != DataType::fp16 &&
+    if (api.gradients && c.data_type != DataType::fp32 && c.data_type != DataType::fp16 &&
         c.data_type != DataType::bf16)
         return "backward has no such data type there";
     if (c.mask == MaskType::window_generic)
@@ -60,13 +61,12 @@ std::string unsaid(const Case& c) {
         return "the programs choose the sizes of blocks themselves";
     if (!c.wide_tensor.empty()) return "the programs pack their tensors";
     if (c.cache.gappy || c.cache.shared_pages > 0) return "the programs choose where pages lie themselves";
-    const bool cached = c.family != ApiFamily::fwd && forward;
-    if (cached && !(uniform(c.seqlen_q) && uniform(c.seqlen_k)))
+    if (api.reads_cache && !(uniform(c.seqlen_q) && uniform(c.seqlen_k)))
         return "the programs draw the lengths of a cache themselves";
     if (c.length_form_q == harness::LengthForm::both || c.length_form_k == harness::LengthForm::both)
         return "the programs never give lengths in two forms";
     if (c.backward.reduce_dk_dv) return "backward writes dK and dV of every query head there";
-    if (!forward && c.mode == Mode::batch && !(uniform(c.seqlen_q) && uniform(c.seqlen_k)))
+    if (api.gradients && c.mode == Mode::batch && !(uniform(c.seqlen_q) && uniform(c.seqlen_k)))
         return "backward has no lengths of single entries in batch mode there";
     return {};
 }
@@ -86,7 +86,7 @@ class Arguments {
 
 /// Lengths: a list in group mode; in batch mode the extent, and beside it what entries have of it.
 void add_lengths(Arguments& to, const Case& c) {
-    const std::int64_t more = c.family == ApiFamily::fwd_appendkv ? c.append.seqlen_knew : 0;
+    const std::int64_t more = traits_of(c.family).stores_keys ? c.append.seqlen_knew : 0;
     std::vector<std::int64_t> keys = c.seqlen_k;
     for (std::int64_t& n : keys) n += more;
     if (c.mode == Mode::group) {
@@ -111,7 +111,8 @@ void add_lengths(Arguments& to, const Case& c) {
 } // namespace
 
 TileExample tile_example(const Case& c) {
-    const bool backward = c.family == ApiFamily::bwd;
+    const ApiTraits& api = traits_of(c.family);
+    const bool backward = api.gradients;
     TileExample example{.program = backward ? "tile_example_fmha_bwd" : "tile_example_fmha_fwd",
                         .arguments = {},
                         .cannot = unsaid(c)};
@@ -144,11 +145,11 @@ TileExample tile_example(const Case& c) {
         to.flag("lse", c.lse);
         to.add("qscale", qscale_text(c.qscale));
         to.add("logits_soft_cap", c.logits_soft_cap);
-        to.add("num_splits", c.family == ApiFamily::fwd_splitkv ? c.split.num_splits : 1);
+        to.add("num_splits", api.splits_keys ? c.split.num_splits : 1);
         to.add("page_block_size", c.cache.page_size);
         to.flag("cache_batch_idx", c.cache.cache_batch_idx);
     }
-    if (c.family == ApiFamily::fwd_appendkv) {
+    if (api.stores_keys) {
         to.add("s_knew", c.append.seqlen_knew);
         to.add("rotary_dim", rotary_dim_of(c));
         to.flag("rotary_interleaved", c.append.rope == Rope::interleaved);

@@ -160,6 +160,99 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
     EXPECT_TRUE(of_one_family("harness/families/all_families.hpp"));
 }
 
+/// The comparison with a family by its name that a line holds, if it does: `family == KernelFamily::fwd`, `case ApiFamily::bwd:`,
+/// `is_one_of(s.family, …)`, with or without `using enum`.
+std::optional<std::string> family_comparison(const std::string& line) {
+    static const std::string member =
+        "(?:fwd|fwd_pagedkv|fwd_splitkv|fwd_splitkv_combine|fwd_appendkv|batch_prefill|"
+        "bwd|bwd_dot_do_o|bwd_dq_dk_dv|bwd_convert_dq)";
+    static const std::string one =
+        R"~((?:(?:\w+::)*(?:Api|Kernel)Family::\w+|)~" + member + R"~((?![\w(])))~";
+    static const std::regex pattern(R"~([=!]=\s*)~" + one + R"~(|(?:^|[\s(!]))~" + one +
+                                    R"~(\s*[=!]=|\bcase\s+)~" + one +
+                                    R"~(\s*:|\bis_one_of\(\s*[\w.]*(?:family|stage|api)\b)~");
+    // Most lines have none of these, and the expression is slow.
+    static const std::vector<std::string_view> signs{"==", "!=", "case ", "is_one_of("};
+    if (std::none_of(signs.begin(), signs.end(),
+                     [&](std::string_view sign) { return line.find(sign) != std::string::npos; }))
+        return std::nullopt;
+    std::smatch match;
+    if (!std::regex_search(line, match, pattern)) return std::nullopt;
+    return match.str();
+}
+
+/// Why a file may compare with a family by its name; nullopt where it may not.
+std::optional<std::string_view> home_of_comparisons(std::string_view path) {
+    static const std::vector<std::pair<std::string_view, std::string_view>> homes{
+        {"dispatcher/c/arguments.cpp", "the only list of the C structures"},
+        {"dispatcher/upstream/", "upstream's chains of conditions, one a family"},
+        {"kernels/catalog/", "the lists of kernels, which every rule set makes family by family"},
+        {"kernels/targets/hip/", "how a GPU runs a family, beside FamilyPlan and FamilyContext"},
+        {"kernels/targets/with_program.hpp", "the only list of the programs"},
+        {"parity/side_by_side/checkout/", "calls of upstream's functions, one a family"}};
+    if (of_one_family(path)) return "a family's own files";
+    for (const auto& [place, why] : homes)
+        if (path.starts_with(place)) return why;
+    return std::nullopt;
+}
+
+/// Calls `visit(path, number, text)` for the lines of the rooms. A line that ends in an operator has its continuation behind it.
+template <class Visit>
+void each_line(Visit&& visit) {
+    for (const std::string_view top : {"dispatcher", "harness", "kernels", "parity", "reference", "reports"})
+        for (const auto& entry : fs::recursive_directory_iterator(fs::path(FMHA_SOURCE_DIR) / top)) {
+            const auto extension = entry.path().extension();
+            if (extension != ".hpp" && extension != ".cpp") continue;
+            std::ifstream file(entry.path());
+            const std::string path = fs::relative(entry.path(), FMHA_SOURCE_DIR).generic_string();
+            std::size_t number = 0;
+            for (std::string text, next; std::getline(file, text);) {
+                const std::size_t first = ++number;
+                while ((text.ends_with("==") || text.ends_with("!=")) && std::getline(file, next)) {
+                    ++number;
+                    text += next;
+                }
+                visit(path, first, text);
+            }
+        }
+}
+
+// A new family adds its own files and its rows in dispatcher/types/family_traits.hpp; nothing else asks which family it is.
+TEST(Families, AreComparedInTheirHomesOnly) {
+    std::vector<std::string> broken;
+    std::set<std::string_view> used;
+    each_line([&](const std::string& path, std::size_t number, const std::string& text) {
+        const auto found = family_comparison(text);
+        if (!found) return;
+        if (const auto why = home_of_comparisons(path))
+            used.insert(*why);
+        else
+            broken.push_back(fmt::format("{}:{}: \"{}\": ask traits_of(family)", path, number, *found));
+    });
+    EXPECT_THAT(broken, testing::IsEmpty());
+    EXPECT_EQ(used.size(), 7U) << "a home without a comparison is to leave the list";
+}
+
+TEST(Families, AComparisonIsSeen) {
+    for (const char* line :
+         {"if (c.family == ApiFamily::fwd_appendkv) return;",
+          "    case KernelFamily::bwd_convert_dq:", "return stage != fmha::KernelFamily::fwd;",
+          "if (s.family==fwd_splitkv && s.has_lse)", "if (ApiFamily::bwd == c.family)",
+          "        case batch_prefill:", "is_one_of(s.family, fwd, fwd_pagedkv)",
+          "keep(api ==     ApiFamily::fwd)"})
+        EXPECT_NE(family_comparison(line), std::nullopt) << line;
+    for (const char* line :
+         {"if (*options.family != family) continue;", "append.api_family = ApiFamily::fwd_appendkv;",
+          "struct Program<KernelFamily::fwd> {", "if (stage != main_stage(problem.api_family))",
+          "{ApiFamily::bwd, \"backward_tests\"},", "is_one_of(s.qscale, QScale::mx)",
+          "config.pipeline == Pipeline::bwd", "if (count == fwd_rows)", "if (found == forward.end())"})
+        EXPECT_EQ(family_comparison(line), std::nullopt) << line;
+    EXPECT_EQ(home_of_comparisons("harness/run/candidate.cpp"), std::nullopt);
+    EXPECT_EQ(home_of_comparisons("harness/cases/check_form.cpp"), std::nullopt);
+    EXPECT_EQ(home_of_comparisons("harness/data/geometry.hpp"), std::nullopt);
+    EXPECT_NE(home_of_comparisons("harness/families/bwd_family.cpp"), std::nullopt);
+}
+
 /// Headers that cost every source seconds of compile time, and the only places that may include them.
 TEST(Arrows, CostlyHeadersStayWhereTheyAre) {
     const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> costly{

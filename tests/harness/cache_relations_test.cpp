@@ -34,8 +34,8 @@ class Planned {
         : case_(std::move(c)), data_(family_of(case_.family).allocate(case_, Fp8Flavour::ocp)),
           source_(house_kernels(make_target(where.target, {.arch = where.arch, .kernels_dir = {}}), {},
                                 kernel_families_of({&case_, 1}))),
-          kernels_(planned_candidate(*source_, to_problem(case_, where.arch),
-                                     family_of(case_.family).stages(case_))) {
+          kernels_(
+              planned_candidate(*source_, family_of(case_.family), case_, to_problem(case_, where.arch))) {
         std::vector<KernelConfig> configs;
         for (const StageKernel& stage : kernels_.stages) configs.push_back(stage.instance->config());
         data_->prepare(configs);

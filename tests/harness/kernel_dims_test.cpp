@@ -47,8 +47,7 @@ class MatrixFile {
 std::pair<Expectation, std::string> planned(const KernelSource& source, const Case& shape,
                                             const std::string& arch) {
     try {
-        static_cast<void>(
-            planned_candidate(source, to_problem(shape, arch), family_of(shape.family).stages(shape)));
+        static_cast<void>(planned_candidate(source, family_of(shape.family), shape, to_problem(shape, arch)));
         return {Expectation::pass, {}};
     } catch (const ProblemError& error) {
         return {Expectation::invalid_problem, error.rule()};

@@ -37,8 +37,8 @@ class Computed {
         : case_(c), data_(family_of(case_.family).allocate(case_, Fp8Flavour::ocp)),
           expectation_(data_->expectation(0)),
           source_(house_kernels(make_target("host", {}), {}, kernel_families_of({&case_, 1}))),
-          candidate_(planned_candidate(*source_, to_problem(case_, "gfx950"),
-                                       family_of(case_.family).stages(case_))) {
+          candidate_(
+              planned_candidate(*source_, family_of(case_.family), case_, to_problem(case_, "gfx950"))) {
         std::vector<KernelConfig> kernels;
         for (const StageKernel& stage : candidate_.stages) kernels.push_back(stage.instance->config());
         data_->prepare(kernels);

@@ -90,16 +90,14 @@ class Trials::Prepared {
   public:
     Prepared(const Case& c, const KernelSource& source, const KernelSource& original, const std::string& arch)
         : tensors_(family_of(c.family), c, fp8_flavour(arch), CaseRunOptions{}),
-          candidate_(
-              planned_candidate(source, to_problem(c, arch), family_of(c.family).stages(c), Rotation::of(c))),
+          candidate_(planned_candidate(source, family_of(c.family), c, to_problem(c, arch))),
           visited_(place_count()) {
         const auto planted = std::exchange(mutation(), {.place = -1, .by = 0, .visited = visited_.data()});
         right_ = outputs();
         mutation() = planted;
 
         Candidate mutated = std::exchange(candidate_, {});
-        candidate_ =
-            planned_candidate(original, to_problem(c, arch), family_of(c.family).stages(c), Rotation::of(c));
+        candidate_ = planned_candidate(original, family_of(c.family), c, to_problem(c, arch));
         if (differs())
             throw InputError(c.id + ": the copies of the headers compute something else, without a mistake");
         candidate_ = std::move(mutated);

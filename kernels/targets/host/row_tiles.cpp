@@ -5,6 +5,7 @@
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/launch.hpp"
+#include "kernels/targets/with_program.hpp"
 
 #include <fmt/format.h>
 
@@ -46,7 +47,8 @@ struct SomeBlocks : Forward {
 } // namespace
 
 bool has_row_tiles(const KernelConfig& config) {
-    return config.signature.family == KernelFamily::fwd;
+    return targets::with_program(config.signature.family,
+                                 [](auto program) { return std::is_same_v<decltype(program), Forward>; });
 }
 
 void run_row_tiles(const KernelConfig& config, const Invocation& invocation, std::span<const QueryRow> rows,
