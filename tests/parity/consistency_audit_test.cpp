@@ -89,7 +89,7 @@ TEST_F(Consistency, SeesAProblemWithoutKernel) {
 }
 
 TEST_F(Consistency, SeesAnApiWithoutKernels) {
-    expected_.entries.pop_back();
+    expected_.findings.pop_back();
     const auto report = audit(
         with_patch("tables/house/hopper.json", R"([{"op": "remove", "path": "/families/batch_prefill"}])"));
     EXPECT_FALSE(report.ok());
@@ -99,7 +99,7 @@ TEST_F(Consistency, SeesAnApiWithoutKernels) {
 }
 
 TEST_F(Consistency, KnowsWhatIsExpectedAndMissesItWhenItIsGone) {
-    expected_.entries.push_back({false, {ArchName("sm_90")}, "a/case*", "the head dimension is too large"});
+    expected_.findings.push_back({false, {ArchName("sm_90")}, "a/case*", "the head dimension is too large"});
     EXPECT_TRUE(audit(arch::ArchSet::built_in(), 512).ok());
     const auto gone = audit(arch::ArchSet::built_in(), 128);
     EXPECT_FALSE(gone.ok());
