@@ -27,6 +27,7 @@ std::string refuse_empty(const std::string& text) {
 /// What CLI11 says of such a word is "Could not convert".
 template <class Number>
 std::string refuse_other_than(const std::string& what, const std::string& text) {
+    if (text.empty()) return refuse_empty(text);
     Number value{};
     const char* end = text.data() + text.size();
     const auto [at, error] = std::from_chars(text.data(), end, value);
