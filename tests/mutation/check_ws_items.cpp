@@ -28,6 +28,7 @@ struct Launch {
         config.signature.mode = mode;
         config.signature.mask = masked ? MaskClass::causal : MaskClass::none;
         config.algorithm.tile = {.m0 = 4, .n0 = 3, .n1 = 160};
+        config.algorithm.wave.m0 = 2;
         args.shape = {mode, batch, heads_q, heads_k, 4 * q_tiles, keys, 0, 0, channels, 128 - channels};
         // In a group the largest length says how many tiles an entry may have, and seqlen_q is none (N-2).
         if (mode == Mode::group) std::swap(args.shape.seqlen_q, args.shape.max_seqlen_q);
@@ -153,6 +154,36 @@ bool blocks_are_right() {
     return true;
 }
 
+/// Blocks of so many teams of two rows, whose last tile leaves teams without rows or does not.
+struct LastTiles {
+    std::int16_t teams;
+    std::int64_t heads, rows, multiprocessors;
+    std::uint32_t blocks;
+};
+
+constexpr LastTiles last_tiles[] = {
+    {3, 100, 18, 132, 132}, // whole
+    {3, 100, 17, 132, 132}, // no team without rows
+    {3, 100, 16, 132, 131}, // 132 has the divisor 3 of three tiles, 131 has none
+    {3, 100, 13, 132, 131}, // two teams without rows
+    {3, 100, 22, 132, 131}, // four tiles
+    {3, 100, 13, 131, 131}, // no divisor to begin with
+    {3, 6, 10, 6, 6},       // five blocks would make a round more
+    {3, 7, 10, 6, 5},       // 14 items make three rounds of five, as of six
+    {2, 100, 13, 132, 132}, // a tile of two teams is not skipped by one
+};
+
+bool last_tiles_are_dealt() {
+    for (const LastTiles& tiles : last_tiles) {
+        Launch launch(Mode::batch, false, 1, tiles.heads, tiles.heads, 1, 100);
+        launch.config.algorithm.tile.m0 = static_cast<std::int16_t>(2 * tiles.teams);
+        launch.config.algorithm.wave.m0 = tiles.teams;
+        launch.args.shape.seqlen_q = tiles.rows;
+        if (launch.grid().on(tiles.multiprocessors).blocks != tiles.blocks) return false;
+    }
+    return true;
+}
+
 /// One item a block: round after round of heads; in a round the last query tile of every head, then the one before.
 std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
@@ -206,7 +237,8 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
 } // namespace
 
 bool ws_items_are_right() {
-    if (!divisors_are_right() || !turns_are_right() || !blocks_are_right()) return false;
+    if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt())
+        return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},
         {Mode::batch, true, 1, 7, 7, 4, 100},       {Mode::batch, true, 3, 3, 1, 3, 100},
