@@ -122,8 +122,10 @@ class Machine {
         return value;
     }
 
-    /// The same of a value that the block shares, in a scalar register.
+    /// The same of a value that the block shares, in a scalar register. Compilers do not move a value there for an opaque text
+    /// alone where they could not prove that it is shared, or where vector instructions computed it.
     __attribute__((device, always_inline)) static int scalar(int value) {
+        value = uniform(value);
         asm volatile("" : "+s"(value));
         return value;
     }
