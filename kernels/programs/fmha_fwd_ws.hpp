@@ -45,9 +45,9 @@ struct WsWork {
     }
 };
 
-/// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0 query rows of an item, and a feed that copies what
-/// they multiply. A team takes one tile of keys at a time. While it turns the scores of a tile into weights, its product of the
-/// weights and values of the tile before runs, and the products of other teams.
+/// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0
+/// query rows of an item, and a feed that copies what they multiply. A team takes one tile of keys at a time. While it turns the
+/// scores of a tile into weights, its product of the weights and values of the tile before runs, and the products of other teams.
 ///
 /// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
 /// teams are at the end of the one before.
