@@ -3,11 +3,6 @@
 #include "dispatcher/upstream/ck/backward.hpp"
 #include "parity/side_by_side/checkout/program.hpp"
 
-#if !FMHA_CK_CHECKOUT
-#error                                                                                                       \
-    "the headers of a checkout are not in the way of the compiler: parity/side_by_side/checkout/build names them"
-#endif
-
 namespace {
 
 using namespace fmha;
@@ -33,7 +28,7 @@ void prepare(Launcher& launcher, void* workspace, const fmha_bwd_args& args, con
 float launch(const CallText& call, const CallMemory& memory) {
     if (call.problem().api_family != ApiFamily::bwd)
         throw InputError("call: this program computes backward only");
-    auto theirs = fmha::ck::to_theirs(call_of<fmha::ck::Call<BwdArgs>, BwdArgs>(call, memory));
+    auto theirs = theirs_of<BwdArgs>(call, memory);
     const auto config = once<ck_tile::stream_config>();
     fmha_bwd_launcher launcher(theirs.traits);
     const DeviceMemory workspace(launcher.workspace_size);

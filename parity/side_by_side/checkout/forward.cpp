@@ -5,21 +5,10 @@
 #include "dispatcher/upstream/ck/cache.hpp"
 #include "parity/side_by_side/checkout/program.hpp"
 
-#if !FMHA_CK_CHECKOUT
-#error                                                                                                       \
-    "the headers of a checkout are not in the way of the compiler: parity/side_by_side/checkout/build names them"
-#endif
-
 namespace {
 
 using namespace fmha;
 using namespace fmha::parity;
-
-template <class Args>
-auto theirs_of(const CallText& call, const CallMemory& memory) {
-    // A checkout has a namespace ck of its own.
-    return fmha::ck::to_theirs(call_of<fmha::ck::Call<Args>, Args>(call, memory));
-}
 
 float launch(const CallText& call, const CallMemory& memory) {
     const auto config = once<ck_tile::stream_config>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/upstream/ck/link.hpp"
 #include "parity/side_by_side/call_text.hpp"
 
 #include <hip/hip_runtime.h>
@@ -11,6 +12,11 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#if !FMHA_CK_CHECKOUT
+#error                                                                                                       \
+    "the headers of a checkout are not in the way of the compiler: parity/side_by_side/checkout/build names them"
+#endif
 
 /// What the two programs have in common: a folder with a call and its memory, the same memory on the device, and back.
 namespace fmha::parity {
@@ -110,12 +116,11 @@ int make_call(int count, char** words, const Launch& launch) {
     }
 }
 
-/// Our side of the call, on the device.
-template <class Call, class Args>
-Call call_of(const CallText& call, const CallMemory& memory) {
-    return {call.problem(), call.args<Args>([&](std::string_view block, std::uint64_t offset) {
-                return memory.at(block, offset);
-            })};
+/// The call in upstream's structures, its pointers on the device.
+template <class Args>
+auto theirs_of(const CallText& call, const CallMemory& memory) {
+    const auto at = [&](std::string_view block, std::uint64_t offset) { return memory.at(block, offset); };
+    return to_theirs(ck::Call<Args>{call.problem(), call.args<Args>(at)});
 }
 
 /// Once, without a clock, and with the kernel's name on standard output.
