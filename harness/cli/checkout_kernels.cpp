@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <functional>
 
 namespace fmha::cli {
 namespace {
@@ -24,7 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 using harness::Case;
 using harness::CaseData;
-using harness::Flow;
 using harness::MemoryBlock;
 using harness::Outputs;
 using harness::TensorSpec;
@@ -33,10 +33,6 @@ using parity::CallEnd;
 
 const char* program_of(const Case& c) {
     return traits_of(c.family).gradients ? "fmha_ck_bwd" : "fmha_ck_fwd";
-}
-
-bool is_output(const TensorSpec& spec) {
-    return spec.flow == Flow::out || spec.flow == Flow::in_out;
 }
 
 /// Writes the memory of a case and the call on it into `folder`.
@@ -171,9 +167,8 @@ void CheckoutKernels::call(Beside& beside, const Case& c, CaseData& data, const 
     const system::TemporaryDirectory folder;
     write_call(folder.path(), c, data, arch);
     harness::TensorSet& tensors = data.tensors();
-    const auto inputs = [](const TensorSpec& spec) { return spec.flow == Flow::in; };
-    const std::uint64_t inputs_before = tensors.checksum(inputs),
-                        outputs_before = tensors.checksum(is_output);
+    const auto outputs_checksum = [&] { return tensors.checksum(std::mem_fn(&TensorSpec::is_output)); };
+    const std::uint64_t inputs_before = tensors.input_checksum(), outputs_before = outputs_checksum();
     const std::vector<std::string> command{(fs::path(folder_) / program_of(c)).string(),
                                            folder.path().string(), std::to_string(device_)};
     read_end(beside, system::run_process(command, {.time = limit_}), limit_);
@@ -182,10 +177,10 @@ void CheckoutKernels::call(Beside& beside, const Case& c, CaseData& data, const 
     if (auto stray = tensors.stray_write()) {
         beside.theirs.verdict = parity::Verdict::wrong;
         beside.theirs.sentence = "written outside the logical outputs: " + *stray;
-    } else if (tensors.checksum(inputs) != inputs_before) {
+    } else if (tensors.input_checksum() != inputs_before) {
         beside.theirs.verdict = parity::Verdict::wrong;
         beside.theirs.sentence = "an input was written";
-    } else if (tensors.checksum(is_output) == outputs_before) {
+    } else if (outputs_checksum() == outputs_before) {
         beside.theirs.verdict = parity::Verdict::silent;
         beside.theirs.sentence = "it ended well and has written nothing";
     }

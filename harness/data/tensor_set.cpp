@@ -149,7 +149,7 @@ std::optional<std::string> TensorSet::stray_write() {
     for (std::size_t n = 0; n < specs_.size(); ++n) {
         std::optional<StrayByte> stray;
         if (specs_[n].flow == Flow::scratch) stray = tensors_[n].first_stray_in_guards();
-        if (specs_[n].flow == Flow::out || specs_[n].flow == Flow::in_out) stray = stray_in(n);
+        if (specs_[n].is_output()) stray = stray_in(n);
         if (stray) return fmt::format("{}: element {} ({})", specs_[n].name, stray->element, stray->where);
     }
     return std::nullopt;

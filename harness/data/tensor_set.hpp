@@ -35,6 +35,9 @@ struct TensorSpec {
     std::function<void(const RowVisit&)> logical;
     /// Other programs bring or take it as a file; lengths and the like follow from the case.
     bool exchanged = true;
+
+    /// A kernel has to write its logical cells.
+    bool is_output() const { return flow == Flow::out || flow == Flow::in_out; }
 };
 
 /// Calls visit(b, h, row, column) for each cell that belongs to the problem.

@@ -144,7 +144,7 @@ void each_input(const TensorSet& tensors, Visit&& visit) {
 template <class Visit>
 void each_output(const TensorSet& tensors, Visit&& visit) {
     for (const TensorSpec& spec : tensors.specs())
-        if (spec.exchanged && (spec.flow == Flow::out || spec.flow == Flow::in_out))
+        if (spec.exchanged && spec.is_output())
             visit(spec, spec.flow == Flow::out ? spec.name : updated_name(spec.name));
 }
 
