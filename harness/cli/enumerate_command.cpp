@@ -2,6 +2,7 @@
 
 #include "dispatcher/declarations/nearest.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
 #include "dispatcher/types/strict_json.hpp"
@@ -263,8 +264,7 @@ void EnumerateCommand::each_kernel(const arch::ArchSet& archs, const catalog::Re
     const catalog::Naming naming(request.rules, request.masks);
     std::map<ApiFamily, std::int64_t> taken;
     const auto take = [&](const KernelConfig& config) {
-        if (max_kernels_ == 0 || taken[catalog::api_of(config.signature.family)]++ < max_kernels_)
-            sink(config);
+        if (max_kernels_ == 0 || taken[traits_of(config.signature.family).api]++ < max_kernels_) sink(config);
     };
     if (!filters_.any()) {
         catalog::enumerate(archs, request, take);

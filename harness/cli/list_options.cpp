@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/strict_json.hpp"
 #include "harness/cli/catalog_options.hpp"
 
@@ -104,7 +105,7 @@ void ListOptions::keep_first(std::vector<KernelConfig>& kernels) const {
     if (!limited()) return;
     std::map<ApiFamily, std::int64_t> taken;
     std::erase_if(kernels, [&](const KernelConfig& kernel) {
-        return taken[catalog::api_of(kernel.signature.family)]++ >= max_kernels_;
+        return taken[traits_of(kernel.signature.family).api]++ >= max_kernels_;
     });
 }
 

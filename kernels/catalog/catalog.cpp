@@ -223,14 +223,9 @@ std::string Why::to_string() const {
     return text;
 }
 
-ApiFamily api_of(KernelFamily family) {
-    return traits_of(family).api;
-}
-
 FamilySet families_of(ApiFamily api) {
     FamilySet families = FamilySet::none();
-    for (const auto& entry : EnumTable<KernelFamily>::names)
-        if (api_of(entry.value) == api) families.add(entry.value);
+    for (const KernelFamily stage : traits_of(api).stages) families.add(stage);
     return families;
 }
 

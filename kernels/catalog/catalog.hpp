@@ -123,6 +123,5 @@ std::vector<RuleRow> rules_of(RuleSet rules);
 
 /// The single-family APIs of the command: the kernel families behind an API family.
 FamilySet families_of(ApiFamily api);
-ApiFamily api_of(KernelFamily family);
 
 } // namespace fmha::catalog

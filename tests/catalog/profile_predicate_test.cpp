@@ -5,6 +5,7 @@
 #include "kernels/catalog/rules/profile_predicate.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +36,7 @@ TEST(ProfilePredicate, KernelsOfTheSweepThatEachKeeps) {
     std::map<ProfileId, std::array<std::size_t, 6>> found;
     for (const auto& [profile, unused] : expected) found[profile] = {};
     const auto variant = [](KernelFamily family) -> std::size_t {
-        switch (api_of(family)) {
+        switch (traits_of(family).api) {
         case ApiFamily::fwd:
             return 0;
         case ApiFamily::fwd_splitkv:

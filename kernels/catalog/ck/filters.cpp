@@ -1,5 +1,6 @@
 #include "kernels/catalog/ck/filters.hpp"
 
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/catalog/ck/names.hpp"
 #include "kernels/catalog/glob.hpp"
 #include "kernels/catalog/tables/walk.hpp"
@@ -34,7 +35,7 @@ Filters::Filters(const Request& request) : masks_(request.masks) {
     };
     for (const KernelFamily family : {KernelFamily::fwd, KernelFamily::fwd_pagedkv,
                                       KernelFamily::fwd_appendkv, KernelFamily::batch_prefill}) {
-        const std::string& pattern = request.filters[static_cast<std::size_t>(api_of(family))];
+        const std::string& pattern = request.filters[static_cast<std::size_t>(traits_of(family).api)];
         set(family, pattern, !pattern.empty());
     }
     // Split-KV: combine first, then main; an empty part accepts all.

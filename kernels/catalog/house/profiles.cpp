@@ -1,3 +1,4 @@
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/catalog/house/house.hpp"
 
 namespace fmha::catalog::house {
@@ -7,7 +8,7 @@ namespace {
 using enum ProfileId;
 
 bool is_forward_of_flash(KernelFamily family) {
-    return family != KernelFamily::batch_prefill && api_of(family) != ApiFamily::bwd;
+    return family != KernelFamily::batch_prefill && !api_traits_of(family).gradients;
 }
 
 bool keeps_one(ProfileId profile, const KernelConfig& config) {
@@ -16,7 +17,7 @@ bool keeps_one(ProfileId profile, const KernelConfig& config) {
     const bool aiter_fp8 = s.data_type == DataType::fp8bf16 && (s.hdim_q == 128 || s.hdim_q == 192);
     const bool row = s.v_layout == VLayout::row;
     const bool batch = s.mode == Mode::batch;
-    const bool bwd = api_of(s.family) == ApiFamily::bwd;
+    const bool bwd = api_traits_of(s.family).gradients;
     const bool unscaled = s.qscale == QScale::no_scale;
     switch (profile) {
     case flash_fwd:

@@ -1,6 +1,7 @@
 #include "kernels/catalog/rules/profile_predicate.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <algorithm>
 
@@ -13,8 +14,7 @@ bool is_half(const Signature& s) {
 }
 
 bool is_backward(const Signature& s) {
-    return s.family == KernelFamily::bwd_dot_do_o || s.family == KernelFamily::bwd_dq_dk_dv ||
-           s.family == KernelFamily::bwd_convert_dq;
+    return api_traits_of(s.family).gradients;
 }
 
 bool is_flash_forward(const Signature& s) {
