@@ -4,7 +4,6 @@
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
 #include "dispatcher/types/error.hpp"
-#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
@@ -156,7 +155,7 @@ class VerifyCommand final : public Command {
         report.info.seconds = watch.seconds();
         if (const auto devices = target->devices(); devices.size() > 1)
             report.info.devices = harness::shares_of_devices(report.results, devices);
-        if (auto sampled = sampled_shapes(report.results, *target); !sampled.empty())
+        if (auto sampled = sampled_shapes(report.results, target->runs_row_tiles()); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
         reports_.publish(report, headline(report), journal_, streams);
         const bool green = accounted(report, cases, streams) && report.ledger.green();
@@ -351,25 +350,6 @@ class VerifyCommand final : public Command {
             options.of_case.catalogue = catalogue_.words();
         }
         return options;
-    }
-
-    /// What was left out of large shapes of a matrix, a sentence; empty without them.
-    static std::string sampled_shapes(std::span<const harness::CaseResult> results,
-                                      const harness::Target& target) {
-        std::int64_t sampled = 0, in_tiles = 0;
-        for (const harness::CaseResult& result : results) {
-            if (!result.sampled || result.rows == 0 ||
-                std::ranges::find(result.labels, "matrix") == result.labels.end())
-                continue;
-            ++sampled;
-            const auto family = parse_enum<ApiFamily>(result.family);
-            if (target.runs_row_tiles() && family && traits_of(*family).contiguous()) ++in_tiles;
-        }
-        if (sampled == 0) return {};
-        std::string sentence = fmt::format("{} results of large shapes are of sampled rows", sampled);
-        if (in_tiles > 0)
-            sentence += fmt::format("; in {} of them only the tiles of these rows were computed", in_tiles);
-        return sentence;
     }
 
     /// The command, and on what it ran.

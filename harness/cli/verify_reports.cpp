@@ -2,11 +2,14 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
 
 #include <fmt/ostream.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 #include <map>
 
 namespace fmha::cli {
@@ -101,6 +104,23 @@ void VerifyReports::print_report(const reports::Report& report, const std::strin
         fmt::print(streams.out, "{}\n",
                    journal.empty() ? "a run with --journal FILE can be continued after an interruption"
                                    : "the same command continues it");
+}
+
+std::string sampled_shapes(std::span<const harness::CaseResult> results, bool runs_row_tiles) {
+    std::int64_t sampled = 0, in_tiles = 0;
+    for (const harness::CaseResult& result : results) {
+        if (!result.sampled || result.rows == 0 ||
+            std::ranges::find(result.labels, "matrix") == result.labels.end())
+            continue;
+        ++sampled;
+        const auto family = parse_enum<ApiFamily>(result.family);
+        if (runs_row_tiles && family && traits_of(*family).contiguous()) ++in_tiles;
+    }
+    if (sampled == 0) return {};
+    std::string sentence = fmt::format("{} results of large shapes are of sampled rows", sampled);
+    if (in_tiles > 0)
+        sentence += fmt::format("; in {} of them only the tiles of these rows were computed", in_tiles);
+    return sentence;
 }
 
 } // namespace fmha::cli

@@ -2,9 +2,11 @@
 
 #include "harness/cli/command.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/results/result.hpp"
 #include "reports/report.hpp"
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,5 +47,9 @@ class VerifyReports {
     std::string json_, junit_, html_, section_, format_ = "text";
     bool usual_page_ = true;
 };
+
+/// What was left out of large shapes of a matrix on a target that can compute the tiles of some rows alone, or cannot: a sentence;
+/// empty without such shapes.
+std::string sampled_shapes(std::span<const harness::CaseResult> results, bool runs_row_tiles);
 
 } // namespace fmha::cli

@@ -79,79 +79,6 @@ double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::
     return 1.0;
 }
 
-template <class Visit>
-void each_entry(const DataSource& source, Visit&& visit) {
-    for (std::int64_t b = 0; b < source.c.batch; ++b)
-        visit(b, source.geometry.entries[static_cast<std::size_t>(b)]);
-}
-
-/// The descale blocks of an entry that its logical rows touch: of queries or of keys, the first stored one and their number.
-struct BlockRange {
-    std::int64_t first, count;
-};
-BlockRange blocks_of_entry(const Case& c, const Entry& entry, Stream stream) {
-    const bool group = c.mode == Mode::group;
-    if (stream == stream_q)
-        return {group ? entry.block_start_q : 0, blocks_of(entry.seqlen_q, c.block_scale_q)};
-    return {group ? entry.block_start_k : 0, blocks_of(entry.seqlen_k, keys_of_block(c))};
-}
-
-TensorLayout descale_layout(const Case& c, const Geometry& g, Stream stream) {
-    const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
-    const StrideMaker strides(c);
-    if (c.qscale == QScale::pertensor)
-        return {.type = ElementType::fp32, .col_stride = 0, .segment_elements = 1, .axes = 0};
-    if (c.qscale == QScale::blockscale) {
-        TensorLayout layout = strides.make(ElementType::fp32, g.stored_batch, heads,
-                                           stream == stream_q ? g.blocks_q : g.blocks_k, 1, false);
-        layout.axes = 3;
-        return layout;
-    }
-    // Stored [channel][key block] for V; the view's row is the key block.
-    if (stream == stream_v)
-        return strides.make_transposed(ElementType::e8m0, g.stored_batch, heads, g.blocks_k, c.hdim_v, false);
-    return strides.make(ElementType::e8m0, g.stored_batch, heads, stream == stream_q ? g.rows_q : g.rows_k,
-                        blocks_of(c.hdim_q, 32), false);
-}
-
-/// Calls `visit(b, h, stored row, logical row, columns)` for every row of descales.
-template <class Visit>
-void each_descale_row(const DataSource& source, Stream stream, Visit&& visit) {
-    const Case& c = source.c;
-    const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
-    if (c.qscale == QScale::pertensor) return visit(0, 0, 0, 0, 1);
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
-        const bool by_row = c.qscale == QScale::mx && stream != stream_v;
-        const BlockRange blocks = by_row ? BlockRange{stream == stream_q ? entry.start_q : entry.start_k,
-                                                      stream == stream_q ? entry.seqlen_q : entry.seqlen_k}
-                                         : blocks_of_entry(c, entry, stream);
-        const std::int64_t columns = c.qscale != QScale::mx ? 1
-                                     : stream == stream_v   ? c.hdim_v
-                                                            : blocks_of(c.hdim_q, 32);
-        for (std::int64_t h = 0; h < heads; ++h)
-            for (std::int64_t n = 0; n < blocks.count; ++n) visit(b, h, blocks.first + n, n, columns);
-    });
-}
-
-void fill_descale(const DataSource& source, GuardedTensor& tensor, Stream stream) {
-    each_descale_row(source, stream, [&](auto b, auto h, auto stored, auto n, auto columns) {
-        for (std::int64_t column = 0; column < columns; ++column) {
-            const bool of_channel = stream == stream_v;
-            tensor.set_code(
-                b, h, stored, column,
-                source.c.qscale != QScale::mx
-                    ? encode(ElementType::fp32, source.fill.descale(stream, b, h, n))
-                    : source.fill.mx_scale(stream, b, h, of_channel ? column : n, of_channel ? n : column));
-        }
-    });
-}
-
-void rows_of_descale(const DataSource& source, Stream stream, const RowVisit& visit) {
-    each_descale_row(source, stream, [&](auto b, auto h, auto stored, auto, auto columns) {
-        visit({b, h, stored, columns});
-    });
-}
-
 /// Calls `visit(b, h, stored row, logical row, entry)` for every needed query of every entry, or every needed key.
 template <class Visit>
 void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads, Visit&& visit) {
@@ -287,15 +214,6 @@ TensorLayout layout_bias(const Case& c, const Geometry& g) {
 TensorLayout layout_randval(const Case& c, const Geometry& g) {
     return StrideMaker(c).make(ElementType::uint8, g.stored_batch, c.nhead_q, g.rows_q, g.row_keys, false);
 }
-TensorLayout layout_q_descale(const Case& c, const Geometry& g) {
-    return descale_layout(c, g, stream_q);
-}
-TensorLayout layout_k_descale(const Case& c, const Geometry& g) {
-    return descale_layout(c, g, stream_k);
-}
-TensorLayout layout_v_descale(const Case& c, const Geometry& g) {
-    return descale_layout(c, g, stream_v);
-}
 TensorLayout layout_alibi_slopes(const Case& c, const Geometry&) {
     return c.bias_rank >= 1 ? array_layout(ElementType::fp32, c.batch, c.nhead_q)
                             : array_layout(ElementType::fp32, c.nhead_q);
@@ -323,15 +241,6 @@ void fill_bias(const DataSource& source, GuardedTensor& tensor) {
         for (std::int64_t j = 0; j < keys; ++j)
             tensor.set_code(b, h, stored, j, encode(tensor.layout().type, source.fill.bias(b, h, i, j)));
     });
-}
-void fill_q_descale(const DataSource& source, GuardedTensor& tensor) {
-    fill_descale(source, tensor, stream_q);
-}
-void fill_k_descale(const DataSource& source, GuardedTensor& tensor) {
-    fill_descale(source, tensor, stream_k);
-}
-void fill_v_descale(const DataSource& source, GuardedTensor& tensor) {
-    fill_descale(source, tensor, stream_v);
 }
 void fill_alibi_slopes(const DataSource& source, GuardedTensor& tensor) {
     const std::vector<float> slopes = default_alibi_slopes(source.c.nhead_q);
@@ -366,15 +275,6 @@ void rows_of_bias(const DataSource& source, const RowVisit& visit) {
 }
 void rows_of_randval(const DataSource& source, const RowVisit& visit) {
     rows_of_output(source, visit, [](const Entry& entry) { return entry.seqlen_k; });
-}
-void rows_of_q_descale(const DataSource& source, const RowVisit& visit) {
-    rows_of_descale(source, stream_q, visit);
-}
-void rows_of_k_descale(const DataSource& source, const RowVisit& visit) {
-    rows_of_descale(source, stream_k, visit);
-}
-void rows_of_v_descale(const DataSource& source, const RowVisit& visit) {
-    rows_of_descale(source, stream_v, visit);
 }
 void rows_of_alibi_slopes(const DataSource& source, const RowVisit& visit) {
     for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)

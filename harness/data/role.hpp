@@ -24,6 +24,13 @@ struct DataSource {
         needed; ///< of q, k, v and outputs of attention; the rest stays poison, and belongs to no kernel
 };
 
+/// Calls `visit(b, entry)` for every entry of the batch.
+template <class Visit>
+void each_entry(const DataSource& source, Visit&& visit) {
+    for (std::int64_t b = 0; b < source.c.batch; ++b)
+        visit(b, source.geometry.entries[static_cast<std::size_t>(b)]);
+}
+
 /// One line of a family's table of tensors: a tensor or small array of its arguments.
 template <class Args>
 struct Role {

@@ -1,9 +1,7 @@
-// The gradients of section 20: both forms against each other, known answers, finite differences, and the limits of B.9.
+// The gradients of section 20: both forms against each other, and known answers.
+
 #include "dispatcher/types/error.hpp"
 #include "reference/backward.hpp"
-#include "reference/numerics/formats.hpp"
-#include "reference/numerics/lengths.hpp"
-#include "reference/row/backward_row.hpp"
 #include "tests/reference/random_gradients.hpp"
 
 #include <gtest/gtest.h>
@@ -11,24 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <functional>
-#include <limits>
 #include <vector>
 
 namespace fmha::reference {
 namespace {
 
+using test::one_thread;
 using test::RandomGradients;
 using test::Wish;
-
-GradientOptions one_thread(double u_p = 0x1p-11, double f_p = 0x1p-25) {
-    GradientOptions options;
-    options.threads = 1;
-    options.numerics.u_p = u_p;
-    options.numerics.f_p = f_p;
-    return options;
-}
 
 void expect_near(const std::vector<double>& x, const std::vector<double>& y, double absolute) {
     ASSERT_EQ(x.size(), y.size());
@@ -230,94 +218,6 @@ TEST(Backward, GivesTheKnownAnswers) {
     }
 }
 
-/// Central differences of fourth order of the loss Σ dO·O, exact in binary64, along one stored element.
-double difference(const RandomGradients& problem, const std::vector<RowId>& rows,
-                  const std::function<void(double)>& move) {
-    const FwdArgs forward = forward_part(problem.args());
-    const auto loss = [&](double by) {
-        move(by);
-        const ForwardRows result =
-            reference::forward(forward, rows, {.companions = false, .numerics = {}, .threads = 1});
-        double sum = 0.0;
-        for (std::size_t n = 0; n < rows.size(); ++n) {
-            const auto [b, h, i] = rows[n];
-            const std::int64_t row = entry_of(forward, b).start_q + i;
-            const TensorView& d_o = problem.args().d_o;
-            for (std::int64_t c = 0; c < forward.shape.hdim_v; ++c) {
-                float x = 0.0F;
-                std::memcpy(&x, static_cast<const float*>(d_o.data) + d_o.offset(b, h, row, c), 4);
-                sum += double{x} * result.o(static_cast<Eigen::Index>(n), c);
-            }
-        }
-        return sum;
-    };
-    constexpr double step = 0x1p-8;
-    const double near = loss(step) - loss(-step), far = loss(2 * step) - loss(-2 * step);
-    move(0.0);
-    return (8.0 * near - far) / (12.0 * step);
-}
-
-class Differences : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, Differences, testing::Values(0, 1, 2, 3, 4));
-
-TEST_P(Differences, OfTheForwardLossAreTheGradients) {
-    const std::array<Wish, 5> wishes{Wish{}, Wish{.elementwise = true}, Wish{.dropout = true},
-                                     Wish{.elementwise = true, .dropout = true, .sink_logits = true},
-                                     Wish{.alibi = true, .sink_logits = true, .mask = true}};
-    int problems = 0, checked = 0;
-    for (std::uint64_t seed = 1; problems < 4; ++seed) {
-        RandomGradients problem(seed, wishes[static_cast<std::size_t>(GetParam())]);
-        BwdArgs& args = problem.args();
-        const std::vector<RowId> rows = all_rows(args);
-        const std::vector<KeyId> keys = all_keys(args);
-        if (args.q.type != ElementType::fp32 || rows.empty() || keys.empty()) continue;
-        ++problems;
-        SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
-        const Gradients got = backward(args, problem.everything(), one_thread());
-        const FwdArgs forward = forward_part(args);
-        const auto check = [&](float* element, double gradient, const char* what) {
-            const float before = *element;
-            if (!std::isfinite(before)) return;
-            const double seen =
-                difference(problem, rows, [&](double by) { *element = static_cast<float>(before + by); });
-            *element = before;
-            ++checked;
-            EXPECT_NEAR(seen, gradient, 2e-4 * (1.0 + std::abs(gradient))) << what;
-        };
-        // K and V serve all heads of their group: dK_kv is the sum, which the kernel or the caller adds up (W-11).
-        const std::int64_t group_size = args.reduce_dk_dv ? 1 : args.shape.nhead_q / args.shape.nhead_k;
-        for (std::size_t n = 0; n < rows.size(); n += rows.size() / 5 + 1) {
-            const auto [b, h, i] = rows[n];
-            const std::int64_t row = entry_of(forward, b).start_q + i;
-            check(static_cast<float*>(args.q.data) + args.q.offset(b, h, row, 0),
-                  got.dq.value[got.dq.at(static_cast<std::int64_t>(n), 0)], "dq");
-            if (args.score.bias_type != BiasType::elementwise || args.bias.batch_stride == 0 ||
-                entry_of(forward, b).seqlen_k == 0)
-                continue;
-            const std::int64_t j = i % entry_of(forward, b).seqlen_k;
-            check(static_cast<float*>(args.bias.data) + args.bias.offset(b, h, row, j),
-                  got.dbias.value[got.dbias.at(static_cast<std::int64_t>(n), j)], "dbias");
-        }
-        for (std::size_t n = 0; n < keys.size(); n += keys.size() / 5 + 1) {
-            const auto [b, h, j] = keys[n];
-            const std::int64_t hk = h / group_size;
-            double dk = 0.0, dv = 0.0;
-            for (std::size_t m = 0; m < keys.size(); ++m)
-                if (keys[m].b == b && keys[m].j == j && keys[m].h / group_size == hk) {
-                    dk += got.dk.value[got.dk.at(static_cast<std::int64_t>(m), 0)];
-                    dv += got.dv.value[got.dv.at(static_cast<std::int64_t>(m), 0)];
-                }
-            const std::int64_t row = entry_of(forward, b).start_k + j;
-            check(static_cast<float*>(args.k.data) + args.k.offset(b, hk, row, 0), dk, "dk");
-            check(static_cast<float*>(args.v.data) + args.v.offset(b, hk, row, 0), dv, "dv");
-        }
-        for (std::int64_t h = 0; args.score.sink_logit != nullptr && h < args.shape.nhead_q; ++h)
-            check(const_cast<float*>(args.score.sink_logit) + h,
-                  got.d_sink.value[static_cast<std::size_t>(h)], "d_sink");
-    }
-    EXPECT_GE(checked, 40);
-}
-
 TEST(Backward, RowsThatSeeNothingAndKeysThatNobodySeesHaveNoGradient) {
     const RandomGradients problem(3, {.mask = true});
     BwdArgs args = problem.args();
@@ -345,57 +245,6 @@ TEST(Backward, RefusesWhatItDoesNotHave) {
     args.score.logits_soft_cap = 0.0F;
     args.mask.sink = 1;
     EXPECT_THROW(backward(args, {}), ProblemError);
-}
-
-TEST(GradientBound, FollowsTheFormulaOfTheLimit) {
-    Gradients gradients;
-    gradients.numerics.u_o = 0x1p-11;
-    gradients.numerics.f_o = 0x1p-25;
-    gradients.numerics.u_p = 0x1p-11;
-    const GradientTable table{1, 1, {3.0}, {0.0}, {0.5}, {0.25}};
-    const GradientBound tag(gradients, table, 0, GradientBound::Stored::tag);
-    EXPECT_DOUBLE_EQ(tag.limit(0), (1.0 + 0x1p-11) * 0.5 + 3.0 * 0x1p-11 + 0x1p-25);
-    EXPECT_DOUBLE_EQ(tag.variance(0), 9.0 * 0x1p-22 / 3.0 + 0.25 + 0x1p-50 / 3.0);
-    const GradientBound fp32(gradients, table, 0, GradientBound::Stored::fp32);
-    EXPECT_DOUBLE_EQ(fp32.limit(0), (1.0 + 0x1p-24) * 0.5 + 3.0 * 0x1p-24 + 0x1p-150);
-    gradients.numerics.u_p = 0.0; // the tag fp32
-    EXPECT_DOUBLE_EQ(GradientBound(gradients, table, 0, GradientBound::Stored::tag).limit(0),
-                     (1.0 + 0x1p-11) * 0.5 / 8.0 + 3.0 * 0x1p-11 + 0x1p-25);
-}
-
-/// E of B.9 for one row and one key, by hand.
-TEST(GradientBound, HoldsTheErrorsOfTheTable) {
-    std::array<float, 1> q{2}, k{0.5F}, v{3}, o{3}, lse{1}, d_o{-2};
-    BwdArgs args;
-    args.shape = {Mode::batch, 1, 1, 1, 1, 1, 0, 0, 1, 1};
-    args.score.scale_s = 1.0F;
-    for (const auto& [view, values] :
-         {std::pair(&args.q, &q), std::pair(&args.k, &k), std::pair(&args.v, &v), std::pair(&args.o, &o),
-          std::pair(&args.lse, &lse), std::pair(&args.d_o, &d_o)})
-        view->data = values->data();
-    GradientOptions options = one_thread();
-    options.numerics.u_m = 0x1p-12;
-    constexpr double u32 = 0x1p-24, u = 0x1p-11, f = 0x1p-25, m = 0x1p-12;
-    const auto grown = [](double n) { return std::expm1(8.0 * std::sqrt(n) * u32 + n * u32 * u32); };
-    const auto strict = 1.0 * u32 / (1.0 - u32);
-    // s = 1 = LSE, p = 1, dP = −6 = Δ, dS = 0, κ = 1.
-    const double e_p = std::expm1(grown(3) + 2 * m + 4 * u32 * 3.0) + 0x1p-22;
-    const double e_ds = grown(3) * 12.0 + 2 * m * 6.0 + 4 * u32 * 12.0 + 0x1p-126 * 12.0 + 0x1p-149;
-    const double e_c = e_ds * (1.0 + u) + f;
-    const double growth_keys = grown(1) + strict + m, growth_rows = grown(1) + m;
-    for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
-        const Gradients got = backward(args, {{{0, 0, 0}}, {{0, 0, 0}}, true, false}, options, oracle);
-        EXPECT_NEAR(got.dbias.error[0], e_ds, 1e-15 * e_ds);
-        EXPECT_NEAR(got.dq.error[0], 0.5 * e_c * (1.0 + growth_keys), 1e-14 * e_c);
-        EXPECT_NEAR(got.dk.error[0], 2.0 * e_c * (1.0 + growth_rows), 1e-14 * e_c);
-        const double e_dv = 2.0 * (e_p + u + m + 8 * u32 + grown(1) + f);
-        EXPECT_NEAR(got.dv.error[0], e_dv, 1e-14 * e_dv);
-        EXPECT_NEAR(got.d.error[0], grown(2) * 6.0 + 2 * u32 * 6.0, 1e-18);
-        EXPECT_DOUBLE_EQ(got.dv.variance[0], u * u / 3.0 * 4.0);
-        const double noise = grown(3) * 12.0 / 8.0;
-        EXPECT_NEAR(got.dq.variance[0], 0.25 * noise * noise, 1e-14 * noise * noise);
-        EXPECT_NEAR(got.dk.variance[0], 4.0 * noise * noise, 1e-14 * noise * noise);
-    }
 }
 
 } // namespace

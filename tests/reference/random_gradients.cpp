@@ -17,6 +17,14 @@ Wish differentiable(Wish wish) {
 
 } // namespace
 
+GradientOptions one_thread(double u_p, double f_p) {
+    GradientOptions options;
+    options.threads = 1;
+    options.numerics.u_p = u_p;
+    options.numerics.f_p = f_p;
+    return options;
+}
+
 void put(const TensorView& view, std::int64_t offset, double value) {
     const std::uint32_t code = encode(view.type, value);
     const auto size = static_cast<std::size_t>(element_bits(view.type) / 8);

@@ -30,6 +30,9 @@ class RandomGradients {
     std::deque<std::vector<std::byte>> bytes_;
 };
 
+/// Of a reference that computes in one thread, for kernels that round P so.
+GradientOptions one_thread(double u_p = 0x1p-11, double f_p = 0x1p-25);
+
 /// Writes `value`, rounded, to one element.
 void put(const TensorView& view, std::int64_t offset, double value);
 

@@ -74,6 +74,9 @@ class BackwardProblem {
     std::span<std::byte> workspace();
 
   private:
+    static constexpr std::int64_t guard = 256; ///< elements before and behind a tensor
+    static constexpr std::size_t canary = 64;  ///< bytes before and behind the workspace
+
     struct Memory {
         std::vector<std::byte> bytes;
         TensorView view;

@@ -1,0 +1,59 @@
+#include "harness/run/case_result.hpp"
+
+#include "dispatcher/system/shell_word.hpp"
+#include "harness/cases/case_enums.hpp"
+
+#include <fmt/format.h>
+
+namespace fmha::harness {
+
+CaseResult blank_result(const Case& c) {
+    CaseResult result;
+    result.name = c.id;
+    result.about = c.about;
+    result.family = std::string(to_string(c.family));
+    result.tier = std::string(to_string(c.tier));
+    result.labels = c.labels;
+    result.seed = c.seed;
+    result.sampled = c.sampled_rows;
+    return result;
+}
+
+CaseResult lost_result(const Case& c, const CaseRunOptions& options, const TaskEnd& end) {
+    CaseResult result = blank_result(c);
+    result.message = end.answer;
+    if (end.kind == TaskEnd::Kind::no_memory)
+        result.not_run_reason = NotRunReason::no_memory;
+    else if (end.kind == TaskEnd::Kind::no_process)
+        result.not_run_reason = NotRunReason::no_device;
+    else
+        result.outcome = end.kind == TaskEnd::Kind::timed_out ? Outcome::timed_out : Outcome::crashed;
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
+CaseResult unfinished_result(const Case& c, const CaseRunOptions& options, NotRunReason reason) {
+    CaseResult result = blank_result(c);
+    result.not_run_reason = reason;
+    result.message = reason == NotRunReason::after_failure
+                         ? "the run ended at an earlier case"
+                         : "the run was interrupted before this case had finished";
+    result.reproduce = reproducing_command(c, options, "");
+    return result;
+}
+
+std::string reproducing_command(const Case& c, const CaseRunOptions& options, const std::string& kernel) {
+    std::string command = fmt::format("fmha verify {} --arch {}", system::shell_word(c.id), options.arch);
+    if (!options.catalogue.empty()) command += " --catalogue --rules " + options.catalogue;
+    command += options.target_flags;
+    if (!options.arch_dir.empty()) command += " --arch-dir " + system::shell_word(options.arch_dir);
+    if (!options.cases_root.empty()) command += " --cases-root " + system::shell_word(options.cases_root);
+    if (options.all_kernels && !kernel.empty())
+        command += (options.catalogue.empty() ? " --kernels all --kernel " : " --kernel ") +
+                   system::shell_word(kernel);
+    if (!options.where.empty()) command += " --where " + system::shell_word(options.where);
+    if (options.repeats > 0) command += fmt::format(" --repeats {}", options.repeats);
+    return command;
+}
+
+} // namespace fmha::harness
