@@ -28,6 +28,16 @@ E enumerator(const char* field, std::int32_t code) {
     throw InputError(fmt::format("{} is {}, which is no code of {}", field, code, allowed_names<E>()));
 }
 
+/// Later versions may give the member a meaning, and a caller who did not clear the structure shows here.
+void require_zero(const char* field, std::int32_t value) {
+    if (value != 0) throw InputError(fmt::format("{} is {}; allowed: 0", field, value));
+}
+
+bool flag(const char* field, std::int32_t value) {
+    if (value != 0 && value != 1) throw InputError(fmt::format("{} is {}; allowed: 0 and 1", field, value));
+    return value == 1;
+}
+
 TensorView view(const fmha_tensor& tensor, ElementType type) {
     return {tensor.data, type, tensor.batch_stride, tensor.head_stride, tensor.row_stride, tensor.col_stride};
 }
@@ -38,6 +48,7 @@ class Reader {
     Reader(const fmha_shape& shape, const ArchName& arch)
         : in_(shape),
           types_(element_types(enumerator<DataType>("shape.data_type", shape.data_type), fp8_flavour(arch))) {
+        require_zero("shape.reserved", shape.reserved);
     }
 
     Signature traits() const {
@@ -80,14 +91,17 @@ LengthArrays lengths(const fmha_lengths& in) {
 }
 
 MaskArgs mask(const fmha_mask_args& in) {
+    require_zero("mask.reserved", in.reserved);
     return {enumerator<MaskType>("mask.type", in.type), in.window_left, in.window_right, in.sink_size};
 }
 
 DropoutArgs dropout(const fmha_dropout& in) {
+    require_zero("dropout.reserved", in.reserved);
     return {in.p_drop, in.seed, in.offset};
 }
 
 QuantArgs quant(const fmha_quant& in) {
+    require_zero("quant.reserved", in.reserved);
     QuantArgs quant;
     quant.qscale = enumerator<QScale>("quant.qscale", in.qscale);
     const ElementType scale = quant.qscale == QScale::mx ? ElementType::e8m0 : ElementType::fp32;
@@ -109,6 +123,7 @@ KvPlace place(const fmha_kv_place& in, bool has_layout) {
     if (in.block_table_stride < 0 || in.block_table_stride > (std::int64_t{1} << 31))
         throw InputError(
             fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages", in.block_table_stride));
+    require_zero("place.reserved", in.reserved);
     return {.block_table = in.block_table,
             .block_table_stride = in.block_table_stride,
             .kv_indptr = in.kv_indptr,
@@ -117,7 +132,7 @@ KvPlace place(const fmha_kv_place& in, bool has_layout) {
             .cache_batch_idx = in.cache_batch_idx,
             .page_size = in.page_size,
             .page_count = in.page_count,
-            .is_gappy = in.is_gappy != 0,
+            .is_gappy = flag("place.is_gappy", in.is_gappy),
             .layout = has_layout ? enumerator<KvLayout>("place.kv_layout", in.kv_layout) : KvLayout::unset,
             .lookup = has_layout ? enumerator<KvLookup>("place.kv_lookup", in.kv_lookup) : KvLookup::unset};
 }
@@ -135,7 +150,8 @@ void convert_rest(AppendKvArgs& args, const fmha_appendkv_args& in, const Reader
     args.seqlen_knew = in.seqlen_knew;
     args.k_new = view(in.k_new, types.k);
     args.v_new = view(in.v_new, types.v);
-    args.has_mask = in.has_mask != 0;
+    args.has_mask = flag("args.has_mask", in.has_mask);
+    require_zero("rope.reserved", in.rope.reserved);
     args.rope = {enumerator<Rope>("rope.type", in.rope.type), in.rope.rotary_dim, view(in.rope.cos, types.k),
                  view(in.rope.sin, types.k)};
 }
@@ -150,13 +166,14 @@ void convert_rest(BwdArgs& args, const fmha_bwd_args& in, const Reader& read) {
     args.dbias = view(in.dbias, types.bias);
     args.d_sink = in.d_sink;
     args.workspace = in.workspace;
-    args.deterministic = in.deterministic != 0;
-    args.reduce_dk_dv = in.reduce_dk_dv != 0;
+    args.deterministic = flag("args.deterministic", in.deterministic);
+    args.reduce_dk_dv = flag("args.reduce_dk_dv", in.reduce_dk_dv);
 }
 
 /// Every part that these arguments have; the C structure must have it too, or this does not compile.
 template <class Args, class In>
 Args converted(const In& in, const Reader& read) {
+    if constexpr (requires { in.reserved; }) require_zero("args.reserved", in.reserved);
     const ElementTypes& types = read.types();
     Args args;
     args.shape = read.shape();

@@ -18,7 +18,7 @@ struct Call {
 enum class Memory : std::uint8_t { host, device };
 
 /// Reads the arguments of whichever API `args` names. Throws InputError for a null pointer, a wrong size, version or
-/// enumerator, and ProblemError for a problem or a value that breaks a rule.
+/// enumerator, a flag that is neither 0 nor 1, a reserved member that is not 0, and ProblemError for a problem or a value that breaks a rule.
 Call call_of(const void* args, const ArchName& arch, Memory memory);
 
 /// Throws ProblemError for lengths, tables of pages and sink logits in host memory that break a rule: whoever computes with the

@@ -328,7 +328,7 @@ typedef struct fmha_bwd_args {
     void* workspace; /* of fmha_workspace_size bytes, prepared; may be NULL when that is 0 */
     int32_t
         reduce_dk_dv; /* 1: dk and dv of a KV head are the sums over its query heads; 0: one of each query head */
-    int32_t reserved;
+    int32_t reserved; /* 0 */
 } fmha_bwd_args;
 
 /* What a call decided and measured. */

@@ -177,6 +177,46 @@ static void refusals(fmha_context* context) {
     CHECK(fmha_run_host(NULL, &e.args, NULL) == FMHA_BAD_ARGUMENT);
 }
 
+/* A member without a meaning is 0, a flag 0 or 1; anything else is memory that its caller did not set. */
+static void members_of_few_values(fmha_context* context) {
+    static struct example e;
+    static fmha_splitkv_args split;
+    static fmha_appendkv_args append;
+    static fmha_bwd_args bwd;
+    const struct {
+        const void* args;
+        int32_t* member;
+        const char* sentence;
+    } rows_of_table[] = {
+        {&e.args, &e.args.reserved, "args.reserved is 2; allowed: 0"},
+        {&e.args, &e.args.shape.reserved, "shape.reserved is 2; allowed: 0"},
+        {&e.args, &e.args.mask.reserved, "mask.reserved is 2; allowed: 0"},
+        {&e.args, &e.args.dropout.reserved, "dropout.reserved is 2; allowed: 0"},
+        {&e.args, &e.args.quant.reserved, "quant.reserved is 2; allowed: 0"},
+        {&split, &split.reserved, "args.reserved is 2; allowed: 0"},
+        {&split, &split.place.reserved, "place.reserved is 2; allowed: 0"},
+        {&split, &split.place.is_gappy, "place.is_gappy is 2; allowed: 0 and 1"},
+        {&append, &append.has_mask, "args.has_mask is 2; allowed: 0 and 1"},
+        {&append, &append.rope.reserved, "rope.reserved is 2; allowed: 0"},
+        {&bwd, &bwd.reserved, "args.reserved is 2; allowed: 0"},
+        {&bwd, &bwd.deterministic, "args.deterministic is 2; allowed: 0 and 1"},
+        {&bwd, &bwd.reduce_dk_dv, "args.reduce_dk_dv is 2; allowed: 0 and 1"},
+    };
+    set_up(&e);
+    split = FMHA_ARGS(fmha_splitkv_args, FMHA_FWD_SPLITKV);
+    append = FMHA_ARGS(fmha_appendkv_args, FMHA_FWD_APPENDKV);
+    bwd = FMHA_ARGS(fmha_bwd_args, FMHA_BWD);
+    split.shape = append.shape = bwd.shape = e.args.shape;
+    for (size_t i = 0; i < sizeof rows_of_table / sizeof *rows_of_table; ++i) {
+        *rows_of_table[i].member = 2;
+        CHECK(fmha_plan(context, rows_of_table[i].args, NULL) == FMHA_BAD_ARGUMENT);
+        CHECK(strcmp(fmha_last_error(context), rows_of_table[i].sentence) == 0);
+        *rows_of_table[i].member = 0;
+    }
+    e.args.reserved = -1;
+    CHECK(fmha_plan(context, &e.args, NULL) == FMHA_BAD_ARGUMENT);
+}
+
 /* Lengths that lead out of tensors, or past rows that nobody would compute (N-1, N-2), and sink logits that are no numbers (K-5). */
 static void lengths(fmha_context* context) {
     struct example e;
@@ -338,6 +378,7 @@ int main(void) {
     CHECK(fmha_kernel_count(context) > 10000);
     known_answers(context);
     refusals(context);
+    members_of_few_values(context);
     lengths(context);
     workspace_beyond_64_bits(context);
     heuristics(context);
