@@ -11,34 +11,7 @@ namespace {
 using Library = nlohmann::ordered_json;
 
 /// Values are copied, written and destroyed level by level on the stack.
-constexpr int deepest = 1000;
-
-Json from_library(const Library& value) {
-    switch (value.type()) {
-    case Library::value_t::boolean:
-        return value.get<bool>();
-    case Library::value_t::number_integer:
-        return value.get<std::int64_t>();
-    case Library::value_t::number_unsigned:
-        return value.get<std::uint64_t>();
-    case Library::value_t::number_float:
-        return value.get<double>();
-    case Library::value_t::string:
-        return value.get_ref<const std::string&>();
-    case Library::value_t::array: {
-        Json array = Json::array();
-        for (const Library& item : value) array.push_back(from_library(item));
-        return array;
-    }
-    case Library::value_t::object: {
-        Json object = Json::object();
-        for (const auto& item : value.items()) object[item.key()] = from_library(item.value());
-        return object;
-    }
-    default:
-        return nullptr;
-    }
-}
+constexpr std::size_t deepest = 1000;
 
 Library to_library(const Json& value) {
     if (value.is_boolean()) return value.get<bool>();
@@ -80,29 +53,79 @@ Json Json::object() {
     return object;
 }
 
-Json Json::parse(std::string_view text) {
-    // nlohmann keeps the last of two equal keys without a word, hence the callback.
-    std::vector<std::set<std::string>> open_objects;
-    const auto watch = [&](int depth, Library::parse_event_t event, Library& parsed) {
-        if (depth > deepest) throw JsonError("nested more than " + std::to_string(deepest) + " levels deep");
-        if (event == Library::parse_event_t::object_start) open_objects.emplace_back();
-        if (event == Library::parse_event_t::object_end) open_objects.pop_back();
-        if (event == Library::parse_event_t::key) {
-            const auto key = parsed.get<std::string>();
-            if (!open_objects.back().insert(key).second)
-                throw JsonError("key \"" + key + "\" appears twice in one object");
-        }
+/// Makes a value of nlohmann's events. Its own values look every key up among those before it, which takes the square of their
+/// number, and keep the last of two equal keys without a word.
+class Json::Builder final : public nlohmann::json_sax<Library> {
+  public:
+    Json take() { return std::move(root_); }
+
+    bool null() override { return add(nullptr); }
+    bool boolean(bool value) override { return add(value); }
+    bool number_integer(number_integer_t value) override { return add(value); }
+    bool number_unsigned(number_unsigned_t value) override { return add(value); }
+    bool number_float(number_float_t value, const string_t&) override { return add(value); }
+    bool string(string_t& value) override { return add(std::move(value)); }
+    bool binary(binary_t&) override { return false; } // no text has one
+    bool start_object(std::size_t) override { return begin(Json::object()); }
+    bool start_array(std::size_t) override { return begin(Json::array()); }
+    bool end_object() override { return end(); }
+    bool end_array() override { return end(); }
+
+    bool key(string_t& name) override {
+        Level& level = open_.back();
+        if (!is_new(level, name)) throw JsonError("key \"" + name + "\" appears twice in one object");
+        level.value.keys_.push_back(std::move(name));
         return true;
-    };
-    try {
-        return from_library(Library::parse(text, watch));
-    } catch (const Library::exception& error) {
+    }
+
+    bool parse_error(std::size_t, const std::string&, const Library::exception& error) override {
         // what() is "[json.exception.parse_error.101] parse error at line 3, column 5: …".
         const std::string what = error.what();
         const auto bracket = what.find("] ");
         throw JsonError("not valid JSON: " +
                         (bracket == std::string::npos ? what : what.substr(bracket + 2)));
     }
+
+  private:
+    struct Level {
+        Json value;
+        std::set<std::string, std::less<>> names; ///< of an object with many keys
+    };
+
+    bool add(Json value) {
+        if (open_.empty())
+            root_ = std::move(value);
+        else
+            open_.back().value.items_.push_back(std::move(value));
+        return true;
+    }
+    bool begin(Json value) {
+        if (open_.size() == deepest)
+            throw JsonError("nested more than " + std::to_string(deepest) + " levels deep");
+        open_.push_back({std::move(value), {}});
+        return true;
+    }
+    bool end() {
+        Json value = std::move(open_.back().value);
+        open_.pop_back();
+        return add(std::move(value));
+    }
+    static bool is_new(Level& level, const std::string& name) {
+        constexpr std::size_t few = 16;
+        const auto& keys = level.value.keys_;
+        if (keys.size() < few) return !level.value.contains(name);
+        if (level.names.empty()) level.names.insert(keys.begin(), keys.end());
+        return level.names.insert(name).second;
+    }
+
+    Json root_;
+    std::vector<Level> open_;
+};
+
+Json Json::parse(std::string_view text) {
+    Builder builder;
+    Library::sax_parse(text, &builder);
+    return builder.take();
 }
 
 std::optional<Json> Json::try_parse(std::string_view text) {

@@ -55,7 +55,10 @@ class Json {
     Json(const std::vector<T>& values) : kind_(Kind::array), items_(values.begin(), values.end()) {}
     template <class T>
     Json(const std::map<std::string, T>& members) : kind_(Kind::object) {
-        for (const auto& [key, value] : members) (*this)[key] = value;
+        for (const auto& [key, value] : members) {
+            keys_.push_back(key);
+            items_.emplace_back(value);
+        }
     }
 
     static Json array(std::initializer_list<Json> values = {});
@@ -143,6 +146,7 @@ class Json {
 
   private:
     friend class Iterator;
+    class Builder;
     enum class Kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
     union Number {
         std::uint64_t natural;

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <limits>
 
 namespace fmha {
@@ -103,12 +104,35 @@ TEST(Json, FindsAndAddsKeys) {
     EXPECT_NE(Json("1"), Json(1));
 }
 
+/// {"0":0,"1":1,…}
+std::string text_of_keys(std::size_t count, const std::string& last) {
+    std::string text = "{";
+    for (std::size_t n = 0; n < count; ++n) text += '"' + std::to_string(n) + "\":" + std::to_string(n) + ',';
+    return text + '"' + last + "\":-1}";
+}
+
+TEST(Json, ReadsManyKeysInATimeThatGrowsAsTheyDo) {
+    constexpr std::size_t count = 100'000; // minutes for who looks every key up among those before it
+    const std::string text = text_of_keys(count, "last");
+    const auto begin = std::chrono::steady_clock::now();
+    const Json many = Json::parse(text);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    EXPECT_EQ(many.size(), count + 1);
+    EXPECT_EQ(many.dump(), text);
+    for (const std::size_t few : {1U, 15U, 16U, 17U, 100U})
+        EXPECT_THAT([&] { Json::parse(text_of_keys(few, "0")); },
+                    ThrowsMessage<JsonError>("key \"0\" appears twice in one object"))
+            << few;
+}
+
 TEST(Json, RefusesATextThatIsNone) {
     EXPECT_THAT([] { Json::parse("{\"a\": 1,}"); }, ThrowsMessage<JsonError>(::testing::StartsWith(
                                                         "not valid JSON: parse error at line 1, column 9")));
     EXPECT_THAT([] { Json::parse(R"({"a": {"b": 1, "b": 2}})"); },
                 ThrowsMessage<JsonError>("key \"b\" appears twice in one object"));
     EXPECT_THAT([] { Json::parse(std::string(100'000, '[')); },
+                ThrowsMessage<JsonError>("nested more than 1000 levels deep"));
+    EXPECT_THAT([] { Json::parse(std::string(1001, '[') + std::string(1001, ']')); },
                 ThrowsMessage<JsonError>("nested more than 1000 levels deep"));
     const std::string deep = std::string(1000, '[') + std::string(1000, ']');
     EXPECT_EQ(Json::parse(deep).dump(), deep);
