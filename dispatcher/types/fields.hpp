@@ -3,6 +3,7 @@
 #include "dispatcher/types/enums.hpp"
 #include "dispatcher/types/fixed_string.hpp"
 
+#include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -81,14 +83,12 @@ bool parse_field_text(std::string_view text, T& value) {
         value = *parsed;
         return true;
     } else if constexpr (std::integral<T>) {
-        try {
-            std::size_t used = 0;
-            const long long number = std::stoll(std::string(text), &used);
-            value = static_cast<T>(number);
-            return used == text.size() && static_cast<long long>(value) == number;
-        } catch (const std::logic_error&) {
-            return false;
-        }
+        // A value has one spelling: " 5", "+5" and "05" name nothing.
+        T number{};
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error != std::errc{} || field_text(number) != text) return false;
+        value = number;
+        return true;
     } else {
         try {
             value = T(text);

@@ -103,6 +103,16 @@ TEST(Registry, IdentifiersAreInjectiveAndParseBack) {
     EXPECT_EQ(registry.size(), seen.size() - 1); // the constraint was one of the fields
 }
 
+// What is stored and what is compared by its text has one text.
+TEST(Identifiers, HaveOneSpellingOfANumber) {
+    EXPECT_EQ(parse_identifier<KernelConfig>("signature.hdim_q=5")->signature.hdim_q, 5);
+    EXPECT_EQ(parse_identifier<KernelConfig>("signature.hdim_q=-5")->signature.hdim_q, -5);
+    for (const char* number : {" 5", "+5", "05", "-0", "5 ", "\t5", "0x5", "5.0", "", "9223372036854775808"})
+        EXPECT_EQ(parse_identifier<KernelConfig>(std::string("signature.hdim_q=") + number), std::nullopt)
+            << number;
+    EXPECT_EQ(parse_identifier<KernelConfig>("algorithm.tile.m0=32768"), std::nullopt) << "of 16 bits";
+}
+
 TEST(Registry, LookupOfUnknownOrUnreadableIdentifiersIsEmpty) {
     Registry registry;
     registry.add(fwd_kernel());
