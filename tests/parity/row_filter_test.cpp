@@ -196,6 +196,22 @@ TEST(RowFilter, HasFunctionsMethodsAndThreeWordsOfSql) {
     EXPECT_EQ(hits("c.pipeline == 'qr_async' # not 'qr'\n"), (Found{0}));
 }
 
+// SQLite is C: an exception in its frames would leave its locks held and its statement half done.
+TEST(RowFilter, PassesExceptionsOnAndStaysUsable) {
+    const auto all = records();
+    bool broken = true;
+    RowFilter filter("c.name == '64'", [&](const KernelConfig& config, std::string& out) {
+        if (broken) throw InputError("has no name");
+        out += std::to_string(config.signature.hdim_q);
+    });
+    std::vector<std::size_t> found;
+    const auto select = [&] { filter.select(all, [&](std::size_t index) { found.push_back(index); }); };
+    EXPECT_THAT(select, testing::ThrowsMessage<InputError>("has no name"));
+    broken = false;
+    select();
+    EXPECT_EQ(found, (Found{2}));
+}
+
 TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
     EXPECT_THAT(refusal("c.hdim == 128"),
                 HasSubstr("\"c.hdim == 128\": character 1: no such column: c.hdim; did you mean hdim_q?"));

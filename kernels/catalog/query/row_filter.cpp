@@ -8,6 +8,9 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <exception>
+#include <utility>
+
 namespace fmha::catalog {
 namespace {
 
@@ -19,7 +22,24 @@ struct Batch {
     RowFilter::NameOf name_of;
     std::string scratch;
     Clock::time_point deadline;
+    std::exception_ptr thrown; ///< by a function that SQLite called
+
+    /// Throws what SQLite could not pass on.
+    void pass_on() {
+        if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+    }
 };
+
+/// Runs `body` for SQLite, through whose frames, which are C, no exception may pass: it waits in `batch`.
+template <class Body>
+int for_sqlite(Batch& batch, const Body& body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        batch.thrown = std::current_exception();
+        return SQLITE_ERROR;
+    }
+}
 
 struct CatalogueTable : sqlite3_vtab {
     Batch* batch = nullptr;
@@ -29,19 +49,21 @@ struct Cursor : sqlite3_vtab_cursor {
     std::size_t row = 0;
 };
 
-const Batch& batch_of(sqlite3_vtab_cursor* cursor) {
-    return *static_cast<CatalogueTable*>(cursor->pVtab)->batch;
+Batch& batch_of(sqlite3_vtab* table) {
+    return *static_cast<CatalogueTable*>(table)->batch;
 }
 
 int connect(sqlite3* db, void* batch, int, const char* const*, sqlite3_vtab** out, char**) {
-    std::string declaration = "CREATE TABLE c(";
-    for (const Column& column : columns()) declaration += fmt::format("\"{}\", ", column.name);
-    declaration += "name)";
-    if (const int rc = sqlite3_declare_vtab(db, declaration.c_str()); rc != SQLITE_OK) return rc;
-    auto* table = new CatalogueTable{};
-    table->batch = static_cast<Batch*>(batch);
-    *out = table;
-    return SQLITE_OK;
+    return for_sqlite(*static_cast<Batch*>(batch), [&] {
+        std::string declaration = "CREATE TABLE c(";
+        for (const Column& column : columns()) declaration += fmt::format("\"{}\", ", column.name);
+        declaration += "name)";
+        if (const int rc = sqlite3_declare_vtab(db, declaration.c_str()); rc != SQLITE_OK) return rc;
+        auto* table = new CatalogueTable{};
+        table->batch = static_cast<Batch*>(batch);
+        *out = table;
+        return SQLITE_OK;
+    });
 }
 
 int disconnect(sqlite3_vtab* table) {
@@ -53,9 +75,11 @@ int best_index(sqlite3_vtab*, sqlite3_index_info*) {
     return SQLITE_OK;
 } // always a scan from start to end
 
-int open_cursor(sqlite3_vtab*, sqlite3_vtab_cursor** out) {
-    *out = new Cursor{};
-    return SQLITE_OK;
+int open_cursor(sqlite3_vtab* table, sqlite3_vtab_cursor** out) {
+    return for_sqlite(batch_of(table), [&] {
+        *out = new Cursor{};
+        return SQLITE_OK;
+    });
 }
 
 int close_cursor(sqlite3_vtab_cursor* cursor) {
@@ -74,22 +98,20 @@ int next_row(sqlite3_vtab_cursor* cursor) {
 }
 
 int at_end(sqlite3_vtab_cursor* cursor) {
-    return static_cast<Cursor*>(cursor)->row >= batch_of(cursor).records.size() ? 1 : 0;
+    return static_cast<Cursor*>(cursor)->row >= batch_of(cursor->pVtab).records.size() ? 1 : 0;
 }
 
 void put_text(sqlite3_context* context, std::string_view text) {
     sqlite3_result_text(context, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
-int read_column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
-    Batch& batch = *static_cast<CatalogueTable*>(cursor->pVtab)->batch;
-    const KernelConfig& config = batch.records[static_cast<Cursor*>(cursor)->row];
+void put_column(sqlite3_context* context, Batch& batch, std::size_t row, int index) {
+    const KernelConfig& config = batch.records[row];
     const auto all = columns();
     if (static_cast<std::size_t>(index) >= all.size()) {
         batch.scratch.clear();
         batch.name_of(config, batch.scratch);
-        put_text(context, batch.scratch);
-        return SQLITE_OK;
+        return put_text(context, batch.scratch);
     }
     const Cell cell = all[static_cast<std::size_t>(index)].read(config, batch.scratch);
     if (const auto* number = std::get_if<std::int64_t>(&cell))
@@ -98,7 +120,14 @@ int read_column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index
         sqlite3_result_int(context, *flag ? 1 : 0);
     else
         put_text(context, std::get<std::string_view>(cell));
-    return SQLITE_OK;
+}
+
+int read_column(sqlite3_vtab_cursor* cursor, sqlite3_context* context, int index) {
+    Batch& batch = batch_of(cursor->pVtab);
+    return for_sqlite(batch, [&] {
+        put_column(context, batch, static_cast<Cursor*>(cursor)->row, index);
+        return SQLITE_OK;
+    });
 }
 
 int read_rowid(sqlite3_vtab_cursor* cursor, sqlite3_int64* id) {
@@ -188,6 +217,7 @@ RowFilter::RowFilter(std::string_view expression, NameOf name_of, FilterLimits l
     const int prepared = sqlite3_prepare_v3(db, sql.c_str(), static_cast<int>(sql.size()) + 1,
                                             SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     state.statement.reset(statement);
+    state.batch.pass_on();
     if (prepared != SQLITE_OK) state.fail(sqlite3_errmsg(db));
 }
 
@@ -206,6 +236,7 @@ void RowFilter::select(std::span<const KernelConfig> records, const std::functio
     const std::string message = rc == SQLITE_DONE ? std::string() : sqlite3_errmsg(state.db.get());
     sqlite3_reset(state.statement.get());
     state.time_left -= Clock::now() - start;
+    state.batch.pass_on();
     if (rc == SQLITE_INTERRUPT || state.time_left <= Clock::duration::zero())
         state.fail(
             fmt::format("stopped, it needs more than the {} ms that are allowed", state.limits.time.count()));

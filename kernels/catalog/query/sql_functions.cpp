@@ -4,8 +4,11 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,7 +78,14 @@ void element(sqlite3_context* context, int, sqlite3_value** values) {
         const auto message = fmt::format("element {} of {}, which has {} elements", given, tuple, count);
         return sqlite3_result_error(context, message.c_str(), -1);
     }
-    sqlite3_result_int64(context, std::stoll(std::string(parts[static_cast<std::size_t>(index)])));
+    const std::string_view part = parts[static_cast<std::size_t>(index)];
+    std::int64_t number = 0;
+    if (const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+        error != std::errc{} || end != part.data() + part.size()) {
+        const auto message = fmt::format("element {} of {} is no whole number", given, tuple);
+        return sqlite3_result_error(context, message.c_str(), -1);
+    }
+    sqlite3_result_int64(context, number);
 }
 
 void starts_with(sqlite3_context* context, int, sqlite3_value** values) {
@@ -84,6 +94,18 @@ void starts_with(sqlite3_context* context, int, sqlite3_value** values) {
 
 void ends_with(sqlite3_context* context, int, sqlite3_value** values) {
     sqlite3_result_int(context, text_of(values[0]).ends_with(text_of(values[1])) ? 1 : 0);
+}
+
+/// `function` for SQLite, through whose frames, which are C, no exception may pass.
+template <void (*function)(sqlite3_context*, int, sqlite3_value**)>
+void without_exceptions(sqlite3_context* context, int count, sqlite3_value** values) noexcept {
+    try {
+        function(context, count, values);
+    } catch (const std::bad_alloc&) {
+        sqlite3_result_error_nomem(context);
+    } catch (const std::exception& error) {
+        sqlite3_result_error(context, error.what(), -1);
+    }
 }
 
 } // namespace
@@ -99,7 +121,7 @@ void add_python_functions(sqlite3* db) {
     for (const Function& one : {Function{"py_divide", 2, divide},
                                 {"py_floor_divide", 2, floor_divide},
                                 {"py_modulo", 2, modulo},
-                                {"py_element", 3, element},
+                                {"py_element", 3, without_exceptions<element>},
                                 {"py_startswith", 2, starts_with},
                                 {"py_endswith", 2, ends_with}})
         sqlite3_create_function_v2(db, one.name, one.arguments, SQLITE_UTF8, nullptr, one.function, nullptr,
