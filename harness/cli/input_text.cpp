@@ -12,19 +12,30 @@
 #include <memory>
 
 namespace fmha::cli {
-
 namespace {
 
-std::string unpacked(const std::string& packed, const std::string& path) {
+std::string raw_text(const std::string& path) {
+    if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+    return system::read_file(path);
+}
+
+} // namespace
+
+std::string unpacked(std::string_view packed, const std::string& path, std::size_t piece) {
     z_stream stream{};
     constexpr int gzip_only = 16 + MAX_WBITS;
     if (inflateInit2(&stream, gzip_only) != Z_OK) throw InputError(path + ": cannot start unpacking");
     const std::unique_ptr<z_stream, int (*)(z_stream*)> closer(&stream, inflateEnd);
     std::string text;
     std::array<char, 1 << 16> block{};
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-    stream.avail_in = static_cast<uInt>(packed.size());
+    std::string_view rest = packed; // that zlib has not seen, which counts in 32 bits
     while (true) {
+        if (stream.avail_in == 0) {
+            const std::string_view next = rest.substr(0, piece);
+            stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next.data()));
+            stream.avail_in = static_cast<uInt>(next.size());
+            rest.remove_prefix(next.size());
+        }
         stream.next_out = reinterpret_cast<Bytef*>(block.data());
         stream.avail_out = static_cast<uInt>(block.size());
         const int status = inflate(&stream, Z_NO_FLUSH);
@@ -33,17 +44,10 @@ std::string unpacked(const std::string& packed, const std::string& path) {
         text.append(block.data(), block.size() - stream.avail_out);
         if (status != Z_STREAM_END) continue;
         // Files may be made of several gzip members one after the other.
-        if (stream.avail_in == 0) return text;
+        if (stream.avail_in == 0 && rest.empty()) return text;
         inflateReset(&stream);
     }
 }
-
-std::string raw_text(const std::string& path) {
-    if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-    return system::read_file(path);
-}
-
-} // namespace
 
 std::string input_text(const std::string& path) {
     std::string text = raw_text(path);

@@ -6,19 +6,24 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <utility>
 
 namespace fmha::harness {
 namespace {
 
-constexpr std::int64_t page = 4096;
-constexpr std::int64_t guard = page;
+/// 4 KiB on x86, up to 64 KiB elsewhere.
+std::int64_t page_bytes() {
+    static const std::int64_t bytes = sysconf(_SC_PAGESIZE);
+    return bytes;
+}
 
-constexpr std::int64_t round_down(std::int64_t bytes) {
+std::int64_t round_down(std::int64_t bytes) {
+    const std::int64_t page = page_bytes();
     return bytes - (bytes % page + page) % page;
 }
-constexpr std::int64_t round_up(std::int64_t bytes) {
-    return round_down(bytes + page - 1);
+std::int64_t round_up(std::int64_t bytes) {
+    return round_down(bytes + page_bytes() - 1);
 }
 
 /// The eight bytes that repeat the poison of a type; regions start and end at multiples of eight.
@@ -31,6 +36,7 @@ std::uint64_t poison_word(ElementType type, Poison poison) {
 } // namespace
 
 GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
+    const std::int64_t guard = page_bytes();
     const std::int64_t stretch = element_bytes(layout.type, layout.segment_elements);
     const std::int64_t step = element_bytes(layout.type, layout.segment_stride);
     const std::int64_t payload = (layout.segments - 1) * step + stretch;
