@@ -136,7 +136,8 @@ WorkerProcess::WorkerProcess(const std::function<std::string(std::size_t)>& task
             if (end >= 0) close(end);
         throw Error(fmt::format("a worker process {}: {}", need, std::strerror(reason)));
     };
-    if (pipe(down.data()) != 0 || pipe(up.data()) != 0) fail("needs pipes");
+    // Programs that a case starts, such as compilers, would keep a copy.
+    if (pipe2(down.data(), O_CLOEXEC) != 0 || pipe2(up.data(), O_CLOEXEC) != 0) fail("needs pipes");
     child_ = fork();
     if (child_ < 0) fail("cannot be started");
     if (child_ == 0) {

@@ -1,7 +1,9 @@
 // The pool of worker processes: a task costs itself at most, and nothing that a child says is believed without a limit.
 
+#include "dispatcher/system/process.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/worker_pool.hpp"
+#include "harness/run/worker_process.hpp"
 #include "tests/harness/gate_support.hpp"
 
 #include <gmock/gmock.h>
@@ -36,6 +38,17 @@ std::vector<TaskEnd> ends_of(std::size_t count, const std::function<std::string(
 TEST(Isolation, ReturnsEveryAnswer) {
     const auto ends = ends_of(20, [](std::size_t i) { return std::string(i * 10'000, 'x'); });
     for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i].answer.size(), i * 10'000);
+}
+
+/// What the open descriptors of a process are, by the program that it runs.
+std::string pipes_of_program() {
+    return system::run_process({"sh", "-c", "ls -l /proc/self/fd | grep -c pipe:"}).out;
+}
+
+TEST(Isolation, ItsPipesAreNotThoseOfProgramsThatAreStarted) {
+    const std::string without = pipes_of_program();
+    const WorkerProcess worker([](std::size_t) { return std::string(); }, {});
+    EXPECT_EQ(pipes_of_program(), without);
 }
 
 TEST(Isolation, ACrashCostsItself) {
