@@ -87,12 +87,14 @@ class MergeCommand final : public Command {
     }
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
+        // Found out now rather than after the work.
+        for (const std::string& file : {json_, junit_, html_})
+            if (!file.empty()) system::check_writable(file);
+        store_.check();
         std::vector<Part> parts;
         for (const std::string& file : files_)
             for (Part& part : parts_of(file)) parts.push_back(std::move(part));
         const Merged merged = harness::merge(std::move(parts));
-        for (const std::string& file : {json_, junit_, html_})
-            if (!file.empty()) system::check_writable(file);
         reports::Report report = report_of(merged, streams.invocation);
         const bool green = merged.problems.empty() && report.ledger.green();
         print(merged, report, streams);

@@ -1,15 +1,26 @@
 #include "harness/cli/store_option.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/today.hpp"
+
+#include <filesystem>
 
 namespace fmha::cli {
 
 void StoreOption::declare(OptionSet& options) {
     options.option("--store", file_,
                    "Append the run to this SQLite file, which `fmha history` and `fmha gate` read");
+}
+
+void StoreOption::check() const {
+    if (file_.empty()) return;
+    if (std::filesystem::exists(file_))
+        static_cast<void>(store::Store(file_, store::Access::write));
+    else
+        system::check_writable(file_);
 }
 
 std::unique_ptr<store::Recording> StoreOption::begin(const store::RunRecord& run) const {

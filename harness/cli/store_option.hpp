@@ -17,6 +17,9 @@ class StoreOption {
     /// Empty when it was not given.
     const std::string& file() const { return file_; }
 
+    /// Throws InputError when `begin` could not write now. Changes no file but an older store, and makes none.
+    void check() const;
+
     /// Begins `run` in the file, with the digest of this program where it has none; nullptr when no file was given. Throws
     /// InputError when it cannot be written.
     std::unique_ptr<store::Recording> begin(const store::RunRecord& run) const;

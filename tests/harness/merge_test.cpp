@@ -131,6 +131,25 @@ TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
     EXPECT_THAT(merge({}).err, HasSubstr("there is nothing to merge"));
 }
 
+TEST(Merge, SaysThatItsStoreIsNoneBeforeTheWork) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    system::write_file(folder / "text",
+                       "no store, but longer than the header of one: " + std::string(200, '.'));
+    for (const std::string& bad : {folder / "text", folder / "", folder / "text/in_a_file"}) {
+        auto arguments = files;
+        arguments.insert(arguments.end(), {"--store", bad, "--json", folder / "all.json"});
+        const Ran ran = merge(arguments);
+        EXPECT_EQ(ran.code, 2) << bad;
+        EXPECT_EQ(ran.out, "") << bad;
+        EXPECT_THAT(ran.err, HasSubstr(bad));
+        EXPECT_FALSE(std::filesystem::exists(folder / "all.json")) << bad;
+    }
+    // Where there is nothing to remember, no store appears.
+    EXPECT_EQ(merge({files[0], "--store", folder / "new.db"}).code, 1);
+    EXPECT_FALSE(std::filesystem::exists(folder / "new.db"));
+}
+
 TEST(BalancedShards, TakeEquallyLong) {
     std::vector<harness::Case> cases(40);
     std::map<std::string, double> seconds;
