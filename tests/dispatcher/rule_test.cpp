@@ -4,7 +4,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cctype>
+#include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
+#include <string>
 
 namespace fmha {
 namespace {
@@ -181,6 +186,26 @@ TEST(ValidationRules, EveryRuleHasARejectingCaseAndATextInOrder) {
         EXPECT_EQ(rule.id, "VR-" + std::string(2 - digits.size(), '0') + digits);
     }
     EXPECT_EQ(number, 19);
+}
+
+// Pipelines are what the words of the two lists share without being the same text.
+TEST(ValidationRules, NameThePipelinesThatTheSpecificationNames) {
+    std::ifstream file(FMHA_SOURCE_DIR "/docs/spec/dispatcher-api.md");
+    std::map<std::string, std::set<std::string>, std::less<>> specified;
+    const auto pipelines_of = [](std::string text) {
+        for (char& letter : text)
+            if (letter != '_' && std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = ' ';
+        std::set<std::string> found;
+        std::istringstream words(text);
+        for (std::string word; words >> word;)
+            if (parse_enum<Pipeline>(word)) found.insert(word);
+        return found;
+    };
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("| VR-")) specified[line.substr(2, 5)] = pipelines_of(line.substr(7));
+    EXPECT_EQ(specified.size(), validation_rules().size());
+    for (const ValidationRule& rule : validation_rules())
+        EXPECT_EQ(pipelines_of(std::string(rule.says)), specified[std::string(rule.id)]) << rule.id;
 }
 
 TEST(ValidationRules, CombineKernelsAreExemptFromThePipelineRule) {
