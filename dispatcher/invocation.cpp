@@ -3,12 +3,12 @@
 #include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <numeric>
 
@@ -133,7 +133,8 @@ std::int64_t pool_bytes(const KvPlace& place, const TensorView& k) {
 
 template <class Args>
 Problem problem_of(const Signature& traits, const Args& args, const ArchName& arch) {
-    Problem problem = begin(traits, api_of<Args>, args.shape, arch);
+    constexpr ApiTraits api = traits_of(api_of<Args>);
+    Problem problem = begin(traits, api.api, args.shape, arch);
     Signature& s = problem.signature;
     add(problem, args.lengths);
     if constexpr (requires { args.mask; }) add(problem, args.mask);
@@ -143,7 +144,7 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     if constexpr (requires { args.place; }) add(problem, args.place);
     if constexpr (requires { args.partials; }) problem.num_splits = args.partials.num_splits;
     // Backward reads an LSE, which is no choice of the caller's.
-    if constexpr (requires { args.lse; } && !std::same_as<Args, BwdArgs>) s.has_lse = args.lse.present();
+    if constexpr (requires { args.lse; } && !api.gradients) s.has_lse = args.lse.present();
     if constexpr (requires { args.randval; }) s.is_store_randval = args.randval.present();
     if constexpr (requires { args.rope; }) {
         s.rope = args.rope.type;
@@ -155,11 +156,9 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
         if (args.has_mask) problem.mask_type = MaskType::top_left;
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
-    if constexpr (std::same_as<Args, FwdArgs> || std::same_as<Args, PagedKvArgs>)
-        problem.tensor_alignment = alignment_of(args, s.v_layout);
+    if constexpr (api.tensor_maps) problem.tensor_alignment = alignment_of(args, s.v_layout);
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
-    if constexpr (std::same_as<Args, BatchPrefillArgs>)
-        problem.kv_pool_bytes = pool_bytes(args.place, args.k);
+    if constexpr (api.lists_pages) problem.kv_pool_bytes = pool_bytes(args.place, args.k);
     return normalised(problem);
 }
 template Problem problem_of(const Signature&, const FwdArgs&, const ArchName&);

@@ -27,10 +27,20 @@ constexpr Families having(bool (*column)(const KernelTraits&)) {
     return families;
 }
 
-using enum KernelFamily;
 constexpr Families everything = having([](const KernelTraits&) { return true; });
 constexpr Families attention =
     having([](const KernelTraits& t) { return t.products == MatrixProducts::two; });
+constexpr Families scores = having([](const KernelTraits& t) { return t.products != MatrixProducts::none; });
+constexpr Families gradients =
+    having([](const KernelTraits& t) { return t.products == MatrixProducts::five; });
+constexpr Families stores_keys = having([](const KernelTraits& t) { return traits_of(t.api).stores_keys; });
+constexpr Families page_lists = having([](const KernelTraits& t) { return traits_of(t.api).lists_pages; });
+constexpr Families combines = having([](const KernelTraits& t) { return t.combines_splits; });
+constexpr Families completes_dq = having([](const KernelTraits& t) { return t.completes_dq; });
+constexpr Families row_sums = having([](const KernelTraits& t) { return t.row_sums; });
+// A split kernel always writes the LSE of its part; the combine kernel stores the final one or not.
+constexpr Families stores_lse =
+    having([](const KernelTraits& t) { return traits_of(t.api).forward() && !t.stores_splits; });
 
 constexpr bool contains(Families set, KernelFamily family) {
     return (set & bit(family)) != 0;
@@ -54,31 +64,25 @@ constexpr std::array<EqualField, 18> equal_fields{{
     {Reason::wrong_family, everything, 4, member<&Signature::family>},
     {Reason::data_type_differs, everything, 4, member<&Signature::data_type>},
     {Reason::mode_differs, everything, 1, member<&Signature::mode>},
-    {Reason::v_layout_differs, attention | bit(fwd_appendkv) | bit(bwd_dq_dk_dv), 1,
-     member<&Signature::v_layout>},
-    {Reason::soft_cap_differs, attention | bit(bwd_dq_dk_dv), 1, member<&Signature::has_logits_soft_cap>},
-    {Reason::bias_differs, attention | bit(bwd_dq_dk_dv), 2, member<&Signature::bias>},
-    // A split kernel always writes the LSE of its part; the combine kernel stores the final one or not.
-    {Reason::lse_differs, bit(fwd) | bit(fwd_pagedkv) | bit(batch_prefill) | bit(fwd_splitkv_combine), 1,
-     member<&Signature::has_lse>},
-    {Reason::dropout_differs, attention | bit(bwd_dq_dk_dv), 1, member<&Signature::has_dropout>},
-    {Reason::qscale_differs, attention | bit(bwd_dq_dk_dv), 3, member<&Signature::qscale>},
-    {Reason::rope_differs, attention | bit(fwd_appendkv) | bit(bwd_dq_dk_dv), 2, member<&Signature::rope>},
-    {Reason::paging_differs, attention | bit(fwd_appendkv) | bit(bwd_dq_dk_dv), 1,
-     member<&Signature::use_paged_kv>},
-    {Reason::static_quant_differs, attention | bit(fwd_splitkv_combine) | bit(bwd_dq_dk_dv), 1,
-     member<&Signature::do_fp8_static_quant>},
-    {Reason::dbias_differs, attention | bit(bwd_dq_dk_dv), 1, member<&Signature::has_dbias>},
-    {Reason::deterministic_differs, attention | bit(bwd_dq_dk_dv) | bit(bwd_convert_dq), 1,
-     member<&Signature::is_deterministic>},
+    {Reason::v_layout_differs, scores | stores_keys, 1, member<&Signature::v_layout>},
+    {Reason::soft_cap_differs, scores, 1, member<&Signature::has_logits_soft_cap>},
+    {Reason::bias_differs, scores, 2, member<&Signature::bias>},
+    {Reason::lse_differs, stores_lse, 1, member<&Signature::has_lse>},
+    {Reason::dropout_differs, scores, 1, member<&Signature::has_dropout>},
+    {Reason::qscale_differs, scores, 3, member<&Signature::qscale>},
+    {Reason::rope_differs, scores | stores_keys, 2, member<&Signature::rope>},
+    {Reason::paging_differs, scores | stores_keys, 1, member<&Signature::use_paged_kv>},
+    {Reason::static_quant_differs, scores | combines, 1, member<&Signature::do_fp8_static_quant>},
+    {Reason::dbias_differs, scores, 1, member<&Signature::has_dbias>},
+    {Reason::deterministic_differs, scores | completes_dq, 1, member<&Signature::is_deterministic>},
     // In forward a kernel that can store random bytes decides at run time whether it does.
-    {Reason::store_randval_differs, bit(bwd_dq_dk_dv), 1, member<&Signature::is_store_randval>},
-    {Reason::kv_layout_differs, bit(batch_prefill), 2,
+    {Reason::store_randval_differs, gradients, 1, member<&Signature::is_store_randval>},
+    {Reason::kv_layout_differs, page_lists, 2,
      [](const Signature& s) { return static_cast<std::uint64_t>(s.kv_layout) + 1; }},
-    {Reason::kv_lookup_differs, bit(batch_prefill), 2,
+    {Reason::kv_lookup_differs, page_lists, 2,
      [](const Signature& s) { return static_cast<std::uint64_t>(s.kv_lookup) + 1; }},
     // Batch prefill compiles the page size in, so 1 means 1; elsewhere 1 means "any" (StageQuery::page_size).
-    {Reason::page_size_differs, bit(batch_prefill), 32,
+    {Reason::page_size_differs, page_lists, 32,
      [](const Signature& s) { return static_cast<std::uint64_t>(static_cast<std::uint32_t>(s.page_size)); }},
 }};
 
@@ -88,15 +92,12 @@ static_assert([] {
     return bits <= 64;
 }());
 
-constexpr Families has_mask =
-    having([](const KernelTraits& t) { return t.products != MatrixProducts::none; });
-
 Capabilities capabilities_of(const Signature& s) {
     Capabilities caps;
-    if (contains(has_mask, s.family)) caps.mask = s.mask;
+    if (contains(scores, s.family)) caps.mask = s.mask;
     caps.sink = contains(attention, s.family) && s.has_sink;
     // The row sums of the first backward stage yield the gradient of the sink logits (W-10).
-    caps.sink_logit = contains(attention | bit(bwd_dot_do_o), s.family) && s.has_sink_logit;
+    caps.sink_logit = contains(attention | row_sums, s.family) && s.has_sink_logit;
     caps.skip_min_seqlen_q = contains(attention, s.family) && s.skip_min_seqlen_q;
     caps.store_randval = api_traits_of(s.family).contiguous() && s.is_store_randval;
     return caps;
@@ -144,7 +145,7 @@ KernelFacts facts_of(const KernelConfig& config) {
     facts.tile_n0 = a.tile.n0;
     facts.max_seq_len_q = static_cast<std::int32_t>(
         std::clamp<std::int64_t>(a.max_seq_len_q, 0, std::numeric_limits<std::int32_t>::max()));
-    if (contains(attention | bit(fwd_appendkv), s.family) && !lists_pages) facts.page_size = s.page_size;
+    if (contains(attention | stores_keys, s.family) && !lists_pages) facts.page_size = s.page_size;
     if (traits.query_dim) {
         facts.hdim_q = small("hdim_q", s.hdim_q);
         // In bwd_dq_dk_dv the entry named k0max is a step; its padded head dimension is hdim_q itself.

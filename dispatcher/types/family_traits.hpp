@@ -106,7 +106,8 @@ struct KernelTraits {
     bool key_tiles = false;       ///< without pad_sk a kernel takes whole tiles of keys only
     bool stores_splits = false;   ///< fp32 results of each split, for the next stage (S-3)
     bool combines_splits = false; ///< makes O of them
-    bool completes_dq = false;    ///< makes dQ of partial sums, where the main stage leaves some
+    bool row_sums = false; ///< makes the row sums of O and dO, and of them the gradient of the sink logits
+    bool completes_dq = false; ///< makes dQ of partial sums, where the main stage leaves some
 };
 
 inline constexpr std::array<KernelTraits, EnumTable<KernelFamily>::names.size()> kernel_table{{
@@ -130,7 +131,11 @@ inline constexpr std::array<KernelTraits, EnumTable<KernelFamily>::names.size()>
      .api = ApiFamily::batch_prefill,
      .products = MatrixProducts::two,
      .query_tiles = false},
-    {.family = KernelFamily::bwd_dot_do_o, .api = ApiFamily::bwd, .key_axis = false, .query_dim = false},
+    {.family = KernelFamily::bwd_dot_do_o,
+     .api = ApiFamily::bwd,
+     .key_axis = false,
+     .query_dim = false,
+     .row_sums = true},
     {.family = KernelFamily::bwd_dq_dk_dv,
      .api = ApiFamily::bwd,
      .products = MatrixProducts::five,

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 
-#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -43,10 +43,10 @@ template <class Args>
 std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
     std::optional<std::string> reason = wrong_shape(config, args.shape);
-    constexpr bool prefill = std::same_as<Args, BatchPrefillArgs>;
-    bool keys_elsewhere = prefill;
-    if constexpr (requires { args.place; } && !prefill)
-        keys_elsewhere = args.place.page_size > 0 && args.lengths.seqlen_k != nullptr;
+    const bool lists_pages = api_traits_of(config.signature.family).lists_pages;
+    bool keys_elsewhere = lists_pages;
+    if constexpr (requires { args.place; })
+        keys_elsewhere = lists_pages || (args.place.page_size > 0 && args.lengths.seqlen_k != nullptr);
     if (!reason) reason = wrong_lengths(args.shape, args.lengths, keys_elsewhere);
     if (!reason)
         reason = wrong_tensors(
@@ -59,11 +59,10 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     if constexpr (requires { args.dropout; })
         if (!reason) reason = wrong_dropout(config, args.dropout);
     if (!reason) reason = wrong_quant(config, args.quant);
-    if constexpr (prefill) {
-        if (!reason) reason = wrong_pool(config, args.place, args.shape);
-    } else if constexpr (requires { args.place; }) {
-        if (!reason) reason = wrong_place(config, args.place, args.lengths);
-    }
+    if constexpr (requires { args.place; })
+        if (!reason)
+            reason = lists_pages ? wrong_pool(config, args.place, args.shape)
+                                 : wrong_place(config, args.place, args.lengths);
     return reason;
 }
 

@@ -161,18 +161,21 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
 }
 
 /// The comparison with a family by its name that a line holds, if it does: `family == KernelFamily::fwd`, `case ApiFamily::bwd:`,
-/// `is_one_of(s.family, …)`, with or without `using enum`.
+/// `is_one_of(s.family, …)`, `same_as<Args, FwdArgs>`; and `using enum`, behind which a family's name shows no more what it is.
 std::optional<std::string> family_comparison(const std::string& line) {
     static const std::string member =
         "(?:fwd|fwd_pagedkv|fwd_splitkv|fwd_splitkv_combine|fwd_appendkv|batch_prefill|"
         "bwd|bwd_dot_do_o|bwd_dq_dk_dv|bwd_convert_dq)";
     static const std::string one =
         R"~((?:(?:\w+::)*(?:Api|Kernel)Family::\w+|)~" + member + R"~((?![\w(])))~";
-    static const std::regex pattern(R"~([=!]=\s*)~" + one + R"~(|(?:^|[\s(!]))~" + one +
-                                    R"~(\s*[=!]=|\bcase\s+)~" + one +
-                                    R"~(\s*:|\bis_one_of\(\s*[\w.]*(?:family|stage|api)\b)~");
+    static const std::regex pattern(
+        R"~([=!]=\s*)~" + one + R"~(|(?:^|[\s(!]))~" + one + R"~(\s*[=!]=|\bcase\s+)~" + one +
+        R"~(\s*:|\bis_one_of\(\s*[\w.]*(?:family|stage|api)\b)~" +
+        R"~(|\b(?:same_as|is_same_v)<.*\b(?:Fwd|SplitKv|PagedKv|AppendKv|)~" +
+        R"~(BatchPrefill|Bwd)Args\b|\busing enum (?:\w+::)*(?:Api|Kernel)Family\b)~");
     // Most lines have none of these, and the expression is slow.
-    static const std::vector<std::string_view> signs{"==", "!=", "case ", "is_one_of("};
+    static const std::vector<std::string_view> signs{"==",         "!=",    "case ",
+                                                     "is_one_of(", "same_", "using enum "};
     if (std::none_of(signs.begin(), signs.end(),
                      [&](std::string_view sign) { return line.find(sign) != std::string::npos; }))
         return std::nullopt;
@@ -185,6 +188,7 @@ std::optional<std::string> family_comparison(const std::string& line) {
 std::optional<std::string_view> home_of_comparisons(std::string_view path) {
     static const std::vector<std::pair<std::string_view, std::string_view>> homes{
         {"dispatcher/c/arguments.cpp", "the only list of the C structures"},
+        {"dispatcher/types/enums.hpp", "their names"},
         {"dispatcher/upstream/", "upstream's chains of conditions, one a family"},
         {"kernels/catalog/", "the lists of kernels, which every rule set makes family by family"},
         {"kernels/targets/hip/", "how a GPU runs a family, beside FamilyPlan and FamilyContext"},
@@ -230,7 +234,7 @@ TEST(Families, AreComparedInTheirHomesOnly) {
             broken.push_back(fmt::format("{}:{}: \"{}\": ask traits_of(family)", path, number, *found));
     });
     EXPECT_THAT(broken, testing::IsEmpty());
-    EXPECT_EQ(used.size(), 7U) << "a home without a comparison is to leave the list";
+    EXPECT_EQ(used.size(), 8U) << "a home without a comparison is to leave the list";
 }
 
 TEST(Families, AComparisonIsSeen) {
@@ -239,13 +243,15 @@ TEST(Families, AComparisonIsSeen) {
           "    case KernelFamily::bwd_convert_dq:", "return stage != fmha::KernelFamily::fwd;",
           "if (s.family==fwd_splitkv && s.has_lse)", "if (ApiFamily::bwd == c.family)",
           "        case batch_prefill:", "is_one_of(s.family, fwd, fwd_pagedkv)",
-          "keep(api ==     ApiFamily::fwd)"})
+          "keep(api ==     ApiFamily::fwd)", "if constexpr (std::same_as<Args, BatchPrefillArgs>)",
+          "return std::is_same_v<Args, FwdArgs> && c.lse;", "using enum fmha::KernelFamily;"})
         EXPECT_NE(family_comparison(line), std::nullopt) << line;
     for (const char* line :
          {"if (*options.family != family) continue;", "append.api_family = ApiFamily::fwd_appendkv;",
           "struct Program<KernelFamily::fwd> {", "if (stage != main_stage(problem.api_family))",
           "{ApiFamily::bwd, \"backward_tests\"},", "is_one_of(s.qscale, QScale::mx)",
-          "config.pipeline == Pipeline::bwd", "if (count == fwd_rows)", "if (found == forward.end())"})
+          "config.pipeline == Pipeline::bwd", "if (count == fwd_rows)",
+          "if constexpr (std::same_as<T, bool>)", "using enum Pipeline;", "if (found == forward.end())"})
         EXPECT_EQ(family_comparison(line), std::nullopt) << line;
     EXPECT_EQ(home_of_comparisons("harness/run/candidate.cpp"), std::nullopt);
     EXPECT_EQ(home_of_comparisons("harness/cases/check_form.cpp"), std::nullopt);
