@@ -45,7 +45,6 @@ std::uint32_t encode(ElementType type, double value) {
 }
 
 using roles::Stream;
-using roles::stream_k;
 using roles::stream_q;
 using roles::stream_v;
 

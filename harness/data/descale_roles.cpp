@@ -5,7 +5,6 @@ namespace fmha::harness {
 namespace {
 
 using roles::Stream;
-using roles::stream_k;
 using roles::stream_q;
 using roles::stream_v;
 
