@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/numerics.hpp"
+#include "reference/kernel_numerics.hpp"
 #include "reference/rows.hpp"
 
 #include <Eigen/Core>
@@ -15,10 +15,6 @@ namespace fmha::reference {
 /// `row_by_row` follows F-1 … F-10 literally, `matrix` works on blocks with Eigen and is fast. They share the
 /// views and nothing else, and agree within tolerances B.1.
 enum class Oracle : std::uint8_t { row_by_row, matrix };
-
-/// The declaration of a kernel that accumulates in IEEE fp32, casts un-normalised P to the tag's P type with
-/// a pre-scale of `p_prescale`, and rounds once to the O type.
-Numerics kernel_numerics(const ElementTypes& types, double p_prescale = 1.0);
 
 struct ForwardOptions {
     bool companions = true; ///< also the sums that the bounds need

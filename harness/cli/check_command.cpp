@@ -1,6 +1,6 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cli/commands.hpp"
-#include "reference/forward.hpp"
+#include "reference/kernel_numerics.hpp"
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"

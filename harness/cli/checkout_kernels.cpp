@@ -11,7 +11,7 @@
 #include "harness/run/device_splits.hpp"
 #include "harness/run/execution.hpp"
 #include "parity/side_by_side/call_text.hpp"
-#include "reference/forward.hpp"
+#include "reference/kernel_numerics.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -16,7 +16,7 @@
 #include "harness/run/run_cases.hpp"
 #include "harness/run/worker_pool.hpp"
 #include "parity/side_by_side/agreement.hpp"
-#include "reference/forward.hpp"
+#include "reference/kernel_numerics.hpp"
 
 #include <algorithm>
 #include <filesystem>
