@@ -66,7 +66,8 @@ T fields_from_json(const Json& object, const std::string& where) {
                 allowed += allowed.empty() ? "" : ", ";
                 allowed += name;
             });
-            throw InputError(where + ": unknown key \"" + key + "\"; allowed: " + allowed);
+            throw InputError(
+                std::string(where).append(": unknown key \"").append(key).append("\"; allowed: ") + allowed);
         }
     return value;
 }

@@ -34,6 +34,8 @@ class Json {
     class Items;
 
     Json() = default; ///< null
+    // Values turn into JSON by themselves, in lists of members above all.
+    // NOLINTBEGIN(google-explicit-constructor, bugprone-signed-char-misuse)
     Json(std::nullptr_t) {}
     template <std::same_as<bool> T>
     Json(T value) : kind_(Kind::boolean), number_{.natural = value ? 1U : 0U} {}
@@ -60,6 +62,7 @@ class Json {
             items_.emplace_back(value);
         }
     }
+    // NOLINTEND(google-explicit-constructor, bugprone-signed-char-misuse)
 
     static Json array(std::initializer_list<Json> values = {});
     static Json object();

@@ -152,7 +152,7 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
         if (path.starts_with("harness/run/") || path.starts_with("harness/npy/") ||
             path.starts_with("harness/cli/") || path.starts_with("reports/")) {
             ++seen;
-            if (of_one_family(included)) broken.push_back(path + " includes " + included);
+            if (of_one_family(included)) broken.push_back(fmt::format("{} includes {}", path, included));
         }
     EXPECT_GT(seen, 50U);
     EXPECT_THAT(broken, testing::IsEmpty());

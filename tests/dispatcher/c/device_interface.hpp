@@ -29,6 +29,8 @@ class DeviceInterface : public testing::Test {
         setenv("FMHA_HIP_PLUGIN_DIR", FMHA_FAKE_PLUGIN_DIR, 1);
         refuse("");
     }
+    DeviceInterface(const DeviceInterface&) = delete;
+    DeviceInterface& operator=(const DeviceInterface&) = delete;
     ~DeviceInterface() override {
         fmha_destroy(context_);
         std::filesystem::remove_all(folder_);
