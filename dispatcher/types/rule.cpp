@@ -51,8 +51,9 @@ void head_dimensions(const KernelConfig& c, const HardwareLimits&, Findings& fou
          {std::pair<std::string_view, std::int64_t>{"hdim_q", c.signature.hdim_q},
           {"hdim_v", c.signature.hdim_v}})
         if (value <= 0 || value % 8 != 0)
-            found.error("VR-01",
-                        [&] { return fmt::format("{} {} is not a positive multiple of 8", field, value); });
+            found.error("VR-01", [&field = field, &value = value] {
+                return fmt::format("{} {} is not a positive multiple of 8", field, value);
+            });
 }
 
 void data_type(const KernelConfig& c, const HardwareLimits& hw, Findings& found) {

@@ -16,7 +16,6 @@ namespace {
 using testing::fwd_kernel;
 using ::testing::HasSubstr;
 using testing::instance;
-using ::testing::IsEmpty;
 using testing::kernel_of;
 
 std::filesystem::path scratch_file(const std::string& name) {
@@ -190,6 +189,7 @@ TEST(RegistryExport, ParsesCountsAgreeAndOrderIsStable) {
     Registry registry("the \"quoted\" one\n");
     Registry shuffled("the \"quoted\" one\n");
     std::vector<KernelConfig> kernels;
+    kernels.reserve(EnumTable<KernelFamily>::names.size());
     for (const auto& [family, name] : EnumTable<KernelFamily>::names) kernels.push_back(kernel_of(family));
     for (const KernelConfig& kernel : kernels) registry.add(kernel);
     std::reverse(kernels.begin(), kernels.end());

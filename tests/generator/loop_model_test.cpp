@@ -7,6 +7,7 @@
 #include "kernels/generator/unit_rates.hpp"
 #include "tests/generator/listing_text.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 namespace fmha::generator {

@@ -17,7 +17,6 @@
 namespace fmha::cli {
 namespace {
 
-using harness::CaseResult;
 using harness::Outcome;
 using test::Findings;
 using test::quiet_bench;

@@ -35,6 +35,10 @@ std::vector<TaskEnd> ends_of(std::size_t count, const std::function<std::string(
     return ends;
 }
 
+[[noreturn]] void hang_for_ever() {
+    while (true) pause();
+}
+
 TEST(Isolation, ReturnsEveryAnswer) {
     const auto ends = ends_of(20, [](std::size_t i) { return std::string(i * 10'000, 'x'); });
     for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i].answer.size(), i * 10'000);
@@ -186,7 +190,7 @@ TEST(Isolation, APlaceThatCannotBePreparedLeavesItsTasksToOthers) {
 
 TEST(Isolation, APlaceThatHangsWhileItIsPreparedIsClosed) {
     const auto hang = [](std::size_t place) {
-        while (place == 0) pause();
+        if (place == 0) hang_for_ever();
     };
     const Places places(hang, std::chrono::seconds(3));
     for (const TaskEnd& end : places.ends) EXPECT_THAT(end.answer, testing::AnyOf("1", "2"));
@@ -238,7 +242,7 @@ TEST(Isolation, AChildThatStopsInItsAnswerIsTimedOut) {
         [](std::size_t i) {
             const unsigned char beginning = 0x63;
             if (i == 0) write_to_pipes(&beginning, 1);
-            while (i == 0) pause();
+            if (i == 0) hang_for_ever();
             return std::string("done");
         },
         std::chrono::milliseconds(300));

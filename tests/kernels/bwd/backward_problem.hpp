@@ -60,6 +60,7 @@ class BackwardProblem {
     BackwardProblem(const BackwardChain& chain, const BackwardSpec& spec);
     BackwardProblem(const BackwardProblem&) = delete;
     BackwardProblem& operator=(const BackwardProblem&) = delete;
+    ~BackwardProblem() = default;
 
     const BwdArgs& args() const { return args_; }
     BwdArgs& args() { return args_; }
