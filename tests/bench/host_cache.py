@@ -67,11 +67,16 @@ class Call:
         return self
 
 
-def split(context, splits, rows, keys):
-    call = Call(context.lib, fmha.FWD_SPLITKV, 1, 4, rows, keys, 64, False)
-    call.args.k, call.args.v = call.tensor(1, keys), call.tensor(1, keys)
-    call.args.num_splits = splits
-    return call.workspace(context)
+def splits_of(context, counts, rows, keys):
+    """One problem in several numbers of splits, over the same keys: which pages of memory they lie in matters as much as splits."""
+    calls = []
+    for splits in counts:
+        call = Call(context.lib, fmha.FWD_SPLITKV, 1, 4, rows, keys, 64, False)
+        call.args.q = calls[0].args.q if calls else call.args.q
+        call.args.k, call.args.v = (calls[0].args.k, calls[0].args.v) if calls else (call.tensor(1, keys), call.tensor(1, keys))
+        call.args.num_splits = splits
+        calls.append(call.workspace(context))
+    return calls
 
 
 def forward(context, batch, rows):
@@ -118,7 +123,7 @@ def main():
         lib = fmha.load(chosen.library)
         with fmha.Context(lib, arch="gfx950") as context:
             series = [(f"split-KV, {rows} rows, {keys} keys", ["1 split"] + [f"{n} splits" for n in counts],
-                       [split(context, n, rows, keys) for n in (1, *counts)], MOST_OF_SPLITS)
+                       splits_of(context, (1, *counts), rows, keys), MOST_OF_SPLITS)
                       for rows, keys, counts in ((64, 4096, (4, 16)), (1, 32768, (8, 57)))]
             series.append(("batch prefill, 2 x 512 rows and keys", ["forward", "pages of 16", "pages of 1"],
                            [forward(context, 2, 512)] + [prefill(context, 2, 512, size) for size in (16, 1)], MOST_OF_PREFILL))

@@ -237,6 +237,18 @@ void read_block(float* dst, int dst_stride, const Matrix& matrix, std::int64_t r
                 int rows, int cols) {
     const Span row_span = Span::of(matrix.rows, row0, rows), col_span = Span::of(matrix.cols, col0, cols);
     const auto line = [&](int r) { return dst + static_cast<std::ptrdiff_t>(r) * dst_stride; };
+    if (row_span.real == rows && col_span.real == cols && matrix.tensor.type == ElementType::fp32 &&
+        (matrix.tensor.col_stride == 1 || cols == 1) && !matrix.paged.any() &&
+        !matrix.scales.tensor.present()) {
+        // Partial sums, of which combining reads many small blocks: nothing to convert, and nothing missing.
+        const float* from = static_cast<const float*>(matrix.tensor.data) + matrix.offset(row0, col0);
+        for (int r = 0; r < rows; ++r, from += matrix.tensor.row_stride)
+            if (cols == 1)
+                *line(r) = *from;
+            else
+                std::copy_n(from, cols, line(r));
+        return;
+    }
     const bool along_rows =
         matrix.tensor.col_stride != 1 && matrix.tensor.row_stride == 1 && !matrix.paged.any();
     if (along_rows && row_span.real > 0 && col_span.real > 0) {
