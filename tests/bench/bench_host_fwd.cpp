@@ -75,6 +75,7 @@ struct Data {
     }
     Data(const Data&) = delete;
     Data& operator=(const Data&) = delete;
+    ~Data() = default;
 };
 
 KernelConfig config_of(std::int16_t m0, std::int16_t n0, bool causal) {

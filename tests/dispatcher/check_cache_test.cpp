@@ -32,6 +32,7 @@ struct Tables {
     }
     Tables(const Tables&) = delete;
     Tables& operator=(const Tables&) = delete;
+    ~Tables() = default;
 };
 
 struct List {
@@ -50,6 +51,7 @@ struct List {
     }
     List(const List&) = delete;
     List& operator=(const List&) = delete;
+    ~List() = default;
 };
 
 std::string sentence(const std::function<void()>& check) {

@@ -67,6 +67,7 @@ class WrittenProblem {
     }
     WrittenProblem(const WrittenProblem&) = delete;
     WrittenProblem& operator=(const WrittenProblem&) = delete;
+    ~WrittenProblem() = default;
 
     static std::uint16_t half(double x) { return static_cast<std::uint16_t>(encode(ElementType::fp16, x)); }
     AppendKvArgs& args() { return args_; }

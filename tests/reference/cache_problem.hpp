@@ -28,6 +28,7 @@ class CacheProblem {
     CacheProblem(std::uint64_t seed, const CacheWish& wish);
     CacheProblem(const CacheProblem&) = delete;
     CacheProblem& operator=(const CacheProblem&) = delete;
+    ~CacheProblem() = default;
 
     /// False where forward has a mode that no family with a cache has.
     bool possible() const { return possible_; }

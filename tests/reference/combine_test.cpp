@@ -75,6 +75,7 @@ class WrittenRows {
     }
     WrittenRows(const WrittenRows&) = delete;
     WrittenRows& operator=(const WrittenRows&) = delete;
+    ~WrittenRows() = default;
 
     CombinedRows combined(Oracle oracle, const ForwardOptions& options = {}) const {
         return combine(args_, all_rows(args_), options, oracle);

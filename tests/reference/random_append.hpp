@@ -24,6 +24,7 @@ class RandomAppend {
     explicit RandomAppend(std::uint64_t seed, AppendWish wish = {});
     RandomAppend(const RandomAppend&) = delete;
     RandomAppend& operator=(const RandomAppend&) = delete;
+    ~RandomAppend() = default;
 
     const AppendKvArgs& args() const { return args_; }
     AppendKvArgs& args() { return args_; }

@@ -29,6 +29,7 @@ class RandomPartials {
     explicit RandomPartials(std::uint64_t seed, PartialsWish wish = {});
     RandomPartials(const RandomPartials&) = delete;
     RandomPartials& operator=(const RandomPartials&) = delete;
+    ~RandomPartials() = default;
 
     const SplitKvArgs& args() const { return args_; }
     SplitKvArgs& args() { return args_; }

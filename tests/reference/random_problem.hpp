@@ -27,6 +27,7 @@ class RandomProblem {
     explicit RandomProblem(std::uint64_t seed, Wish wish = {});
     RandomProblem(const RandomProblem&) = delete;
     RandomProblem& operator=(const RandomProblem&) = delete;
+    ~RandomProblem() = default;
 
     const FwdArgs& args() const { return args_; }
     FwdArgs& args() { return args_; }

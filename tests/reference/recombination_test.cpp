@@ -42,6 +42,7 @@ class SplitEntry {
     }
     SplitEntry(const SplitEntry&) = delete;
     SplitEntry& operator=(const SplitEntry&) = delete;
+    ~SplitEntry() = default;
 
     const SplitKvArgs& args() const { return combined_; }
     std::int64_t queries() const { return lengths_.seqlen_q; }

@@ -47,6 +47,7 @@ class AppendProblem {
     AppendProblem(const KernelConfig& kernel, const AppendSpec& spec);
     AppendProblem(const AppendProblem&) = delete;
     AppendProblem& operator=(const AppendProblem&) = delete;
+    ~AppendProblem() = default;
 
     const AppendKvArgs& args() const { return args_; }
     AppendKvArgs& args() { return args_; }

@@ -64,6 +64,7 @@ class CombineProblem {
     CombineProblem(const KernelConfig& kernel, const CombineSpec& spec);
     CombineProblem(const CombineProblem&) = delete;
     CombineProblem& operator=(const CombineProblem&) = delete;
+    ~CombineProblem() = default;
 
     const SplitKvArgs& args() const { return args_; }
     CombineVerdict judge(const Numerics& numerics) const;

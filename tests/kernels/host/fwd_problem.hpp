@@ -40,6 +40,7 @@ class FwdProblem {
     explicit FwdProblem(const Shape& shape, std::uint64_t seed = 1);
     FwdProblem(const FwdProblem&) = delete;
     FwdProblem& operator=(const FwdProblem&) = delete;
+    ~FwdProblem() = default;
 
     const Shape& shape() const { return shape_; }
     const FwdArgs& args() const { return args_; }

@@ -31,6 +31,7 @@ class CachedProblem {
     CachedProblem(const host_target::test::Shape& shape, const CacheSpec& spec);
     CachedProblem(const CachedProblem&) = delete;
     CachedProblem& operator=(const CachedProblem&) = delete;
+    ~CachedProblem() = default;
 
     const PagedKvArgs& paged() const { return paged_; }
     const SplitKvArgs& split() const { return split_; }

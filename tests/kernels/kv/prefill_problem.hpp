@@ -31,6 +31,7 @@ class PrefillProblem {
     PrefillProblem(const host_target::test::Shape& shape, const PoolSpec& spec);
     PrefillProblem(const PrefillProblem&) = delete;
     PrefillProblem& operator=(const PrefillProblem&) = delete;
+    ~PrefillProblem() = default;
 
     const BatchPrefillArgs& args() const { return args_; }
     /// A kernel for this problem with the given tile.
