@@ -148,6 +148,17 @@ TEST(EntryInPages, HasTheKeysOfItsPages) {
         EXPECT_EQ(entry_in_cache(args, static_cast<std::int64_t>(b)).seqlen_k, of_one[b]) << b;
 }
 
+// P-5: the first key of an entry lies inside its pages, in batch mode too.
+TEST(EntryInPages, BeginsWhereTheTableWithGapsSays) {
+    constexpr std::array<std::int32_t, 3> first_slot{3, 8, 0};
+    AttentionArgs args = args_of({}, {2, 5});
+    args.lengths.seqstart_k = first_slot.data();
+    EXPECT_EQ(entry_in_cache(args, 1).start_k, 0);
+    args.place.is_gappy = true;
+    EXPECT_EQ(entry_in_cache(args, 0).start_k, 3);
+    EXPECT_EQ(entry_in_cache(args, 1).start_k, 8);
+}
+
 // E-2: an elementwise bias of −∞ hides a key; every pattern of hidden keys of a row beside rows with other patterns.
 TEST(EndKeys, AreThoseThatABiasLeaves) {
     constexpr std::int64_t rows = 3, keys = 5;
@@ -178,6 +189,15 @@ TEST(EndKeys, AreThoseThatABiasLeaves) {
                 EXPECT_EQ(ends.last, last) << text(mask, {rows, keys}, i) << ", pattern " << pattern;
             }
         }
+}
+
+TEST(EndKeys, AskForNoBiasBehindTheLastKey) {
+    float hidden = -std::numeric_limits<float>::infinity();
+    AttentionArgs args = args_of({}, {1, 1});
+    args.score.bias_type = BiasType::elementwise;
+    constexpr std::int64_t beyond_memory = std::int64_t{1} << 58;
+    args.bias = {&hidden, ElementType::fp32, 0, 0, 0, beyond_memory};
+    EXPECT_EQ(end_keys(args, {0, 0, 0}).first, -1);
 }
 
 /// Where key j of entry b lies, as page and slot.
