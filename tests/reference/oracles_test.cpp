@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace fmha::reference {
 namespace {
@@ -34,6 +35,16 @@ void expect_equal_companions(const ForwardRows& x, const ForwardRows& y) {
             EXPECT_NEAR(x.weight_variance(r, c), y.weight_variance(r, c),
                         1e-9 * x.weight_variance(r, c) +
                             1e-13 * std::pow(x.eta(r) * x.weighted_abs(r, c), 2));
+    EXPECT_EQ(x.visible_keys, y.visible_keys);
+    EXPECT_EQ(x.first_visible, y.first_visible);
+    EXPECT_EQ(x.last_visible, y.last_visible);
+    // −∞ where a row has neither a key nor a sink.
+    for (const auto largest : {&ForwardRows::score_max, &ForwardRows::row_max})
+        for (Eigen::Index r = 0; r < x.o.rows(); ++r) {
+            const double one = (x.*largest)(r), other = (y.*largest)(r);
+            EXPECT_TRUE(one == other || std::abs(one - other) < 1e-11 * (1.0 + x.max_a(r)))
+                << "row " << r << ": " << one << " and " << other;
+        }
     EXPECT_EQ(x.seqlen_k, y.seqlen_k);
     EXPECT_EQ(x.scores_evaluated, y.scores_evaluated);
 }
@@ -56,6 +67,24 @@ TEST(Oracles, AgreeOnRandomProblems) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
         expect_agreement(problem);
     }
+}
+
+// A slope below zero makes far keys larger, and η is measured from 0 then (B.2).
+TEST(Oracles, AgreeOnPositionBiasOfEitherSign) {
+    int tried = 0;
+    for (std::uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
+        RandomProblem problem(seed);
+        FwdArgs& args = problem.args();
+        if (args.score.bias_type != BiasType::alibi) continue;
+        std::vector<float> slopes;
+        for (std::int64_t h = 0; h < args.shape.nhead_q; ++h) slopes.push_back(h % 2 == 0 ? -0.5F : 0.25F);
+        args.score.alibi_slopes = slopes.data();
+        args.score.alibi_stride = 0;
+        SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+        expect_agreement(problem);
+        ++tried;
+    }
+    EXPECT_GE(tried, 10);
 }
 
 TEST(Oracles, AgreeBeyondOneBlockOfKeys) {
