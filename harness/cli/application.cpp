@@ -68,6 +68,10 @@ int run_command_line(const std::vector<std::string>& arguments,
     app.set_version_flag("--version", std::string("fmha ") + std::string(version));
     app.require_subcommand(1);
     app.fallthrough(false);
+    app.footer("Example:\n"
+               "  fmha verify\n"
+               "  fmha verify fwd/masks --target emulated --arch gfx942\n"
+               "  fmha verify --help");
     for (const auto& command : commands) {
         auto* sub = app.add_subcommand(std::string(command->name()), std::string(command->summary()));
         sub->footer("Example:\n  " + std::string(command->example()));
