@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <string>
 
 namespace fmha::reference {
 namespace {
@@ -100,12 +101,32 @@ TEST_P(BothOracles, OutputsAreNotWanted) {
     EXPECT_EQ(forward(head.args, all_rows(head.args), ForwardOptions{false, {}, 1}, GetParam()).o.rows(), 64);
 }
 
+// Rows are shared among threads in tasks of 32 at least: the last one may have one row alone.
+TEST_P(BothOracles, TheRowBehindAWholeTaskIsComputed) {
+    const LongHead head(33, 1, {});
+    const std::vector<RowId> rows = all_rows(head.args);
+    const ForwardRows alone = forward(head.args, rows, ForwardOptions{false, {}, 1}, GetParam());
+    const ForwardRows shared = forward(head.args, rows, ForwardOptions{false, {}, 2}, GetParam());
+    EXPECT_LT((shared.o - alone.o).norm(), 1e-12 * alone.o.norm());
+    EXPECT_NE(shared.o.row(32).norm(), 0.0);
+}
+
+TEST(LowPrecision, TheRowBehindAWholeTaskIsComputed) {
+    const LongHead head(33, 1, {});
+    const std::vector<RowId> rows = all_rows(head.args);
+    const ForwardRows::Table alone = forward_low_precision(head.args, rows, ElementTypes{}, 1);
+    EXPECT_EQ(forward_low_precision(head.args, rows, ElementTypes{}, 2), alone);
+    EXPECT_NE(alone.row(32).norm(), 0.0);
+}
+
 TEST_P(BothOracles, ARowOutsideItsEntryIsRefused) {
     const LongHead head(8, 1, {});
-    const std::vector<RowId> outside{{0, 0, 8}};
-    EXPECT_THAT(
-        [&] { forward(head.args, outside, {}, GetParam()); },
-        testing::ThrowsMessage<Error>(testing::HasSubstr("row 8 of entry 0 was asked for; it has 8")));
+    for (const std::int64_t i : {-1, 8}) {
+        const std::vector<RowId> outside{{0, 0, i}};
+        EXPECT_THAT([&] { forward(head.args, outside, {}, GetParam()); },
+                    testing::ThrowsMessage<Error>(testing::HasSubstr("row " + std::to_string(i) +
+                                                                     " of entry 0 was asked for; it has 8")));
+    }
 }
 
 TEST_P(BothOracles, ScaleModesOfOtherFamiliesAreRefused) {
