@@ -21,7 +21,7 @@ class Products {
   public:
     FMHA_DEVICE explicit Products(const Block& block) : block_(block) {}
 
-    /// A GPU works on the whole capacity, because registers need constant numbers; what does not exist is 0.
+    /// A GPU works on the whole capacity, because registers need constant numbers; elements that do not exist are 0.
     FMHA_DEVICE int steps(std::int64_t capacity, std::int64_t, std::int64_t step) const {
         return static_cast<int>(capacity / step);
     }

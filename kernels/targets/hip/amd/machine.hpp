@@ -144,7 +144,7 @@ class Machine {
         return word;
     }
 
-    /// Through a buffer descriptor: one 32-bit address a lane, and what does not exist lies beyond the buffer's end.
+    /// Through a buffer descriptor: one 32-bit address a lane, and bytes that do not exist lie beyond the buffer's end.
     template <int n>
     __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
                                                                    bool exists, std::uint32_t* words,
