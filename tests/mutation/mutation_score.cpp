@@ -129,7 +129,8 @@ class TeamTarget final : public Target {
 };
 
 bool is_of_teams(const Mutant& mutant) {
-    return mutant.header == "fmha_fwd_ws.hpp" || mutant.expression.starts_with("fmha_fwd_ws(") ||
+    return mutant.header == "fmha_fwd_ws.hpp" || mutant.header == "ws_keys.hpp" ||
+           mutant.expression.starts_with("fmha_fwd_ws(") ||
            mutant.expression.starts_with("ctx.add_row_parts(");
 }
 
