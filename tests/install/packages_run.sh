@@ -53,7 +53,7 @@ while read -r header; do
   [[ -f $root/include/fmha/cpp/$header ]] || { echo "libfmha-dev lacks $header, which one of its headers includes"; exit 1; }
 done <"$work/included.txt"
 # Every subcommand has its page, and completion knows it.
-for command in $(alone fmha --help | sed -n '/^Subcommands:/,$ s/^  \([a-z]*\) .*/\1/p'); do
+for command in $(alone fmha --help | sed -n '/^Subcommands:/,/^$/ s/^  \([a-z]*\) .*/\1/p'); do
   grep -q "fmha\\\\-$command" <(zcat -f "$root/share/man/man1/fmha-$command.1"*)
   grep -q "[\" ]$command[\" ]" "$root/share/bash-completion/completions/fmha"
 done
