@@ -54,11 +54,11 @@ class Views(unittest.TestCase):
     def test_tables_of_a_device_are_packed(self):
         call = Call(reference._NoKernels(), fmha.FWD, "fp16", "gfx950")
         table = np.arange(12, dtype=np.int32).reshape(3, 4)
-        self.assertEqual(call.array(CudaArray(table), np.int32), table.ctypes.data)
-        self.assertEqual(call.array(CudaArray(table[:1, :3]), np.int32), table.ctypes.data)
+        self.assertEqual(call.array(CudaArray(table), np.int32, "table", None, None), table.ctypes.data)
+        self.assertEqual(call.array(CudaArray(table[:1, :3]), np.int32, "table", None, None), table.ctypes.data)
         for gaps in (table[:, :3], table[0, ::2]):
             with self.assertRaisesRegex(ValueError, "it must be packed"):
-                call.array(CudaArray(gaps), np.int32)
+                call.array(CudaArray(gaps), np.int32, "table", *(None for _ in gaps.shape))
 
     def test_what_cannot_be_taken_is_named(self):
         for array, error, words in ((object(), TypeError, "object is no array"),

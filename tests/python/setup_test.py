@@ -89,7 +89,7 @@ class Choosing(unittest.TestCase):
         for fields, words in (({"family": "bwd"}, "family 'bwd' is not known; allowed: fwd"), ({"data_type": "int8"}, "data_type 'int8'"),
                               ({"mask": "diagonal"}, "mask 'diagonal' is not known; allowed: no, top_left"), ({"hdim_q": 512, "hdim_v": 512}, "hdim_q >= 512"),
                               ({"logits": True, "bias": "alibi"}, "has_logits_soft_cap True"), ({"data_type": "mxfp8", "gfx_arch": "gfx942"}, "no kernel of gfx942"),
-                              ({"family": "batch_prefill", "mode": "group", "page_size": 3}, "page_size 3; there are"),
+                              ({"family": "batch_prefill", "mode": "group", "page_size": 3}, "page_size 3; there is"),
                               ({"mode": "ragged"}, "mode 'ragged'")):
             with self.assertRaisesRegex(choose.NoKernel, words):
                 self.chosen(**fields)
@@ -151,7 +151,7 @@ class OnTheHost(unittest.TestCase):
         self.assertFalse(FmhaRegistry())
 
     def test_nothing_raises(self):
-        for config, words in ((config_of(gfx_arch="gfx000"), "gfx000"), (config_of(gfx_arch=""), "arch"), (config_of(qscale="odd"), "qscale odd"),
+        for config, words in ((config_of(gfx_arch="gfx000"), "gfx000"), (config_of(gfx_arch=""), "arch"), (config_of(qscale="odd"), "qscale 'odd'"),
                               ("text", "config is a str"), (config_of(hdim_q="wide"), "")):
             result = setup_fmha_dispatcher(config, self.folder.name)
             self.assertFalse(result.success)

@@ -3,14 +3,14 @@ packed last axis) is made in a copy. Axes are named by letters: b entries, h hea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fmha import formats
+from fmha.extents import require_shape, whole_numbers
 from fmha.formats import FP32, ElementType
-from fmha.library import BATCH, GROUP, Context
+from fmha.library import BATCH, Context
 from fmha.memory import side_of
 from fmha.tensors import View, matches, numpy_of, packed_strides, view_of
 
@@ -107,17 +107,21 @@ class Call:
         self.outputs[name] = (out, element)
         return self._over(view, axes, element)
 
-    def array(self, values: Any, dtype: Any) -> int | None:
-        """The address of a one-dimensional array, None for None."""
+    def array(self, values: Any, dtype: Any, what: str, *shape: int | None) -> int | None:
+        """The address of a packed array of this shape (None: any extent), None for None. Kernels are told where it begins only, so one that is
+        shorter would be read beyond its end."""
         if values is None:
             return None
         view = view_of(values)
+        require_shape(what, view, *shape)
         if not view.on_device:
-            view = self.side.put(np.ascontiguousarray(numpy_of(view), dtype))
+            host = numpy_of(view)
+            host = whole_numbers(what, host) if np.dtype(dtype) == np.int32 else host
+            view = self.side.put(np.ascontiguousarray(host, dtype))
         elif view.dtype != np.dtype(dtype):
-            raise ValueError(f"the device array holds {view.dtype}; needed: {np.dtype(dtype)}")
+            raise ValueError(f"{what} on the device holds {view.dtype}; needed: {np.dtype(dtype)}")
         elif any(have != packed for have, packed, extent in zip(view.strides, packed_strides(view.shape), view.shape) if extent > 1):
-            raise ValueError(f"the device array has strides {view.strides}; it must be packed, because only its address is given on")
+            raise ValueError(f"{what} on the device has strides {view.strides}; it must be packed, because only its address is given on")
         self._kept.append(view)
         return view.address
 
@@ -140,7 +144,8 @@ class Call:
         if scale_o is not None:
             part.scale_o = scale_o
         part.logits_soft_cap = soft_cap
-        part.sink_logit = self.array(sink_logit, np.float32)
+        extents = self.args.shape
+        part.sink_logit = self.array(sink_logit, np.float32, "sink_logit", extents.nhead_q)
         if bias is not None and alibi_slopes is not None:
             raise ValueError("bias and alibi_slopes are both given; at most one is allowed")
         if bias is not None:
@@ -148,9 +153,10 @@ class Call:
             self.args.bias = self._bias(bias, shape)
         if alibi_slopes is not None:
             part.bias_type = 2
-            slopes = view_of(alibi_slopes)
-            part.alibi_slopes = self.array(alibi_slopes, np.float32)
-            part.alibi_stride = slopes.shape[-1] if len(slopes.shape) == 2 else 0
+            by_entry = len(view_of(alibi_slopes).shape) == 2
+            entries = (extents.batch,) if by_entry else ()
+            part.alibi_slopes = self.array(alibi_slopes, np.float32, "alibi_slopes", *entries, extents.nhead_q)
+            part.alibi_stride = extents.nhead_q if by_entry else 0
 
     def _bias(self, bias: Any, shape: tuple[int, int, int, int]) -> Any:
         view = view_of(bias)
@@ -166,76 +172,43 @@ class Call:
                              for have, need, step in zip(view.shape, shape, view.strides))
         return self._over(view, "bhsk", self.type.bias)
 
-    def quantise(self, qscale: Any, q_descale: Any, k_descale: Any, v_descale: Any) -> None:
-        """Descales: single numbers for pertensor, arrays [b, h, block] for blockscale, e8m0 codes for mx."""
+    def quantise(self, qscale: Any, q_descale: Any, k_descale: Any, v_descale: Any, keys: int) -> None:
+        """Descales: single numbers for pertensor, else arrays (`_descale_shapes`), of e8m0 codes for mx. `keys` are those of K's axis of
+        positions."""
         part = self.args.quant
         part.qscale = number_of(qscale, QSCALES, "qscale")
         if part.qscale == 0:
             if any(scale is not None for scale in (q_descale, k_descale, v_descale)):
                 raise ValueError("descales are given, but qscale is none")
             return
+        shapes = self._descale_shapes(part.qscale, keys)
         for name, scale in (("q_descale", q_descale), ("k_descale", k_descale), ("v_descale", v_descale)):
             if scale is None:
                 raise ValueError(f"qscale needs {name}")
             if part.qscale == 1:
-                setattr(part, name, self.context.lib.tensor(self.array(np.reshape(np.float32(scale), 1), np.float32)))
-            elif part.qscale == 4:
-                setattr(part, name, self.tensor(scale, "bhsd", formats.E8M0))
-            else:
-                setattr(part, name, self.tensor(scale, "bhs", FP32))
+                if np.size(scale) != 1:
+                    raise ValueError(f"{name} has {np.size(scale)} values; one factor belongs to the whole tensor")
+                one = np.asarray(scale, np.float32).reshape(1)
+                setattr(part, name, self.context.lib.tensor(self.array(one, np.float32, name, 1)))
+                continue
+            require_shape(name, scale, *shapes[name])
+            setattr(part, name, self.tensor(scale, "bhsd", formats.E8M0) if part.qscale == 4 else self.tensor(scale, "bhs", FP32))
 
-
-@dataclass
-class Extents:
-    """Sizes of an attention problem."""
-    group: bool
-    batch: int
-    nhead_q: int
-    nhead_k: int
-    rows: int
-    keys: int
-    hdim_q: int
-    hdim_v: int
-
-    @staticmethod
-    def of(q: View, k: View, v: View, axes: str, v_axes: str, entries: int | None = None) -> Extents:
-        """Read from arrays and compared among them; `entries` where the arrays do not tell their number."""
-        q_size, k_size, v_size = (_named(name, view, names)
-                                  for name, view, names in (("q", q, axes), ("k", k, axes), ("v", v, v_axes)))
-        _require_equal("channels of q and k", q_size["d"], k_size["d"])
-        _require_equal("heads of k and v", k_size["h"], v_size["h"])
-        _require_equal("keys of k and v", k_size["s"], v_size["s"])
-        for name, size in (("k", k_size), ("v", v_size)):
-            _require_equal(f"entries of q and {name}", q_size.get("b"), size.get("b"))
-        return Extents("b" not in axes, q_size.get("b", 1) if entries is None else entries, q_size["h"], k_size["h"],
-                       q_size["s"], k_size["s"], q_size["d"], v_size["d"])
-
-    @staticmethod
-    def paged(q: View, k: View, v: View, axes: str, table: tuple[int, ...]) -> Extents:
-        """The same with K and V in pages [pages, heads, keys a page, channels] and a table [entries, pages of each]."""
-        if len(table) != 2:
-            raise ValueError(f"block_table has shape {table}; needed: [entries, pages of an entry]")
-        q_size, k_size, v_size = _named("q", q, axes), _named("k", k, "bhsd"), _named("v", v, "bhsd")
-        _require_equal("channels of q and k", q_size["d"], k_size["d"])
-        for what, axis in (("pages", "b"), ("heads", "h"), ("keys a page", "s")):
-            _require_equal(f"{what} of k and v", k_size[axis], v_size[axis])
-        if "b" in axes:
-            _require_equal("entries of q and block_table", q_size["b"], table[0])
-        return Extents("b" not in axes, table[0], q_size["h"], k_size["h"], q_size["s"], table[1] * k_size["s"], q_size["d"],
-                       v_size["d"])
-
-    def fill(self, shape: Any) -> None:
-        shape.mode = GROUP if self.group else BATCH
-        shape.batch, shape.nhead_q, shape.nhead_k = self.batch, self.nhead_q, self.nhead_k
-        shape.seqlen_q, shape.seqlen_k, shape.hdim_q, shape.hdim_v = self.rows, self.keys, self.hdim_q, self.hdim_v
-
-
-def _named(name: str, view: View, axes: str) -> dict[str, int]:
-    if len(view.shape) != len(axes):
-        raise ValueError(f"{name} has shape {tuple(view.shape)}; needed: {len(axes)} axes, {axes}")
-    return dict(zip(axes, view.shape))
-
-
-def _require_equal(what: str, one: Any, other: Any) -> None:
-    if one != other:
-        raise ValueError(f"{what} differ: {one} and {other}")
+    def _descale_shapes(self, qscale: int, keys: int) -> dict[str, tuple[int | None, ...]]:
+        """The axes of descales: entries, heads and blocks of 128 positions for blockscale (2); positions, and 32 channels, for mx (4), where V has
+        channels and 32 keys; pages, heads and, with one a token (5), positions for the caches of batch prefill."""
+        shape, place = self.args.shape, getattr(self.args, "place", None)
+        entries = shape.batch if shape.mode == BATCH else 1
+        q_heads, k_heads = (entries, shape.nhead_q), (entries, shape.nhead_k)
+        if qscale == 2:
+            q, k = -(-shape.seqlen_q // 128), -(-keys // 128)
+            return {"q_descale": (*q_heads, q), "k_descale": (*k_heads, k), "v_descale": (*k_heads, k)}
+        if qscale == 4:
+            deep = -(-shape.hdim_q // 32)
+            return {"q_descale": (*q_heads, shape.seqlen_q, deep), "k_descale": (*k_heads, keys, deep),
+                    "v_descale": (*k_heads, shape.hdim_v, -(-keys // 32) if shape.mode == BATCH else None)}
+        pages = (place.page_count if place is not None else 1, shape.nhead_k)
+        if qscale == 3:
+            return {"q_descale": (1, 1, 1), "k_descale": (*pages, 1), "v_descale": (*pages, 1)}
+        return {"q_descale": (1, shape.nhead_q, shape.seqlen_q), "k_descale": (*pages, place.page_size if place is not None else 1),
+                "v_descale": (1, shape.nhead_k, 1)}

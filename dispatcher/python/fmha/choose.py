@@ -17,7 +17,10 @@ _MAIN = (*_ATTENDS, "bwd_dq_dk_dv")
 _COMPANIONS = {"fwd_splitkv": ("fwd_splitkv_combine",), "bwd_dq_dk_dv": ("bwd_dot_do_o", "bwd_convert_dq")}
 _MASKS = {"no": ("none",), "top_left": ("causal", "generic"), "bottom_right": ("causal", "generic"), "generic": ("generic",)}
 _BIASES = {"no": "none", "bias": "elementwise", "alibi": "alibi"}
-_QSCALES = {"no": "none"}
+_QSCALES = {"no": "none"} | {name: name for name in ("pertensor", "blockscale", "kv_blockscale", "per_token_head")}
+_ROPES = {name: name for name in ("none", "interleaved", "half_rotated")}
+_KV_LAYOUTS = {name: name for name in ("vectorized", "linear")}
+_DROPOUTS = {name: name for name in ("", "no", "dropout_wg16", "dropout_wg32", "dropout_wg16_storerandval", "dropout_wg32_storerandval")}
 _LAYOUTS = {"r": "row", "c": "column"}
 _LOOKUPS = {"vllm": "vllm_2d", "sglang": "sglang_1d"}
 TILE = ("m0", "n0", "k0", "n1", "k1", "k0max")
@@ -128,10 +131,12 @@ def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool
 
     def known(what: str, value: Any, table: dict[str, Any]) -> Any:
         if value not in table:
-            raise NoKernel(f"{what} {value!r} is not known; allowed: {', '.join(table)}")
+            raise NoKernel(f"{what} {value!r} is not known; allowed: {', '.join(name for name in table if name)}")
         return table[value]
 
     for what, size in (("hdim_q", config.hdim_q), ("hdim_v", config.hdim_v)):
+        if size < 1 and family in _MAIN:
+            raise NoKernel(f"{what} is {size}; a head has 1 channel or more")
         wishes.append((what, f">= {size}", lambda kernel, what=what, size=size: _takes(kernel, what, size)))
     if config.hdim_q == config.hdim_v == 128:
         wishes.append(("hdim_q", "128", lambda kernel: kernel["algorithm"]["constraint"] != "hdim_not_128"))
@@ -143,16 +148,16 @@ def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool
     equal("has_lse", bool(config.lse), ("fwd", "fwd_pagedkv", "batch_prefill"))
     equal("has_dropout", bool(config.dropout), _MAIN)
     equal("has_logits_soft_cap", bool(config.logits), _MAIN)
-    mx = "mx" if config.data_type.startswith("mx") else None
-    equal("qscale", mx or _QSCALES.get(config.qscale, config.qscale), _MAIN)
-    equal("rope", config.rope, ("fwd_appendkv",))
+    qscale = known("qscale", config.qscale, _QSCALES)
+    equal("qscale", "mx" if config.data_type.startswith("mx") else qscale, _MAIN)
+    equal("rope", known("rope", config.rope, _ROPES), ("fwd_appendkv",))
     equal("use_paged_kv", bool(config.paged_kv) or family in ("fwd_pagedkv", "batch_prefill"), (*_ATTENDS, "fwd_appendkv"))
-    equal("kv_layout", config.kv_memory_layout, ("batch_prefill",))
+    equal("kv_layout", known("kv_memory_layout", config.kv_memory_layout, _KV_LAYOUTS), ("batch_prefill",))
     equal("kv_lookup", known("kv_lookup_table", config.kv_lookup_table, _LOOKUPS), ("batch_prefill",))
     equal("page_size", config.page_size, ("batch_prefill",))
     equal("has_dbias", bool(config.dbias), ("bwd_dq_dk_dv",))
     equal("is_deterministic", bool(config.deterministic), ("bwd_dq_dk_dv", "bwd_convert_dq"))
-    equal("is_store_randval", "storerandval" in config.dropout_variant, ("bwd_dq_dk_dv",))
+    equal("is_store_randval", "storerandval" in known("dropout_variant", config.dropout_variant, _DROPOUTS), ("bwd_dq_dk_dv",))
     for what, wish in (("has_sink", config.sink), ("skip_min_seqlen_q", config.skip_min_seqlen_q)):
         if wish and family in _ATTENDS:
             wishes.append((what, True, lambda kernel, what=what: kernel["signature"][what]))
@@ -167,8 +172,8 @@ def _takes(kernel: dict[str, Any], what: str, size: int) -> bool:
 
 
 def _present(kernels: list[dict[str, Any]], what: str) -> str:
-    present = sorted({str(kernel["signature"][what]) for kernel in kernels})
-    return f"; there are {', '.join(present)}"
+    present = sorted({kernel["signature"][what] for kernel in kernels})
+    return f"; there is {', '.join(map(str, present))}"
 
 
 def _pads(kernel: dict[str, Any], config: Any) -> bool:

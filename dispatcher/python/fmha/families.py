@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Sequence
 
 import numpy as np
 
 from fmha import formats
-from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call, Extents, number_of
+from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call, number_of
+from fmha.extents import Extents, require_below, require_shape, require_starts
 from fmha.formats import FP32
 from fmha.library import BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, Context
 from fmha.tensors import View, view_of
@@ -33,7 +35,8 @@ def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
         if name in ("max_seqlen_q", "max_seqlen_k", "min_seqlen_q"):
             setattr(call.args.shape, name, values)
         elif name in known:
-            setattr(call.args.lengths, name, call.array(values, np.int32))
+            count = extents.batch if name.startswith("seqlen") else extents.batch + 1
+            setattr(call.args.lengths, name, call.array(values, np.int32, name, count))
         else:
             raise ValueError(f"{name} is no length; allowed: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
     if not extents.group:
@@ -50,6 +53,7 @@ def _entries(layout: str, lengths: dict[str, Any]) -> int | None:
         return None
     if lengths.get("seqstart_q") is None:
         raise ValueError(f"layout {layout} packs sequences, which needs seqstart_q: where each of them begins")
+    require_shape("seqstart_q", lengths["seqstart_q"], None)
     return view_of(lengths["seqstart_q"]).shape[0] - 1
 
 
@@ -71,6 +75,9 @@ def _attends(call: Call, q: Any, k: Any, v: Any, layout: str, column: bool, leng
     call.args.q, call.args.k = call.tensor(q, axes, element), call.tensor(k, axes, element)
     call.args.v = call.tensor(v, v_axes, element)
     _lengths(call, extents, lengths)
+    for name, positions in (("seqstart_q", extents.rows), ("seqstart_k", extents.keys)):
+        if lengths.get(name) is not None:
+            require_starts(name, lengths[name], positions)
     return extents, axes
 
 
@@ -108,7 +115,7 @@ def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     table = _table(extents, longest)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
     _dropout(call, dropout)
-    call.quantise(qscale, q_descale, k_descale, v_descale)
+    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
     if randval:
         call.args.randval = call.result("randval", table[1:] if extents.group else table, "hsk" if extents.group else "bhsk",
@@ -124,9 +131,13 @@ def _over_pages(call: Call, q: Any, k: Any, v: Any, axes: str, block_table: Any,
     extents.fill(call.args.shape)
     call.args.q = call.tensor(q, axes, element)
     call.args.k, call.args.v = call.tensor(k, "bhsd", element), call.tensor(v, "bhsd", element)
+    if seqlens_k is None:
+        raise ValueError("block_table needs seqlens_k, the keys of each entry")
     _lengths(call, extents, {**lengths, "seqlen_k": seqlens_k})
+    if lengths.get("seqstart_q") is not None:
+        require_starts("seqstart_q", lengths["seqstart_q"], extents.rows)
     place = call.args.place
-    place.block_table, place.block_table_stride = call.array(block_table, np.int32), table.shape[1]
+    place.block_table, place.block_table_stride = call.array(block_table, np.int32, "block_table", *table.shape), table.shape[1]
     place.page_size, place.page_count = pool.shape[2], pool.shape[0]
     return extents
 
@@ -142,7 +153,7 @@ def paged(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str
     extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
     call.mask(mask, window, sink)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
-    call.quantise(qscale, q_descale, k_descale, v_descale)
+    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
     return call
 
@@ -184,6 +195,7 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
     heads, wide_k, wide_v = ((k_view.shape[1], k_view.shape[2] * k_view.shape[4], v_view.shape[3]) if vectorized
                              else (k_view.shape[1], k_view.shape[3], v_view.shape[3]))
     q_size = dict(zip(axes, q_view.shape))
+    require_shape("seqstart_q", seqstart_q, None)
     entries = view_of(seqstart_q).shape[0] - 1
     extents = Extents(True, entries, q_size["h"], heads, q_size["s"], max_seqlen_k, q_size["d"], wide_v)
     if wide_k != extents.hdim_q:
@@ -192,20 +204,28 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
     call.args.q = call.tensor(q, axes, element)
     for name, array, wide in (("k", k, wide_k), ("v", v, wide_v)):
         view = call.stored(array, element)
+        if math.prod(view.shape) != page_count * heads * page_size * wide:
+            raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys, {heads} heads and {wide} channels have "
+                             f"{page_count * heads * page_size * wide} elements")
         setattr(call.args, name, context.lib.tensor(view.address, heads * page_size * wide, page_size * wide, wide, 1))
     _lengths(call, extents, {**lengths, "seqstart_q": seqstart_q, "seqlen_k": seqlens_k})
+    require_starts("seqstart_q", seqstart_q, extents.rows)
     call.args.shape.max_seqlen_k = max_seqlen_k
     place = call.args.place
     place.kv_layout, place.kv_lookup = int(not vectorized), number_of("vllm" if block_table is not None else "sglang", KV_LOOKUPS,
                                                                       "kv_lookup")
     if block_table is not None:
-        place.block_table, place.block_table_stride = call.array(block_table, np.int32), view_of(block_table).shape[1]
-    place.kv_indptr, place.kv_page_indices = call.array(kv_indptr, np.int32), call.array(kv_page_indices, np.int32)
-    place.kv_last_page_lens = call.array(kv_last_page_lens, np.int32)
+        place.block_table = call.array(block_table, np.int32, "block_table", entries, None)
+        place.block_table_stride = view_of(block_table).shape[1]
+    place.kv_indptr = call.array(kv_indptr, np.int32, "kv_indptr", entries + 1)
+    place.kv_page_indices = call.array(kv_page_indices, np.int32, "kv_page_indices", None)
+    place.kv_last_page_lens = call.array(kv_last_page_lens, np.int32, "kv_last_page_lens", entries)
+    if kv_indptr is not None and kv_page_indices is not None:
+        require_starts("kv_indptr", kv_indptr, view_of(kv_page_indices).shape[0])
     place.page_size, place.page_count = page_size, page_count
     call.mask(mask, window, sink)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, max_seqlen_k))
-    call.quantise(qscale, q_descale, k_descale, v_descale)
+    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
     return call
 
@@ -219,16 +239,29 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
     of the call have the result."""
     call = Call(context, FWD_APPENDKV, data_type, arch, stream)
     element, args, shape = call.type.inputs, call.args, call.args.shape
-    fresh, fresh_v, cache = view_of(k_new), view_of(v_new), view_of(k)
+    fresh, fresh_v, cache, cache_v = view_of(k_new), view_of(v_new), view_of(k), view_of(v)
+    for what, view in (("k_new", fresh), ("k", cache)):
+        require_shape(what, view, None, None, None, None)
+    entries, heads, tokens, _ = fresh.shape
+    require_shape("v_new", fresh_v, entries, heads, tokens, None)
+    require_shape("k", cache, None, heads, None, fresh.shape[3])
+    require_shape("v", cache_v, cache.shape[0], heads, cache.shape[2], fresh_v.shape[3])
+    if q is not None:
+        require_shape("q", q, entries, None, None, fresh.shape[3])
     shape.batch, shape.nhead_k, args.seqlen_knew, shape.hdim_q = fresh.shape
     shape.hdim_v, shape.nhead_q = fresh_v.shape[3], shape.nhead_k
     shape.seqlen_k = cache.shape[2]
     if block_table is not None:
         table = view_of(block_table)
-        args.place.block_table, args.place.block_table_stride = call.array(block_table, np.int32), table.shape[1]
+        args.place.block_table = call.array(block_table, np.int32, "block_table", entries, None)
+        args.place.block_table_stride = table.shape[1]
         args.place.page_size, args.place.page_count = cache.shape[2], cache.shape[0]
         shape.seqlen_k = table.shape[1] * cache.shape[2]
-    args.place.cache_batch_idx = call.array(cache_batch_idx, np.int32)
+    elif cache_batch_idx is None and cache.shape[0] < entries:
+        raise ValueError(f"k has {cache.shape[0]} slots, and there are {entries} entries; cache_batch_idx says which slot is whose")
+    args.place.cache_batch_idx = call.array(cache_batch_idx, np.int32, "cache_batch_idx", entries)
+    if cache_batch_idx is not None:
+        require_below("cache_batch_idx", cache_batch_idx, cache.shape[0], "slots")
     for name, array in (("k", k), ("v", v), ("q", q)):
         if array is not None:
             view = call.stored(array, element)
@@ -239,13 +272,20 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
     elif nhead_q:
         shape.nhead_q = nhead_q
     args.k_new, args.v_new = call.tensor(k_new, "bhsd", element), call.tensor(v_new, "bhsd", element)
-    args.lengths.seqlen_k = call.array(seqlens_k, np.int32)
+    args.lengths.seqlen_k = call.array(seqlens_k, np.int32, "seqlens_k", entries)
     args.has_mask = int(has_mask)
     args.rope.type = number_of(rope, ROPES, "rope")
     if args.rope.type:
         if rotary_cos is None or rotary_sin is None:
             raise ValueError("rope needs rotary_cos and rotary_sin")
-        args.rope.rotary_dim = 2 * view_of(rotary_cos).shape[1]
+        require_shape("rotary_cos", rotary_cos, None, None)
+        positions, pairs = view_of(rotary_cos).shape
+        require_shape("rotary_sin", rotary_sin, positions, pairs)
+        # V-5: new keys, and under a mask the rows of Q, have positions behind those of the cache; without one all rows have the first of them.
+        longest = max(tokens, 0 if q is None else view_of(q).shape[2] if has_mask else 1)
+        if not view_of(seqlens_k).on_device and (last := int(np.max(seqlens_k, initial=0)) + longest) > positions:
+            raise ValueError(f"rotary_cos has {positions} positions; needed: {last}")
+        args.rope.rotary_dim = 2 * pairs
         args.rope.cos, args.rope.sin = call.tensor(rotary_cos, "sd", element), call.tensor(rotary_sin, "sd", element)
     return call
 
@@ -283,13 +323,16 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
     _dropout(call, dropout)
     args.deterministic, args.reduce_dk_dv = int(deterministic), int(reduce_dk_dv)
-    args.o, args.d_o = call.tensor(o, axes, element), call.tensor(d_o, axes, element)
     rows = "hs" if extents.group else "bhs"
+    size = {"b": extents.batch, "h": extents.nhead_q, "s": extents.rows, "d": extents.hdim_v, "k": table[3]}
+    for what, array, named in (("o", o, axes), ("d_o", d_o, axes), ("lse", lse, rows)):
+        require_shape(what, array, *_shape(named, **size))
+    args.o, args.d_o = call.tensor(o, axes, element), call.tensor(d_o, axes, element)
     args.lse = call.tensor(lse, rows, FP32)
-    size = {"b": extents.batch, "h": extents.nhead_q, "s": extents.rows}
     args.d = call.result("d", _shape(rows, **size), rows, FP32)
     names = "hsk" if extents.group else "bhsk"
     if randval is not None:
+        require_shape("randval", randval, *_shape(names, **size))
         args.randval = call.tensor(randval, names, UINT8)
     if dbias:
         args.dbias = call.result("dbias", table[1:] if extents.group else table, names, element, fill=0)

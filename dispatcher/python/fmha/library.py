@@ -13,8 +13,9 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, Structure, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 import json
+import operator
 import os
-from typing import Callable, Iterable
+from typing import Any, Callable, Iterable
 
 from fmha import find
 
@@ -30,6 +31,8 @@ ARGUMENTS = ("fmha_fwd_args", "fmha_pagedkv_args", "fmha_splitkv_args", "fmha_ap
              "fmha_batch_prefill_args", "fmha_bwd_args")
 SCALARS = {"int32": c_int32, "uint32": c_uint32, "int64": c_int64, "uint64": c_uint64, "float": ctypes.c_float,
            "double": ctypes.c_double, "pointer": c_void_p}
+_RANGES = {kind: (-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in ((c_int32, 32), (c_int64, 64))} | {
+    kind: (0, (1 << bits) - 1) for kind, bits in ((c_uint32, 32), (c_uint64, 64))}
 HEURISTIC = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)  # gives the address of a text
 TEXTS = ("arch", "kernels_dir")  # pointers to characters, among the options of a context
 
@@ -46,6 +49,27 @@ class Error(RuntimeError):
         name = STATUS[status] if 0 <= status < len(STATUS) else str(status)
         super().__init__(f"{name}: {sentence}")
         self.status, self.rule = status, rule
+
+
+class Checked(Structure):
+    """A structure that refuses numbers which its members cannot hold; ctypes keeps their low bits without a word."""
+    _kinds: dict[str, Any] = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = self._kinds.get(name)
+        if kind in _RANGES:
+            low, high = _RANGES[kind]
+            try:
+                value = operator.index(value)
+            except TypeError:
+                raise ValueError(f"{name} is {value!r}; a whole number is needed") from None
+            if not low <= value <= high:
+                raise ValueError(f"{name} is {value}; allowed: {low} to {high}")
+        elif kind in (ctypes.c_float, ctypes.c_double):
+            if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+                raise ValueError(f"{name} is {value!r}; a number is needed")
+            value = float(value)
+        super().__setattr__(name, value)
 
 
 class Library:
@@ -92,7 +116,7 @@ class Library:
             if count == 0:
                 raise Error(1, f"the library has no structure {name}")
             members = [(field.name.decode(), self._type(field)) for field in fields[:count]]
-            kind = type(name, (Structure,), {"_fields_": members})
+            kind = type(name, (Checked,), {"_fields_": members, "_kinds": dict(members)})
             if ctypes.sizeof(kind) != size.value:
                 raise Error(1, f"{name} has {ctypes.sizeof(kind)} bytes here and {size.value} in the library")
             for field in fields[:count]:

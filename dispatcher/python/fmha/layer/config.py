@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
+from typing import Any
 
 from fmha.arch import FALLBACK
+
+
+def whole_number(what: str, value: Any) -> int:
+    """The number as an int, whatever its type. Raises ValueError for what is no whole number."""
+    try:
+        if not isinstance(value, (str, bytes)) and int(value) == value:
+            return int(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise ValueError(f"{what} is {value!r}; a whole number is needed")
 
 
 @dataclass
@@ -42,6 +53,18 @@ class FmhaProblem:
 
     def o_shape(self) -> tuple[int, int, int, int]:
         return self.batch, self.nhead_q, self.seqlen_q, self.hdim_v
+
+
+def checked_problem(prob: Any) -> FmhaProblem:
+    """The sizes that an object has, as ints. Raises TypeError for an object without them, ValueError for what is no size."""
+    names = [field.name for field in fields(FmhaProblem)]
+    if not all(hasattr(prob, name) for name in names):
+        raise TypeError(f"prob is a {type(prob).__name__}; needed: FmhaProblem")
+    sizes = {name: whole_number(f"prob.{name}", getattr(prob, name)) for name in names}
+    for name, size in sizes.items():
+        if size < 0:
+            raise ValueError(f"prob.{name} is {size}; a size is 0 or more")
+    return FmhaProblem(**sizes)
 
 
 @dataclass
@@ -159,7 +182,7 @@ class FmhaKernelConfig:
     @property
     def key(self) -> str:
         """Sixteen digits that follow from every field, the same for equal configurations."""
-        values = [int(value) if isinstance(value, bool) else value for value in astuple(self)]
+        values = [int(value) if isinstance(value, bool) else value for value in astuple(checked_config(self))]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
     def to_codegen_json(self) -> str:
@@ -174,7 +197,21 @@ class FmhaKernelConfig:
         algorithm = {"pipeline": self.pipeline, "tile": list(self.tile), "wave": list(self.wave), "warp": list(self.warp),
                      "padding": list(self.padding), "block_per_cu": self.block_per_cu, "num_wave_groups": self.num_wave_groups,
                      "max_splits_log2": 0, "max_seq_len_q": 0, "use_trload": self.use_trload}
-        return json.dumps({"arch": self.gfx_arch, "signature": signature, "algorithm": algorithm})
+        return json.dumps({"arch": self.gfx_arch, "signature": signature, "algorithm": algorithm}, default=lambda value: value.item())
+
+
+def checked_config(config: Any) -> FmhaKernelConfig:
+    """A copy with Python's own types, so that changes of the caller's object do not reach a runner. Raises TypeError for another object,
+    ValueError for a field of another kind."""
+    if not isinstance(config, FmhaKernelConfig):
+        raise TypeError(f"config is a {type(config).__name__}; needed: FmhaKernelConfig")
+    values: dict[str, Any] = {}
+    for field in fields(FmhaKernelConfig):
+        value, kind = getattr(config, field.name), type(field.default)
+        if kind is str and (not isinstance(value, str) or (field.name == "gfx_arch" and not value)):
+            raise ValueError(f"{field.name} is {value!r}; a text such as {field.default or 'no'!r} is needed")
+        values[field.name] = str(value) if kind is str else kind(whole_number(field.name, value))
+    return FmhaKernelConfig(**values)
 
 
 @dataclass

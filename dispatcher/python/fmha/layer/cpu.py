@@ -30,7 +30,7 @@ def _checked(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
     for name, array in (("Q", q), ("K", k), ("V", v)):
         if array.ndim != 4:
             raise ValueError(f"{name} has shape {array.shape}; needed: [entries, heads, positions, channels]")
-    if q.shape[1] % k.shape[1] != 0:
+    if k.shape[1] == 0 or q.shape[1] % k.shape[1] != 0:
         raise ValueError(f"{q.shape[1]} query heads are no multiple of {k.shape[1]} key heads")
 
 

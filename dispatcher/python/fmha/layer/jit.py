@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Iterable
@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable
 from fmha import find
 from fmha.arch import device_arch
 from fmha.choose import Catalogue, Choice, NoKernel, choose
-from fmha.layer.config import FmhaKernelConfig
+from fmha.layer.config import FmhaKernelConfig, checked_config
 from fmha.layer.results import FmhaSetupResult
 from fmha.layer.runner import FmhaRunner
 from fmha.library import ABI_VERSION, Context, Error, Library, load
@@ -164,7 +164,7 @@ def setup_fmha_dispatcher(config: FmhaKernelConfig, output_dir: Any = None, verb
     the folder does not hold it yet. Never raises: `error` says what is missing."""
     start = time.monotonic()
     try:
-        config = _checked(config)
+        config = checked_config(config)
         plan = _Plan(config, Path(os.fspath(output_dir)) if output_dir is not None else _default_folder(config), _catalogue())
         for note in plan.choice.notes:
             _log(verbose, note)
@@ -186,13 +186,6 @@ def setup_fmha_dispatcher(config: FmhaKernelConfig, output_dir: Any = None, verb
         return _failed(config, SetupError(f"Codegen failed: {error}"))
     except (Error, RuntimeError, OSError, ValueError, TypeError) as error:
         return _failed(config, error)
-
-
-def _checked(config: Any) -> FmhaKernelConfig:
-    """A copy, so that changes of the caller's object do not reach a runner."""
-    if not isinstance(config, FmhaKernelConfig):
-        raise TypeError(f"config is a {type(config).__name__}; needed: FmhaKernelConfig")
-    return replace(config, **{field.name: getattr(config, field.name) for field in fields(config)})
 
 
 @lru_cache(maxsize=None)
@@ -229,7 +222,7 @@ def setup_multiple_fmha_dispatchers(configs: Iterable[FmhaKernelConfig], output_
     started = time.monotonic()
     for i, given in enumerate(configs):
         try:
-            config = _checked(given)
+            config = checked_config(given)
             folder = Path(os.fspath(output_dir)) / f"fmha_jit_{config.name}" if output_dir is not None else _default_folder(config)
             plans[i] = _Plan(config, folder, _catalogue())
         except NoKernel as error:

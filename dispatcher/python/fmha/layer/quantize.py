@@ -14,10 +14,16 @@ def _fp8(fnuz: bool) -> formats.ElementType:
     return formats.E4M3_FNUZ if fnuz else formats.E4M3
 
 
+def _checked_size(page_size: int) -> int:
+    if page_size < 1:
+        raise ValueError(f"page_size is {page_size}; a page has 1 key or more")
+    return page_size
+
+
 def _pages(array: np.ndarray, page_size: int, layout: str, of_values: bool) -> np.ndarray:
     if layout not in ("linear", "vectorized"):
         raise ValueError(f"layout {layout!r} is not known; allowed: linear, vectorized")
-    pages = shapes.paged(array, page_size)
+    pages = shapes.paged(array, _checked_size(page_size))
     return pages if layout == "linear" else shapes.vectorized(pages, of_values)
 
 
@@ -36,6 +42,7 @@ def quantize_pack_per_token_head(Q: Any, K: Any, V: Any, page_size: int, fp8_fnu
     have 16 bytes together: K [pages,Hk,D/16,page,16], V [pages,Hk,page/16,Dv,16]."""
     element = _fp8(fp8_fnuz)
     q, k, v = _arrays(Q, K, V)
+    _checked_size(page_size)
     q_scale, k_scale = (_factor(np.abs(array).max(-1), element) for array in (q, k))
     v_scale = _factor(np.abs(v).max((0, 2, 3)), element)
     k_padded = shapes.paged(k_scale[..., None] - np.float32(1), page_size)[..., 0] + np.float32(1)
@@ -57,3 +64,16 @@ def quantize_pack_pertensor(Q: Any, K: Any, V: Any, page_size: int, fp8_fnuz: bo
             "k_fp8": _pages(formats.encode(k / scales[1], element), page_size, layout, False),
             "v_fp8": _pages(formats.encode(v / scales[2], element), page_size, layout, True),
             "q_descale": scales[0], "k_descale": scales[1], "v_descale": scales[2]}
+
+
+def quantised(q: Any, k: Any, v: Any, page_size: int, qscale: int, vectorized: bool,
+              element: formats.ElementType) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], dict[str, np.ndarray]]:
+    """Packed rows of Q, pages of K and V, and their factors as the kernels of batch prefill take them: one a tensor (1) or one a token and
+    head (5)."""
+    pack = quantize_pack_pertensor if qscale == 1 else quantize_pack_per_token_head
+    told = pack(q, k, v, page_size, element is formats.E4M3_FNUZ, "vectorized" if vectorized else "linear")
+    factors = {name: told[name] for name in ("q_descale", "k_descale", "v_descale")}
+    if qscale == 5:
+        factors = {"q_descale": factors["q_descale"].T[None], "k_descale": factors["k_descale"].swapaxes(1, 2),
+                   "v_descale": factors["v_descale"][None, :, None]}
+    return told["q_fp8"], (told["k_fp8"], told["v_fp8"]), factors

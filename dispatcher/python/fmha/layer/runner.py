@@ -8,12 +8,14 @@ from typing import Any, Callable
 
 import numpy as np
 
-from fmha import families
+from fmha import families, formats
 from fmha.calls import BIASES, KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call, number_of
 from fmha.layer import shapes
-from fmha.layer.config import FmhaKernelConfig, FmhaProblem
+from fmha.layer.config import FmhaKernelConfig, FmhaProblem, checked_problem, whole_number
+from fmha.layer.quantize import quantised
 from fmha.layer.results import FmhaResult
 from fmha.library import Context, Error
+from fmha.tensors import view_of
 
 API_FAMILIES = {"fwd": "fwd", "splitkv": "splitkv", "fwd_splitkv": "splitkv", "pagedkv": "pagedkv", "fwd_pagedkv": "pagedkv",
                 "appendkv": "appendkv", "fwd_appendkv": "appendkv", "batch_prefill": "batch_prefill"}
@@ -22,6 +24,30 @@ KEYWORDS = frozenset("""is_v_rowmajor perm is_group_mode window_left window_righ
     p_drop seed offset sink_size sink_logit lse randval seqstart_q seqstart_k seqlen_q seqlen_k max_seqlen_q max_seqlen_k min_seqlen_q
     block_table seqlens_k k_cache v_cache cache_seqlens rotary_cos rotary_sin q_descale k_descale v_descale kv_indptr
     kv_page_indices kv_last_page_lens stream q_rotate""".split())
+
+# Keywords that bring data, and which families take them. The dispatcher's clients give every family all settings, such as
+# num_splits; data that a family has no place for would be left out of the result.
+_SCORES = "bias alibi_slopes logits_soft_cap sink_logit sink_size lse seqstart_q seqlens_k"
+_LENGTHS = "seqstart_k seqlen_q seqlen_k max_seqlen_q max_seqlen_k min_seqlen_q"
+_DESCALES = "q_descale k_descale v_descale"
+_DATA = {name: frozenset(words.split()) for name, words in {
+    "fwd": f"{_SCORES} {_LENGTHS} {_DESCALES} p_drop randval", "splitkv": f"{_SCORES} {_LENGTHS} block_table",
+    "pagedkv": f"{_SCORES} {_DESCALES} block_table",
+    "batch_prefill": f"{_SCORES} {_DESCALES} block_table kv_indptr kv_page_indices kv_last_page_lens",
+    "appendkv": "k_cache v_cache cache_seqlens rotary_cos rotary_sin block_table",
+    "bwd": f"bias alibi_slopes sink_logit seqstart_q seqlens_k {_LENGTHS} p_drop randval"}.items()}
+_ALL_DATA = frozenset().union(*_DATA.values())
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, (bool, int, float)) and value == 0)
+
+
+def _refuse_others_data(family: str, keywords: dict[str, Any]) -> None:
+    """Raises ValueError for data that this family has no place for."""
+    for name in sorted(_ALL_DATA - _DATA[family]):
+        if _is_given(keywords.get(name)):
+            raise ValueError(f"{family} takes no {name}; allowed: {', '.join(sorted(_DATA[family]))}")
 
 
 class FmhaRunner:
@@ -100,7 +126,7 @@ class FmhaRunner:
         [B,S,H,D]; with seqstart_q and seqstart_k, [tokens,H,D]. Never raises for a call that fails: `error` says why."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_lse": has_lse, "has_dropout": has_dropout,
                 "has_logits": has_logits, "has_sink": has_sink, "has_skip": has_skip, "data_type": data_type}
-        return self._guarded("Kernel", lambda: self._run(Q, K, V, prob, api_family, wish, keywords))
+        return self._guarded("Kernel", lambda: self._run(Q, K, V, checked_problem(prob), api_family, wish, keywords))
 
     def run_bwd(self, Q: Any, K: Any, V: Any, out: Any, LSE: Any, dO: Any, prob: FmhaProblem, data_type: str | None = None,
                 mask_type: Any = None, bias_type: Any = None, has_dropout: Any = None, has_dbias: Any = None,
@@ -109,7 +135,8 @@ class FmhaRunner:
         """(dQ, dK, dV) from forward's output and LSE [B,Hq,Sq], natural logarithm. tile_n0 is the kernel's own."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_dropout": has_dropout, "data_type": data_type}
         more = {"dbias": has_dbias, "deterministic": is_deterministic, "group": is_group_mode, "randval": is_store_randval}
-        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, prob, wish, more, keywords))
+        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, checked_problem(prob), wish, more,
+                                                                 keywords))
 
     def _guarded(self, what: str, run: Callable[[], FmhaResult]) -> FmhaResult:
         with self._lock:
@@ -153,8 +180,9 @@ class FmhaRunner:
             raise ValueError(f"api_family {family!r} is not known; allowed: {', '.join(API_FAMILIES)}"
                              + ("; gradients are run_bwd's" if family.startswith("bwd") else ""))
         context = self._opened()
-        wish = self._flags(wish, keywords)
         name = API_FAMILIES[family]
+        _refuse_others_data(name, keywords)
+        wish = self._flags(wish, keywords)
         if name == "appendkv":
             return self._append(context, q, k, v, prob, wish, keywords)
         wish["options"] |= {"lse": bool(keywords.get("lse", wish["has_lse"])), "soft_cap": keywords.get("logits_soft_cap", 0.0),
@@ -178,6 +206,8 @@ class FmhaRunner:
         heads_first = bool(keywords.get("perm", 1))
         lengths = {name: keywords[name] for name in ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "max_seqlen_q", "max_seqlen_k",
                                                      "min_seqlen_q") if keywords.get(name) is not None}
+        if keywords.get("seqlens_k") is not None:
+            lengths["seqlen_k"] = keywords["seqlens_k"]
         is_packed = "seqstart_q" in lengths
         shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, heads_first, v_column, is_packed))
         if is_packed:
@@ -218,13 +248,18 @@ class FmhaRunner:
 
     def _page_size(self, keywords: dict[str, Any], least: int) -> int:
         size = keywords.get("page_size") or (self.config.page_size if self.config else 1)
-        return max(int(size), least)
+        return max(whole_number("page_size", size), least)
 
     def _paged_arrays(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any]) -> tuple:
         """K and V as pages: those of the caller with block_table, else cut from [B,H,S,D] in pages of at least 128 keys."""
         if keywords.get("block_table") is not None:
-            shapes.check_shapes({"Q": q}, {"Q": None if self._group(keywords) else prob.q_shape()})
-            return (q, k, v), {"layout": "bhsd", "block_table": keywords["block_table"], "seqlens_k": keywords["seqlens_k"]}, lambda o: o
+            placed = {"block_table": keywords["block_table"], "seqlens_k": keywords.get("seqlens_k")}
+            if keywords.get("seqstart_q") is not None:
+                return (q, k, v), {"layout": "shd", "seqstart_q": keywords["seqstart_q"], **placed}, lambda o: o
+            shapes.check_shapes({"Q": q}, {"Q": prob.q_shape()})
+            return (q, k, v), {"layout": "bhsd", **placed}, lambda o: o
+        if keywords.get("seqstart_q") is not None:
+            raise ValueError("seqstart_q packs the rows of Q; it needs K and V in pages, and a block_table")
         shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
         size = self._page_size(keywords, 128)
         lengths = keywords.get("seqlens_k", np.full(prob.batch, prob.seqlen_k, np.int32))
@@ -237,25 +272,43 @@ class FmhaRunner:
 
     def _batch_prefill(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                        keywords: dict[str, Any]):
+        """Q packed, and K and V as pages: those of the caller with a table, else cut from [B,H,S,D]."""
         config = self.config or FmhaKernelConfig()
-        shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
         size = self._page_size(keywords, 1)
         layout = number_of(keywords.get("kv_layout", config.kv_memory_layout), KV_LAYOUTS, "kv_layout")
         lookup = number_of(keywords.get("kv_lookup", config.kv_lookup_table), KV_LOOKUPS, "kv_lookup")
-        table = shapes.identity_table(prob.batch, prob.seqlen_k, size)
-        pages = [shapes.paged(array, size) for array in (k, v)]
-        if layout == 0:
-            pages = [shapes.vectorized(page, of_values) for page, of_values in zip(pages, (False, True))]
-        if lookup == 0:
-            named = {"block_table": table, "seqlens_k": np.full(prob.batch, prob.seqlen_k, np.int32)}
-        else:
-            named = {"kv_indptr": shapes.evenly(prob.batch, table.shape[1]), "kv_page_indices": table.reshape(-1),
-                     "kv_last_page_lens": np.full(prob.batch, (prob.seqlen_k - 1) % size + 1, np.int32)}
+        qscale = number_of(keywords.get("qscale_type", config.qscale), QSCALES, "qscale_type")
         scales = {name: keywords.get(name) for name in ("q_descale", "k_descale", "v_descale")}
-        call = families.batch_prefill(context, self.arch, shapes.packed(q), *pages, page_size=size, page_count=pages[0].shape[0],
-                                      seqstart_q=shapes.evenly(prob.batch, prob.seqlen_q), kv_layout=layout, max_seqlen_k=prob.seqlen_k,
-                                      qscale=keywords.get("qscale_type", config.qscale), **scales, **named, **options)
-        return call, lambda o: shapes.unpacked(o, prob.batch)
+        tables = ("block_table", "seqlens_k", "kv_indptr", "kv_page_indices", "kv_last_page_lens")
+        named = {name: keywords[name] for name in tables if keywords.get(name) is not None}
+        unpack = lambda o: o
+        if "block_table" in named or "kv_indptr" in named:
+            if keywords.get("seqstart_q") is None:
+                raise ValueError("a table of pages needs seqstart_q: where the rows of each entry begin in Q [tokens, heads, channels]")
+            rows, starts, pages = q, keywords["seqstart_q"], (k, v)
+        elif named or keywords.get("seqstart_q") is not None:
+            given = next(iter(named), "seqstart_q")
+            raise ValueError(f"{given} belongs to K and V in pages, which need kv_indptr or block_table")
+        else:
+            shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
+            starts = shapes.evenly(prob.batch, prob.seqlen_q)
+            table = shapes.identity_table(prob.batch, prob.seqlen_k, size)
+            if keywords.get("verify_fp8") and qscale in (1, 5) and options["data_type"].startswith("fp8"):
+                rows, pages, scales = quantised(q, k, v, size, qscale, layout == 0, formats.data_type(options["data_type"], self.arch).inputs)
+            else:
+                rows, pages = shapes.packed(q), [shapes.paged(array, size) for array in (k, v)]
+                if layout == 0:
+                    pages = [shapes.vectorized(page, of_values) for page, of_values in zip(pages, (False, True))]
+            if lookup == 0:
+                named = {"block_table": table, "seqlens_k": np.full(prob.batch, prob.seqlen_k, np.int32)}
+            else:
+                named = {"kv_indptr": shapes.evenly(prob.batch, table.shape[1]), "kv_page_indices": table.reshape(-1),
+                         "kv_last_page_lens": np.full(prob.batch, (prob.seqlen_k - 1) % size + 1, np.int32)}
+            unpack = lambda o: shapes.unpacked(o, prob.batch)
+        call = families.batch_prefill(context, self.arch, rows, *pages, page_size=size, page_count=view_of(pages[0]).shape[0],
+                                      seqstart_q=starts, kv_layout=layout, max_seqlen_k=prob.seqlen_k, qscale=qscale, **scales, **named,
+                                      **options)
+        return call, unpack
 
     def _append(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, wish: dict[str, Any],
                 keywords: dict[str, Any]) -> FmhaResult:
@@ -288,6 +341,7 @@ class FmhaRunner:
                  more: dict[str, Any], keywords: dict[str, Any]) -> FmhaResult:
         config = self.config or FmhaKernelConfig()
         context = self._opened()
+        _refuse_others_data("bwd", keywords)
         options = self._flags({**wish, "has_lse": False, "has_logits": False, "has_sink": False}, keywords)["options"]
         if more["group"] or (more["group"] is None and config.mode == "group"):
             keywords = {**keywords, "is_group_mode": 1}
