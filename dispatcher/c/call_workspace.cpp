@@ -2,6 +2,7 @@
 
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/plan/workspace.hpp"
+#include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -19,14 +20,8 @@ namespace {
 /// Physical lengths of a side of a packed batch.
 std::vector<std::int64_t> physical_lengths(std::span<const std::int32_t> seqstart, const char* field) {
     std::vector<std::int64_t> lengths;
-    for (std::size_t b = 0; b + 1 < seqstart.size(); ++b) {
-        const std::int64_t length = std::int64_t{seqstart[b + 1]} - seqstart[b];
-        if (length < 0)
-            throw ProblemError("N-2", field, std::to_string(seqstart[b + 1]),
-                               fmt::format("{} goes from {} to {} at entry {}; it may not decrease", field,
-                                           seqstart[b], seqstart[b + 1], b));
-        lengths.push_back(length);
-    }
+    for (std::size_t b = 0; b + 1 < seqstart.size(); ++b)
+        lengths.push_back(packed_length(seqstart.data(), field, static_cast<std::int64_t>(b)));
     return lengths;
 }
 

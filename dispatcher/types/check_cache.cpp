@@ -1,5 +1,6 @@
 #include "dispatcher/types/check_cache.hpp"
 
+#include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -51,20 +52,45 @@ void check_list(const Shape& shape, const KvPlace& place) {
     }
 }
 
-std::int64_t keys_of(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
-    if (lengths.seqlen_k != nullptr) return lengths.seqlen_k[b];
+/// The keys of one entry, and which argument says how many.
+struct Keys {
+    const char* field;
+    std::int64_t count;
+};
+
+Keys keys_of(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+    const auto between = [b](const std::int32_t* offsets) {
+        return std::int64_t{offsets[b + 1]} - offsets[b];
+    };
+    if (lengths.seqlen_k != nullptr) return {"seqlen_k", lengths.seqlen_k[b]};
+    if (lengths.cu_seqlen_k != nullptr) return {"cu_seqlen_k", between(lengths.cu_seqlen_k)};
     if (shape.mode == Mode::group && lengths.seqstart_k != nullptr)
-        return std::int64_t{lengths.seqstart_k[b + 1]} - lengths.seqstart_k[b];
-    return shape.seqlen_k;
+        return {"seqstart_k", between(lengths.seqstart_k)};
+    return {"seqlen_k", shape.seqlen_k};
 }
 
-void check_table_row(const KvPlace& place, std::int64_t b, std::int64_t first, std::int64_t keys) {
+/// Keys that follow each other in a slot, or among those of a packed batch.
+void check_slot(const Shape& shape, const LengthArrays& lengths, const KvPlace& place, std::int64_t b,
+                const Keys& keys) {
+    if (place.cache_batch_idx != nullptr && place.cache_batch_idx[b] < 0)
+        reject("P-6", "cache_batch_idx", place.cache_batch_idx[b],
+               fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b,
+                           place.cache_batch_idx[b]));
+    const bool packed = shape.mode == Mode::group && lengths.seqstart_k != nullptr;
+    const std::int64_t room = packed ? packed_length(lengths.seqstart_k, "seqstart_k", b) : shape.seqlen_k;
+    if (keys.count > room)
+        reject(
+            "P-3", keys.field, keys.count,
+            fmt::format("entry {} has {} keys; its part of the cache has room for {}", b, keys.count, room));
+}
+
+void check_table_row(const KvPlace& place, std::int64_t b, std::int64_t first, const Keys& keys) {
     const std::int64_t room = place.block_table_stride * place.page_size;
-    if (first < 0 || first + keys > room)
-        reject("P-3", "seqlen_k", keys,
+    if (first < 0 || first + keys.count > room)
+        reject("P-3", keys.field, keys.count,
                fmt::format("entry {} has {} keys from slot {} on; a row of its block_table has room for {}",
-                           b, keys, first, room));
-    for (std::int64_t n = first / place.page_size; n * place.page_size < first + keys; ++n)
+                           b, keys.count, first, room));
+    for (std::int64_t n = first / place.page_size; n * place.page_size < first + keys.count; ++n)
         check_page("P-2", "block_table", b, n, place.block_table[b * place.block_table_stride + n], place);
 }
 
@@ -82,15 +108,14 @@ void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace&
     if (place.is_gappy && lengths.seqstart_k == nullptr)
         miss("P-3", "seqstart_k", "is_gappy needs the array seqstart_k");
     for (std::int64_t b = 0; b < shape.batch; ++b) {
-        const std::int64_t keys = keys_of(shape, lengths, b);
-        if (keys < 0)
-            reject("P-3", "seqlen_k", keys,
-                   fmt::format("seqlen_k of entry {} is {}; a length is 0 or more", b, keys));
-        if (paged && keys > 0) check_table_row(place, b, place.is_gappy ? lengths.seqstart_k[b] : 0, keys);
-        if (!paged && place.cache_batch_idx != nullptr && place.cache_batch_idx[b] < 0)
-            reject("P-6", "cache_batch_idx", place.cache_batch_idx[b],
-                   fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b,
-                               place.cache_batch_idx[b]));
+        const Keys keys = keys_of(shape, lengths, b);
+        if (keys.count < 0)
+            reject("P-3", keys.field, keys.count,
+                   fmt::format("{} of entry {} is {}; a length is 0 or more", keys.field, b, keys.count));
+        if (!paged)
+            check_slot(shape, lengths, place, b, keys);
+        else if (keys.count > 0)
+            check_table_row(place, b, place.is_gappy ? lengths.seqstart_k[b] : 0, keys);
     }
 }
 

@@ -44,10 +44,22 @@ std::int64_t distance(const char* rule, const char* field, const std::int32_t* o
     return end - begin;
 }
 
+} // namespace
+
+std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std::int64_t b) {
+    if (b == 0 && seqstart[0] != 0)
+        refuse("N-2", field, seqstart[0],
+               fmt::format("{} begins with {}; the first sequence of a packed batch begins at 0", field,
+                           seqstart[0]));
+    return distance("N-2", field, seqstart, b);
+}
+
+namespace {
+
 /// The logical length of an entry (N-3).
 std::int64_t length_of(const Side& side, Mode mode, std::int64_t b) {
     const std::int64_t room =
-        mode == Mode::group ? distance("N-2", side.seqstart_name, side.seqstart, b) : side.allocated;
+        mode == Mode::group ? packed_length(side.seqstart, side.seqstart_name, b) : side.allocated;
     if (side.seqlen == nullptr && side.cu_seqlen == nullptr) return room;
     const char* field = side.seqlen != nullptr ? side.seqlen_name : side.cu_seqlen_name;
     const std::int64_t length =

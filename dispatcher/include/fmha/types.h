@@ -130,7 +130,8 @@ typedef struct fmha_shape {
     int64_t hdim_v;
 } fmha_shape;
 
-/* Logical lengths: [batch], or cumulative [batch + 1]; never both on a side. seqstart_*: [batch + 1], group mode. */
+/* Logical lengths: [batch], or cumulative [batch + 1]; never both on a side. seqstart_*: [batch + 1], group mode; the first
+ * one is 0, but for keys of a cache with is_gappy. */
 typedef struct fmha_lengths {
     const int32_t* seqstart_q;
     const int32_t* seqstart_k;
