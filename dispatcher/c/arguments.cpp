@@ -170,6 +170,30 @@ void convert_rest(BwdArgs& args, const fmha_bwd_args& in, const Reader& read) {
     args.reduce_dk_dv = flag("args.reduce_dk_dv", in.reduce_dk_dv);
 }
 
+/// Rows of a packed batch follow each other (L-2), so that a batch stride says nothing: the one of an array of one batch is what it
+/// may be. Pages have theirs in any mode, and their descales too.
+template <class Args>
+void drop_batch_strides(Args& args) {
+    const auto drop = [](TensorView& tensor) { tensor.batch_stride = 0; };
+    drop(args.q);
+    if constexpr (requires { args.o; }) drop(args.o);
+    if constexpr (requires { args.lse; }) drop(args.lse);
+    if constexpr (requires { args.bias; }) drop(args.bias);
+    if constexpr (requires { args.randval; }) drop(args.randval);
+    if constexpr (requires { args.quant; }) drop(args.quant.q_descale);
+    if constexpr (requires { args.d_o; })
+        for (TensorView* tensor : {&args.d_o, &args.d, &args.dq, &args.dk, &args.dv, &args.dbias})
+            drop(*tensor);
+    if constexpr (requires { args.place; })
+        if (args.place.page_size > 0) return;
+    drop(args.k);
+    drop(args.v);
+    if constexpr (requires { args.quant; }) {
+        drop(args.quant.k_descale);
+        drop(args.quant.v_descale);
+    }
+}
+
 /// Every part that these arguments have; the C structure must have it too, or this does not compile.
 template <class Args, class In>
 Args converted(const In& in, const Reader& read) {
@@ -192,6 +216,7 @@ Args converted(const In& in, const Reader& read) {
     if constexpr (requires { args.place; })
         args.place = place(in.place, std::same_as<Args, BatchPrefillArgs>);
     convert_rest(args, in, read);
+    if (args.shape.mode == Mode::group) drop_batch_strides(args);
     return args;
 }
 

@@ -90,9 +90,9 @@ typedef enum fmha_kv_layout { FMHA_KV_VECTORIZED = 0, FMHA_KV_LINEAR = 1 } fmha_
 typedef enum fmha_kv_lookup { FMHA_KV_VLLM_2D = 0, FMHA_KV_SGLANG_1D = 1 } fmha_kv_lookup;
 
 /* A strided tensor, indexed (batch, head, row, column). Rows are sequence positions, columns channels (keys for
- * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode the batch stride is 0 and
- * rows are packed. data = NULL means absent. A tensor that the call needs may be NULL only where it has no elements, because no
- * sequence has a query (or a key). */
+ * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode rows are packed, and a batch
+ * stride is not looked at unless it leads from page to page. data = NULL means absent. A tensor that the call needs may
+ * be NULL only where it has no elements, because no sequence has a query (or a key). */
 typedef struct fmha_tensor {
     void* data;
     int64_t batch_stride;

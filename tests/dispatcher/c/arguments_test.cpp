@@ -157,5 +157,33 @@ TEST_F(CallArguments, CumulativeLengthsAreThoseOfTheTable) {
     EXPECT_THAT(run(args), HasSubstr("cu_seqlen_k of entry 1 is -1"));
 }
 
+/// L-2: rows of a packed batch have no batch stride; one head and one row may stand for that of an array of one batch.
+TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
+    mode = FMHA_GROUP;
+    fmha_splitkv_args args = splits();
+    EXPECT_EQ(run(args), "OK");
+    const std::vector<std::uint16_t> expected = o;
+    o.assign(o.size(), 0);
+    for (fmha_tensor* tensor : {&args.q, &args.k, &args.v, &args.o})
+        tensor->batch_stride = std::int64_t{1} << 40;
+    EXPECT_EQ(run(args), "OK");
+    EXPECT_EQ(o, expected);
+
+    fmha_bwd_args backward = gradients();
+    EXPECT_EQ(run(backward), "OK");
+    const std::vector<std::uint16_t> expected_dk = dk;
+    dk.assign(dk.size(), 0);
+    for (fmha_tensor* tensor : {&backward.q, &backward.k, &backward.v, &backward.o, &backward.lse,
+                                &backward.d_o, &backward.d, &backward.dq, &backward.dk, &backward.dv})
+        tensor->batch_stride = std::int64_t{1} << 40;
+    EXPECT_EQ(run(backward), "OK");
+    EXPECT_EQ(dk, expected_dk);
+
+    fmha_batch_prefill_args pages = prefill(); // where it leads from page to page
+    table = {3, 2, 1, 0};
+    EXPECT_EQ(run(pages), "OK");
+    EXPECT_NE(o, expected);
+}
+
 } // namespace
 } // namespace fmha::test
