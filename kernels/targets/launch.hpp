@@ -158,6 +158,23 @@ std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_conver
                        [&] { return elements(args.shape, args.lengths); });
 }
 
+/// Of one kernel of the program.
+template <class Program, class AskElements>
+std::optional<std::string> null_tensor(Program program, const KernelConfig&,
+                                       const typename Program::Args& args, AskElements elements) {
+    return null_tensor(program, args, elements);
+}
+/// A main kernel of backward with all query rows in one tile stores dQ itself.
+template <class AskElements>
+std::optional<std::string> null_tensor(kernels::Program<KernelFamily::bwd_dq_dk_dv> program,
+                                       const KernelConfig& config, const BwdArgs& args,
+                                       AskElements elements) {
+    auto reason = null_tensor(program, args, elements);
+    if (!reason && config.algorithm.max_seq_len_q > 0)
+        reason = null_tensor(kernels::Program<KernelFamily::bwd_convert_dq>(), args, elements);
+    return reason;
+}
+
 /// Calls `run(program, args)` with the program of the kernel `config` and the arguments of its family. Throws
 /// UnsupportedInvocation when the kernel cannot be launched with the arguments,
 /// ArgumentTypeError when they are another family's, InputError when a tensor with elements is null.
@@ -170,7 +187,7 @@ void with_launch(const KernelConfig& config, const Invocation& invocation, AskEl
             throw ArgumentTypeError("kernel " + identifier(config) + " takes the arguments of family " +
                                     std::string(to_string(config.signature.family)));
         if (const auto reason = cannot_launch(program, config, *args)) throw UnsupportedInvocation(*reason);
-        if (const auto reason = null_tensor(program, *args, elements)) throw InputError(*reason);
+        if (const auto reason = null_tensor(program, config, *args, elements)) throw InputError(*reason);
         run(program, *args);
     });
 }

@@ -185,5 +185,14 @@ TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
     EXPECT_NE(o, expected);
 }
 
+/// Few query rows: the main kernel of backward stores dQ itself, and there is no third stage that would miss it.
+TEST_F(CallArguments, DqIsMissedWhoeverStoresIt) {
+    fmha_bwd_args args = gradients();
+    args.dq.data = nullptr;
+    EXPECT_THAT(run(args), HasSubstr("dq.data is NULL"));
+    args.deterministic = 1;
+    EXPECT_THAT(run(args), HasSubstr("dq.data is NULL"));
+}
+
 } // namespace
 } // namespace fmha::test
