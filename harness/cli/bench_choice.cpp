@@ -2,6 +2,7 @@
 
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/bench/problem_cases.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_name.hpp"
@@ -18,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace fmha::cli {
 
@@ -81,6 +83,27 @@ void BenchChoice::check() {
                                      list_.configs().front()));
 }
 
+namespace {
+
+/// Why --problems have no case: which head dimensions the kernels of the list have.
+std::string no_head_dimension(const std::vector<harness::ListedKernel>& kernels) {
+    std::set<std::pair<std::int64_t, std::int64_t>> dims;
+    for (const harness::ListedKernel& kernel : kernels) {
+        const Signature& signature = kernel.config.signature;
+        if (traits_of(traits_of(signature.family).api).main == signature.family)
+            dims.emplace(signature.hdim_q, signature.hdim_v);
+    }
+    std::vector<std::string> names;
+    for (const auto& [q, v] : dims) names.push_back(q == v ? std::to_string(q) : fmt::format("{}x{}", q, v));
+    return names.empty()
+               ? "--problems: the list has no kernel of a main stage, only of those around it"
+               : fmt::format(
+                     "--problems: no kernel of the list has a head dimension that they name; it has {}",
+                     fmt::join(names, ", "));
+}
+
+} // namespace
+
 std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::string& arch) {
     std::vector<Case> chosen;
     if (!files_.empty()) add_files(archs, arch, chosen);
@@ -108,8 +131,7 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
                         parse_families(family_.empty() ? std::vector<std::string>() : std::vector{family_})))
             kernels.push_back({catalog::name_of(list_.rules(), config), config});
         for (Case& c : harness::problem_cases(kernels, problems, splits)) chosen.push_back(std::move(c));
-        if (chosen.empty())
-            throw InputError("--problems: no kernel of the list has a head dimension that they name");
+        if (chosen.empty()) throw InputError(no_head_dimension(kernels));
     }
     if (chosen.empty()) throw InputError("every case named expects a refusal, which takes no time");
     for (Case& c : chosen) c = harness::with_device_splits(std::move(c), arch, archs);

@@ -81,7 +81,7 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.option("--config", config_, "claim, stored, sweep: configuration file (variant and trait lists)");
     options.flag("--exhaustive", exhaustive_, "sweep: products without constraints");
     filters_.declare_without_filter(options);
-    options.option("--max-kernels", max_kernels_, "the first so many kernels of each API; 0: all");
+    options.option("--max-kernels", max_kernels_, max_kernels_help);
     options.flag(
         "--custom-factory", custom_factory_,
         "ck: upstream's switch CK_TILE_FMHA_FWD_CUSTOM_FACTORY (one more forward tile, tables of gfx9)");
@@ -260,28 +260,31 @@ catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::
 
 void EnumerateCommand::each_kernel(const arch::ArchSet& archs, const catalog::Request& request,
                                    catalog::Sink sink) {
-    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
     const catalog::Naming naming(request.rules, request.masks);
-    std::map<ApiFamily, std::int64_t> taken;
+    std::vector<KernelConfig> batch, found;
     const auto take = [&](const KernelConfig& config) {
-        if (max_kernels_ == 0 || taken[traits_of(config.signature.family).api]++ < max_kernels_) sink(config);
+        if (max_kernels_ == 0)
+            sink(config);
+        else
+            found.push_back(config);
     };
-    if (!filters_.any()) {
-        catalog::enumerate(archs, request, take);
-        return;
-    }
-    std::vector<KernelConfig> batch;
-    batch.reserve(batch_size);
     const auto flush = [&] {
         filters_.keep(batch, naming);
         for (const KernelConfig& config : batch) take(config);
         batch.clear();
     };
-    catalog::enumerate(archs, request, [&](const KernelConfig& config) {
-        batch.push_back(config);
-        if (batch.size() == batch_size) flush();
-    });
-    flush();
+    if (filters_.any()) {
+        batch.reserve(batch_size);
+        catalog::enumerate(archs, request, [&](const KernelConfig& config) {
+            batch.push_back(config);
+            if (batch.size() == batch_size) flush();
+        });
+        flush();
+    } else {
+        catalog::enumerate(archs, request, take);
+    }
+    keep_first(found, max_kernels_);
+    for (const KernelConfig& config : found) sink(config);
 }
 
 void EnumerateCommand::expand(const arch::ArchSet& archs, const catalog::Request& request,

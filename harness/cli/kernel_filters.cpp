@@ -20,7 +20,9 @@ catalog::RowFilter filter_of_file(const std::string& file, std::string text,
     try {
         return {text, std::move(name_of)};
     } catch (const InputError& error) {
-        throw InputError(fmt::format("{}: {}", file, error.what()));
+        throw InputError(
+            fmt::format("{}: {}{}", file, error.what(),
+                        file.ends_with(".py") ? "; a Python file defines filter_config(c)" : ""));
     }
 }
 

@@ -58,10 +58,11 @@ void refuse_if_empty(const std::vector<KernelConfig>& kernels, std::string_view 
 void KernelRequest::declare(OptionSet& options) {
     options.list("--arch", archs_, "Architectures (default gfx950)");
     arch_files_.declare(options);
-    options.list(
-        "--family,--variant", families_,
-        "Kernel families, or splitkv, bwd, … for all kernels behind an API (default fwd; "
-        "with --tier all). With --tier and an API also the kernels of other stages that its cases run");
+    options.list("--family,--variant", families_,
+                 "Kernel families, or splitkv, bwd, … for all kernels behind an API: all of them unless "
+                 "another option "
+                 "chooses (without it fwd; with --tier all). With --tier and an API also the kernels of "
+                 "other stages that its cases run");
     options.flag("--catalogue", whole_list_, "The whole list: the kernels of all families");
     list_.declare(
         options, "",
@@ -149,12 +150,23 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
         const auto of_arch = catalog::list(archs, request);
         kernels.insert(kernels.end(), of_arch.begin(), of_arch.end());
     }
+    if (!chooses())
+        throw InputError(fmt::format(
+            "nothing says which of {} kernels: --tier smoke takes those of the short cases, --where, "
+            "--kernel, --config and --covering others; all of these are --family fwd, those of every "
+            "family --catalogue",
+            kernels.size()));
     list_.filter(kernels);
     if (!glob_.empty()) keep_named(kernels);
     if (!shard_.empty() && tier_.empty()) throw InputError("--shard needs --tier, whose cases it divides");
     if (!tier_.empty()) keep_planned(archs, kernels);
     list_.keep_first(kernels);
     return kernels;
+}
+
+bool KernelRequest::chooses() const {
+    return whole_list_ || covering_ || sample_ || list_.narrows() || !families_.empty() || !glob_.empty() ||
+           !tier_.empty() || !shard_.empty();
 }
 
 void KernelRequest::keep_named(std::vector<KernelConfig>& kernels) const {

@@ -40,6 +40,8 @@ class KernelRequest {
   private:
     std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
     std::vector<KernelConfig> from_catalogue(const arch::ArchSet& archs);
+    /// Whether anything says which kernels: a list of thousands is built when it is asked for only.
+    bool chooses() const;
     void keep_named(std::vector<KernelConfig>& kernels) const;
     void keep_planned(const arch::ArchSet& archs, std::vector<KernelConfig>& kernels) const;
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;

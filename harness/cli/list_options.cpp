@@ -22,11 +22,44 @@ bool is_sweep(const std::string& file) {
     return document.is_object() && (document.contains("variant") || document.contains("trait_config"));
 }
 
+/// Whether a kernel of another stage computes for problems of a main kernel.
+bool runs_with(const Signature& stage, const Signature& main) {
+    const KernelTraits& traits = traits_of(stage.family);
+    const bool same_query_dim = !traits.query_dim || stage.hdim_q == main.hdim_q;
+    const bool same_value_dim = !traits.value_dim || stage.hdim_v == main.hdim_v;
+    return stage.data_type == main.data_type && stage.mode == main.mode && same_query_dim && same_value_dim;
+}
+
 } // namespace
 
 void ListOptions::declare(OptionSet& options, const std::string& when, const std::string& config_too) {
     declare_list(options, when, config_too);
     filters_.declare(options);
+}
+
+void keep_first(std::vector<KernelConfig>& kernels, std::int64_t limit) {
+    if (limit < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", limit));
+    if (limit == 0) return;
+    using Group = std::pair<ArchName, ApiFamily>;
+    const auto group_of = [](const KernelConfig& kernel) {
+        return Group{kernel.arch, traits_of(kernel.signature.family).api};
+    };
+    const auto is_main = [](const KernelConfig& kernel) {
+        return traits_of(traits_of(kernel.signature.family).api).main == kernel.signature.family;
+    };
+    std::map<Group, std::vector<Signature>> mains;
+    for (const KernelConfig& kernel : kernels) {
+        auto& first = mains[group_of(kernel)];
+        if (is_main(kernel) && std::ssize(first) < limit) first.push_back(kernel.signature);
+    }
+    std::map<Group, std::int64_t> taken;
+    std::erase_if(kernels, [&](const KernelConfig& kernel) {
+        const Group group = group_of(kernel);
+        const auto& first = mains[group];
+        if (is_main(kernel) || first.empty()) return taken[group]++ >= limit;
+        return std::ranges::none_of(first,
+                                    [&](const Signature& main) { return runs_with(kernel.signature, main); });
+    });
 }
 
 void ListOptions::declare_without_where(OptionSet& options, const std::string& when) {
@@ -43,7 +76,7 @@ void ListOptions::declare_list(OptionSet& options, const std::string& when, cons
         fmt::format("{}sweep configuration (cases/sweeps), which restricts the list{}", when, config_too));
     options.option("--profile,--receipt", profile_,
                    when + "profile, or upstream's receipt number (fmha enumerate --show-profiles)");
-    options.option("--max-kernels", max_kernels_, when + "the first so many kernels of each API; 0: all");
+    options.option("--max-kernels", max_kernels_, when + max_kernels_help);
 }
 
 bool ListOptions::restricts() const {
@@ -98,15 +131,6 @@ void ListOptions::filter(std::vector<KernelConfig>& kernels) {
     if (!filters_.any()) return;
     filters_.keep(kernels, rules());
     if (kernels.empty()) throw InputError(fmt::format("--where {}: no kernel is left", filters_.text()));
-}
-
-void ListOptions::keep_first(std::vector<KernelConfig>& kernels) const {
-    if (max_kernels_ < 0) throw InputError(fmt::format("--max-kernels {}: allowed: 0 or more", max_kernels_));
-    if (!limited()) return;
-    std::map<ApiFamily, std::int64_t> taken;
-    std::erase_if(kernels, [&](const KernelConfig& kernel) {
-        return taken[traits_of(kernel.signature.family).api]++ >= max_kernels_;
-    });
 }
 
 } // namespace fmha::cli

@@ -10,6 +10,13 @@
 
 namespace fmha::cli {
 
+inline constexpr auto max_kernels_help = "the first so many kernels of each API's main stage, with those of "
+                                         "the other stages that they need; 0: all";
+
+/// Leaves of each architecture and API the first `limit` kernels of the main stage, and those of other stages that run with
+/// one of them; 0: all. Of an API without a main stage in the list, the first kernels. Throws InputError for a negative limit of --max-kernels.
+void keep_first(std::vector<KernelConfig>& kernels, std::int64_t limit);
+
 /// --rules, --config, --profile, --max-kernels and the filters: the list that a command works on, and which kernels of it.
 class ListOptions {
   public:
@@ -25,6 +32,8 @@ class ListOptions {
 
     /// Whether one of them was given, but for --config.
     bool restricts() const;
+    /// Whether one of them chooses kernels of the list, which its name alone does not.
+    bool narrows() const { return !configs_.empty() || !profile_.empty() || filters_.any() || limited(); }
     /// The options as they were given.
     std::vector<std::string> arguments() const;
 
@@ -44,8 +53,8 @@ class ListOptions {
     bool limited() const { return max_kernels_ != 0; }
     /// Keeps the kernels that the filters accept. Throws InputError when none is left.
     void filter(std::vector<KernelConfig>& kernels);
-    /// Leaves the first of each API, as many as --max-kernels says.
-    void keep_first(std::vector<KernelConfig>& kernels) const;
+    /// Leaves the first, as many as --max-kernels says.
+    void keep_first(std::vector<KernelConfig>& kernels) const { cli::keep_first(kernels, max_kernels_); }
 
   private:
     void declare_list(OptionSet& options, const std::string& when, const std::string& config_too);

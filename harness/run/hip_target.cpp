@@ -249,8 +249,9 @@ std::shared_ptr<const Target> make_hip_target(const TargetOptions& options) {
     const std::string& arch = common_arch(seen, options);
     if (const auto archs = folder->archs(); std::find(archs.begin(), archs.end(), arch) == archs.end())
         throw InputError(fmt::format(
-            "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {}`", arch,
-            kernels, archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")), arch));
+            "wrong arch: the device is {}, {} holds kernels for {}; run `fmha build --arch {} --tier smoke`",
+            arch, kernels, archs.empty() ? "no architecture" : fmt::format("{}", fmt::join(archs, ", ")),
+            arch));
     DeviceChoice chosen;
     for (const Sighting& device : seen) chosen.numbers.push_back(device.number);
     chosen.said = !options.devices.empty() ? DeviceChoice::Said::several

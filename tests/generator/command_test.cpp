@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <map>
 #include <sstream>
 
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::FakeCompiler;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -66,6 +68,16 @@ TEST_F(Commands, GenerateWritesSourcesWithoutACompiler) {
                     HasSubstr(built::symbol_of(source["kernels"][0].get<std::string>())));
 }
 
+TEST_F(Commands, AListOfThousandsIsAskedFor) {
+    const auto plain = run({"generate", "--arch", "gfx942", "--out", path("out")});
+    EXPECT_EQ(plain.code, cli::bad_input);
+    EXPECT_THAT(plain.err,
+                ContainsRegex("nothing says which of [0-9]{4} kernels: --tier smoke .* --family fwd"));
+    EXPECT_FALSE(std::filesystem::exists(path("out")));
+    EXPECT_THAT(build({"--rules", "claim"}).err, HasSubstr("nothing says which of 11980 kernels"));
+    EXPECT_EQ(build({"--family", "fwd_splitkv_combine", "--max-kernels", "2"}).code, cli::all_well);
+}
+
 TEST_F(Commands, KernelsThatNoGpuRunsAreListed) {
     const auto file = config_file([](KernelConfig& config) {
         config = {.arch = config.arch, .signature = {}, .algorithm = {}};
@@ -103,13 +115,14 @@ TEST_F(Commands, ContradictionsAreRefused) {
     const auto file = config_file([](KernelConfig&) {});
     EXPECT_THAT(build({"--config", file, "--arch", "gfx942"}).err,
                 HasSubstr("--config of a kernel and --arch exclude"));
-    EXPECT_THAT(build({"--no-cache"}).err, HasSubstr("--cache and --no-cache exclude"));
+    EXPECT_THAT(build({"--max-kernels", "1", "--no-cache"}).err, HasSubstr("--cache and --no-cache exclude"));
     EXPECT_THAT(build({"--tier", "tiny"}).err,
                 HasSubstr("--tier tiny: not known; allowed: smoke, full or nightly"));
     EXPECT_THAT(build({"--where", "c.hdim_q == 7"}).err, HasSubstr("no kernel is left"));
     EXPECT_THAT(build({"--kernel", "bwd*"}).err, HasSubstr("--kernel bwd*: no kernel is left"));
     EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
-    EXPECT_THAT(build({"--per-file", "0"}).err, HasSubstr("--per-file 0: allowed: 1 to 1000"));
+    EXPECT_THAT(build({"--max-kernels", "1", "--per-file", "0"}).err,
+                HasSubstr("--per-file 0: allowed: 1 to 1000"));
 }
 
 TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {

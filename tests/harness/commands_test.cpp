@@ -134,6 +134,10 @@ TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
     EXPECT_EQ(upstream.code, 0) << upstream.err << upstream.out;
     EXPECT_THAT(upstream.out, HasSubstr("32 (filtered 28, kept 4)"));
     EXPECT_THAT(run({"bench", config, "--config", config}).err, HasSubstr("one sweep configuration"));
+    EXPECT_THAT(
+        run({"bench", config, "--problems", "1,2,16,77"}).err,
+        HasSubstr(
+            "no kernel of the list has a head dimension that they name; it has 32, 64, 80x96, 96x128, "));
     EXPECT_THAT(run({"bench", "--config", config, "--compile-only"}).out,
                 HasSubstr("nothing to compile: kernels of target host are parts of this program"));
     EXPECT_THAT(run({"bench", "--shape", "seqlen=16", "--compile-only"}).err,

@@ -169,7 +169,7 @@ TEST_F(FakeGpu, WrongArchIsBadInput) {
     setenv("FMHA_FAKE_ARCH", "gfx90a", 1);
     EXPECT_THAT(verify({short_case}).err,
                 AllOf(HasSubstr("wrong arch: the device is gfx90a, "), HasSubstr("holds kernels for gfx950"),
-                      HasSubstr("run `fmha build --arch gfx90a`")));
+                      HasSubstr("run `fmha build --arch gfx90a --tier smoke`")));
     setenv("FMHA_FAKE_ARCH", "gfx950", 1);
     const Ran asked = verify({short_case, "--arch", "gfx942"});
     EXPECT_EQ(asked.code, 2);

@@ -13,7 +13,10 @@
 namespace fmha::cli {
 namespace {
 
+using testing::AllOf;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::Lt;
 using testing::StartsWith;
 
 struct Ran {
@@ -88,6 +91,7 @@ TEST(Enumerate, FiltersByFile) {
     const auto wrong = fmha({"enumerate", "--rules", "ck", "--where-file", file});
     EXPECT_EQ(wrong.code, bad_input);
     EXPECT_THAT(wrong.err, HasSubstr(file + ": filter expression \"hdim_q = 64\": character 1: "));
+    EXPECT_THAT(wrong.err, HasSubstr("; a Python file defines filter_config(c)"));
 }
 
 TEST(Enumerate, TellsWhatIsComputedWhere) {
@@ -278,8 +282,27 @@ TEST(Enumerate, APythonFilterGetsNeitherSecretsNorOpenFiles) {
 }
 
 TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
-    const auto ran = fmha({"enumerate", "--variant", "splitkv,bwd", "--max-kernels", "5", "--names"});
-    EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 10);
+    const auto counts = [](const char* variant) {
+        const auto ran = fmha({"enumerate", "--variant", variant, "--max-kernels", "5", "--names"});
+        int main = 0;
+        int others = 0;
+        std::istringstream lines(ran.out);
+        for (std::string name; std::getline(lines, name);) {
+            const bool other = name.find("_combine_") != std::string::npos ||
+                               name.find("_dot_do_o_") != std::string::npos ||
+                               name.find("_convert_dq_") != std::string::npos;
+            ++(other ? others : main);
+        }
+        return std::pair(main, others);
+    };
+    EXPECT_EQ(counts("fwd"), std::pair(5, 0));
+    EXPECT_EQ(counts("fwd_splitkv_combine"), std::pair(0, 5));
+    // Kernels of the other stages do not count; those of other head dimensions and types are left out.
+    for (const char* variant : {"splitkv", "bwd"}) {
+        const auto [main, others] = counts(variant);
+        EXPECT_EQ(main, 5) << variant;
+        EXPECT_THAT(others, AllOf(Gt(0), Lt(20))) << variant;
+    }
     EXPECT_EQ(fmha({"enumerate", "--variant", "all", "--receipt", "4"}).out,
               fmha({"enumerate", "--profile", "pytorch"}).out);
 }
