@@ -12,6 +12,7 @@
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -36,16 +37,30 @@ BiasType bias_of(const std::string& text, const YAML::Node& value) {
     throw YAML::RepresentationException(value.Mark(), "expected none, elementwise or alibi");
 }
 
+MaskType mask_of(const std::string& text, const YAML::Node& value) {
+    if (text == "no_mask") return MaskType::no_mask;
+    if (text == "top_left") return MaskType::top_left;
+    if (text == "bottom_right") return MaskType::bottom_right;
+    throw YAML::RepresentationException(value.Mark(), "expected no_mask, top_left or bottom_right");
+}
+
+std::int64_t whole_number(const YAML::Node& value) {
+    std::int64_t number = 0;
+    if (!YAML::convert<std::int64_t>::decode(value, number))
+        throw YAML::RepresentationException(value.Mark(), "expected a whole number");
+    return number;
+}
+
 const std::array<MatrixAxis, 12>& axes() {
     using N = const YAML::Node&;
     static const std::array<MatrixAxis, 12> table{{
-        {"batch", "1", [](N v, Case& c) { c.batch = v.as<std::int64_t>(); }},
-        {"seqlen_q", "1024", [](N v, Case& c) { c.seqlen_q = {v.as<std::int64_t>()}; }},
-        {"seqlen_k", "1024", [](N v, Case& c) { c.seqlen_k = {v.as<std::int64_t>()}; }},
-        {"nhead_q", "16", [](N v, Case& c) { c.nhead_q = v.as<std::int64_t>(); }},
-        {"nhead_k", "16", [](N v, Case& c) { c.nhead_k = v.as<std::int64_t>(); }},
-        {"hdim_q", "128", [](N v, Case& c) { c.hdim_q = v.as<std::int64_t>(); }},
-        {"hdim_v", "128", [](N v, Case& c) { c.hdim_v = v.as<std::int64_t>(); }},
+        {"batch", "1", [](N v, Case& c) { c.batch = whole_number(v); }},
+        {"seqlen_q", "1024", [](N v, Case& c) { c.seqlen_q = {whole_number(v)}; }},
+        {"seqlen_k", "1024", [](N v, Case& c) { c.seqlen_k = {whole_number(v)}; }},
+        {"nhead_q", "16", [](N v, Case& c) { c.nhead_q = whole_number(v); }},
+        {"nhead_k", "16", [](N v, Case& c) { c.nhead_k = whole_number(v); }},
+        {"hdim_q", "128", [](N v, Case& c) { c.hdim_q = whole_number(v); }},
+        {"hdim_v", "128", [](N v, Case& c) { c.hdim_v = whole_number(v); }},
         {"dtype", "fp16",
          [](N v, Case& c) {
              const auto type = parse_enum<DataType>(v.as<std::string>());
@@ -58,11 +73,8 @@ const std::array<MatrixAxis, 12>& axes() {
          }},
         {"mask", "no_mask",
          [](N v, Case& c) {
-             const auto text = v.as<std::string>();
-             if (text != "no_mask" && text != "top_left")
-                 throw YAML::RepresentationException(v.Mark(), "expected no_mask or top_left");
-             c.mask = text == "top_left" ? MaskType::top_left : MaskType::no_mask;
-             c.window_right = text == "top_left" ? 0 : -1;
+             c.mask = mask_of(v.as<std::string>(), v);
+             c.window_right = c.mask == MaskType::no_mask ? -1 : 0;
          }},
         {"bias", "none",
          [](N v, Case& c) {
@@ -73,11 +85,16 @@ const std::array<MatrixAxis, 12>& axes() {
          }},
         {"dropout", "0.0",
          [](N v, Case& c) {
-             c.p_drop = v.as<double>();
+             if (!YAML::convert<double>::decode(v, c.p_drop))
+                 throw YAML::RepresentationException(v.Mark(), "expected a number");
              c.dropout_seed = c.p_drop > 0 ? 123 : 0;
              c.dropout_offset = c.p_drop > 0 ? 1024 : 0;
          }},
-        {"lse", "false", [](N v, Case& c) { c.lse = v.as<bool>(); }},
+        {"lse", "false",
+         [](N v, Case& c) {
+             if (!YAML::convert<bool>::decode(v, c.lse))
+                 throw YAML::RepresentationException(v.Mark(), "expected true or false");
+         }},
     }};
     return table;
 }
@@ -241,9 +258,12 @@ class MatrixReader {
         std::vector<std::string> seen;
         for (const auto& entry : map) {
             const auto key = word(entry.first, "a key", at);
-            if (std::ranges::find(known, key) == known.end())
-                throw InputError(fmt::format("{}: {} is not a key of a shape matrix{}", at, key,
-                                             did_you_mean(key, known)));
+            if (std::ranges::find(known, key) == known.end()) {
+                const std::string hint = did_you_mean(key, known);
+                throw InputError(
+                    fmt::format("{}: {} is not a key of a shape matrix{}", at, key,
+                                hint.empty() ? fmt::format("; allowed: {}", fmt::join(known, ", ")) : hint));
+            }
             if (std::ranges::find(seen, key) != seen.end())
                 throw InputError(fmt::format("{}: key \"{}\" appears twice", at, key));
             seen.push_back(key);
@@ -284,7 +304,8 @@ class MatrixReader {
             return expand(test, at, name, depth + 1, next, into);
         }
         if (!values.IsSequence() || values.size() == 0)
-            throw InputError(fmt::format("{}: {}: expected a list of values", at, axis.key));
+            throw InputError(
+                fmt::format("{}: {}: expected a list of values, as in [{}]", at, axis.key, axis.fallback));
         for (const auto& value : values) {
             auto next = so_far;
             try {

@@ -133,7 +133,11 @@ std::vector<Case> BenchChoice::cases(const arch::ArchSet& archs, const std::stri
         for (Case& c : harness::problem_cases(kernels, problems, splits)) chosen.push_back(std::move(c));
         if (chosen.empty()) throw InputError(no_head_dimension(kernels));
     }
-    if (chosen.empty()) throw InputError("every case named expects a refusal, which takes no time");
+    if (chosen.empty())
+        throw InputError(
+            left_out_ > 0 ? "every case named expects a refusal, which takes no time"
+                          : fmt::format("--family {}: no case named is of this family{}", family_,
+                                        names_matrix() ? "; a shape matrix has cases of fwd and bwd" : ""));
     for (Case& c : chosen) c = harness::with_device_splits(std::move(c), arch, archs);
     return chosen;
 }

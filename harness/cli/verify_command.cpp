@@ -55,9 +55,9 @@ class VerifyCommand final : public Command {
             "CASES", cases_,
             "Case files, folders, an upstream shape matrix (*.yaml), or printed names of single cases; "
             "without any, every case file");
-        options.choice("--tier", tier_, {"smoke", "full", "nightly"},
+        options.choice("--tier,--category", tier_, {"smoke", "full", "nightly"},
                        "Highest tier to run; a tier includes the lower ones");
-        options.option("--family,--variant", family_, "Only cases of this kernel family");
+        options.option("--family,--variant", family_, "Only cases of this kernel family; all: of every one");
         run_.declare(options);
         run_.declare_devices(options);
         catalogue_.declare(options);
@@ -173,7 +173,7 @@ class VerifyCommand final : public Command {
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
         run_.check(&catalogue_);
-        if (!catalogue_.on() && !family_.empty())
+        if (!catalogue_.on() && !family_.empty() && family_ != "all")
             static_cast<void>(parse_option<ApiFamily>("--family", family_));
         if (catalogue_.on() && shrink_ > 0)
             throw InputError(

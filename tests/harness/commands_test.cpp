@@ -144,6 +144,20 @@ TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
                 HasSubstr("--compile-only needs --config"));
 }
 
+TEST(BenchCommand, NamesTheFamiliesThatAMatrixHas) {
+    const Scratch folder;
+    std::ofstream(folder / "matrix.yaml")
+        << "forward_tests: {smoke: [{name: Small, seqlen_q: [16], seqlen_k: [16]}]}\n";
+    EXPECT_THAT(
+        run({"bench", folder / "matrix.yaml", "--variant", "splitkv"}).err,
+        HasSubstr(
+            "--family splitkv: no case named is of this family; a shape matrix has cases of fwd and bwd"));
+    const Ran all =
+        run({"verify", folder / "matrix.yaml", "--variant", "all", "--category", "smoke", "--list"});
+    EXPECT_EQ(all.code, 0) << all.err;
+    EXPECT_THAT(all.out, HasSubstr("/Small["));
+}
+
 TEST(VerifyCommand, SaysThatLargeShapesOfAMatrixAreSampled) {
     const Scratch folder;
     // The second one has more than 2e9 floating-point operations.

@@ -358,15 +358,22 @@ TEST_F(MalformedOnDisk, ShapeMatrices) {
         {"      [batch]: [1]\n", "R/m.yaml: T: a key must be a single text"},
         {"      description: {a: b}\n", "R/m.yaml: T: description must be a single text"},
         {"      bach: [1]\n", "R/m.yaml: T: bach is not a key of a shape matrix; did you mean batch?"},
-        {"      batch: 1\n", "R/m.yaml: T: batch: expected a list of values"},
-        {"      batch: []\n", "R/m.yaml: T: batch: expected a list of values"},
-        {"      batch: [x]\n", "R/m.yaml: T: batch: x is not allowed: bad conversion"},
-        {"      batch: [[1]]\n", "R/m.yaml: T: batch: a nested value is not allowed: bad conversion"},
+        {"      batch: 1\n", "R/m.yaml: T: batch: expected a list of values, as in [1]"},
+        {"      batch: []\n", "R/m.yaml: T: batch: expected a list of values, as in [1]"},
+        {"      batch: [x]\n", "R/m.yaml: T: batch: x is not allowed: expected a whole number"},
+        {"      batch: [[1]]\n",
+         "R/m.yaml: T: batch: a nested value is not allowed: expected a whole number"},
         {"      dtype: [fp17]\n", "R/m.yaml: T: dtype: fp17 is not allowed: expected fp32, fp16, "
                                   "bf16, fp8, bf8, fp8bf16, fp8fp32, mxfp8 or mxfp4"},
-        {"      mask: [causal]\n", "R/m.yaml: T: mask: causal is not allowed: expected no_mask or top_left"},
+        {"      mask: [causal]\n",
+         "R/m.yaml: T: mask: causal is not allowed: expected no_mask, top_left or bottom_right"},
         {"      bias: [yes]\n", "R/m.yaml: T: bias: yes is not allowed: expected none, elementwise or alibi"},
-        {"      lse: [2]\n", "R/m.yaml: T: lse: 2 is not allowed: bad conversion"},
+        {"      lse: [2]\n", "R/m.yaml: T: lse: 2 is not allowed: expected true or false"},
+        {"      dropout: [x]\n", "R/m.yaml: T: dropout: x is not allowed: expected a number"},
+        {"      zzz: [1]\n",
+         "R/m.yaml: T: zzz is not a key of a shape matrix; allowed: name, description, layout, has_dbias, "
+         "is_deterministic, "
+         "batch, seqlen_q, seqlen_k, nhead_q, nhead_k, hdim_q, hdim_v, dtype, mask, bias, dropout, lse"},
         {"      seqlen_q: [-4]\n", "R/m.yaml: T: seqlen_q=-4: a length is 0 or more"},
     };
     for (const auto& [content, sentence] : table) {

@@ -75,6 +75,19 @@ TEST(ShapeMatrix, AxesBecomeFields) {
     EXPECT_EQ(features[4].qscale, QScale::pertensor);
 }
 
+TEST(ShapeMatrix, EveryMaskOfUpstreamIsRead) {
+    const auto file = std::filesystem::temp_directory_path() / fmt::format("fmha-masks-{}.yaml", getpid());
+    std::ofstream(file) << "forward_tests: {smoke: [{name: T, mask: [no_mask, top_left, bottom_right]}]}\n";
+    const auto shapes = load_shape_matrix(file, Tier::smoke, dims);
+    std::filesystem::remove(file);
+    ASSERT_EQ(shapes.size(), 3U);
+    EXPECT_EQ(shapes[0].mask, MaskType::no_mask);
+    EXPECT_EQ(shapes[1].mask, MaskType::top_left);
+    EXPECT_EQ(shapes[2].mask, MaskType::bottom_right);
+    EXPECT_THAT(std::vector({shapes[0].window_right, shapes[1].window_right, shapes[2].window_right}),
+                ElementsAre(-1, 0, 0));
+}
+
 TEST(ShapeMatrix, AbsentAxesHaveUpstreamsDefaults) {
     const auto shape = by_test(Tier::smoke).at("Defaults")[0];
     EXPECT_EQ(shape.batch, 1);
