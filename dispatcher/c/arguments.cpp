@@ -254,18 +254,22 @@ void require_slopes(const ScoreArgs& score) {
     require(score.bias_type != BiasType::alibi || score.alibi_slopes != nullptr, "score.alibi_slopes");
 }
 
-void check_forward(const FwdArgs& args, Memory memory) {
+/// Where the scale blocks of the entries of a packed batch begin.
+void require_block_starts(const FwdArgs& args) {
     const QuantArgs& quant = args.quant;
     const bool packed_blocks = args.shape.mode == Mode::group && quant.qscale != QScale::no_scale &&
                                quant.qscale != QScale::pertensor;
     require(!packed_blocks || quant.block_scale_seqstart_k != nullptr, "quant.block_scale_seqstart_k");
     require(!packed_blocks || quant.qscale == QScale::mx || quant.block_scale_seqstart_q != nullptr,
             "quant.block_scale_seqstart_q");
-    if (memory == Memory::device) return;
-    // Before a value of a descale is read.
-    const auto elements = [&] { return targets::Elements::of(args.shape, args.lengths); };
-    if (const auto reason = targets::null_tensor(args, elements)) throw InputError(*reason);
-    check_descales(args);
+}
+
+void check_forward(const FwdArgs& args) {
+    require_block_starts(args);
+    check_lengths(args.shape, args.lengths);
+    const QuantArgs& quant = args.quant;
+    if (quant.q_descale.present() && quant.k_descale.present() && quant.v_descale.present())
+        check_descales(args);
 }
 
 } // namespace
@@ -311,7 +315,9 @@ void check_contents(const Invocation& arguments) {
                 check_append(args);
             } else if constexpr (requires { args.place; }) {
                 check_query_lengths(args.shape, args.lengths);
-                check_cache(args.shape, args.lengths, args.place);
+                check_cache(args.shape, args.lengths, args.place, args.quant);
+            } else if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, FwdArgs>) {
+                check_forward(args);
             } else if constexpr (requires { args.lengths; }) {
                 check_lengths(args.shape, args.lengths);
             }
@@ -325,8 +331,12 @@ void check_pointers(const Invocation& arguments, Memory memory) {
     std::visit(
         [memory](const auto& args) {
             if constexpr (requires { args.score; }) require_slopes(args.score);
-            if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, FwdArgs>)
-                check_forward(args, memory);
+            if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, FwdArgs>) {
+                require_block_starts(args);
+                if (memory == Memory::device) return;
+                const auto elements = [&] { return targets::Elements::of(args.shape, args.lengths); };
+                if (const auto reason = targets::null_tensor(args, elements)) throw InputError(*reason);
+            }
         },
         arguments);
 }

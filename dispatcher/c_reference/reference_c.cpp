@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -41,6 +42,11 @@ c::Call checked_call(const char* arch, const void* args) {
     c::Call call = c::call_of(args, name, c::Memory::host);
     c::check_contents(call.arguments);
     return call;
+}
+
+/// Of calls with rows and keys.
+void require_bias(const ScoreArgs& score, const TensorView& bias) {
+    require(score.bias_type != BiasType::elementwise || bias.present(), "bias.data");
 }
 
 void require_scales(const ScoreArgs& score, const QuantArgs& quant) {
@@ -90,6 +96,7 @@ fmha_status fmha_reference_attention(const char* arch, const void* args, double*
         });
         require(!keys || attention.k.present(), "k.data");
         require(!keys || attention.v.present(), "v.data");
+        if (keys) require_bias(attention.score, attention.bias);
         reference::ForwardOptions options;
         options.companions = false;
         const reference::ForwardRows result = reference::attention(attention, rows, options);
@@ -119,13 +126,22 @@ fmha_status fmha_reference_gradients(const char* arch, const fmha_bwd_args* args
         if (out->dk != nullptr || out->dv != nullptr) request.keys = reference::all_keys(*backward);
         request.dbias = out->dbias != nullptr;
         request.d_sink = out->d_sink != nullptr;
-        for (const auto& [tensor, name] : {std::pair{&backward->q, "q.data"},
-                                           {&backward->k, "k.data"},
-                                           {&backward->v, "v.data"},
-                                           {&backward->o, "o.data"},
-                                           {&backward->lse, "lse.data"},
-                                           {&backward->d_o, "d_o.data"}})
-            require(tensor->present() || (request.rows.empty() && request.keys.empty()), name);
+        const std::vector<reference::RowId> all_rows = reference::all_rows(*backward);
+        const std::vector<reference::KeyId> all_keys = reference::all_keys(*backward);
+        const bool differentiates = !request.rows.empty() || !request.keys.empty();
+        const bool rows = !all_rows.empty() && (differentiates || request.d_sink);
+        const bool keys = !all_keys.empty() && differentiates;
+        for (const auto& [tensor, name, needed] : {std::tuple{&backward->q, "q.data", rows},
+                                                   {&backward->k, "k.data", keys},
+                                                   {&backward->v, "v.data", keys},
+                                                   {&backward->o, "o.data", rows},
+                                                   {&backward->lse, "lse.data", rows},
+                                                   {&backward->d_o, "d_o.data", rows}})
+            require(!needed || tensor->present(), name);
+        if (rows && keys && std::ranges::any_of(all_rows, [&](const reference::RowId& row) {
+                return std::ranges::binary_search(all_keys, row.b, {}, &reference::KeyId::b);
+            }))
+            require_bias(backward->score, backward->bias);
         const reference::Gradients result = reference::backward(*backward, request, {.companions = false});
         write(result.dq, out->dq);
         write(result.d, out->d);

@@ -1,11 +1,14 @@
 #include "dispatcher/types/check_cache.hpp"
 
 #include "dispatcher/types/check_lengths.hpp"
+#include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace fmha {
 namespace {
@@ -27,7 +30,52 @@ void check_page(const char* rule, const char* field, std::int64_t b, std::int64_
                            at, place.page_count));
 }
 
-void check_list(const Shape& shape, const KvPlace& place) {
+/// Those of the keys in the first `slots` slots of a page (Q-3, 15.5).
+void check_page_descales(const QuantArgs& quant, std::int64_t heads, std::int64_t page, std::int64_t slots) {
+    const bool by_token = quant.qscale == QScale::per_token_head;
+    if (!by_token && quant.qscale != QScale::kv_blockscale) return;
+    for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t t = 0; quant.k_descale.present() && t < (by_token ? slots : 1); ++t)
+            check_descale("k_descale", quant.k_descale, quant.k_descale.offset(page, h, t, 0));
+        if (!by_token && quant.v_descale.present())
+            check_descale("v_descale", quant.v_descale, quant.v_descale.offset(page, h, 0, 0));
+    }
+}
+
+/// The others: of whole tensors, of query rows and of the heads of V.
+void check_other_descales(const QuantArgs& quant, const Shape& shape, const LengthArrays& lengths) {
+    const auto check = [](const char* name, const TensorView& view, std::int64_t heads, std::int64_t first,
+                          std::int64_t rows) {
+        for (std::int64_t h = 0; view.present() && h < heads; ++h)
+            for (std::int64_t i = first; i < first + rows; ++i)
+                check_descale(name, view, view.offset(0, h, i, 0));
+    };
+    if (quant.qscale == QScale::no_scale) return;
+    if (quant.qscale == QScale::per_token_head) {
+        for (std::int64_t b = 0; b < shape.batch; ++b)
+            check("q_descale", quant.q_descale, shape.nhead_q, lengths.seqstart_q[b],
+                  query_length(shape, lengths, b));
+        check("v_descale", quant.v_descale, shape.nhead_k, 0, 1);
+        return;
+    }
+    check("q_descale", quant.q_descale, 1, 0, 1);
+    if (quant.qscale != QScale::pertensor) return;
+    check("k_descale", quant.k_descale, 1, 0, 1);
+    check("v_descale", quant.v_descale, 1, 0, 1);
+}
+
+/// Kernels take a list of pages for one wherever there is one.
+void check_no_list(const KvPlace& place) {
+    for (const auto& [field, array] :
+         {std::pair{"kv_indptr", place.kv_indptr}, std::pair{"kv_page_indices", place.kv_page_indices},
+          std::pair{"kv_last_page_lens", place.kv_last_page_lens}})
+        if (array != nullptr)
+            throw ProblemError(
+                "B-4", field, "present",
+                fmt::format("{} belongs to the look-up sglang_1d of batch_prefill and must be NULL", field));
+}
+
+void check_list(const Shape& shape, const KvPlace& place, const QuantArgs& quant) {
     if (place.kv_indptr == nullptr) miss("B-4", "kv_indptr", "a list of pages needs kv_indptr");
     if (place.kv_page_indices == nullptr)
         miss("B-4", "kv_page_indices", "a list of pages needs kv_page_indices");
@@ -47,8 +95,13 @@ void check_list(const Shape& shape, const KvPlace& place) {
                        fmt::format("kv_last_page_lens of entry {} is {}; allowed are 1 to {}", b, last,
                                    place.page_size));
         }
-        for (std::int64_t n = begin; n < end; ++n)
-            check_page("B-4", "kv_page_indices", b, n, place.kv_page_indices[n], place);
+        for (std::int64_t n = begin; n < end; ++n) {
+            const std::int64_t page = place.kv_page_indices[n];
+            check_page("B-4", "kv_page_indices", b, n, page, place);
+            const bool short_page = n + 1 == end && place.kv_last_page_lens != nullptr;
+            check_page_descales(quant, shape.nhead_k, page,
+                                short_page ? place.kv_last_page_lens[b] : place.page_size);
+        }
     }
 }
 
@@ -84,24 +137,29 @@ void check_slot(const Shape& shape, const LengthArrays& lengths, const KvPlace& 
             fmt::format("entry {} has {} keys; its part of the cache has room for {}", b, keys.count, room));
 }
 
-void check_table_row(const KvPlace& place, std::int64_t b, std::int64_t first, const Keys& keys) {
+void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& quant, std::int64_t b,
+                     std::int64_t first, const Keys& keys) {
     const std::int64_t room = place.block_table_stride * place.page_size;
     if (first < 0 || first + keys.count > room)
         reject("P-3", keys.field, keys.count,
                fmt::format("entry {} has {} keys from slot {} on; a row of its block_table has room for {}",
                            b, keys.count, first, room));
-    for (std::int64_t n = first / place.page_size; n * place.page_size < first + keys.count; ++n)
-        check_page("P-2", "block_table", b, n, place.block_table[b * place.block_table_stride + n], place);
+    const std::int64_t end = first + keys.count;
+    for (std::int64_t n = first / place.page_size; n * place.page_size < end; ++n) {
+        const std::int64_t page = place.block_table[b * place.block_table_stride + n];
+        check_page("P-2", "block_table", b, n, page, place);
+        check_page_descales(quant, shape.nhead_k, page, std::min(place.page_size, end - n * place.page_size));
+    }
 }
 
 } // namespace
 
-void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place) {
+void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
+                 const QuantArgs& quant) {
     const bool paged = place.page_size > 0;
-    if (paged && (place.lookup == KvLookup::sglang_1d || place.kv_indptr != nullptr)) {
-        check_list(shape, place);
-        return;
-    }
+    check_other_descales(quant, shape, lengths);
+    if (paged && place.lookup == KvLookup::sglang_1d) return check_list(shape, place, quant);
+    check_no_list(place);
     if (paged && place.block_table == nullptr) miss("P-2", "block_table", "pages need a block_table");
     if (place.is_gappy && lengths.seqlen_k == nullptr)
         miss("P-3", "seqlen_k", "is_gappy needs the array seqlen_k");
@@ -115,7 +173,7 @@ void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace&
         if (!paged)
             check_slot(shape, lengths, place, b, keys);
         else if (keys.count > 0)
-            check_table_row(place, b, place.is_gappy ? lengths.seqstart_k[b] : 0, keys);
+            check_table_row(shape, place, quant, b, place.is_gappy ? lengths.seqstart_k[b] : 0, keys);
     }
 }
 

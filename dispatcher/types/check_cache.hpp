@@ -5,9 +5,11 @@
 namespace fmha {
 
 /// Rules about lengths and tables in host memory, for attention over a cache: tables and lengths that the arguments need are
-/// there, lengths are 0 or more and fit the table's rows or the slots (P-3), a list of pages does not decrease (B-4), and every page or slot
-/// that holds a key exists (P-2, P-6). Entries of a table beyond those are not read (P-5). Throws ProblemError with the rule and
-/// the argument's name.
-void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place);
+/// there, lengths are 0 or more and fit the table's rows or the slots (P-3), a list of pages does not decrease and is there where
+/// it is looked up only (B-4), every page or slot that holds a key exists (P-2, P-6), and descales that are present are finite
+/// and above 0. Entries of a table and descales beyond those are not read (P-5). Throws ProblemError with the rule and the
+/// argument's name.
+void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
+                 const QuantArgs& quant = {});
 
 } // namespace fmha

@@ -73,10 +73,13 @@ std::int64_t length_of(const Side& side, Mode mode, std::int64_t b) {
 
 } // namespace
 
+std::int64_t query_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
+    return length_of(queries_of(shape, lengths), shape.mode, b);
+}
+
 void check_query_lengths(const Shape& shape, const LengthArrays& lengths) {
-    const Side queries = queries_of(shape, lengths);
     for (std::int64_t b = 0; b < shape.batch; ++b) {
-        const std::int64_t length = length_of(queries, shape.mode, b);
+        const std::int64_t length = query_length(shape, lengths, b);
         if (shape.mode == Mode::group && length > shape.max_seqlen_q)
             refuse("N-2", "max_seqlen_q", shape.max_seqlen_q,
                    fmt::format("max_seqlen_q is {}, entry {} has {} queries", shape.max_seqlen_q, b, length));

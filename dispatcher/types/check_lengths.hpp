@@ -17,4 +17,7 @@ void check_query_lengths(const Shape& shape, const LengthArrays& lengths);
 /// whoever relies on that asks for all entries.
 std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std::int64_t b);
 
+/// The logical queries of entry b (N-1). Throws ProblemError where they break a rule.
+std::int64_t query_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b);
+
 } // namespace fmha

@@ -22,18 +22,6 @@ std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
     return length / size + (length % size != 0 ? 1 : 0);
 }
 
-/// One scale of a tensor of descales, as stored.
-void check_scale(const char* name, const TensorView& view, std::int64_t offset) {
-    const auto* bytes = static_cast<const unsigned char*>(view.data) + element_bytes(view.type, offset);
-    if (view.type == ElementType::e8m0) {
-        require(*bytes != 0xFFU, "Q-6", name, "0xFF (NaN)", "a block scale must be a number");
-        return;
-    }
-    float scale = 0.0F;
-    std::memcpy(&scale, bytes, sizeof scale);
-    require(std::isfinite(scale) && scale > 0.0F, "Q-6", name, scale, "a descale must be finite and above 0");
-}
-
 /// Rows of descales of one entry: the first stored one and their number.
 struct ScaleRows {
     std::int64_t first = 0, count = 0;
@@ -61,7 +49,7 @@ void check_rows(const char* name, const TensorView& view, std::int64_t b, std::i
     for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t n = 0; n < rows.count; ++n)
             for (std::int64_t c = 0; c < columns; ++c)
-                check_scale(name, view, view.offset(b, h, rows.first + n, c));
+                check_descale(name, view, view.offset(b, h, rows.first + n, c));
 }
 
 } // namespace
@@ -98,13 +86,24 @@ void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q) {
     }
 }
 
+void check_descale(const char* name, const TensorView& view, std::int64_t offset) {
+    const auto* bytes = static_cast<const unsigned char*>(view.data) + element_bytes(view.type, offset);
+    if (view.type == ElementType::e8m0) {
+        require(*bytes != 0xFFU, "Q-6", name, "0xFF (NaN)", "a block scale must be a number");
+        return;
+    }
+    float scale = 0.0F;
+    std::memcpy(&scale, bytes, sizeof scale);
+    require(std::isfinite(scale) && scale > 0.0F, "Q-6", name, scale, "a descale must be finite and above 0");
+}
+
 void check_descales(const FwdArgs& args) {
     const QuantArgs& quant = args.quant;
     const Shape& shape = args.shape;
     if (quant.qscale == QScale::pertensor) {
-        check_scale("q_descale", quant.q_descale, 0);
-        check_scale("k_descale", quant.k_descale, 0);
-        check_scale("v_descale", quant.v_descale, 0);
+        check_descale("q_descale", quant.q_descale, 0);
+        check_descale("k_descale", quant.k_descale, 0);
+        check_descale("v_descale", quant.v_descale, 0);
         return;
     }
     const bool by_block = quant.qscale == QScale::blockscale;

@@ -17,7 +17,11 @@ void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& drop
 /// Sink logits in host memory: finite, or −∞ for a head without one (K-5). Throws ProblemError.
 void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q);
 
-/// Descales in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at the elements within the lengths.
+/// One scale of a tensor of descales in host memory, `offset` elements from its beginning: finite and above 0, and no e8m0 code
+/// that is NaN. Throws ProblemError.
+void check_descale(const char* name, const TensorView& view, std::int64_t offset);
+
+/// Descales of forward in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at the elements within the lengths.
 /// Throws ProblemError.
 void check_descales(const FwdArgs& args);
 

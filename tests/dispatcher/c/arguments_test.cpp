@@ -1,12 +1,16 @@
 // Arguments that would lead a kernel out of its tensors or its workspace are refused, on the host, where they can be seen.
 
 #include "dispatcher/include/fmha/fmha.h"
+#include "dispatcher/include/fmha/reference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fmha::test {
@@ -95,6 +99,19 @@ class CallArguments : public testing::Test {
     std::string run(const Args& args) const {
         if (fmha_run_host(context_, &args, nullptr) == FMHA_OK) return "OK";
         return fmha_last_error(context_);
+    }
+
+    template <class Args>
+    static std::string of_reference(const Args& args) {
+        std::array<char, 256> error{};
+        const auto status =
+            fmha_reference_attention("gfx950", &args, nullptr, nullptr, error.data(), error.size());
+        return status == FMHA_OK ? "OK" : error.data();
+    }
+    static std::string of_reference(const fmha_bwd_args& args, const fmha_reference_gradients_out& out) {
+        std::array<char, 256> error{};
+        const auto status = fmha_reference_gradients("gfx950", &args, &out, error.data(), error.size());
+        return status == FMHA_OK ? "OK" : error.data();
     }
 
     std::int32_t mode = FMHA_BATCH;
@@ -192,6 +209,67 @@ TEST_F(CallArguments, DqIsMissedWhoeverStoresIt) {
     EXPECT_THAT(run(args), HasSubstr("dq.data is NULL"));
     args.deterministic = 1;
     EXPECT_THAT(run(args), HasSubstr("dq.data is NULL"));
+}
+
+/// Q-6, of whole tensors and of the pages that hold a key; others may hold anything (P-5).
+TEST_F(CallArguments, DescalesOfACacheAreNumbersAboveZero) {
+    std::vector<float> scales(8, 1.0F);
+    fmha_splitkv_args split = splits();
+    split.shape.data_type = FMHA_FP8BF16;
+    split.shape.hdim_q = split.shape.hdim_v = 128;
+    split.quant.qscale = FMHA_PERTENSOR;
+    for (fmha_tensor* tensor : {&split.quant.q_descale, &split.quant.k_descale, &split.quant.v_descale})
+        *tensor = {scales.data(), 0, 0, 0, 0};
+    std::vector<float> wrong{std::numeric_limits<float>::quiet_NaN()};
+    split.quant.v_descale.data = wrong.data();
+    EXPECT_THAT(run(split), HasSubstr("v_descale is nan; a descale must be finite and above 0"));
+
+    fmha_batch_prefill_args args = prefill();
+    args.shape.data_type = FMHA_FP8BF16;
+    args.quant.qscale = FMHA_KV_BLOCKSCALE;
+    args.quant.q_descale = {scales.data(), 0, 0, 0, 0};
+    args.quant.k_descale = args.quant.v_descale = {scales.data(), heads, 1, 0, 0};
+    args.shape.seqlen_k = 16; // pages 0 and 2
+    scales[2] = -1.0F;
+    EXPECT_THAT(run(args), HasSubstr("no complete plan")) << "of pages of 16 keys";
+    scales[4] = 0.0F;
+    EXPECT_THAT(run(args), HasSubstr("k_descale is 0; a descale must be finite and above 0"));
+}
+
+/// A list beside a table would win over it.
+TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
+    fmha_batch_prefill_args args = prefill();
+    args.place.kv_indptr = args.place.kv_page_indices = args.place.kv_last_page_lens = table.data();
+    EXPECT_THAT(run(args), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
+    fmha_splitkv_args split = splits();
+    split.place.kv_indptr = table.data();
+    EXPECT_THAT(of_reference(split), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
+}
+
+TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    EXPECT_EQ(of_reference(args), "OK");
+    args.score.bias_type = FMHA_ELEMENTWISE;
+    EXPECT_EQ(of_reference(args), "bias.data is NULL");
+
+    fmha_bwd_args backward = gradients();
+    std::vector<double> d_sink(heads), gradient(static_cast<std::size_t>(batch * heads * queries * width));
+    fmha_reference_gradients_out out{};
+    out.size = sizeof out;
+    out.version = FMHA_ABI_VERSION;
+    out.d_sink = d_sink.data();
+    EXPECT_EQ(of_reference(backward, out), "OK");
+    for (fmha_tensor* tensor : {&backward.q, &backward.o, &backward.lse, &backward.d_o}) {
+        void* const data = std::exchange(tensor->data, nullptr);
+        EXPECT_THAT(of_reference(backward, out), HasSubstr(".data is NULL"));
+        tensor->data = data;
+    }
+    out.dq = gradient.data();
+    backward.score.bias_type = FMHA_ELEMENTWISE;
+    EXPECT_EQ(of_reference(backward, out), "bias.data is NULL");
+    backward.shape.seqlen_k = 0; // nor an element of it
+    backward.k.data = backward.v.data = nullptr;
+    EXPECT_EQ(of_reference(backward, out), "OK");
 }
 
 } // namespace

@@ -220,7 +220,9 @@ def check_batch_prefill(context):
     indices[2], indptr[1] = 1, 0
     assert "may not decrease" in refused(lambda: context.run_on_host(args), 2, "B-4")
     indptr[1], place.kv_lookup = 3, 0
-    assert "needs a block_table, which is NULL" in refused(lambda: context.run_on_host(args), 4)
+    assert "kv_indptr belongs to the look-up sglang_1d" in refused(lambda: context.run_on_host(args), 2, "B-4")
+    place.kv_indptr = place.kv_page_indices = place.kv_last_page_lens = None
+    assert "pages need a block_table" in refused(lambda: context.run_on_host(args), 2, "P-2")
 
 
 def check_heuristic(context):
