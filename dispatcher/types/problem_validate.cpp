@@ -306,8 +306,10 @@ void check_alignment(const Problem& p) {
 
 void check_splits(const Problem& p) {
     constexpr std::int64_t most_splits = 128;
-    // Partial results have as many rows as max_seqlen_q says, and the kernels write every row.
-    if (traits_of(p.api_family).splits_keys && p.signature.mode == Mode::batch && p.max_seqlen_q > 0 &&
+    // Partial results have as many rows as max_seqlen_q says, and the kernels write every row; a main kernel of backward for so
+    // few rows has no more of them in its tile.
+    const ApiTraits& api = traits_of(p.api_family);
+    if ((api.splits_keys || api.gradients) && p.signature.mode == Mode::batch && p.max_seqlen_q > 0 &&
         p.max_seqlen_q < p.seqlen_q)
         reject("N-1", "max_seqlen_q", p.max_seqlen_q,
                fmt::format("max_seqlen_q is {}, but every entry of the batch has {} rows (seqlen_q)",

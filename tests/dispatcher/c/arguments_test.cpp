@@ -211,6 +211,13 @@ TEST_F(CallArguments, DqIsMissedWhoeverStoresIt) {
     EXPECT_THAT(run(args), HasSubstr("dq.data is NULL"));
 }
 
+/// Kernels would write more rows than one tile has.
+TEST_F(CallArguments, ABatchHasNoMoreRowsThanItSays) {
+    fmha_bwd_args args = gradients();
+    args.shape.max_seqlen_q = queries - 1;
+    EXPECT_THAT(run(args), HasSubstr("max_seqlen_q is 3, but every entry of the batch has 4 rows"));
+}
+
 /// Q-6, of whole tensors and of the pages that hold a key; others may hold anything (P-5).
 TEST_F(CallArguments, DescalesOfACacheAreNumbersAboveZero) {
     std::vector<float> scales(8, 1.0F);
