@@ -9,6 +9,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace fmha::harness {
 namespace {
@@ -22,13 +23,14 @@ struct ShardRun {
 
 /// More than anybody has machines for; a damaged file says anything.
 constexpr std::uint64_t most_shards = 1'000'000;
+/// Of what is missing or doubled, so many are named.
+constexpr std::size_t most_named = 20;
 
 /// What two runs of one shard have in common is nothing; their id tells them apart.
 using ShardRuns = std::map<std::uint64_t, std::map<std::string, ShardRun>>;
 
 /// "shards 2, 3 and 17 others of 20 are missing"; empty when none is.
 std::string missing_shards(const ShardRuns& shards, std::uint64_t count) {
-    constexpr std::size_t most_named = 20;
     std::vector<std::uint64_t> named;
     std::uint64_t missing = 0;
     for (std::uint64_t shard = 1; shard <= count; ++shard)
@@ -110,17 +112,24 @@ Merged merge(std::vector<Part> parts) {
         throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",
                                      parts.front().file, count, most_shards));
     check_shards(shards, count, merged.problems);
-    std::map<std::string, std::string> owners;
+    std::map<std::string, std::pair<std::uint64_t, std::string>> owners; ///< shard and file of a case
+    std::vector<std::string> doubled;
     for (auto& [shard, runs] : shards)
         for (auto& [id, run] : runs)
             for (auto& [name, results] : run.results) {
-                const auto [owner, is_new] = owners.emplace(name, run.file);
+                const auto [owner, is_new] = owners.try_emplace(name, shard, run.file);
                 if (is_new)
                     std::move(results.begin(), results.end(), std::back_inserter(merged.results));
-                else
-                    merged.problems.push_back(
-                        fmt::format("{} stands in {} and in {}", name, owner->second, run.file));
+                else if (owner->second.first != shard) // of a shard that was run twice one sentence says it
+                    doubled.push_back(
+                        fmt::format("{} stands in {} and in {}", name, owner->second.second, run.file));
             }
+    if (doubled.size() > most_named) {
+        const std::size_t others = doubled.size() - most_named;
+        doubled.resize(most_named);
+        doubled.push_back(fmt::format("{} other cases stand in two shards", others));
+    }
+    merged.problems.insert(merged.problems.end(), doubled.begin(), doubled.end());
     const auto cases = merged.identity.value("cases", std::uint64_t{0});
     if (owners.size() != cases && merged.problems.empty())
         merged.problems.push_back(

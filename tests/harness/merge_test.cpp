@@ -116,6 +116,24 @@ TEST(Merge, TakesSeveralFilesOfOneRunOnceAndTwoRunsOfOneShardNot) {
     const Ran ran = merge(files);
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("RED: shard 2 was run twice: "));
+    EXPECT_THAT(ran.out, Not(HasSubstr("stands in"))) << "its cases are not listed once more";
+}
+
+TEST(Merge, NamesSomeOfManyCasesThatStandInTwoShards) {
+    std::vector<harness::Part> parts;
+    for (const int shard : {1, 2}) {
+        parts.push_back({fmt::format("{}.json", shard),
+                         Json{{"shards", 2}, {"shard", shard}, {"shard_cases", 25}, {"cases", 50}},
+                         {}});
+        for (int i = 10; i < 35; ++i) {
+            parts.back().results.emplace_back();
+            parts.back().results.back().name = fmt::format("case{}", i);
+        }
+    }
+    const auto problems = harness::merge(parts).problems;
+    ASSERT_EQ(problems.size(), 21U);
+    EXPECT_EQ(problems.front(), "case10 stands in 1.json and in 2.json");
+    EXPECT_EQ(problems.back(), "5 other cases stand in two shards");
 }
 
 TEST(Merge, RefusesShardsOfDifferentRunsAndOtherFiles) {
