@@ -28,15 +28,16 @@ std::string junit(const Verdict& verdict, const FamilyVerdict& family) {
     }
     for (const Finding& finding : family.findings) {
         ++tests;
-        const std::string change = fmt::format("{} -> {}{}{}", finding.before, finding.after,
-                                               finding.by.empty() ? "" : ", ", finding.by);
+        const std::string change =
+            fmt::format("{} -> {}{}{}, in {}", finding.before, finding.after, finding.by.empty() ? "" : ", ",
+                        finding.by, regression::shown(finding.series));
         const std::string inside = finding.red() ? fmt::format("<failure type=\"{}\" message=\"{}\"/>",
                                                                to_string(finding.kind), escaped(change))
                                                  : fmt::format("<system-out>{}; accepted: {}</system-out>",
                                                                escaped(change), escaped(finding.accepted));
-        cases +=
-            fmt::format("  <testcase classname=\"gate.{}.{}\" name=\"{}\" time=\"0\">{}</testcase>\n",
-                        escaped(family.family), to_string(finding.kind), escaped(finding.subject), inside);
+        cases += fmt::format("  <testcase classname=\"gate.{}.{}\" name=\"{}\" time=\"0\">{}</testcase>\n",
+                             escaped(family.family), to_string(finding.kind),
+                             escaped(regression::shown(finding.subject)), inside);
     }
     return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"fmha gate\">\n"
                        " <testsuite name=\"{} against {}: {}\" tests=\"{}\" failures=\"{}\" errors=\"0\" "
@@ -53,8 +54,8 @@ std::string section(const Verdict& verdict) {
                 "<tr><td>{}</td><td class=\"{}\">{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td>"
                 "<td>{}{}</td></tr>\n",
                 escaped(family.family), finding.red() ? "failed" : "passed", to_string(finding.kind),
-                escaped(finding.series), escaped(finding.subject), escaped(finding.before),
-                escaped(finding.after), escaped(finding.by),
+                escaped(regression::shown(finding.series)), escaped(regression::shown(finding.subject)),
+                escaped(finding.before), escaped(finding.after), escaped(finding.by),
                 finding.red() ? "" : " accepted: " + escaped(finding.accepted));
     std::string compared;
     for (const FamilyVerdict& family : verdict.families)

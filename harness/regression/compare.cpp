@@ -163,7 +163,7 @@ class Comparison {
             note(fmt::format(
                 "{}: {} margins were not judged: the program before was run with fewer than 3 seeds "
                 "(--seed)",
-                series_, verdict.without_spread));
+                shown(series_), verdict.without_spread));
     }
 
     static double percent(double ratio) { return 100.0 * (ratio - 1.0); }
@@ -200,13 +200,13 @@ class Comparison {
         const bool enough = was.size() == bench_runs && is.size() == bench_runs;
         const bool comparable = before.run.machine == after.run.machine;
         if (!comparable)
-            note(fmt::format("{}: times were not compared: {} before, {} after", series_, before.run.machine,
-                             after.run.machine));
+            note(fmt::format("{}: times were not compared: {} before, {} after", shown(series_),
+                             before.run.machine, after.run.machine));
         else if (!enough)
             note(fmt::format(
                 "{}: times were not compared: that takes {} runs a side, best taken in turns; there are {} "
                 "before and {} after",
-                series_, bench_runs, was.size(), is.size()));
+                shown(series_), bench_runs, was.size(), is.size()));
         const bool turns = enough && interleaved(before, after);
         std::int64_t blind = 0;
         for (const auto& [key, rounds] : was.back()) {
@@ -224,7 +224,7 @@ class Comparison {
                 blind += compare_one(of, key, was, is, turns) ? 0 : 1;
         }
         if (blind > 0)
-            note(fmt::format("{}: of {} times noise would hide a slowdown of 10 %{}", series_, blind,
+            note(fmt::format("{}: of {} times noise would hide a slowdown of 10 %{}", shown(series_), blind,
                              turns ? "" : "; runs of both sides that take turns see more"));
     }
 
@@ -341,7 +341,8 @@ Verdict compare(const Side& before, const Side& after, const Budget& budget,
     for (const Series& series : after.series)
         if (std::none_of(before.series.begin(), before.series.end(),
                          [&](const Series& old) { return old.name == series.name; }))
-            comparison.note(fmt::format("{}: is new, there is nothing to compare it with", series.name));
+            comparison.note(
+                fmt::format("{}: is new, there is nothing to compare it with", shown(series.name)));
     for (const Side* side : {&before, &after})
         for (const std::string& sentence : side->notes) comparison.note(sentence);
     Verdict verdict = std::move(comparison).conclude();

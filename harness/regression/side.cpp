@@ -27,6 +27,12 @@ std::string series_of(const RunRecord& run) {
     return name;
 }
 
+/// "family=", but not the "==" of an expression.
+bool chooses_nothing(std::string_view word) {
+    return word.empty() || word == "kernels=planned" ||
+           (word.size() > 1 && word.find('=') == word.size() - 1);
+}
+
 Series gathered(const store::Store& store, const std::string& name,
                 const std::vector<const RunRecord*>& runs) {
     Series series;
@@ -54,12 +60,12 @@ Side side_of(const store::Store& store, const Choice& chosen) {
     Side side;
     for (const RunRecord& run : all) {
         if (run.verdict.empty())
-            side.notes.push_back(
-                fmt::format("{}: a run of {} has not finished and is left out", run.started, series_of(run)));
+            side.notes.push_back(fmt::format("{}: a run of {} has not finished and is left out", run.started,
+                                             shown(series_of(run))));
         else if (run.shards > 1)
             side.notes.push_back(
                 fmt::format("{}: shard {} of {} of {} is left out; `fmha merge` joins shards", run.started,
-                            run.shard, run.shards, series_of(run)));
+                            run.shard, run.shards, shown(series_of(run))));
         else
             by_series[series_of(run)].push_back(&run);
     }
@@ -99,6 +105,16 @@ Side previous(const store::Store& store) {
     });
 }
 
+std::string shown(std::string_view name) {
+    std::string text;
+    while (!name.empty()) {
+        const std::string_view word = name.substr(0, name.find(' '));
+        name.remove_prefix(std::min(word.size() + 1, name.size()));
+        if (!chooses_nothing(word)) text.append(text.empty() ? "" : " ").append(word);
+    }
+    return text;
+}
+
 Side of_commit(const store::Store& store, const std::string& commit) {
     Side side = side_of(store, [&](const std::vector<const RunRecord*>& runs) {
         std::vector<const RunRecord*> mine;
@@ -107,8 +123,10 @@ Side of_commit(const store::Store& store, const std::string& commit) {
         return mine.empty() ? mine : of_last_program(mine);
     });
     if (side.series.empty())
-        throw InputError(fmt::format("{}: has no finished run of a commit that begins with \"{}\"",
-                                     store.database().file().string(), commit));
+        throw InputError(
+            fmt::format("{}: has no finished run of a commit that begins with \"{}\", and there is no file "
+                        "of that name",
+                        store.database().file().string(), commit));
     return side;
 }
 

@@ -3,6 +3,7 @@
 #include "harness/store/store.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Two sets of runs, compared: the subjects that were better before.
@@ -28,6 +29,9 @@ struct Side {
     std::vector<Series> series;
     std::vector<std::string> notes; ///< runs that are left out, a sentence each
 };
+
+/// The name of a series, or of another subject, for people: without members that choose nothing.
+std::string shown(std::string_view name);
 
 /// The last finished run of each series with the other runs of its program. Shards are left out until they are merged.
 Side newest(const store::Store& store);

@@ -18,9 +18,10 @@ std::string compared_text(const FamilyVerdict& family) {
 }
 
 std::string finding_text(const Finding& finding) {
-    std::string text = fmt::format("  {:<12}{}\n              {} -> {}{}{}\n              in {}\n",
-                                   to_string(finding.kind), finding.subject, finding.before, finding.after,
-                                   finding.by.empty() ? "" : "   ", finding.by, finding.series);
+    std::string text =
+        fmt::format("  {:<12}{}\n              {} -> {}{}{}\n              in {}\n", to_string(finding.kind),
+                    shown(finding.subject), finding.before, finding.after, finding.by.empty() ? "" : "   ",
+                    finding.by, shown(finding.series));
     if (!finding.accepted.empty()) text += fmt::format("              accepted: {}\n", finding.accepted);
     return text;
 }

@@ -67,6 +67,13 @@ TEST(Gate, ARedCaseIsRedByName) {
     EXPECT_THAT(ran.out, HasSubstr("RED, 1 finding\n"));
 }
 
+TEST(Gate, NamesASeriesWithoutWhatChoosesNothing) {
+    EXPECT_EQ(regression::shown("verify host gfx950 all tier=smoke family= kernels=planned kernel= where="),
+              "verify host gfx950 all tier=smoke");
+    EXPECT_EQ(regression::shown("bench hip gfx950 fwd/models  tier=smoke where=c.hdim_q == 128"),
+              "bench hip gfx950 fwd/models tier=smoke where=c.hdim_q == 128");
+}
+
 TEST(Gate, ARedCaseNamesTheDeviceItWasOn) {
     const Ran ran = gate_after([](Findings& f) {
         f.results[7].outcome = Outcome::failed;
@@ -258,8 +265,10 @@ TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
     EXPECT_THAT(html, HasSubstr("fwd/case7</td><td>passed</td><td>failed: &lt;script&gt;"));
     EXPECT_THAT(html, Not(HasSubstr("<script")));
     EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": false"));
-    EXPECT_THAT(test::run({"gate", "--store", file, "--against", "zzzz"}).err,
-                HasSubstr("has no finished run of a commit that begins with \"zzzz\""));
+    EXPECT_THAT(
+        test::run({"gate", "--store", file, "--against", "zzzz"}).err,
+        HasSubstr(
+            "has no finished run of a commit that begins with \"zzzz\", and there is no file of that name"));
     for (const char* budget : {"slow=3", "slower=5x", "slower= 5", "slower=", "margin=-1"})
         EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--budget", budget}).code, 2)
             << budget;
