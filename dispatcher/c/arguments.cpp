@@ -2,9 +2,7 @@
 
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/invocation.hpp"
-#include "dispatcher/types/check_append.hpp"
-#include "dispatcher/types/check_cache.hpp"
-#include "dispatcher/types/check_lengths.hpp"
+#include "dispatcher/types/check_contents.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -254,24 +252,6 @@ void require_slopes(const ScoreArgs& score) {
     require(score.bias_type != BiasType::alibi || score.alibi_slopes != nullptr, "score.alibi_slopes");
 }
 
-/// Where the scale blocks of the entries of a packed batch begin.
-void require_block_starts(const FwdArgs& args) {
-    const QuantArgs& quant = args.quant;
-    const bool packed_blocks = args.shape.mode == Mode::group && quant.qscale != QScale::no_scale &&
-                               quant.qscale != QScale::pertensor;
-    require(!packed_blocks || quant.block_scale_seqstart_k != nullptr, "quant.block_scale_seqstart_k");
-    require(!packed_blocks || quant.qscale == QScale::mx || quant.block_scale_seqstart_q != nullptr,
-            "quant.block_scale_seqstart_q");
-}
-
-void check_forward(const FwdArgs& args) {
-    require_block_starts(args);
-    check_lengths(args.shape, args.lengths);
-    const QuantArgs& quant = args.quant;
-    if (quant.q_descale.present() && quant.k_descale.present() && quant.v_descale.present())
-        check_descales(args);
-}
-
 } // namespace
 
 template <class T>
@@ -306,24 +286,6 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
         return read_call<fmha_bwd_args, BwdArgs>(args, arch, memory);
     }
     throw InputError(fmt::format("args.api is {}", api));
-}
-
-void check_contents(const Invocation& arguments) {
-    std::visit(
-        [](const auto& args) {
-            if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, AppendKvArgs>) {
-                check_append(args);
-            } else if constexpr (requires { args.place; }) {
-                check_query_lengths(args.shape, args.lengths);
-                check_cache(args.shape, args.lengths, args.place, args.quant);
-            } else if constexpr (std::same_as<std::remove_cvref_t<decltype(args)>, FwdArgs>) {
-                check_forward(args);
-            } else if constexpr (requires { args.lengths; }) {
-                check_lengths(args.shape, args.lengths);
-            }
-            if constexpr (requires { args.score; }) check_sink_logits(args.score, args.shape.nhead_q);
-        },
-        arguments);
 }
 
 void check_pointers(const Invocation& arguments, Memory memory) {

@@ -21,10 +21,6 @@ enum class Memory : std::uint8_t { host, device };
 /// enumerator, a flag that is neither 0 nor 1, a reserved member that is not 0, and ProblemError for a problem or a value that breaks a rule.
 Call call_of(const void* args, const ArchName& arch, Memory memory);
 
-/// Throws ProblemError for lengths, tables of pages, sink logits and descales in host memory that break a rule, and InputError for
-/// an absent array that says where descales lie: whoever computes with the arguments reads where these say.
-void check_contents(const Invocation& arguments);
-
 /// Throws InputError for a tensor or array that a launch needs and that is NULL, and, in host memory, ProblemError for
 /// `check_contents`. Tensors of a device are checked by the launch, which can fetch the lengths.
 void check_pointers(const Invocation& arguments, Memory memory);

@@ -1,6 +1,7 @@
 #include "dispatcher/c/arguments.hpp"
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/include/fmha/reference.h"
+#include "dispatcher/types/check_contents.hpp"
 #include "reference/attention.hpp"
 #include "reference/backward.hpp"
 
@@ -40,7 +41,7 @@ c::Call checked_call(const char* arch, const void* args) {
     if (!parse_field_text(arch, name))
         throw InputError(fmt::format("arch is {}, which is too long for an architecture", arch));
     c::Call call = c::call_of(args, name, c::Memory::host);
-    c::check_contents(call.arguments);
+    check_contents(call.arguments);
     return call;
 }
 

@@ -4,6 +4,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
+#include "harness/families/given_inputs.hpp"
 #include "harness/npy/exchange.hpp"
 #include "harness/results/result_json.hpp"
 #include "harness/run/case_runner.hpp"
@@ -39,8 +40,9 @@ class CheckCommand final : public Command {
             throw InputError(fmt::format("--p-prescale is {}; allowed: above 0, at most 2^64", p_prescale_));
         const harness::Case c = chosen_.load();
         const Fp8Flavour flavour = fp8_flavour(chosen_.arch());
-        const auto data = harness::family_of(c.family).allocate(c, flavour);
-        harness::read_inputs(tensors_, data->tensors());
+        const harness::Family& family = harness::family_of(c.family);
+        const auto data = family.allocate(c, flavour);
+        harness::read_given_inputs(tensors_, family, c, *data);
         // Before outputs take the place of inputs that are updated.
         const auto expectation = data->expectation(0);
         harness::read_outputs(outputs_.empty() ? tensors_ : outputs_, data->tensors());

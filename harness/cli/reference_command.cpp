@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/case_options.hpp"
 #include "harness/families/family.hpp"
+#include "harness/families/given_inputs.hpp"
 #include "harness/npy/exchange.hpp"
 
 #include <fmt/ostream.h>
@@ -34,8 +35,9 @@ class ReferenceCommand final : public Command {
     }
     int run(const Streams& streams) override {
         const harness::Case c = chosen_.load();
-        const auto data = harness::family_of(c.family).allocate(c, fp8_flavour(chosen_.arch()));
-        if (!tensors_.empty()) harness::read_inputs(tensors_, data->tensors());
+        const harness::Family& family = harness::family_of(c.family);
+        const auto data = family.allocate(c, fp8_flavour(chosen_.arch()));
+        if (!tensors_.empty()) harness::read_given_inputs(tensors_, family, c, *data);
         std::error_code failure;
         std::filesystem::create_directories(out_, failure);
         if (failure) throw InputError(fmt::format("--out {}: {}", out_, failure.message()));

@@ -188,6 +188,34 @@ TEST(Exchange, AReferenceJudgesItself) {
     EXPECT_THAT(check().err, HasSubstr("lse.npy: cannot be opened"));
 }
 
+/// A table of pages that leads out of the pool is a sentence and no page is read; entries that no key needs may hold anything.
+TEST(Exchange, AMalformedTableIsNotFollowed) {
+    const Scratch folder;
+    const std::string one = "splitkv/plain@1", tensors = folder / "given";
+    const std::vector<std::string> again{"reference", "--case", one,     "--cases-root", FMHA_CASES_DIR,
+                                         "--tensors", tensors,  "--out", folder / "out"};
+    ASSERT_EQ(run({"reference", "--case", one, "--cases-root", FMHA_CASES_DIR, "--out", tensors}).code, 0);
+    harness::NpyArray table = harness::read_npy(tensors + "/block_table.npy");
+    ASSERT_EQ(table.elements(), 2);
+    const auto put = [&](std::int64_t place, std::int32_t page) {
+        std::memcpy(table.bytes.data() + 4 * place, &page, 4);
+        harness::write_npy(tensors + "/block_table.npy", table);
+    };
+    put(1, -1); // no key lies in it
+    EXPECT_EQ(run(again).code, 0) << run(again).err;
+    for (const std::int32_t page : {-1, 3, 1 << 30}) {
+        put(0, page);
+        const std::string sentence =
+            fmt::format("P-2: block_table of entry 0 has page {} at place 0; the pool has 3 pages", page);
+        EXPECT_EQ(run(again).code, 2);
+        EXPECT_THAT(run(again).err, HasSubstr(sentence));
+        const Ran judged =
+            run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
+        EXPECT_EQ(judged.code, 2);
+        EXPECT_THAT(judged.err, HasSubstr(sentence));
+    }
+}
+
 TEST(BadInput, IsExitCodeTwoWithASentence) {
     const Scratch folder;
     const std::string one = one_case, missing = folder / "nothing";

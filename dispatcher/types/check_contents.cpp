@@ -1,0 +1,55 @@
+#include "dispatcher/types/check_contents.hpp"
+
+#include "dispatcher/types/check_append.hpp"
+#include "dispatcher/types/check_cache.hpp"
+#include "dispatcher/types/check_lengths.hpp"
+#include "dispatcher/types/check_values.hpp"
+#include "dispatcher/types/error.hpp"
+
+#include <concepts>
+#include <type_traits>
+#include <variant>
+
+namespace fmha {
+namespace {
+
+void check_forward(const FwdArgs& args) {
+    require_block_starts(args);
+    check_lengths(args.shape, args.lengths);
+    const QuantArgs& quant = args.quant;
+    if (quant.q_descale.present() && quant.k_descale.present() && quant.v_descale.present())
+        check_descales(args);
+}
+
+} // namespace
+
+void require_block_starts(const FwdArgs& args) {
+    const QuantArgs& quant = args.quant;
+    if (args.shape.mode != Mode::group || quant.qscale == QScale::no_scale ||
+        quant.qscale == QScale::pertensor)
+        return;
+    if (quant.block_scale_seqstart_k == nullptr) throw InputError("quant.block_scale_seqstart_k is NULL");
+    if (quant.block_scale_seqstart_q == nullptr && quant.qscale != QScale::mx)
+        throw InputError("quant.block_scale_seqstart_q is NULL");
+}
+
+void check_contents(const Invocation& arguments) {
+    std::visit(
+        [](const auto& args) {
+            using Args = std::remove_cvref_t<decltype(args)>;
+            if constexpr (std::same_as<Args, AppendKvArgs>) {
+                check_append(args);
+            } else if constexpr (std::same_as<Args, FwdArgs>) {
+                check_forward(args);
+            } else if constexpr (requires { args.place; }) {
+                check_query_lengths(args.shape, args.lengths);
+                check_cache(args.shape, args.lengths, args.place, args.quant);
+            } else if constexpr (requires { args.lengths; }) {
+                check_lengths(args.shape, args.lengths);
+            }
+            if constexpr (requires { args.score; }) check_sink_logits(args.score, args.shape.nhead_q);
+        },
+        arguments);
+}
+
+} // namespace fmha

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "harness/families/family.hpp"
+
+#include <filesystem>
+
+namespace fmha::harness {
+
+/// Fills the inputs of a case from .npy files (cases/README.md). Throws InputError for a file that does not fit and ProblemError
+/// for tables, lengths and scales that lead out of the tensors or break a rule.
+void read_given_inputs(const std::filesystem::path& folder, const Family& family, const Case& c,
+                       CaseData& data);
+
+} // namespace fmha::harness
