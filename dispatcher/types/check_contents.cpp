@@ -6,19 +6,32 @@
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 
-#include <concepts>
-#include <type_traits>
 #include <variant>
 
 namespace fmha {
 namespace {
 
-void check_forward(const FwdArgs& args) {
+void check_lengths_and_places(const FwdArgs& args) {
     require_block_starts(args);
     check_lengths(args.shape, args.lengths);
     const QuantArgs& quant = args.quant;
     if (quant.q_descale.present() && quant.k_descale.present() && quant.v_descale.present())
         check_descales(args);
+}
+
+void check_lengths_and_places(const AppendKvArgs& args) {
+    check_append(args);
+}
+
+void check_lengths_and_places(const BwdArgs& args) {
+    check_lengths(args.shape, args.lengths);
+}
+
+/// Of attention over a cache.
+template <class Args>
+void check_lengths_and_places(const Args& args) {
+    check_query_lengths(args.shape, args.lengths);
+    check_cache(args.shape, args.lengths, args.place, args.quant);
 }
 
 } // namespace
@@ -36,17 +49,7 @@ void require_block_starts(const FwdArgs& args) {
 void check_contents(const Invocation& arguments) {
     std::visit(
         [](const auto& args) {
-            using Args = std::remove_cvref_t<decltype(args)>;
-            if constexpr (std::same_as<Args, AppendKvArgs>) {
-                check_append(args);
-            } else if constexpr (std::same_as<Args, FwdArgs>) {
-                check_forward(args);
-            } else if constexpr (requires { args.place; }) {
-                check_query_lengths(args.shape, args.lengths);
-                check_cache(args.shape, args.lengths, args.place, args.quant);
-            } else if constexpr (requires { args.lengths; }) {
-                check_lengths(args.shape, args.lengths);
-            }
+            check_lengths_and_places(args);
             if constexpr (requires { args.score; }) check_sink_logits(args.score, args.shape.nhead_q);
         },
         arguments);
