@@ -134,8 +134,9 @@ class MergeCommand final : public Command {
         std::string ledger = report.ledger.text();
         // The ledger's verdict is about the shards that are there.
         if (!merged.problems.empty() && report.ledger.green()) ledger.erase(ledger.rfind("GREEN"));
-        fmt::print(streams.out, "{} runs of {} shards\n{}", merged.runs.size(),
-                   merged.identity.value("shards", std::uint64_t{1}), ledger);
+        const auto shards = merged.identity.value("shards", std::uint64_t{1});
+        fmt::print(streams.out, "{} run{} of {} shard{}\n{}", merged.runs.size(),
+                   merged.runs.size() == 1 ? "" : "s", shards, shards == 1 ? "" : "s", ledger);
         for (const std::string& problem : merged.problems) fmt::print(streams.out, "RED: {}\n", problem);
         streams.out.flush();
     }

@@ -110,13 +110,15 @@ TEST(Merge, TakesSeveralFilesOfOneRunOnceAndTwoRunsOfOneShardNot) {
     const Scratch folder;
     auto files = three_shards(folder);
     files.push_back(files[1]);
-    EXPECT_THAT(merge(files).out, HasSubstr("5 asked"));
+    EXPECT_THAT(merge(files).out, HasSubstr("3 runs of 3 shards\n5 asked"));
     verify({"--jobs", "1", "--shard", "2/3", "--journal", folder / "again.jsonl"});
     files.back() = folder / "again.jsonl";
     const Ran ran = merge(files);
     EXPECT_EQ(ran.code, 1);
     EXPECT_THAT(ran.out, HasSubstr("RED: shard 2 was run twice: "));
     EXPECT_THAT(ran.out, Not(HasSubstr("stands in"))) << "its cases are not listed once more";
+    verify({"--jobs", "1", "--json", folder / "whole.json"});
+    EXPECT_THAT(merge({folder / "whole.json"}).out, HasSubstr("1 run of 1 shard\n5 asked"));
 }
 
 TEST(Merge, NamesSomeOfManyCasesThatStandInTwoShards) {
