@@ -37,6 +37,7 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .map { margin: 1rem 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
 .field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
 thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
+@media screen { .scroll td.name:last-child { min-width: 34rem; } }
 @media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }

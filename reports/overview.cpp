@@ -136,7 +136,9 @@ std::string coverage_section(const std::vector<CaseResult>& results) {
         "<h2>Kernels that ran</h2>\n" + head({"family", "tile", "kernels", "results", "not green"});
     for (const auto& [place, cell] : cells) {
         const auto& [family, m0, n0] = place;
-        text += row({"<td>" + escaped(family) + "</td>", fmt::format("<td class=\"n\">{} × {}</td>", m0, n0),
+        // Kernels that loop over no keys have rows alone.
+        text += row({"<td>" + escaped(family) + "</td>",
+                     number_cell(n0 == 0 ? fmt::format("{}", m0) : fmt::format("{} × {}", m0, n0)),
                      number_cell(fmt::format("{}", cell.kernels.size())),
                      number_cell(fmt::format("{}", cell.results)),
                      fmt::format("<td class=\"n{}\">{}</td>", cell.red > 0 ? " failed" : "", cell.red)});
