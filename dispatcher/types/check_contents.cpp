@@ -11,6 +11,9 @@
 namespace fmha {
 namespace {
 
+/// No arguments at all.
+void check_lengths_and_places(std::monostate) {}
+
 void check_lengths_and_places(const FwdArgs& args) {
     require_block_starts(args);
     check_lengths(args.shape, args.lengths);
