@@ -148,6 +148,29 @@ struct TileView {
         }
     }
 
+    /// The same where `reads_at_once`, and `ends_buffers`: behind the end of a line may be anything, behind the last one 0. The end
+    /// of the buffer says so for all lanes, and they compare nothing.
+    template <class Machine>
+    FMHA_DEVICE void elements_of_lines(Machine& machine, int thread, int line, int element, int count,
+                                       std::uint32_t* bits) const {
+        const int per_word = 4 / element_size, bytes = static_cast<std::int32_t>(line_bytes);
+        const int existing = bytes_of_lines(lines, bytes, elements * element_size);
+        const auto read = [&]<int words>(std::uint32_t* to, int from) {
+            Words<words> out;
+            machine.template global_read<words>(thread, data, line * bytes + from * element_size, true,
+                                                out.word, existing);
+            split(out, to);
+        };
+        if (count == per_word) {
+            read.template operator()<1>(bits, element);
+        } else if (count == 2 * per_word) {
+            read.template operator()<2>(bits, element);
+        } else {
+            FMHA_UNROLL
+            for (int i = 0; i < count; i += 4 * per_word) read.template operator()<4>(bits + i, element + i);
+        }
+    }
+
     /// Element by element: the words are shifted along, so that the loop stays a loop.
     template <int count>
     FMHA_DEVICE void gather(int line, int element, Words<count>& out) const {

@@ -43,10 +43,7 @@ class TileMemory {
             const int here = block_.machine.local(thread);
             const int row_of_lane = block_.wave(here) * plan().wave_rows + acc.row.of_lane(block_.lane(here));
             const int col_of_lane = acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here));
-            const auto add = [&](int at, int row, int col, bool at_once) {
-                std::uint32_t bits[8];
-                from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
-                                 bits);
+            const auto add_bits = [&](int at, const std::uint32_t* bits) {
                 FMHA_UNROLL
                 for (int i = 0; i < run; ++i) {
                     float& x = scores.x.at(thread, at + i);
@@ -54,19 +51,43 @@ class TileMemory {
                         x + kernels::Decisions().to_base2(block_.machine.unpack(bits[i], type)));
                 }
             };
+            const auto add = [&](int at, int row, int col, bool at_once) {
+                std::uint32_t bits[8];
+                from.elements_at(block_.machine, thread, row_of_lane + row, col_of_lane + col, run, at_once,
+                                 bits);
+                add_bits(at, bits);
+            };
             // Asked once, because between branches no two reads would be under way together; and sums that are settled
             // in their branch do not wait for the end of both, with a whole tile of biases in registers.
-            if (from.reads_at_once(run))
-                each_place<Tile::piece>(
-                    block_,
-                    [&](int at, int, int row, int col) {
-                        if (at % reads_under_way == 0) block_.machine.in_order();
-                        add(at, row, col, true);
-                    },
-                    run);
-            else
+            if (from.reads_at_once(run)) {
+                if constexpr (Block::Machine::ends_buffers) {
+                    // Settled sums keep their order, and a read behind one would wait for it: all of a group are read first.
+                    std::uint32_t bits[reads_under_way];
+                    each_place<Tile::piece>(
+                        block_,
+                        [&](int at, int, int row, int col) {
+                            const int first = at % reads_under_way;
+                            if (first == 0) block_.machine.in_order();
+                            from.elements_of_lines(block_.machine, thread, row_of_lane + row,
+                                                   col_of_lane + col, run, bits + first);
+                            if (first + run < reads_under_way && at + run < acc.registers) return;
+                            FMHA_UNROLL
+                            for (int i = 0; i <= first; i += run) add_bits(at - first + i, bits + i);
+                        },
+                        run);
+                } else {
+                    each_place<Tile::piece>(
+                        block_,
+                        [&](int at, int, int row, int col) {
+                            if (at % reads_under_way == 0) block_.machine.in_order();
+                            add(at, row, col, true);
+                        },
+                        run);
+                }
+            } else {
                 each_place<Tile::piece>(
                     block_, [&](int at, int, int row, int col) { add(at, row, col, false); }, run);
+            }
         });
     }
 
