@@ -94,6 +94,8 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
         ctx.scale(args.score) * scoring.descale.q_at(args.quant, row0) * scoring.descale.k_at(args.quant, at);
     if (has.has_logits_soft_cap)
         ctx.soft_cap(scores, scale / args.score.logits_soft_cap, ctx.to_base2(args.score.logits_soft_cap));
+    else if (has.bias != BiasType::no_bias)
+        ctx.scale_all(scores, ctx.to_base2(scale)); // by pairs, which compilers do not find behind a bias
     else
         ctx.map(scores, [f = ctx.to_base2(scale)](float s, int, int) { return s * f; });
 

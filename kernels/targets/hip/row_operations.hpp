@@ -63,14 +63,42 @@ class RowOperations {
         });
     }
 
+    /// By pairs where the machine has them, also where what follows takes the products one by one.
+    template <class Tile>
+    FMHA_DEVICE void scale_all(Tile& tile, float factor) {
+        if constexpr (Block::Machine::adds_pairs)
+            block_.machine.each([&](int thread) {
+                each_pair<Tile>([&](int at, int, int, int) {
+                    block_.machine.multiply_pair(&tile.x.at(thread, at), factor, factor);
+                });
+            });
+        else
+            map(tile, [factor](float x, int, int) { return x * factor; });
+    }
+
     /// tanh(x) = 1 − 2 / (1 + exp(2x)): absolute error of a few 2^-24, and exact limits.
     template <class Tile>
     FMHA_DEVICE void soft_cap(Tile& scores, float inner, float outer) {
         constexpr float two_log2_e = 2.88539008177792681F;
-        map(scores, [&, factor = inner * two_log2_e, twice = -2.0F * outer](float x, int, int) {
-            const float share = block_.machine.reciprocal(1.0F + block_.machine.exp2(x * factor));
-            return __builtin_fmaf(twice, share, outer);
-        });
+        const float factor = inner * two_log2_e, twice = -2.0F * outer;
+        if constexpr (Block::Machine::adds_pairs)
+            block_.machine.each([&](int thread) {
+                each_pair<Tile>([&](int at, int, int, int) {
+                    float x[2] = {scores.x.at(thread, at), scores.x.at(thread, at + 1)};
+                    block_.machine.multiply_pair(x, factor, factor);
+                    float sum[2] = {block_.machine.exp2(x[0]), block_.machine.exp2(x[1])};
+                    block_.machine.add_pair(sum, 1.0F, 1.0F);
+                    FMHA_UNROLL
+                    for (int i = 0; i < 2; ++i)
+                        scores.x.at(thread, at + i) = block_.machine.apart(
+                            __builtin_fmaf(twice, block_.machine.reciprocal(sum[i]), outer));
+                });
+            });
+        else
+            map(scores, [&](float x, int, int) {
+                const float share = block_.machine.reciprocal(1.0F + block_.machine.exp2(x * factor));
+                return __builtin_fmaf(twice, share, outer);
+            });
     }
 
     /// In fp32 throughout, so that an integer is converted once a row and not once an element. Packed arithmetic has no absolute

@@ -31,6 +31,9 @@ class RowContext : public kernels::Decisions {
             for (int c = 0; c < tile.cols; ++c) row[c] = f(row[c], r, c);
         }
     }
+    void scale_all(const FloatTile& tile, float factor) const {
+        map(tile, [factor](float x, int, int) { return x * factor; });
+    }
     template <class F>
     void map_rows(const Rows& dst, const Rows& a, const Rows& b, F f) const {
         for (int r = 0; r < dst.count; ++r) dst.data[r] = f(a.data[r], b.data[r]);

@@ -266,6 +266,11 @@ class Machine {
         x[0] = sum[0];
         x[1] = sum[1];
     }
+    __attribute__((device, always_inline)) static void multiply_pair(float* x, float y0, float y1) {
+        const Vector<float, 2> product = Vector<float, 2>{x[0], x[1]} * Vector<float, 2>{y0, y1};
+        x[0] = product[0];
+        x[1] = product[1];
+    }
     __attribute__((device, always_inline)) static float exp2(float x) {
         return __builtin_amdgcn_exp2f(x);
     }

@@ -207,6 +207,10 @@ class EmulatedMachine {
         x[0] += y0;
         x[1] += y1;
     }
+    static void multiply_pair(float* x, float y0, float y1) {
+        x[0] *= y0;
+        x[1] *= y1;
+    }
     /// To TF32, nearest with ties away from zero, on NVIDIA; unchanged elsewhere.
     std::uint32_t round_operand(std::uint32_t word) const;
 
