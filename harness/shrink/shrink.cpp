@@ -36,6 +36,7 @@ class Shrinker {
             if (out_of_time_) return;
             if (current_.id != before) continue;
             take_steps([&] { return pair_steps(current_, plain_); });
+            take_steps([&] { return exchange_steps(current_, plain_); });
             if (current_.id == before) return;
         }
     }

@@ -184,6 +184,23 @@ std::vector<Case> pair_steps(const Case& c, const Case& plain) {
     return steps;
 }
 
+std::vector<Case> exchange_steps(const Case& c, const Case& plain) {
+    const std::size_t before = unplain_fields(c, plain).size();
+    std::vector<Case> steps;
+    for (const Case& simpler : pair_steps(c, plain))
+        for (const auto name : length_fields) {
+            const CaseField& field = *find_field(name);
+            const auto value = whole_number(field, simpler), least = whole_number(field, plain);
+            if (!field.families.contains(c.family) || !value || value != least) continue;
+            Case longer = simpler;
+            // The number of fields falls with each step, so that they come to an end.
+            if (read_text(field, fmt::format("{}", *least + 1), longer) &&
+                unplain_fields(longer, plain).size() < before)
+                steps.push_back(std::move(longer));
+        }
+    return steps;
+}
+
 std::vector<Case> entry_steps(const Case& c) {
     std::vector<Case> steps;
     for (const auto name : length_fields) {

@@ -26,6 +26,9 @@ std::vector<Case> field_steps(const Case& c, const Case& plain);
 /// Two of them.
 std::vector<Case> pair_steps(const Case& c, const Case& plain);
 
+/// Two of them, while a plain length becomes one longer: two fields are sometimes there for what one more key alone does too.
+std::vector<Case> exchange_steps(const Case& c, const Case& plain);
+
 /// An entry less, and lengths that are the same for all entries.
 std::vector<Case> entry_steps(const Case& c);
 

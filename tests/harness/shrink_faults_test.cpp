@@ -39,8 +39,14 @@ std::vector<Seeded> all_seeded() {
 
 class EverySeededFault : public testing::TestWithParam<Seeded> {};
 
+/// Backward's dbias of a tile whose keys no row sees: a gradient needs its bias (W-12), a mask to hide the keys, and one key more
+/// than a tile has, because each row and each key of a single tile are seen by somebody.
+bool needs_four(const Seeded& seeded) {
+    return seeded.name == to_string(targets::BackwardFault::dbias_only_where_seen);
+}
+
 TEST_P(EverySeededFault, ShrinksToThreeFields) {
-    expect_small(GetParam());
+    expect_small(GetParam(), needs_four(GetParam()) ? 4 : 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, EverySeededFault, testing::ValuesIn(all_seeded()), [](const auto& seeded) {

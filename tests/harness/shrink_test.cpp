@@ -67,6 +67,15 @@ TEST(Shrink, FindsTheEdgeAndTheFeaturesThatDecide) {
         EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST(Shrink, TwoFieldsGoForOneMoreKeyThatDoesAsMuch) {
+    const auto judge = judge_by([](const Case& c) {
+        return std::ranges::max(c.seqlen_k) >= 2 || (c.mask == MaskType::top_left && c.nhead_q > c.nhead_k);
+    });
+    const auto shrunk = shrunk_forward("mask=t,seqlen=1:70,heads=8:2", judge);
+    ASSERT_TRUE(shrunk);
+    EXPECT_EQ(shrunk->smallest.id, "fwd/plain[seqlen_k=2]@1");
+}
+
 TEST(Shrink, OfAnAlwaysRedKernelThePlainCaseIsLeft) {
     const auto shrunk = shrunk_forward("mask=b,seqlen=70:130", judge_by([](const Case&) { return true; }));
     ASSERT_TRUE(shrunk);
