@@ -47,8 +47,8 @@ bool large_tiles_by_mask(const KernelConfig& c) {
     if (c.algorithm.wave.m0 == 3)
         return (c.signature.mask == MaskClass::none) ==
                (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
-    constexpr int most_causal_keys = 128;
-    return c.algorithm.tile.n0 <= most_causal_keys || c.signature.mask != MaskClass::causal;
+    constexpr int most_masked_keys = 128;
+    return c.algorithm.tile.n0 <= most_masked_keys || c.signature.mask == MaskClass::none;
 }
 
 bool symmetric_backward_pads(const KernelConfig& c) {
@@ -77,12 +77,12 @@ constexpr std::array own_rules{
          "without bias, those of 80 keys without ALiBi: their registers do not do, or their products are "
          "serialized",
          features_beside_accumulators},
-    Rule{
-        "H8", "fwd on sm_90",
-        "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
-        "their work, and more than 1024 under a causal one; under that one tiles of 128 keys are faster than "
-        "those of 176 at every length",
-        large_tiles_by_mask},
+    Rule{"H8", "fwd on sm_90",
+         "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
+         "their work, and more than 1024 under a causal one; under masks tiles of 128 keys come at every "
+         "length, "
+         "because those of 176 have more keys that a team on the edge of the mask does not see",
+         large_tiles_by_mask},
 };
 
 struct Extension {

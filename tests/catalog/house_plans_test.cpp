@@ -1,0 +1,142 @@
+// Which kernels of the working list problems of Hopper get: every line of the table in docs/hopper.md, "Which problems get it".
+
+#include "dispatcher/dispatcher.hpp"
+#include "tests/catalog/catalog_support.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fmha::catalog::test {
+namespace {
+
+using testing::StartsWith;
+
+struct Asked {
+    std::int64_t hdim_q, hdim_v, rows;
+    MaskClass mask = MaskClass::none;
+    BiasType bias = BiasType::no_bias;
+    bool soft_cap = false, paged = false;
+};
+
+Problem problem_of(const Asked& asked) {
+    ProblemBuilder builder;
+    builder.api_family(asked.paged ? ApiFamily::fwd_pagedkv : ApiFamily::fwd)
+        .gfx_arch("sm_90")
+        .data_type(DataType::bf16)
+        .dims(asked.hdim_q, asked.hdim_v, 2, asked.rows, asked.rows)
+        .nheads(8, 2)
+        .bias_type(asked.bias)
+        .logits_soft_cap(asked.soft_cap);
+    if (asked.mask != MaskClass::none) builder.mask_type(MaskType::bottom_right);
+    if (asked.mask == MaskClass::generic) builder.window(200, 0);
+    if (asked.paged) {
+        Presence presence;
+        presence.seqlen_k = presence.block_table = true;
+        builder.paged_kv(true).page_size(128).variable_lengths(presence);
+    }
+    return builder.build();
+}
+
+/// "ws 128x176 none": pipeline, tile of rows by keys, mask class.
+std::string planned(const Asked& asked) {
+    static const auto registry = [] {
+        Request house = request(RuleSet::house, {ArchName("sm_90")});
+        house.families = only({KernelFamily::fwd, KernelFamily::fwd_pagedkv});
+        auto filled = std::make_unique<Registry>();
+        const std::vector<KernelConfig> kernels = list(archs(), house);
+        filled->add(std::span<const KernelConfig>(kernels));
+        return filled;
+    }();
+    static const Dispatcher dispatcher(*registry);
+    const ExecutionPlan plan = dispatcher.plan(problem_of(asked));
+    if (!plan.valid()) return "nothing";
+    const KernelConfig& kernel = plan.stages()[0].kernel->config;
+    return fmt::format("{} {}x{} {}", to_string(kernel.algorithm.pipeline), kernel.algorithm.tile.m0,
+                       kernel.algorithm.tile.n0, to_string(kernel.signature.mask));
+}
+
+constexpr std::array masks{MaskClass::none, MaskClass::causal, MaskClass::generic};
+
+/// The tile of `asked` under each mask class, the kernel of which is that of the class itself.
+void expect_tiles(Asked asked, const std::array<std::string, masks.size()>& tiles) {
+    for (std::size_t i = 0; i < masks.size(); ++i) {
+        asked.mask = masks.at(i);
+        EXPECT_EQ(planned(asked), fmt::format("ws {} {}", tiles.at(i), to_string(asked.mask)))
+            << fmt::format("{}x{}, {} rows, bias {}, soft cap {}, paged {}", asked.hdim_q, asked.hdim_v,
+                           asked.rows, to_string(asked.bias), asked.soft_cap, asked.paged);
+    }
+}
+
+TEST(PlansOfHopper, Of64ChannelsHaveTwoOrThreeTeams) {
+    for (const std::int64_t rows : {65, 256}) expect_tiles({64, 64, rows}, {"128x128", "128x128", "128x128"});
+    for (const std::int64_t rows : {257, 1024})
+        expect_tiles({64, 64, rows}, {"192x128", "128x128", "128x128"});
+    for (const std::int64_t rows : {1025, 8192}) {
+        expect_tiles({64, 64, rows}, {"192x128", "192x128", "128x128"});
+        for (const BiasType bias : {BiasType::elementwise, BiasType::alibi})
+            expect_tiles({.hdim_q = 64, .hdim_v = 64, .rows = rows, .bias = bias},
+                         {"128x128", "128x128", "128x128"});
+        expect_tiles({.hdim_q = 64, .hdim_v = 64, .rows = rows, .soft_cap = true},
+                     {"128x128", "128x128", "128x128"});
+    }
+}
+
+TEST(PlansOfHopper, Of128ChannelsHave176KeysWithoutAMask) {
+    for (const std::int64_t rows : {65, 2048})
+        expect_tiles({128, 128, rows}, {"128x128", "128x128", "128x128"});
+    for (const std::int64_t rows : {2049, 16384}) {
+        expect_tiles({128, 128, rows}, {"128x176", "128x128", "128x128"});
+        for (const BiasType bias : {BiasType::elementwise, BiasType::alibi})
+            expect_tiles({.hdim_q = 128, .hdim_v = 128, .rows = rows, .bias = bias},
+                         {"128x128", "128x128", "128x128"});
+    }
+}
+
+TEST(PlansOfHopper, Of256ChannelsHave80Keys) {
+    for (const std::int64_t rows : {65, 1024}) expect_tiles({256, 256, rows}, {"128x64", "128x64", "128x64"});
+    for (const std::int64_t rows : {1025, 16384}) {
+        expect_tiles({256, 256, rows}, {"128x80", "128x80", "128x80"});
+        expect_tiles({.hdim_q = 256, .hdim_v = 256, .rows = rows, .bias = BiasType::elementwise},
+                     {"128x80", "128x80", "128x80"});
+        expect_tiles({.hdim_q = 256, .hdim_v = 256, .rows = rows, .bias = BiasType::alibi},
+                     {"128x64", "128x64", "128x64"});
+        expect_tiles({.hdim_q = 256, .hdim_v = 256, .rows = rows, .soft_cap = true},
+                     {"128x80", "128x80", "128x80"});
+    }
+}
+
+TEST(PlansOfHopper, OfOtherHeadDimensionsHaveOneTile) {
+    for (const std::int64_t rows : {65, 1000, 16384}) {
+        expect_tiles({96, 96, rows}, {"128x128", "128x128", "128x128"});
+        expect_tiles({192, 128, rows}, {"128x128", "128x128", "128x128"});
+        expect_tiles({192, 192, rows}, {"128x112", "128x112", "128x112"});
+    }
+}
+
+TEST(PlansOfHopper, OfPagesHaveTilesThatDivideThem) {
+    for (const std::int64_t rows : {65, 16384})
+        for (const auto& [hdim, tile] :
+             {std::pair<std::int64_t, std::string>{64, "128x128"}, {128, "128x128"}, {256, "128x64"}})
+            expect_tiles({.hdim_q = hdim, .hdim_v = hdim, .rows = rows, .paged = true}, {tile, tile, tile});
+}
+
+TEST(PlansOfHopper, OfFewRowsAreOfOtherPipelines) {
+    for (const std::int64_t hdim : {64, 96, 128, 192, 256})
+        for (const MaskClass mask : masks) EXPECT_THAT(planned({hdim, hdim, 64, mask}), StartsWith("qr"));
+}
+
+TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesWhereItWouldSpill) {
+    for (const std::int64_t hdim : {96, 128, 192})
+        for (const MaskClass mask : masks)
+            EXPECT_THAT(
+                planned({.hdim_q = hdim, .hdim_v = hdim, .rows = 4096, .mask = mask, .soft_cap = true}),
+                StartsWith("qr "));
+}
+
+} // namespace
+} // namespace fmha::catalog::test
