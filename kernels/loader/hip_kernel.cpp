@@ -39,7 +39,9 @@ hip_target::WsParameter<Args> ws_parameter(const KernelConfig& config, const Arg
     if (maps.problem) throw UnsupportedInvocation(hip_target::to_sentence(*maps.problem));
     hip_target::WsParameter<Args> parameter{{}, args};
     hip_target::WsLaunch& launch = parameter.launch;
-    launch.grid = kernels::WsGrid(config, args).on(device.properties().compute_units);
+    launch.grid =
+        kernels::WsGrid(config, args)
+            .on(std::int64_t{device.properties().compute_units} * hip_target::block_shape(config).blocks);
     for (std::size_t i = 0; i < maps.specs.size(); ++i) {
         launch.rows[i] = maps.rows[i];
         if (maps.specs[i].any())

@@ -98,7 +98,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         };
         // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
         // at all; it gives the others back unread.
-        const bool may_see_fewer = tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows();
+        const bool may_see_fewer =
+            tile.m0 > ctx.team_rows() && (tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows());
         const Mask mask = in.in_rows(scoring.mask);
         int own = count;
         if (may_see_fewer && cfg.signature.mask != MaskClass::none)

@@ -72,10 +72,14 @@ void expect_tiles(Asked asked, const std::array<std::string, masks.size()>& tile
     }
 }
 
-TEST(PlansOfHopper, Of64ChannelsHaveTwoOrThreeTeams) {
-    for (const std::int64_t rows : {65, 256}) expect_tiles({64, 64, rows}, {"128x128", "128x128", "128x128"});
-    for (const std::int64_t rows : {257, 1024})
-        expect_tiles({64, 64, rows}, {"192x128", "128x128", "128x128"});
+TEST(PlansOfHopper, Of64ChannelsHaveOneToThreeTeams) {
+    for (const std::int64_t rows : {65, 256}) expect_tiles({64, 64, rows}, {"128x128", "64x64", "128x128"});
+    for (const std::int64_t rows : {257, 1024}) {
+        expect_tiles({64, 64, rows}, {"192x128", "64x64", "128x128"});
+        for (const BiasType bias : {BiasType::elementwise, BiasType::alibi})
+            expect_tiles({.hdim_q = 64, .hdim_v = 64, .rows = rows, .bias = bias},
+                         {"128x128", "64x64", "128x128"});
+    }
     for (const std::int64_t rows : {1025, 8192}) {
         expect_tiles({64, 64, rows}, {"192x128", "192x128", "128x128"});
         for (const BiasType bias : {BiasType::elementwise, BiasType::alibi})

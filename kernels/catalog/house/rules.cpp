@@ -42,8 +42,9 @@ bool features_beside_accumulators(const KernelConfig& c) {
     return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
-bool large_tiles_by_mask(const KernelConfig& c) {
+bool team_tiles_by_mask(const KernelConfig& c) {
     if (c.algorithm.pipeline != Pipeline::ws) return true;
+    if (c.algorithm.wave.m0 == 1) return c.signature.mask == MaskClass::causal;
     if (c.algorithm.wave.m0 == 3)
         return (c.signature.mask == MaskClass::none) ==
                (c.algorithm.constraint.view() == "max_seqlen_q_gt_256");
@@ -78,11 +79,12 @@ constexpr std::array own_rules{
          "serialized",
          features_beside_accumulators},
     Rule{"H8", "fwd on sm_90",
-         "pipeline ws: three teams serve more than 256 rows without a mask, where teams without rows skip "
+         "pipeline ws: one team serves a causal mask; three teams serve more than 256 rows without a mask, "
+         "where teams without rows skip "
          "their work, and more than 1024 under a causal one; under masks tiles of 128 keys come at every "
          "length, "
          "because those of 176 have more keys that a team on the edge of the mask does not see",
-         large_tiles_by_mask},
+         team_tiles_by_mask},
 };
 
 struct Extension {

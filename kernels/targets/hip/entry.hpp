@@ -69,7 +69,7 @@ struct Launch {
     /// it spills before it takes the registers that are free. 0 leaves it to the assembler. Warp groups trade registers where a block is
     /// told to be alone.
     static constexpr int blocks_at_once = [] {
-        if (Planned<Kernel>::has_teams) return 1;
+        if (Planned<Kernel>::has_teams) return int{plan.blocks};
         if constexpr (requires { plan.key_waves; })
             if (plan.key_waves > 1) return 256 / threads;
         return threads <= 32 ? 4 : 0;

@@ -40,6 +40,7 @@ struct BlockShape {
     MatrixUnit unit = MatrixUnit::none;
     std::int16_t wave_size = 0, waves = 0, threads = 0;
     std::int32_t lds_bytes = 0;
+    std::int16_t blocks = 1; ///< that a multiprocessor computes at once, where a launch has to know it
 };
 
 namespace planning {

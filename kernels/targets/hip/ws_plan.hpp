@@ -37,6 +37,9 @@ struct WsPlan : BlockPlan {
 /// Pages of paged-KV hold whole multiples of so many keys (P-4).
 inline constexpr int page_granule = 128;
 
+/// What a block takes of a multiprocessor's LDS beside its own (CUDA C++ Programming Guide, compute capability 9.0).
+inline constexpr int lds_of_system = 1024;
+
 /// The plan of a configuration with pipeline `ws`, or the problem with it. Its waves along rows are warp groups.
 constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
@@ -51,7 +54,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.problem = PlanProblem::ws_tiles;
     const GemmTriples &wave = cfg.algorithm.wave, &warp = cfg.algorithm.warp;
     const auto product = [](int n) { return n >= 16 && n <= 256 && n % 16 == 0; };
-    if (wave.m0 < 2 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
+    if (wave.m0 < 1 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != 16 || warp.k1 != 16 || !product(tile.n0) || !product(tile.n1) ||
         tile.k0max % 16 != 0 || tile.n1 < has.hdim_v || (paged && page_granule % tile.n0 != 0))
@@ -72,9 +75,14 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
 
     plan.teams = wave.m0;
     plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
-    plan.feed_registers = plan.teams == 2 ? 40 : 32;
-    plan.team_registers = plan.teams == 2 ? 232 : 160;
-    plan.takes_turns = tile.n1 <= 128;
+    plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
+    // Registers are dealt out to threads at entry, in eights; then the feed gives teams what it does not need.
+    const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
+    plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : 40;
+    plan.team_registers =
+        static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
+    // Teams of different blocks meet nowhere, and need no order.
+    plan.takes_turns = plan.teams > 1 && tile.n1 <= 128;
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;
         s.type = type;
@@ -87,20 +95,22 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         return s;
     };
     plan.lds_bytes = 0;
-    constexpr int stages = 2;
-    // Two of the queries where there is room: those of the next item come while one is computed.
     const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max);
     const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max) + SwizzledTile::bytes(tile.n0, tile.n1);
-    constexpr int barriers = 16 * 3 * stages;
-    const bool ahead = 2 * of_queries + stages * of_tile + barriers <= lds_limit(plan.unit);
-    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, ahead ? 2 : 1);
+    const int room = (lds_limit(plan.unit) + lds_of_system) / plan.blocks - lds_of_system;
+    const auto fits = [&](int of_q, int of_k) {
+        return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
+    };
+    // Two tiles of the queries where there is room: those of the next item come while one is computed.
+    const int stages = plan.blocks > 1 && fits(2, 3) ? 3 : 2;
+    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, tile.n0, tile.n1, stages);
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
         s->barriers = plan.lds_bytes;
         plan.lds_bytes += 16 * s->stages;
     }
-    if (plan.lds_bytes > lds_limit(plan.unit)) plan.problem = PlanProblem::lds;
+    if (plan.lds_bytes > room) plan.problem = PlanProblem::lds;
     return plan;
 }
 
