@@ -60,10 +60,20 @@ double alibi_error(double range, double gap, double max_a, bool from_largest) {
     return 6.0 * u32 * (from_largest ? std::min(range, gap + negligible + 2.0 * max_a) : range);
 }
 
+namespace {
+
+/// η_S of B.2. |M − β0| is at most M − max s + max a: no score is further from its bias than a, and none of the largest bias below β0 − a.
+double sink_error(const ForwardRows& rows, Eigen::Index row) {
+    const double above = rows.row_max(row) - rows.score_max(row);
+    return above > 0.0 && std::isfinite(above) ? 3.0 * u32 * (above + rows.max_a(row)) : 0.0;
+}
+
+} // namespace
+
 RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row_(row) {
     const Numerics& kernel = rows.numerics;
-    relative_ = std::expm1(2.0 * rows.eta(row)) + 2.0 * kernel.eps_e + kernel.u_p + kernel.u_m +
-                accumulation_growth(2 * rows.seqlen_k(row) + 8, kernel) + 8.0 * u32;
+    relative_ = std::expm1(2.0 * (rows.eta(row) + sink_error(rows, row))) + 2.0 * kernel.eps_e + kernel.u_p +
+                kernel.u_m + accumulation_growth(2 * rows.seqlen_k(row) + 8, kernel) + 8.0 * u32;
     const double normaliser = kernel.normalised_p ? 1.0 : std::max(1.0, rows.ell(row));
     p_floor_ = kernel.f_p / (rows.p_undrop * normaliser);
 }

@@ -68,6 +68,11 @@ bool BoundedO::has_mean() const {
     return fill_ == Fill::normal || fill_ == Fill::sharp || fill_ == Fill::uniform;
 }
 
+/// Under a sink logit no weight is 1, and where one key is all that counts its rounding is that of the whole row.
+bool BoundedO::lines_may_round_once() const {
+    return (rows_.row_max.array() > rows_.score_max.array()).any();
+}
+
 double BoundedO::lean() const {
     return rows_.numerics.u_p * rows_.numerics.u_p / 3.0;
 }

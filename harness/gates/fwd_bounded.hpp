@@ -23,6 +23,7 @@ class BoundedO final : public Bounded {
     void read(std::int64_t row, BoundedRow& into) const override;
     bool has_rms() const override;
     bool has_mean() const override;
+    bool lines_may_round_once() const override;
     double lean() const override;
 
   private:

@@ -134,6 +134,20 @@ TEST(WeightsUnderASink, StillShowWrongKernels) {
         {next_slot, last_page_dropped, last_page_length_less, table_ignored});
 }
 
+// A sink logit above scores of which one counts: all elements of a row have one relative error, and few rows make up a head's.
+TEST(OneKeyUnderASink, IsRightWithinOneRoundingARowAndStillShowsWrongKernels) {
+    using enum targets::PrefillFault;
+    const auto cases =
+        cases_of("batch_prefill/"
+                 "plain[heads=4:2,hdim=96,seqlen=59:1280,layout=bshd,dtype=bf16,sink_logits=saturated,"
+                 "page_size=1024,page_order=9,kv_layout=vectorized,kv_lookup=sglang_1d,fill=sharp]@"
+                 "13381736503287971712");
+    EXPECT_EQ(first_red(cases, launch_with(no_fault<targets::PrefillFault>)), "");
+    for (const targets::PrefillFault fault :
+         {next_slot, last_page_dropped, last_page_length_less, table_ignored})
+        EXPECT_NE(first_red(cases, launch_with(fault)), "") << to_string(fault);
+}
+
 // Powers of two and one weight for all rows: splits that are combined.
 TEST(SplitsOfOneWeight, StillShowWrongKernels) {
     using enum targets::CacheFault;

@@ -96,6 +96,21 @@ TEST_F(TwoKeys, GiveTheLimitsOfTheFormulas) {
     }
 }
 
+// The roundings of a sink logit above the scores are in every weight, and in nothing that the weights are divided by.
+TEST_F(TwoKeys, BelowASinkLogitHaveTheRoundingsOfItsExponents) {
+    const float sink = 40.0F;
+    const double s = k_[1], u32 = 0x1p-24;
+    args_.score.sink_logit = &sink;
+    const ForwardRows rows = compute(Oracle::row_by_row);
+    const double eta = probable_growth(3, u32) * s + 4 * u32 * (s + 1) + 3 * u32 * (40 - s + s);
+    const double a = (4 + 3 * 8) * std::exp(-40.0);
+    const double e =
+        a * (std::expm1(2 * eta) + 2 * 0x1p-22 + 0x1p-11 + probable_growth(12, u32) + 8 * u32) + 0x1p-25 * 12;
+    EXPECT_NEAR(RowBound(rows, 0).error(0), e, 1e-7 * e);
+    // Nothing of that is in the LSE.
+    EXPECT_LT(lse_limit(rows, 0), eta - 3 * u32 * 40 + probable_growth(2, u32) + 3 * 0x1p-22 + 4 * u32 * 41);
+}
+
 TEST_F(TwoKeys, NormalisedCastsKeepTheWholeFloor) {
     kernel_.u_p = 0.0;
     kernel_.f_p = 1.0;
