@@ -18,26 +18,34 @@ void Baton::run(const std::function<void(int)>& body) {
         const std::lock_guard lock(mutex_);
         hand_on();
     }
-    std::vector<std::thread> threads;
-    for (int agent = 0; agent < static_cast<int>(agents_.size()); ++agent)
-        threads.emplace_back([&, agent] {
-            std::exception_ptr error;
-            try {
-                {
-                    std::unique_lock lock(mutex_);
-                    await_baton(agent, lock);
-                }
-                body(agent);
-            } catch (const Stopped&) {
-            } catch (...) {
-                error = std::current_exception();
+    const auto as_agent = [&](int agent) {
+        std::exception_ptr error;
+        try {
+            {
+                std::unique_lock lock(mutex_);
+                await_baton(agent, lock);
             }
+            body(agent);
+        } catch (const Stopped&) {
+        } catch (...) {
+            error = std::current_exception();
+        }
+        const std::lock_guard lock(mutex_);
+        agents_[static_cast<std::size_t>(agent)].ended = true;
+        if (error) fail(error);
+        if (!error_) hand_on();
+    };
+    {
+        std::vector<std::jthread> threads;
+        try {
+            for (int agent = 0; agent < static_cast<int>(agents_.size()); ++agent)
+                threads.emplace_back(as_agent, agent);
+        } catch (...) {
+            // Agents wait for each other, so that nobody can do the work of one that does not start.
             const std::lock_guard lock(mutex_);
-            agents_[static_cast<std::size_t>(agent)].ended = true;
-            if (error) fail(error);
-            if (!error_) hand_on();
-        });
-    for (std::thread& thread : threads) thread.join();
+            fail(std::current_exception());
+        }
+    }
     if (error_) std::rethrow_exception(error_);
 }
 

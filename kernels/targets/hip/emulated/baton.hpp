@@ -33,7 +33,7 @@ class Baton {
     Baton(int agents, Schedule schedule, std::uint64_t seed, Background background);
 
     /// Runs body(agent) for every agent and returns when all have ended. Throws what the first agent threw that did;
-    /// EmulationError (deadlock) with what every agent waits for when none can go on.
+    /// EmulationError (deadlock) with what every agent waits for when none can go on; the system's error when it refuses a thread.
     void run(const std::function<void(int)>& body);
 
     /// Of the agent with the baton: others may go on. `what` says what it waits for, when asked.

@@ -1,0 +1,78 @@
+// A thread that does not start is an error of the run. Its process lives on, and the agents that did start end.
+
+#include "kernels/targets/hip/emulated/baton.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+/// How many pieces of memory this thread still gets; −1: as many as it wants.
+thread_local int pieces = -1;
+
+void* allocate(std::size_t bytes) {
+    if (pieces == 0) throw std::bad_alloc();
+    if (pieces > 0) --pieces;
+    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+    throw std::bad_alloc();
+}
+
+} // namespace
+
+void* operator new(std::size_t bytes) {
+    return allocate(bytes);
+}
+void* operator new[](std::size_t bytes) {
+    return allocate(bytes);
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+
+namespace fmha::hip_target {
+namespace {
+
+/// Runs three agents that wait for each other, with so many pieces of memory for the thread that starts them. Returns whether
+/// all ended.
+bool all_end(int given) {
+    std::atomic<int> ended{0};
+    Baton baton(3, Schedule::in_turn, 0, {[] { return false; }, [] {}});
+    const auto meet = [&](int agent) {
+        baton.yield(agent);
+        ++ended;
+    };
+    pieces = given;
+    try {
+        baton.run(meet);
+    } catch (const std::bad_alloc&) {
+        pieces = -1;
+        return false;
+    }
+    pieces = -1;
+    return ended == 3;
+}
+
+TEST(Baton, AThreadThatDoesNotStartIsAnError) {
+    int given = 0;
+    while (given < 100 && !all_end(given)) ++given;
+    // A thread takes at least one piece, and the second and third begin after another has started.
+    EXPECT_GE(given, 3);
+    EXPECT_LT(given, 100);
+    EXPECT_TRUE(all_end(-1));
+}
+
+} // namespace
+} // namespace fmha::hip_target
