@@ -110,10 +110,7 @@ void prepare_on_device(DeviceSide* device, const Invocation& arguments, const Ex
     const BwdWorkspaceLayout layout =
         layout_of(*args, plan, [&](const std::int32_t* array, const char* name) {
             require(array != nullptr, fmt::format("lengths.{}", name).c_str());
-            fetched.resize(static_cast<std::size_t>(args->shape.batch) + 1);
-            device->copy(fetched.data(), array, static_cast<std::int64_t>(fetched.size() * sizeof fetched[0]),
-                         Direction::to_host, stream);
-            device->wait(stream);
+            fetched = device->fetch(array, args->shape.batch + 1, stream);
             return std::span<const std::int32_t>(fetched);
         });
     if (layout.size.bytes > plan.workspace_bytes())

@@ -1,5 +1,6 @@
 #include "dispatcher/c/device_side.hpp"
 
+#include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/loader/plugin.hpp"
@@ -8,6 +9,7 @@
 
 #include <limits>
 #include <unordered_map>
+#include <variant>
 
 namespace fmha::c {
 
@@ -66,6 +68,17 @@ void DeviceSide::launch(const KernelConfig& config, const Invocation& arguments,
     kernel->launch(arguments, {stream});
 }
 
+void DeviceSide::check_starts(DataType type, const Invocation& arguments, void* stream) {
+    if (!packs_keys(type)) return;
+    std::visit(
+        [&](const auto& args) {
+            if constexpr (requires { args.lengths; })
+                if (args.shape.mode == Mode::group && args.lengths.seqstart_k != nullptr)
+                    fmha::check_starts(type, fetch(args.lengths.seqstart_k, args.shape.batch + 1, stream));
+        },
+        arguments);
+}
+
 void* DeviceSide::allocate(std::int64_t bytes) {
     make_current();
     loader::DeviceRuntime& runtime = impl_->device.runtime();
@@ -100,6 +113,14 @@ void DeviceSide::clear(void* memory, std::int64_t bytes, void* stream) {
     loader::DeviceRuntime& runtime = impl_->device.runtime();
     loader::require(runtime, runtime.fill(memory, 0, static_cast<std::size_t>(bytes), stream),
                     fmt::format("clearing {} bytes on {}", bytes, impl_->device.text()));
+}
+
+std::vector<std::int32_t> DeviceSide::fetch(const std::int32_t* from, std::int64_t count, void* stream) {
+    std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+    copy(numbers.data(), from, count * static_cast<std::int64_t>(sizeof numbers[0]), Direction::to_host,
+         stream);
+    wait(stream);
+    return numbers;
 }
 
 void DeviceSide::wait(void* stream) {

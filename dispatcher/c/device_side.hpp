@@ -32,6 +32,10 @@ class DeviceSide {
     /// UnsupportedInvocation for arguments that the kernel does not take.
     void launch(const KernelConfig& config, const Invocation& arguments, void* stream);
 
+    /// Where entries of packed 4-bit values of V begin (T-2), for arguments in memory of the device. Only a packed batch of such
+    /// a type has its offsets fetched, which waits for the stream. Throws ProblemError and DeviceError.
+    void check_starts(DataType type, const Invocation& arguments, void* stream);
+
     /// Memory of the device, of at least one byte; the caller releases it, null included. All of these throw DeviceError.
     void* allocate(std::int64_t bytes);
     void release(void* memory);
@@ -39,6 +43,8 @@ class DeviceSide {
     void copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream);
     /// Starts to put 0 into every byte, in the order of the stream.
     void clear(void* memory, std::int64_t bytes, void* stream);
+    /// `count` numbers from memory of the device, when everything in the stream is done.
+    std::vector<std::int32_t> fetch(const std::int32_t* from, std::int64_t count, void* stream);
     /// Returns when everything in the stream is done.
     void wait(void* stream);
     /// Seconds on the device between the first and the last of `repeats` passes. Returns when they are done.

@@ -166,6 +166,7 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
                 "this context was created without kernels_dir and has no device; use fmha_run_host");
         fmha::c::Call call = call_of(args, context->arch, Memory::device);
         check_pointers(call.arguments, Memory::device);
+        context->device->check_starts(call.problem.signature.data_type, call.arguments, stream);
         const auto plan = planned(*context, args, call.problem, info);
         fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         for (const fmha::PlanStage& stage : plan.stages())

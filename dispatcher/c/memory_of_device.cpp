@@ -75,6 +75,7 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         if (repeats < 1) throw InputError(fmt::format("repeats is {}; allowed: 1 and above", repeats));
         fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
         fmha::c::check_pointers(call.arguments, fmha::c::Memory::device);
+        side.check_starts(call.problem.signature.data_type, call.arguments, stream);
         const auto plan = fmha::c::planned(*context, args, call.problem, nullptr);
         fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
         const auto launch = [&] {

@@ -70,10 +70,14 @@ void check_values(DataType type, const ScoreArgs& score, const DropoutArgs& drop
         require(quant.block_scale_size_k > 0, "Q-2", "block_scale_size_k", quant.block_scale_size_k,
                 "it must be positive");
     }
-    if (type == DataType::mxfp4)
-        for (const std::int32_t start : seqstart_k)
-            require(start % 2 == 0, "T-2", "seqstart_k", start,
-                    "packed fp4 values of V run along the keys, so that every entry begins at an even key");
+    check_starts(type, seqstart_k);
+}
+
+void check_starts(DataType type, std::span<const std::int32_t> seqstart_k) {
+    if (!packs_keys(type)) return;
+    for (const std::int32_t start : seqstart_k)
+        require(start % 2 == 0, "T-2", "seqstart_k", start,
+                "packed fp4 values of V run along the keys, so that every entry begins at an even key");
 }
 
 void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q) {

@@ -87,7 +87,9 @@ FMHA_API fmha_status fmha_run_host(fmha_context* context, const void* args, fmha
 
 /* Runs on the context's device; every tensor and array pointer is memory of that device. Returns when the launches are in
  * `stream` (a handle of the HIP or CUDA runtime, NULL = its default stream); a fault of a kernel shows when the caller
- * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED. info may be NULL. */
+ * synchronises. A context without kernels_dir answers FMHA_UNSUPPORTED. info may be NULL. Two calls wait for the stream,
+ * because they fetch lengths: one with a tensor that is NULL, to see whether it has elements, and a packed batch of
+ * mxfp4, to see that every entry of V begins at an even key. */
 FMHA_API fmha_status fmha_run_device(fmha_context* context, const void* args, void* stream,
                                      fmha_run_info* info);
 

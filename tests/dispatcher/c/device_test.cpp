@@ -85,6 +85,44 @@ TEST_F(DeviceInterface, ATensorWithoutElementsIsNull) {
     EXPECT_EQ(fmha_run_device(context_, &group.args, nullptr, nullptr), FMHA_DEVICE_ERROR);
 }
 
+TEST_F(DeviceInterface, PackedFourBitValuesBeginAtAnEvenKey) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Example example;
+    const std::array<std::int32_t, 3> queries{0, 1, 3};
+    std::array<std::int32_t, 3> keys{0, 3, 4};
+    example.args.shape.data_type = FMHA_MXFP4;
+    example.args.shape.v_layout = FMHA_V_COLUMN;
+    example.args.shape.mode = FMHA_GROUP;
+    example.args.shape.batch = 2;
+    example.args.shape.max_seqlen_q = 2;
+    example.args.shape.hdim_q = example.args.shape.hdim_v = 32;
+    example.args.quant.qscale = FMHA_MX;
+    const std::array<std::int32_t, 3> blocks{0, 1, 2};
+    example.args.quant.block_scale_seqstart_k = blocks.data();
+    example.args.lengths.seqstart_q = queries.data();
+    example.args.lengths.seqstart_k = keys.data();
+    double milliseconds = 0.0;
+    const auto run = [&] { return fmha_run_device(context_, &example.args, nullptr, nullptr); };
+    const auto time = [&] { return fmha_time_device(context_, &example.args, nullptr, 0, 1, &milliseconds); };
+    // The folder has no such kernel: that is the next thing to fail.
+    EXPECT_EQ(run(), FMHA_BAD_PROBLEM) << error();
+    EXPECT_STREQ(fmha_last_rule(context_), "T-2");
+    EXPECT_THAT(error(), HasSubstr("seqstart_k is 3; packed fp4 values of V run along the keys"));
+    EXPECT_EQ(time(), FMHA_BAD_PROBLEM);
+    keys[1] = 2;
+    EXPECT_EQ(run(), FMHA_NO_KERNEL) << error();
+    EXPECT_EQ(time(), FMHA_NO_KERNEL);
+    refuse("copy");
+    EXPECT_EQ(run(), FMHA_DEVICE_ERROR);
+    // Other types store a key by itself, and nothing is fetched for them.
+    example.args.shape.data_type = FMHA_MXFP8;
+    keys[1] = 3;
+    EXPECT_EQ(run(), FMHA_NO_KERNEL);
+    // The plan looks at no memory.
+    example.args.shape.data_type = FMHA_MXFP4;
+    EXPECT_EQ(fmha_plan(context_, &example.args, nullptr), FMHA_NO_KERNEL);
+}
+
 TEST_F(DeviceInterface, ChoosesFromTheFolderOnly) {
     ASSERT_EQ(create("gfx942"), FMHA_OK) << error();
     Example example;
