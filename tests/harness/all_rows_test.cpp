@@ -90,6 +90,18 @@ TEST(AllRows, RowsOfOneKeyOutsideTheSampleAreCopiesOfV) {
     });
 }
 
+TEST(AllRows, TheLseOfARowOfOneKeyOutsideTheSampleIsItsScore) {
+    // A unit of fp16 or so: far below the scores, and far above the limit of fp32 sums.
+    expect_red_and_right_green(one_key_a_row(), "G5.3", [](const FwdArgs& a) {
+        static_cast<float*>(a.lse.data)[a.lse.offset(0, 0, row_outside_the_sample(a), 0)] += 1e-3F;
+    });
+    Case c = one_key_a_row();
+    c.bias = BiasType::alibi;
+    expect_red_and_right_green(c, "G5.3", [](const FwdArgs& a) {
+        static_cast<float*>(a.lse.data)[a.lse.offset(0, 0, row_outside_the_sample(a), 0)] = NAN;
+    });
+}
+
 TEST(AllRows, ABiasCancelsInARowOfOneKey) {
     Case c = one_key_a_row();
     c.bias = BiasType::elementwise;

@@ -168,6 +168,38 @@ TEST(TieFills, WithoutATieAreNotPassedOver) {
                 HasSubstr("no row has a weight that is a tie"));
 }
 
+/// The verdict of `exact` on the host's outputs for `c`, judged as those of a kernel that declares `numerics`.
+GateVerdict exact_of(const Case& c, const std::function<void(Numerics&)>& declare) {
+    class Declaring final : public FittingHostKernel {
+      public:
+        explicit Declaring(const std::function<void(Numerics&)>& declare) : declare_(declare) {}
+        StageKernel planned(const Problem& problem, const KernelConfig* main) const override {
+            StageKernel kernel = FittingHostKernel::planned(problem, main);
+            declare_(kernel.numerics);
+            return kernel;
+        }
+
+      private:
+        const std::function<void(Numerics&)>& declare_;
+    };
+    return verdict(run_case(c, Declaring(declare), {}).front(), "exact");
+}
+
+TEST(TieFills, OfKernelsForWhichTheyAreNoTiesAreNotPassedOver) {
+    const Case weights = weight_tie_case(DataType::fp16);
+    GateVerdict exact = exact_of(weights, [](Numerics& n) { n.normalised_p = true; });
+    EXPECT_FALSE(exact.passed);
+    EXPECT_THAT(exact.detail, HasSubstr("casts P after the division"));
+    exact = exact_of(weights, [](Numerics& n) { n.f_p /= 2.0; });
+    EXPECT_FALSE(exact.passed);
+    EXPECT_THAT(exact.detail, HasSubstr("larger pre-scale"));
+    exact = exact_of(tie_case(DataType::fp16), [](Numerics& n) { n.f_p /= 3.0; });
+    EXPECT_FALSE(exact.passed);
+    EXPECT_THAT(exact.detail, HasSubstr("pre-scale is no power of two"));
+    // CDNA 2 flushes more than ties.
+    EXPECT_TRUE(exact_of(weights, [](Numerics& n) { n.f_p = 0x1p-14; }).passed);
+}
+
 TEST(TieFills, HoldTies) {
     for (const auto& [type, flavour] :
          {std::pair{DataType::fp16, Fp8Flavour::ocp}, std::pair{DataType::bf16, Fp8Flavour::ocp},
