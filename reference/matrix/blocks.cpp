@@ -323,8 +323,8 @@ void RowGroup::finish_row(Eigen::Index r) {
     out_.ell(row) = normaliser;
     if (alibi_) {
         const RowId& id = rows_[static_cast<std::size_t>(r)];
-        const bool from_largest = args_.score.alibi_slopes[id.b * args_.score.alibi_stride + id.h] > 0.0F;
-        out_.eta(row) += alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row), from_largest);
+        out_.eta(row) +=
+            alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row), is_from_largest(args_, id));
     }
     out_.weighted_abs.row(row) *= weight;
     const auto o = out_.o.row(row).array();

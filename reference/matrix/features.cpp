@@ -135,6 +135,16 @@ void load_values(const AttentionArgs& args, const EntryExtent& extent, std::int6
     }
 }
 
+namespace {
+
+/// Whether β is slope · j: a plain causal mask.
+bool counts_columns(const MaskArgs& mask) {
+    return (mask.type == MaskType::top_left || mask.type == MaskType::bottom_right) && mask.left < 0 &&
+           mask.right == 0;
+}
+
+} // namespace
+
 void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row, std::int64_t first,
                Block out) {
     if (args.score.bias_type == BiasType::elementwise) {
@@ -146,9 +156,7 @@ void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
     const Positions keys = Positions::LinSpaced(out.cols(), static_cast<double>(first),
                                                 static_cast<double>(first + out.cols() - 1));
     const MaskArgs& mask = args.mask;
-    const bool causal = (mask.type == MaskType::top_left || mask.type == MaskType::bottom_right) &&
-                        mask.left < 0 && mask.right == 0;
-    if (causal) {
+    if (counts_columns(mask)) {
         out.row(0).array() = slope * keys;
         return;
     }
@@ -157,10 +165,14 @@ void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
     out.row(0).array() = (keys - static_cast<double>(position)).abs() * -slope;
 }
 
+bool is_from_largest(const FwdArgs& args, const RowId& row) {
+    return args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F ||
+           counts_columns(args.mask);
+}
+
 double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
                     const VisibleKeys& keys) {
-    if (!(args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F) || keys.count() == 0)
-        return 0.0;
+    if (!is_from_largest(args, row) || keys.count() == 0) return 0.0;
     // β has its maximum next to one of the two diagonals or at an end of a run.
     const std::int64_t diagonal = row.i + extent.keys - extent.queries;
     Matrix beta(1, 1);

@@ -46,7 +46,11 @@ void load_values(const AttentionArgs& args, const EntryExtent& extent, std::int6
 void load_bias(const FwdArgs& args, const EntryExtent& extent, const RowId& row, std::int64_t first,
                Block out);
 
-/// The largest β(i, j) of A-2 among the keys that a row sees when its slope is positive, 0 when it is not.
+/// Whether β0 of B.2 is the largest β of the row: with a positive slope, and with any under a plain causal mask, where the largest
+/// of the others is that of key 0, which is 0.
+bool is_from_largest(const FwdArgs& args, const RowId& row);
+
+/// The largest β(i, j) of A-2 among the keys that a row sees where β0 is the largest, 0 elsewhere.
 double alibi_origin(const FwdArgs& args, const EntryExtent& extent, const RowId& row,
                     const VisibleKeys& keys);
 

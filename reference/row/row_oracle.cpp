@@ -47,7 +47,7 @@ void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>
 }
 
 /// Of ALiBi in one row: β0 of B.2, which is the largest β when the slope is positive and 0 otherwise, how far the others
-/// are from it, and how far the nearest of them.
+/// are from it, and how far the nearest of them. Under a plain causal mask 0 is the largest β of any other slope.
 struct PositionBias {
     bool present = false, from_largest = false;
     double origin = 0.0, range = 0.0, gap = std::numeric_limits<double>::infinity();
@@ -60,6 +60,7 @@ PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vec
     bias.present = true;
     bias.from_largest = args.score.alibi_slopes[row.b * args.score.alibi_stride + row.h] > 0.0F;
     if (bias.from_largest) bias.origin = largest_beta;
+    bias.from_largest = bias.from_largest || largest_beta == 0.0;
     for (const ScoredKey& key : keys) {
         bias.range = std::max(bias.range, std::abs(key.beta - bias.origin));
         bias.gap = std::min(bias.gap, std::abs(key.beta - bias.origin));

@@ -128,6 +128,43 @@ TEST_F(TwoKeys, WithoutWeightHaveAFiniteLimitWhateverTheScores) {
     EXPECT_EQ(RowBound(rows, 0).error(0), 0.0);
 }
 
+/// One query behind 4000 keys at scores 0, in which ALiBi is all there is.
+class FarQuery : public TwoKeys {
+  protected:
+    FarQuery() {
+        args_.shape.seqlen_k = 4000;
+        k_.assign(4000, 0.0F);
+        v_.assign(4000, 1.0F);
+        args_.k.data = k_.data();
+        args_.v.data = v_.data();
+        args_.score.bias_type = BiasType::alibi;
+        args_.score.alibi_slopes = &slope_;
+    }
+    /// η of B.2 without what every key has, in units of 6u32.
+    double position_error(float slope, const MaskArgs& mask, Oracle oracle) {
+        slope_ = slope;
+        args_.mask = mask;
+        return (compute(oracle).eta(0) - 4 * 0x1p-24) / (6 * 0x1p-24);
+    }
+    float slope_ = 0.0F;
+};
+
+TEST_F(FarQuery, ErrsAsFarAsKeysMatterWhereTheNearestOfThemIsTheOrigin) {
+    const MaskArgs causal{MaskType::bottom_right, -1, 0}, window{MaskType::bottom_right, -1, 5}, none;
+    for (const Oracle oracle : {Oracle::row_by_row, Oracle::matrix}) {
+        for (const float slope : {0.5F, 0.25F}) {
+            EXPECT_NEAR(position_error(slope, causal, oracle), 40.0, 1e-6);
+            EXPECT_NEAR(position_error(slope, window, oracle), 40.0, 1e-6);
+            EXPECT_NEAR(position_error(slope, none, oracle), 40.0, 1e-6);
+            // slope · j has its maximum at key 0, which is the origin. A distance has it at the other end.
+            EXPECT_NEAR(position_error(-slope, causal, oracle), 40.0, 1e-6);
+            EXPECT_NEAR(position_error(-slope, window, oracle), slope * 3999, 1e-6);
+            EXPECT_NEAR(position_error(-slope, none, oracle), slope * 3999, 1e-6);
+        }
+        EXPECT_NEAR(position_error(-0.001F, causal, oracle), 3.999, 1e-6);
+    }
+}
+
 TEST(CodeRule, EnclosesTheRoundingsOfEverythingWithinTheError) {
     const auto reachable = [](double got, double exact, double error) {
         return code_reachable(ElementType::fp8_ocp, got, exact, error);

@@ -200,8 +200,10 @@ void RandomProblem::draw_bias() {
         const std::int64_t entries = chance(0.5) ? 1 : args_.shape.batch;
         args_.score.alibi_stride = entries == 1 ? 0 : args_.shape.nhead_q;
         std::vector<float> slopes;
-        for (std::int64_t n = 0; n < entries * args_.shape.nhead_q; ++n)
-            slopes.push_back(static_cast<float>(between(1, 64)) / 128.0F);
+        for (std::int64_t n = 0; n < entries * args_.shape.nhead_q; ++n) {
+            const auto slope = static_cast<float>(between(1, 64)) / 128.0F;
+            slopes.push_back(n % 4 == 2 ? -slope : slope);
+        }
         args_.score.alibi_slopes = floats(slopes);
     } else if (wish_.elementwise || chance(0.3)) {
         args_.score.bias_type = BiasType::elementwise;

@@ -17,6 +17,7 @@ struct Row {
     MaskArgs mask;
     bool sink_logit = false;
     bool group = false;
+    float sign = 1.0F; ///< of the slopes
 };
 
 void PrintTo(const Row& row, std::ostream* out) {
@@ -41,7 +42,7 @@ TEST_P(AlibiAt, APositionCostsNoAccuracy) {
         shape.sink_logit = row.sink_logit;
         shape.group = row.group;
         FwdProblem problem(shape);
-        const std::array slopes{0.5F, 0.1F};
+        const std::array slopes{row.sign * 0.5F, row.sign * 0.1F};
         problem.args().score.alibi_slopes = slopes.data();
         const KernelConfig config =
             problem.config({.m0 = 64, .n0 = 128, .k0 = 16, .n1 = 16, .k1 = 32, .k0max = 16});
@@ -56,16 +57,19 @@ TEST_P(AlibiAt, APositionCostsNoAccuracy) {
 using enum MaskType;
 INSTANTIATE_TEST_SUITE_P(
     Host, AlibiAt,
-    testing::Values(Row{"causal", 4, 100000, {bottom_right, -1, 0}},
-                    Row{"causal_with_sink", 4, 100000, {bottom_right, -1, 0}, true},
-                    Row{"causal_group", 4, 100000, {bottom_right, -1, 0}, true, true},
-                    Row{"window", 4, 100000, {bottom_right, 1000, 9}, true},
-                    Row{"right_window", 4, 100000, {bottom_right, -1, 3}},
-                    Row{"no_mask", 4, 100000, {}, true},
-                    Row{"window_ahead_of_the_diagonal", 4, 100000, {window_generic, -99000, 99900}},
-                    Row{"queries_before_the_keys", 20000, 5, {}, true},
-                    Row{"queries_behind_the_keys", 20000, 5, {top_left, -1, 2}, true},
-                    Row{"top_left_causal", 20000, 5, {top_left, -1, 0}, true}),
+    testing::Values(
+        Row{"causal", 4, 100000, {bottom_right, -1, 0}},
+        Row{"causal_with_sink", 4, 100000, {bottom_right, -1, 0}, true},
+        Row{"causal_group", 4, 100000, {bottom_right, -1, 0}, true, true},
+        Row{"causal_with_negative_slopes", 4, 100000, {bottom_right, -1, 0}, true, false, -1.0F},
+        Row{"causal_group_with_negative_slopes", 4, 100000, {bottom_right, -1, 0}, true, true, -1.0F},
+        Row{"no_mask_with_negative_slopes", 4, 100000, {}, true, false, -1.0F},
+        Row{"window", 4, 100000, {bottom_right, 1000, 9}, true},
+        Row{"right_window", 4, 100000, {bottom_right, -1, 3}}, Row{"no_mask", 4, 100000, {}, true},
+        Row{"window_ahead_of_the_diagonal", 4, 100000, {window_generic, -99000, 99900}},
+        Row{"queries_before_the_keys", 20000, 5, {}, true},
+        Row{"queries_behind_the_keys", 20000, 5, {top_left, -1, 2}, true},
+        Row{"top_left_causal", 20000, 5, {top_left, -1, 0}, true}),
     [](const auto& row) { return row.param.name; });
 
 } // namespace
