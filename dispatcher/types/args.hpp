@@ -78,8 +78,8 @@ struct KvPlace {
     const std::int32_t* kv_last_page_lens = nullptr; ///< [batch]; null when page_size is 1
     const std::int32_t* cache_batch_idx = nullptr; ///< [batch]: cache slot of entry b, contiguous only (P-6)
     std::int64_t page_size = 0;                    ///< keys a page; 0 = not paged
-    std::int64_t page_count = 0;                   ///< pages of the pool
-    bool is_gappy = false; ///< entry b begins at slot seqstart_k[b] mod page_size of its pages (P-2)
+    std::int64_t page_count = 0; ///< pages of the pool, or slots of a cache that is not paged: 0 = not known
+    bool is_gappy = false;       ///< entry b begins at slot seqstart_k[b] mod page_size of its pages (P-2)
     KvLayout layout = KvLayout::unset;
     KvLookup lookup = KvLookup::unset;
 };

@@ -1,5 +1,6 @@
 #include "dispatcher/types/check_append.hpp"
 
+#include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -77,11 +78,7 @@ void check_append(const AppendKvArgs& args) {
             add_pages(args, b, cached, runs);
             continue;
         }
-        const std::int64_t slot = place.cache_batch_idx != nullptr ? place.cache_batch_idx[b] : b;
-        if (slot < 0)
-            reject("P-6", "cache_batch_idx", slot,
-                   fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b, slot));
-        runs.push_back({slot, cached, added, b});
+        runs.push_back({checked_slot(place, b), cached, added, b});
     }
     check_disjoint(std::move(runs));
 }

@@ -125,11 +125,8 @@ Keys keys_of(const Shape& shape, const LengthArrays& lengths, std::int64_t b) {
 /// Keys that follow each other in a slot, or among those of a packed batch.
 void check_slot(const Shape& shape, const LengthArrays& lengths, const KvPlace& place, std::int64_t b,
                 const Keys& keys) {
-    if (place.cache_batch_idx != nullptr && place.cache_batch_idx[b] < 0)
-        reject("P-6", "cache_batch_idx", place.cache_batch_idx[b],
-               fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b,
-                           place.cache_batch_idx[b]));
     const bool packed = shape.mode == Mode::group && lengths.seqstart_k != nullptr;
+    if (!packed) checked_slot(place, b);
     const std::int64_t room = packed ? packed_length(lengths.seqstart_k, "seqstart_k", b) : shape.seqlen_k;
     if (keys.count > room)
         reject(
@@ -153,6 +150,18 @@ void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& 
 }
 
 } // namespace
+
+std::int64_t checked_slot(const KvPlace& place, std::int64_t b) {
+    const bool looked_up = place.cache_batch_idx != nullptr;
+    const std::int64_t slot = looked_up ? place.cache_batch_idx[b] : b, slots = place.page_count;
+    if (slot < 0)
+        reject("P-6", "cache_batch_idx", slot,
+               fmt::format("cache_batch_idx of entry {} is {}; a slot is 0 or more", b, slot));
+    if (slots != 0 && slot >= slots)
+        reject("P-6", looked_up ? "cache_batch_idx" : "page_count", looked_up ? slot : slots,
+               fmt::format("entry {} has slot {} of the cache, which has {} slots", b, slot, slots));
+    return slot;
+}
 
 void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
                  const QuantArgs& quant) {

@@ -4,6 +4,10 @@
 
 namespace fmha {
 
+/// The slot of entry b of a cache that is neither paged nor packed: it is 0 or more and, where the number of slots is known, below
+/// that (P-6). Throws ProblemError.
+std::int64_t checked_slot(const KvPlace& place, std::int64_t b);
+
 /// Rules about lengths and tables in host memory, for attention over a cache: tables and lengths that the arguments need are
 /// there, lengths are 0 or more and fit the table's rows or the slots (P-3), a list of pages does not decrease and is there where
 /// it is looked up only (B-4), every page or slot that holds a key exists (P-2, P-6), and descales that are present are finite

@@ -252,10 +252,11 @@ void bind_place(const Case& c, KvPlace& place) {
     place.is_gappy = c.cache.gappy;
     place.layout = c.cache.kv_layout;
     place.lookup = c.cache.kv_lookup;
-    if (!is_paged(c)) return;
+    if (is_packed(c)) return;
     const CachePlaces places(c);
-    place.page_size = c.cache.page_size;
     place.page_count = places.slots();
+    if (!is_paged(c)) return;
+    place.page_size = c.cache.page_size;
     if (has_block_table(c)) place.block_table_stride = places.table_stride();
 }
 

@@ -132,10 +132,36 @@ TEST(CheckCache, TakesSlotsThatExist) {
     Shape shape;
     shape.batch = 2;
     KvPlace place;
-    const std::vector<std::int32_t> slots{3, -1};
+    std::vector<std::int32_t> slots{3, -1};
     place.cache_batch_idx = slots.data();
-    EXPECT_THAT(sentence([&] { check_cache(shape, {}, place); }),
-                HasSubstr("cache_batch_idx of entry 1 is -1; a slot is 0 or more"));
+    const auto told = [&] { return sentence([&] { check_cache(shape, {}, place); }); };
+    EXPECT_THAT(told(), HasSubstr("cache_batch_idx of entry 1 is -1; a slot is 0 or more"));
+    slots[1] = 1 << 30; // how many there are is not known
+    EXPECT_EQ(told(), "accepted");
+    place.page_count = 5;
+    slots[1] = 4;
+    EXPECT_EQ(told(), "accepted");
+    slots[1] = 5;
+    EXPECT_THAT(told(), HasSubstr("P-6: entry 1 has slot 5 of the cache, which has 5 slots"));
+    place.cache_batch_idx = nullptr;
+    EXPECT_EQ(told(), "accepted");
+    place.page_count = 1;
+    EXPECT_THAT(told(), HasSubstr("P-6: entry 1 has slot 1 of the cache, which has 1 slots"));
+    place.page_count = -1;
+    EXPECT_THAT(told(), HasSubstr("which has -1 slots"));
+}
+
+/// A packed batch has no slots.
+TEST(CheckCache, CountsNoSlotsOfAPackedBatch) {
+    Shape shape;
+    shape.batch = 2;
+    shape.mode = Mode::group;
+    const std::vector<std::int32_t> starts{0, 1, 2};
+    LengthArrays lengths;
+    lengths.seqstart_k = starts.data();
+    KvPlace place;
+    place.page_count = 1;
+    EXPECT_EQ(sentence([&] { check_cache(shape, lengths, place); }), "accepted");
 }
 
 } // namespace

@@ -119,6 +119,9 @@ Args legal(fmha_api api) {
             args.place.page_size = 128;
             args.place.page_count = 8;
         }
+    } else if constexpr (requires { args.num_splits; }) {
+        args.place.cache_batch_idx = memory.data();
+        args.place.page_count = 8;
     }
     if constexpr (requires { args.k_new; }) {
         args.k_new = args.v_new = some;

@@ -216,6 +216,34 @@ TEST(Exchange, AMalformedTableIsNotFollowed) {
     }
 }
 
+/// The same of slots: as many as K has.
+TEST(Exchange, AMalformedSlotIsNotFollowed) {
+    for (const auto& [one, cache] :
+         {std::pair<std::string, std::string>{"splitkv/decode[page_size=0,cache_batch_idx=true]@1", "/k.npy"},
+          {"appendkv/layouts[page_size=0,cache_batch_idx=true]@1", "/k_out.npy"}}) {
+        const Scratch folder;
+        const std::string tensors = folder / "given";
+        const std::vector<std::string> again{"reference", "--case", one,     "--cases-root", FMHA_CASES_DIR,
+                                             "--tensors", tensors,  "--out", folder / "out"};
+        const Ran first = run({"reference", "--case", one, "--cases-root", FMHA_CASES_DIR, "--out", tensors});
+        ASSERT_EQ(first.code, 0) << first.err;
+        harness::NpyArray slots = harness::read_npy(tensors + "/cache_batch_idx.npy");
+        const auto count = static_cast<std::int32_t>(harness::read_npy(tensors + cache).shape[0]);
+        for (const std::int32_t slot : {count, 100'000'000}) {
+            std::memcpy(slots.bytes.data(), &slot, 4);
+            harness::write_npy(tensors + "/cache_batch_idx.npy", slots);
+            const std::string sentence =
+                fmt::format("P-6: entry 0 has slot {} of the cache, which has {} slots", slot, count);
+            EXPECT_EQ(run(again).code, 2);
+            EXPECT_THAT(run(again).err, HasSubstr(sentence));
+            const Ran judged =
+                run({"check", "--case", one, "--cases-root", FMHA_CASES_DIR, "--tensors", tensors});
+            EXPECT_EQ(judged.code, 2);
+            EXPECT_THAT(judged.err, HasSubstr(sentence));
+        }
+    }
+}
+
 TEST(BadInput, IsExitCodeTwoWithASentence) {
     const Scratch folder;
     const std::string one = one_case, missing = folder / "nothing";

@@ -99,9 +99,12 @@ class Refusals(Client):
         for cos, sin, words in ((table, table[:1], "rotary_sin has shape [1, 64]; needed: [16, 64]"), (table[:4], table[:4], "rotary_cos has 4 positions; needed: 13"),
                                 (table[0], table[0], "rotary_cos has shape [64]")):
             self.refused(words, q, k, v, rope_type=1, rotary_cos=cos, rotary_sin=sin, **given)
+        def call(slots):
+            return families.append(fmha.Context(fmha.load(), ARCH), ARCH, cache, cache.copy(), k, v, data_type="fp16", seqlens_k=[1, 2],
+                                   cache_batch_idx=slots)
         with self.assertRaisesRegex(ValueError, "cache_batch_idx has 5; there are 2 slots"):
-            families.append(fmha.Context(fmha.load(), ARCH), ARCH, cache, cache.copy(), k, v, data_type="fp16", seqlens_k=[1, 2],
-                            cache_batch_idx=[5, 0])
+            call([5, 0])
+        self.assertEqual(call([1, 0]).args.place.page_count, 2)  # the library knows how many slots there are
 
     def test_what_backward_reads(self):
         lse = np.zeros((2, 2, 32), np.float32)

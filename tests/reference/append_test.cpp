@@ -225,6 +225,13 @@ TEST(Append, SaysWhatItCannotDo) {
                 HasSubstr("V-2: entries 0 and 1 append to the same row 3"));
     EXPECT_THAT(refusal([](auto& p) { p.slots()[0] = -2; }, slots),
                 HasSubstr("P-6: cache_batch_idx of entry 0 is -2"));
+    EXPECT_THAT(refusal(
+                    [](auto& p) {
+                        p.args().place.page_count = 5;
+                        p.slots()[0] = 5;
+                    },
+                    slots),
+                HasSubstr("P-6: entry 0 has slot 5 of the cache, which has 5 slots"));
     EXPECT_THAT(refusal([](auto& p) { p.args().rope.rotary_dim = 24; }, rope),
                 HasSubstr("V-4: rotary_dim is 24"));
     EXPECT_THAT(refusal([](auto& p) { p.args().rope.cos = {}; }, rope), HasSubstr("cos must be"));

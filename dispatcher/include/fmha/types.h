@@ -187,7 +187,7 @@ typedef struct fmha_kv_place {
     const int32_t* kv_last_page_lens; /* [batch]; may be NULL when page_size is 1 */
     const int32_t* cache_batch_idx;   /* [batch]: cache slot of an entry, contiguous only */
     int64_t page_size;                /* keys a page; 0 = not paged */
-    int64_t page_count;               /* pages of the pool */
+    int64_t page_count;               /* pages of the pool; not paged: slots of the cache, 0 = not known */
     int32_t is_gappy;                 /* 0 or 1: entries begin inside their first page */
     int32_t kv_layout;                /* fmha_kv_layout; batch prefill only */
     int32_t kv_lookup;                /* fmha_kv_lookup; batch prefill only */

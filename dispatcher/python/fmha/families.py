@@ -255,10 +255,11 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
         table = view_of(block_table)
         args.place.block_table = call.array(block_table, np.int32, "block_table", entries, None)
         args.place.block_table_stride = table.shape[1]
-        args.place.page_size, args.place.page_count = cache.shape[2], cache.shape[0]
+        args.place.page_size = cache.shape[2]
         shape.seqlen_k = table.shape[1] * cache.shape[2]
     elif cache_batch_idx is None and cache.shape[0] < entries:
         raise ValueError(f"k has {cache.shape[0]} slots, and there are {entries} entries; cache_batch_idx says which slot is whose")
+    args.place.page_count = cache.shape[0]
     args.place.cache_batch_idx = call.array(cache_batch_idx, np.int32, "cache_batch_idx", entries)
     if cache_batch_idx is not None:
         require_below("cache_batch_idx", cache_batch_idx, cache.shape[0], "slots")

@@ -160,6 +160,19 @@ TEST_F(CallArguments, APackedBatchBeginsAtZero) {
                 HasSubstr("seqstart_q begins with 4; the first sequence of a packed batch"));
 }
 
+/// P-6: only the caller knows how many slots the cache has.
+TEST_F(CallArguments, ASlotLiesInTheCacheWhoseSlotsAreCounted) {
+    fmha_splitkv_args args = splits();
+    const std::vector<std::int32_t> slots{1, 0};
+    args.place.cache_batch_idx = slots.data();
+    EXPECT_EQ(run(args), "OK");
+    args.place.page_count = 2;
+    EXPECT_EQ(run(args), "OK");
+    args.place.page_count = 1;
+    for (const std::string& told : {run(args), of_reference(args)})
+        EXPECT_THAT(told, HasSubstr("entry 0 has slot 1 of the cache, which has 1 slots"));
+}
+
 TEST_F(CallArguments, CumulativeLengthsAreThoseOfTheTable) {
     fmha_batch_prefill_args args = prefill();
     EXPECT_EQ(run(args), "OK");
