@@ -87,18 +87,15 @@ std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) {
     }
     keep_by_options(kept);
     if (!covering_ && !sample_) return kept;
-    // A sample of each family, so that the largest do not leave the others out.
     std::vector<bool> sampled(list_.size(), false);
-    for (const auto& [family, name] : EnumTable<KernelFamily>::names) {
-        std::vector<std::size_t> positions;
-        std::vector<KernelConfig> own;
-        for (std::size_t i = 0; i < list_.size(); ++i)
-            if (kept[i] && configs[i].signature.family == family) {
-                positions.push_back(i);
-                own.push_back(configs[i]);
-            }
-        for (const std::size_t i : generator::covering_sample(own, sample_)) sampled[positions[i]] = true;
-    }
+    std::vector<std::size_t> positions;
+    std::vector<KernelConfig> own;
+    for (std::size_t i = 0; i < list_.size(); ++i)
+        if (kept[i]) {
+            positions.push_back(i);
+            own.push_back(configs[i]);
+        }
+    for (const std::size_t i : generator::sample_of_each_family(own, sample_)) sampled[positions[i]] = true;
     return sampled;
 }
 

@@ -78,8 +78,9 @@ void KernelRequest::declare(OptionSet& options) {
     options.flag("--covering", covering_,
                  "A sample with every data type, head dimension, tile, pipeline and V layout, and every pair "
                  "of features");
-    options.option("--sample", sample_,
-                   "Number of kernels of that sample to keep: the first ones, which cover most");
+    options.option(
+        "--sample", sample_,
+        "Number of kernels of that sample to keep of each family: the first ones, which cover most");
 }
 
 std::vector<std::string> KernelRequest::arguments() const {
@@ -220,7 +221,8 @@ std::vector<KernelConfig> KernelRequest::sampled(std::vector<KernelConfig> kerne
                   [](const KernelConfig& config) { return generator::declined(config).has_value(); });
     std::optional<std::size_t> limit;
     if (sample_) limit = *sample_;
-    for (const std::size_t index : generator::covering_sample(kernels, limit)) kept.push_back(kernels[index]);
+    for (const std::size_t index : generator::sample_of_each_family(kernels, limit))
+        kept.push_back(kernels[index]);
     return kept;
 }
 

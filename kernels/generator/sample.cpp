@@ -107,4 +107,23 @@ std::vector<std::size_t> covering_sample(std::span<const KernelConfig> kernels,
     return chosen;
 }
 
+std::vector<std::size_t> sample_of_each_family(std::span<const KernelConfig> kernels,
+                                               std::optional<std::size_t> limit) {
+    struct Part {
+        std::vector<std::size_t> positions;
+        std::vector<KernelConfig> kernels;
+    };
+    std::map<KernelFamily, Part> parts;
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+        Part& part = parts[kernels[k].signature.family];
+        part.positions.push_back(k);
+        part.kernels.push_back(kernels[k]);
+    }
+    std::vector<std::size_t> chosen;
+    for (const auto& [family, part] : parts)
+        for (const std::size_t k : covering_sample(part.kernels, limit)) chosen.push_back(part.positions[k]);
+    std::ranges::sort(chosen);
+    return chosen;
+}
+
 } // namespace fmha::generator

@@ -15,4 +15,8 @@ namespace fmha::generator {
 std::vector<std::size_t> covering_sample(std::span<const KernelConfig> kernels,
                                          std::optional<std::size_t> limit = std::nullopt);
 
+/// The same of each family by itself, with the limit for each, so that the largest do not leave the others out.
+std::vector<std::size_t> sample_of_each_family(std::span<const KernelConfig> kernels,
+                                               std::optional<std::size_t> limit = std::nullopt);
+
 } // namespace fmha::generator

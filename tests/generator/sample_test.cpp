@@ -55,6 +55,25 @@ TEST(CoveringSample, BeginsWithWhatCoversMost) {
 
 TEST(CoveringSample, OfNothingIsNothing) {
     EXPECT_TRUE(covering_sample({}).empty());
+    EXPECT_TRUE(sample_of_each_family({}).empty());
+}
+
+/// The five families over a cache and backward's stages have few kernels beside forward's thousands.
+TEST(CoveringSample, TakesKernelsOfEveryFamilyThatIsListed) {
+    for (const auto& [arch, families] : {std::pair{"gfx942", 9U}, std::pair{"gfx1201", 8U}}) {
+        const auto list = test::house(arch, catalog::FamilySet{});
+        std::map<KernelFamily, std::size_t> count;
+        const auto sample = sample_of_each_family(list, 2);
+        for (const std::size_t index : sample) ++count[list[index].signature.family];
+        EXPECT_EQ(count.size(), families) << arch;
+        for (const auto& [family, kernels] : count) EXPECT_EQ(kernels, 2U) << arch << to_string(family);
+        EXPECT_TRUE(std::ranges::is_sorted(sample));
+    }
+}
+
+TEST(CoveringSample, OfOneFamilyIsThatOfTheList) {
+    const auto list = test::house_fwd("gfx1201");
+    EXPECT_EQ(sample_of_each_family(list, 7), covering_sample(list, 7));
 }
 
 } // namespace
