@@ -136,7 +136,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .compute_units(c.backward.compute_units)
         .rope_type(append ? c.append.rope : Rope::none)
         .rotary_dim(append ? rotary_dim_of(c) : 0);
-    if (c.cache.page_size != 0)
+    if (c.cache.page_size != 0 || api.always_paged)
         builder.page_size(static_cast<std::int32_t>(c.cache.page_size)).paged_kv(true);
     if (api.lists_pages) {
         builder.kv_cache(c.cache.kv_layout, c.cache.kv_lookup, static_cast<std::int32_t>(c.cache.page_size));

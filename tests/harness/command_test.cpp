@@ -244,6 +244,12 @@ TEST(Exchange, AMalformedSlotIsNotFollowed) {
     }
 }
 
+/// What the case says, not the default of a problem without pages.
+TEST(Refusals, NameThePageSizeOfTheCase) {
+    EXPECT_THAT(run({"verify", "pagedkv/plain[page_size=0]", "--cases-root", FMHA_CASES_DIR}).out,
+                HasSubstr("P-4: page_size 0 is not a positive multiple of 128"));
+}
+
 TEST(BadInput, IsExitCodeTwoWithASentence) {
     const Scratch folder;
     const std::string one = one_case, missing = folder / "nothing";
