@@ -9,9 +9,11 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import torch_bench  # noqa: E402
+import torch_prefill  # noqa: E402
 import torch_sdpa  # noqa: E402
 
 
@@ -34,9 +36,16 @@ def stand_in(devices=1):
     return types.SimpleNamespace(cuda=cuda, zeros=lambda *_, **__: None, __version__="2")
 
 
+def without_library():
+    """torch_bench without libfmha.so."""
+    return unittest.mock.patch.object(torch_bench, "fmha", types.SimpleNamespace(load=lambda _: None, Context=Context, Error=torch_bench.fmha.Error))
+
+
 class Run(unittest.TestCase):
     def setUp(self):
-        torch_bench.fmha = types.SimpleNamespace(load=lambda _: None, Context=Context, Error=torch_bench.fmha.Error)
+        patch = without_library()
+        patch.start()
+        self.addCleanup(patch.stop)
 
     def run_with(self, rows, torch=stand_in(), whole=None, **more):
         sys.modules["torch"] = torch
@@ -125,6 +134,106 @@ class Forward(unittest.TestCase):
         self.assertNotIn("KV heads", torch_sdpa.line(row))
         self.assertIn("over 2 KV heads", torch_sdpa.line({**row, "kv_heads": 2}))
         self.assertIn("WRONG: x", torch_sdpa.line({**row, "wrong": "x"}))
+
+
+class Tensor:
+    """What a call needs of a torch tensor (batch, head, row, channel): its sizes, strides and address."""
+    dtype, device = "torch.bfloat16", "cuda"
+
+    def __init__(self, *shape, at=1):
+        self.shape, self.at = shape, at
+
+    def data_ptr(self):
+        return self.at
+
+    def stride(self, axis=None):
+        strides = [1]
+        for size in reversed(self.shape[1:]):
+            strides.insert(0, strides[0] * size)
+        return strides if axis is None else strides[axis]
+
+    def transpose(self, first, second):
+        shape = list(self.shape)
+        shape[first], shape[second] = shape[second], shape[first]
+        return Tensor(*shape, at=self.at)
+
+    def reshape(self, *shape):
+        return Tensor(*shape, at=self.at)
+
+    def contiguous(self):
+        return self
+
+
+class Library:
+    """Notes the arguments of the last call."""
+    lib = property(lambda self: self)
+
+    def arguments(self, api):
+        parts = {part: types.SimpleNamespace() for part in ("shape", "mask", "place", "lengths")}
+        return types.SimpleNamespace(api=api, **parts)
+
+    def tensor(self, *given):
+        return given
+
+    def fresh(self, _):
+        return types.SimpleNamespace(kernel=b"the kernel")
+
+    def run_on_device(self, args, stream, info=None):
+        self.args = args
+        return info
+
+
+class Prefill(unittest.TestCase):
+    """The comparison of prefill over pages: what its calls say, what must be how fast, and its lines."""
+    torch = types.SimpleNamespace(cuda=types.SimpleNamespace(current_stream=lambda: types.SimpleNamespace(cuda_stream=0)), int32="int32",
+                                  full_like=lambda tensor, _: Tensor(*tensor.shape, at=9), arange=lambda *_, **__: Tensor(3, at=8))
+    pages = types.SimpleNamespace(k=Tensor(4, 2, 16, 64, at=5), v=Tensor(4, 2, 16, 64, at=6),
+                                  place=lambda args: setattr(args.place, "page_size", 16))
+
+    def call(self, api, pages=None):
+        q, k, v = Tensor(2, 4, 32, 64, at=2), Tensor(2, 2, 32, 64, at=3), Tensor(2, 2, 32, 64, at=4)
+        return torch_prefill.Call(self.torch, Library(), api, q, k, v, True, pages)
+
+    def test_forward_and_paged_read_what_they_are_given(self):
+        plain = self.call(torch_prefill.fmha.FWD)
+        self.assertEqual((plain.args.q, plain.args.k, plain.kernel), ((2, 8192, 2048, 64, 1), (3, 4096, 2048, 64, 1), "the kernel"))
+        paged = self.call(torch_prefill.fmha.FWD_PAGEDKV, self.pages)
+        self.assertEqual((paged.args.k, paged.args.v, paged.args.place.page_size), ((5, 2048, 1024, 64, 1), (6, 2048, 1024, 64, 1), 16))
+        self.assertFalse(hasattr(paged.args.shape, "mode"))
+
+    def test_batch_prefill_reads_packed_rows(self):
+        call = self.call(torch_prefill.fmha.BATCH_PREFILL, self.pages)
+        args = call.args
+        self.assertEqual((args.q, args.o), ((2, 0, 64, 256, 1), (9, 0, 64, 256, 1)))
+        self.assertEqual((args.shape.mode, args.place.kv_layout, args.place.kv_lookup, args.lengths.seqstart_q), (torch_prefill.fmha.GROUP, 1, 0, 8))
+        self.assertEqual(call.o.shape, (2, 4, 32, 64))
+
+    def row(self, side, ratio, **more):
+        row = {"work": "prefill", "batch": 8, "heads": 32, "kv_heads": 8, "length": 2048, "hdim": 64, "causal": False, "side": side, "kernel": "k",
+               "wrong": "", "spread_percent": 0.1, "ratio": ratio, **more}
+        return torch_prefill.ratios(row, side, {"forward": 100.0, side: 100.0 * ratio, "cudnn": 200.0, "flash": 50.0}, "tflops")
+
+    def code(self, *rows):
+        sys.modules["torch"] = stand_in()
+        chosen = argparse.Namespace(library="lib", kernels="kernels", device=0, minimum=0.95, json=None)
+        with without_library(), contextlib.redirect_stdout(io.StringIO()):
+            return torch_bench.run(chosen, lambda *_: iter(rows), torch_prefill.line, "forward", ())
+
+    def test_each_work_has_its_minimum(self):
+        decoded = {"work": "decode", "batch": 8, "keys": 8192, "side": "batch prefill 16", "kernel": "k", "wrong": "", "spread_percent": 0.1, "minimum": 0.85}
+        torch_prefill.ratios(decoded, "x", {"split-KV": 100.0, "x": 86.0, "cudnn": 100.0}, "gbytes")
+        self.assertEqual(self.code(self.row("paged-KV 128", 0.96), self.row("batch prefill 1", 0.3, minimum=0.0), {**decoded, "ratio": 0.86}), 0)
+        self.assertEqual(self.code(self.row("paged-KV 128", 0.94)), 1)
+        self.assertEqual(self.code({**decoded, "ratio": 0.84}), 1)
+
+    def test_lines(self):
+        text = torch_prefill.line(self.row("paged-KV 128", 0.96))
+        self.assertIn("0.960 of forward (100)   0.480 of cudnn (200)   1.920 of flash (50)\n    k", text)
+        self.assertIn("WRONG: x", torch_prefill.line({**self.row("paged-KV 128", 0.96), "wrong": "x"}))
+
+    def test_shapes_have_whole_pages(self):
+        self.assertEqual([shape[-1] for shape in torch_prefill.SHAPES], [64, 128, 256])
+        self.assertTrue(all(length % max(torch_prefill.PAGED, *torch_prefill.PREFILLED) == 0 for _, _, _, length, _ in torch_prefill.SHAPES))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from torch_bench import argument_parser, attention_arguments, fmha, parsed, run, spread, timed_rounds, view, wrong_line  # noqa: E402
+from torch_bench import (Pages, argument_parser, attention_arguments, exact_of_one_row, fmha, graph_of, parsed, run,  # noqa: E402
+                         spread, timed_rounds, view, wrong_anywhere, wrong_line)
 
 QUERY_HEADS, KV_HEADS, CHANNELS = 32, 8, 128
 SHAPES = ((1, 32768), (8, 8192), (64, 8192), (128, 2048))  # batch, keys
@@ -42,19 +43,14 @@ class Split:
     """A call of split-KV that owns what it points to."""
 
     def __init__(self, torch, context, q, k, v, splits, page_size=0):
-        lib, batch, keys = context.lib, q.shape[0], k.shape[2]
+        lib = context.lib
         self.context, self.o = context, torch.full_like(q, math.nan)
         args = self.args = attention_arguments(lib, fmha.FWD_SPLITKV, q, k, v)
         args.num_splits = splits
         if page_size:
-            pages = keys // page_size
-            order = torch.randperm(batch * pages, device=q.device)
-            self.table = order.to(torch.int32).reshape(batch, pages)
-            self.lengths = torch.full((batch,), keys, dtype=torch.int32, device=q.device)
-            k, v = (self.pool(torch, tensor, order, page_size) for tensor in (k, v))
-            args.place.block_table, args.place.block_table_stride = self.table.data_ptr(), pages
-            args.place.page_size, args.place.page_count = page_size, batch * pages
-            args.lengths.seqlen_k = self.lengths.data_ptr()
+            pages = Pages(torch, k, v, page_size)
+            pages.place(args)
+            self.pages, k, v = pages, pages.k, pages.v
         self.k, self.v = k, v
         args.q, args.k, args.v, args.o = (view(lib, tensor) for tensor in (q, k, v, self.o))
         size = context.workspace_size(args)
@@ -64,57 +60,8 @@ class Split:
         info = context.run_on_device(args, torch.cuda.current_stream().cuda_stream, lib.fresh("fmha_run_info"))
         self.kernel = info.kernel.decode()
 
-    @staticmethod
-    def pool(torch, tensor, order, page_size):
-        """(batch, head, key, channel) as pages (page, head, slot, channel), page n of the entries at order[n]."""
-        batch, heads, keys, channels = tensor.shape
-        pages = tensor.reshape(batch, heads, keys // page_size, page_size, channels).transpose(1, 2)
-        pool = torch.empty((len(order), heads, page_size, channels), dtype=tensor.dtype, device=tensor.device)
-        pool[order] = pages.reshape(-1, heads, page_size, channels)
-        return pool
-
     def __call__(self, torch):
         self.context.run_on_device(self.args, torch.cuda.current_stream().cuda_stream)
-
-
-def exact(torch, q, k, v):
-    """Attention in fp32, entry by entry."""
-    out = torch.empty(q.shape, device=q.device)
-    group = q.shape[1] // k.shape[1]
-    for b in range(q.shape[0]):
-        rows = q[b].reshape(k.shape[1], group, q.shape[3]).float()
-        scores = rows @ k[b].float().transpose(1, 2) / math.sqrt(q.shape[3])
-        out[b] = (torch.softmax(scores, -1) @ v[b].float()).reshape(q.shape[1:])
-    return out
-
-
-def wrong(torch, ours, theirs, expected):
-    """What is wrong with an output, "" when nothing is: it may be twice as far from fp32 as PyTorch's, and half a unit in the
-    last place of bf16."""
-    if not torch.isfinite(ours).all():
-        return "it has elements that are not finite"
-    limit = 2 * (theirs.float() - expected).abs().max() + 2.0**-8 * expected.abs() + 1e-6
-    distance = (ours.float() - expected).abs()
-    if (distance > limit).any():
-        at = (distance - limit).flatten().argmax().item()
-        return (f"element {at}: {ours.flatten()[at].item():.6g}, fp32 has {expected.flatten()[at].item():.6g}, PyTorch "
-                f"{theirs.flatten()[at].item():.6g}")
-    return ""
-
-
-def graph_of(torch, side, launches):
-    """`side` so often in one graph, as a function that launches it."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            side()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            side()
-    return graph.replay
 
 
 def copy_rate(torch):
@@ -146,10 +93,10 @@ def measure(torch, context, shape, chosen, ceiling):
         with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
             return torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
-    expected, answer = exact(torch, q, k, v), theirs()
+    expected, answer = exact_of_one_row(torch, q, k, v), theirs()
     torch.cuda.synchronize()
     rows = [{"batch": batch, "keys": keys, "cache": name, "kernel": side.kernel,
-             "wrong": wrong(torch, side.o, answer, expected)} for name, side in sides.items()]
+             "wrong": wrong_anywhere(torch, side.o, answer, expected)} for name, side in sides.items()]
     if any(row["wrong"] for row in rows):
         return rows
     calls = [lambda side=side: side(torch) for side in sides.values()] + [theirs]

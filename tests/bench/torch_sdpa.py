@@ -18,54 +18,13 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from torch_bench import (add_mask, argument_parser, attention_arguments, fmha, geometric_mean, head, masks, parsed, run,  # noqa: E402
-                         spread, timed_rounds, view, wrong_line)
+                         spread, timed_rounds, view, wrong_line, wrong_rows)
 
 # batch, heads, KV heads, rows = keys, head dimension
 CHANNELS, ROWS = 2048, 16384
 SHAPES = tuple((ROWS // length, CHANNELS // hdim, CHANNELS // hdim, length, hdim) for hdim in (64, 128, 256)
                for length in (512, 2048, 8192, 16384)) + ((4, 32, 8, 4096, 128),)
 BACK_ENDS = ("cudnn", "flash")
-
-
-def exact_rows(torch, q, k, v, b, h, rows, causal):
-    """Attention in fp32 of some rows of one head."""
-    kv = h * k.shape[1] // q.shape[1]
-    scores = (q[b, h, rows].float() @ k[b, kv].float().T) / math.sqrt(q.shape[3])
-    if causal:
-        keys = torch.arange(k.shape[2], device=q.device)
-        scores.masked_fill_(keys[None, :] > rows[:, None], -math.inf)
-    return torch.softmax(scores, -1) @ v[b, kv].float()
-
-
-def wrong(torch, q, k, v, ours, theirs, causal):
-    """What is wrong with our output, "" when nothing is. The yardstick is the error of PyTorch's own output against
-    fp32 on the sampled rows: ours may have twice that there and, between two outputs that are both off, three times."""
-    if not torch.isfinite(ours).all():
-        return "it has elements that are not finite"
-    batch, heads, length, _ = q.shape
-    picked = sorted({0, 1, 63, 64, 127, 128, length // 2, length - 2, length - 1}
-                    | set(torch.randint(length, (55,)).tolist()))
-    rows = torch.tensor([row for row in picked if 0 <= row < length], device=q.device)
-    places = {(0, 0), (batch - 1, heads - 1), (batch // 2, heads // 2), (batch - 1, 0)}
-    our_error = their_error = 0.0
-    for b, h in places:
-        exact = exact_rows(torch, q, k, v, b, h, rows, causal)
-        our_error = max(our_error, (ours[b, h, rows].float() - exact).abs().max().item())
-        their_error = max(their_error, (theirs[b, h, rows].float() - exact).abs().max().item())
-    if our_error > 2 * their_error + 1e-5:
-        return f"on sampled rows it is {our_error:.3g} from fp32, PyTorch's is {their_error:.3g}"
-    # Every element: one head at a time, so that a long shape needs no second copy of itself in fp32. An element is
-    # two roundings of its own size and the errors of P away from PyTorch's.
-    for b in range(batch):
-        for h in range(heads):
-            distance = (ours[b, h].float() - theirs[b, h].float()).abs()
-            limit = 3 * their_error + 2.0**-7 * theirs[b, h].float().abs()
-            if (distance > limit).any():
-                at = (distance - limit).argmax().item()
-                row, column = divmod(at, distance.shape[1])
-                return (f"b{b} h{h} row {row} column {column}: {ours[b, h, row, column].item():.6g}, "
-                        f"PyTorch has {theirs[b, h, row, column].item():.6g}")
-    return ""
 
 
 def measure(torch, context, shape, causal, chosen):
@@ -94,7 +53,7 @@ def measure(torch, context, shape, causal, chosen):
     expected = sides["flash"]()
     torch.cuda.synchronize()
     row = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "length": length, "hdim": hdim, "causal": causal,
-           "kernel": info.kernel.decode(), "wrong": wrong(torch, q, k, v, o, expected, causal)}
+           "kernel": info.kernel.decode(), "wrong": wrong_rows(torch, q, k, v, o, expected, causal)}
     if row["wrong"]:
         return row
     times = timed_rounds(torch, (ours, *(sides[name] for name in BACK_ENDS)), chosen.rounds)
