@@ -3,6 +3,7 @@
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/check_contents.hpp"
+#include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -233,6 +234,20 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
     }
 }
 
+/// What the offsets of a packed batch say, where their caller has them on the host too.
+PackedLengths stated_lengths(const fmha_bwd_args& in) {
+    if (in.host_seqstart_q == nullptr && in.host_seqstart_k == nullptr) return {};
+    require(in.host_seqstart_q != nullptr, "args.host_seqstart_q");
+    require(in.host_seqstart_k != nullptr, "args.host_seqstart_k");
+    if (in.shape.mode != FMHA_GROUP)
+        throw InputError("args.host_seqstart_q is given for a batch that is not packed; allowed: NULL");
+    const auto lengths = [count = static_cast<std::size_t>(in.shape.batch) + 1](const std::int32_t* starts,
+                                                                                const char* field) {
+        return packed_lengths(std::span(starts, count), field);
+    };
+    return {lengths(in.host_seqstart_q, "host_seqstart_q"), lengths(in.host_seqstart_k, "host_seqstart_k")};
+}
+
 template <class In, class Args>
 Call read_call(const void* args, const ArchName& arch, Memory memory) {
     const In* in = static_cast<const In*>(args);
@@ -245,6 +260,7 @@ Call read_call(const void* args, const ArchName& arch, Memory memory) {
     validate(call.problem);
     check_values_of(converted_args, read.traits().data_type, memory);
     call.arguments = converted_args;
+    if constexpr (requires { in->host_seqstart_q; }) call.lengths = stated_lengths(*in);
     return call;
 }
 

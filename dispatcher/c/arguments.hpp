@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/include/fmha/fmha.h"
+#include "dispatcher/plan/plan.hpp"
 #include "dispatcher/types/kernel_instance.hpp"
 #include "dispatcher/types/problem.hpp"
 
@@ -12,6 +13,7 @@ namespace fmha::c {
 struct Call {
     Problem problem; ///< validated
     Invocation arguments;
+    PackedLengths lengths; ///< of a packed batch of backward whose caller states its offsets on the host
 };
 
 /// Whose memory the pointers of a call are: those of the host are looked into where a rule asks for it.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/c/arguments.hpp"
+#include "dispatcher/c/call_workspace.hpp"
 #include "dispatcher/c/device_side.hpp"
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/dispatcher.hpp"
@@ -22,6 +23,7 @@ struct fmha_context {
     fmha_heuristic heuristic = nullptr;          ///< the caller's, and what it wants to be given
     void* heuristic_user = nullptr;
     const void* asked = nullptr; ///< arguments of the call that is planned, for the caller's heuristic
+    fmha::c::PreparedWorkspaces prepared;
     std::string error, rule;
 };
 
@@ -38,6 +40,6 @@ void check_ready(const fmha_context& context, const fmha_run_info* info);
 
 /// The plan of a call with `args`; `info` gets its workspace and the names of its kernels. Throws NoKernelFound with the
 /// explanation.
-ExecutionPlan planned(fmha_context& context, const void* args, const Problem& problem, fmha_run_info* info);
+ExecutionPlan planned(fmha_context& context, const void* args, const Call& call, fmha_run_info* info);
 
 } // namespace fmha::c

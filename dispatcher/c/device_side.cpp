@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <unordered_map>
 #include <variant>
@@ -95,6 +97,30 @@ void DeviceSide::release(void* memory) {
     loader::DeviceRuntime& runtime = impl_->device.runtime();
     loader::require(runtime, runtime.release(memory),
                     fmt::format("releasing memory on {}", impl_->device.text()));
+}
+
+std::int64_t DeviceSide::room_at(const void* memory, std::int64_t wanted) {
+    make_current();
+    loader::DeviceRuntime& runtime = impl_->device.runtime();
+    const auto* const first = static_cast<const std::byte*>(memory);
+    std::int64_t room = 0;
+    // Memory that was mapped piece by piece is a range of addresses, but several allocations.
+    while (room < wanted) {
+        const void* begin = nullptr;
+        std::size_t bytes = 0;
+        const loader::Status status = runtime.range_of(first + room, begin, bytes);
+        if (status.fault == loader::Fault::context_lost)
+            loader::require(runtime, status, fmt::format("looking for memory of {}", impl_->device.text()));
+        const std::int64_t end =
+            status.ok() ? static_cast<const std::byte*>(begin) - first + static_cast<std::int64_t>(bytes) : 0;
+        if (end <= room) break;
+        room = end;
+    }
+    return std::min(room, wanted);
+}
+
+const std::string& DeviceSide::text() const {
+    return impl_->device.text();
 }
 
 void DeviceSide::copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,11 @@ class DeviceSide {
     /// Memory of the device, of at least one byte; the caller releases it, null included. All of these throw DeviceError.
     void* allocate(std::int64_t bytes);
     void release(void* memory);
+    /// Bytes of the device's memory from `memory` on, as far as allocations follow each other without a gap, or `wanted` of them;
+    /// 0 for memory that is none of the device's.
+    std::int64_t room_at(const void* memory, std::int64_t wanted);
+    /// "device 0 (NVIDIA H200, sm_90)"
+    const std::string& text() const;
     /// Starts a copy in the order of the stream.
     void copy(void* to, const void* from, std::int64_t bytes, Direction direction, void* stream);
     /// Starts to put 0 into every byte, in the order of the stream.

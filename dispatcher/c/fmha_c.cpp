@@ -14,10 +14,10 @@
 
 namespace fmha::c {
 
-ExecutionPlan planned(fmha_context& context, const void* args, const Problem& problem, fmha_run_info* info) {
+ExecutionPlan planned(fmha_context& context, const void* args, const Call& call, fmha_run_info* info) {
     context.asked = args;
-    ExecutionPlan plan = context.dispatcher->plan(problem);
-    if (!plan.valid()) throw NoKernelFound(to_text(explain(*context.dispatcher, problem)));
+    ExecutionPlan plan = with_lengths(context.dispatcher->plan(call.problem), call.lengths);
+    if (!plan.valid()) throw NoKernelFound(to_text(explain(*context.dispatcher, call.problem)));
     if (info == nullptr) return plan;
     info->workspace_bytes = plan.workspace_bytes();
     info->milliseconds = 0.0;
@@ -113,7 +113,7 @@ fmha_status fmha_plan(fmha_context* context, const void* args, fmha_run_info* in
     if (context == nullptr) return FMHA_BAD_ARGUMENT;
     return guarded(*context, [&] {
         check_ready(*context, info);
-        planned(*context, args, call_of(args, context->arch, Memory::device).problem, info);
+        planned(*context, args, call_of(args, context->arch, Memory::device), info);
     });
 }
 
@@ -122,8 +122,7 @@ fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         require(bytes != nullptr, "bytes");
-        const auto plan =
-            planned(*context, args, call_of(args, context->arch, Memory::device).problem, nullptr);
+        const auto plan = planned(*context, args, call_of(args, context->arch, Memory::device), nullptr);
         *bytes = plan.workspace_bytes();
         if (exact != nullptr) *exact = plan.workspace_exact() ? 1 : 0;
     });
@@ -134,8 +133,11 @@ fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void
     return guarded(*context, [&] {
         check_ready(*context, nullptr);
         const fmha::c::Call call = call_of(args, context->arch, Memory::device);
-        const auto plan = planned(*context, args, call.problem, nullptr);
-        fmha::c::prepare_on_device(context->device.get(), call.arguments, plan, workspace, stream);
+        const auto plan = planned(*context, args, call, nullptr);
+        context->prepared.forget(workspace);
+        fmha::c::prepare_on_device(context->device.get(), call, plan,
+                                   {workspace, fmha::c::workspace_of(args).bytes}, stream);
+        context->prepared.add(workspace, call, plan);
     });
 }
 
@@ -145,7 +147,7 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
         check_ready(*context, info);
         fmha::c::Call call = call_of(args, context->arch, Memory::host);
         check_pointers(call.arguments, Memory::host);
-        const auto plan = planned(*context, args, call.problem, info);
+        const auto plan = planned(*context, args, call, info);
         const fmha::c::HostWorkspace workspace(call.arguments, plan);
         const fmha::system::Stopwatch watch;
         for (const fmha::PlanStage& stage : plan.stages()) {
@@ -167,8 +169,11 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
         fmha::c::Call call = call_of(args, context->arch, Memory::device);
         check_pointers(call.arguments, Memory::device);
         context->device->check_starts(call.problem.signature.data_type, call.arguments, stream);
-        const auto plan = planned(*context, args, call.problem, info);
-        fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
+        const auto plan = planned(*context, args, call, info);
+        const auto given = fmha::c::workspace_of(args);
+        fmha::c::check_workspace(*context->device, call, plan, given);
+        context->prepared.use(given.memory, call, plan);
+        fmha::c::place_workspace(call.arguments, plan, given.memory);
         for (const fmha::PlanStage& stage : plan.stages())
             context->device->launch(stage.kernel->config, call.arguments, stream);
     });

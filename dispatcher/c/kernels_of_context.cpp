@@ -103,7 +103,9 @@ fmha_status fmha_explain(fmha_context* context, const void* args, char* text, ui
         check_ready(*context, nullptr);
         const fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
         context->asked = args;
-        hand_out(to_text(explain(*context->dispatcher, call.problem)), text, capacity, length);
+        fmha::Explanation explanation = explain(*context->dispatcher, call.problem);
+        explanation.plan = with_lengths(explanation.plan, call.lengths);
+        hand_out(to_text(explanation), text, capacity, length);
     });
 }
 

@@ -107,7 +107,7 @@ FMHA_LAYOUT(fmha_fwd_args, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(api
 FMHA_LAYOUT(fmha_splitkv_args, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(api), FMHA_FIELD(reserved),
             FMHA_FIELD(shape), FMHA_FIELD(q), FMHA_FIELD(k), FMHA_FIELD(v), FMHA_FIELD(o), FMHA_FIELD(lse),
             FMHA_FIELD(bias), FMHA_FIELD(lengths), FMHA_FIELD(mask), FMHA_FIELD(score), FMHA_FIELD(quant),
-            FMHA_FIELD(place), FMHA_FIELD(num_splits), FMHA_FIELD(workspace))
+            FMHA_FIELD(place), FMHA_FIELD(num_splits), FMHA_FIELD(workspace), FMHA_FIELD(workspace_bytes))
 FMHA_LAYOUT(fmha_pagedkv_args, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(api), FMHA_FIELD(reserved),
             FMHA_FIELD(shape), FMHA_FIELD(q), FMHA_FIELD(k), FMHA_FIELD(v), FMHA_FIELD(o), FMHA_FIELD(lse),
             FMHA_FIELD(bias), FMHA_FIELD(lengths), FMHA_FIELD(mask), FMHA_FIELD(score), FMHA_FIELD(quant),
@@ -124,7 +124,8 @@ FMHA_LAYOUT(fmha_bwd_args, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(api
             FMHA_FIELD(bias), FMHA_FIELD(d_o), FMHA_FIELD(randval), FMHA_FIELD(d), FMHA_FIELD(dq),
             FMHA_FIELD(dk), FMHA_FIELD(dv), FMHA_FIELD(dbias), FMHA_FIELD(d_sink), FMHA_FIELD(lengths),
             FMHA_FIELD(mask), FMHA_FIELD(score), FMHA_FIELD(dropout), FMHA_FIELD(workspace),
-            FMHA_FIELD(reduce_dk_dv), FMHA_FIELD(reserved))
+            FMHA_FIELD(reduce_dk_dv), FMHA_FIELD(reserved), FMHA_FIELD(workspace_bytes),
+            FMHA_FIELD(host_seqstart_q), FMHA_FIELD(host_seqstart_k))
 FMHA_LAYOUT(fmha_run_info, FMHA_FIELD(size), FMHA_FIELD(version), FMHA_FIELD(workspace_bytes),
             FMHA_FIELD(milliseconds), FMHA_FIELD(kernel))
 

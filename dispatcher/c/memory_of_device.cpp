@@ -76,11 +76,14 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
         fmha::c::check_pointers(call.arguments, fmha::c::Memory::device);
         side.check_starts(call.problem.signature.data_type, call.arguments, stream);
-        const auto plan = fmha::c::planned(*context, args, call.problem, nullptr);
-        fmha::c::place_workspace(call.arguments, plan, fmha::c::workspace_of(args));
+        const auto plan = fmha::c::planned(*context, args, call, nullptr);
+        const auto given = fmha::c::workspace_of(args);
+        fmha::c::check_workspace(side, call, plan, given);
+        context->prepared.forget(given.memory);
+        fmha::c::place_workspace(call.arguments, plan, given.memory);
         const auto launch = [&] {
             if (fmha::traits_of(call.problem.api_family).gradients)
-                fmha::c::prepare_on_device(&side, call.arguments, plan, fmha::c::workspace_of(args), stream);
+                fmha::c::prepare_on_device(&side, call, plan, given, stream);
             for (const fmha::PlanStage& stage : plan.stages())
                 side.launch(stage.kernel->config, call.arguments, stream);
         };

@@ -87,9 +87,9 @@ std::string plan_to_text(const Dispatcher& dispatcher, const ExecutionPlan& plan
             fmt::format("  {}: {}\n", to_string(stage.family), dispatcher.registry().name_of(*stage.kernel));
     if (!plan.valid()) text += fmt::format("  missing: {}\n", missing_names(plan));
     if (plan.workspace_bytes() > 0)
-        text +=
-            fmt::format("  workspace: {} bytes{}\n", plan.workspace_bytes(),
-                        plan.workspace_exact() ? "" : " (estimate: lengths or compute units are not stated)");
+        text += fmt::format(
+            "  workspace: {} bytes{}\n", plan.workspace_bytes(),
+            plan.workspace_exact() ? "" : " (upper bound: lengths or compute units are not stated)");
     return text;
 }
 
@@ -122,9 +122,9 @@ std::string to_text(const Explanation& explanation) {
                             explanation.heuristic_unknown);
     for (const StageExplanation& stage : explanation.stages) text += stage_text(stage);
     if (plan.workspace_bytes() > 0)
-        text +=
-            fmt::format("workspace: {} bytes{}\n", plan.workspace_bytes(),
-                        plan.workspace_exact() ? "" : " (estimate: lengths or compute units are not stated)");
+        text += fmt::format(
+            "workspace: {} bytes{}\n", plan.workspace_bytes(),
+            plan.workspace_exact() ? "" : " (upper bound: lengths or compute units are not stated)");
     return text;
 }
 

@@ -14,7 +14,7 @@ KernelFamily main_stage(ApiFamily api) {
 
 ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths) {
     const ApiTraits& api = traits_of(plan.api_family());
-    if (!api.gradients || plan.problem().signature.mode != Mode::group) return plan;
+    if (!api.gradients || plan.problem().signature.mode != Mode::group || !lengths.stated()) return plan;
     for (PlanStage& stage : std::span(plan.stages_).first(plan.stage_count_)) {
         if (stage.family != api.main) continue;
         BwdWorkspaceInputs inputs = bwd_workspace_inputs(plan.problem(), stage.kernel->config);

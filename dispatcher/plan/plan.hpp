@@ -22,6 +22,7 @@ struct PlanStage {
 /// Physical lengths of the entries of a packed batch, which `seqstart` arrays state; empty = not stated.
 struct PackedLengths {
     std::vector<std::int64_t> physical_q, physical_k;
+    bool stated() const { return !physical_q.empty() || !physical_k.empty(); }
 };
 
 /// The kernels that compute a problem, in launch order (dispatcher-api section 9). Holds at most three stages
@@ -39,8 +40,9 @@ class ExecutionPlan {
     bool valid() const { return missing_count_ == 0 && stage_count_ > 0; }
     /// Bytes of the one workspace of the plan, aligned to 16; 0 = none needed.
     std::int64_t workspace_bytes() const { return workspace_bytes_; }
-    /// False when sizes depend on group-mode lengths or on compute units that the problem does not state; ask
-    /// `bwd_workspace_size` or `splitkv_workspace` with the lengths then.
+    /// False when sizes depend on group-mode lengths or on compute units that the problem does not state. The size is an upper
+    /// bound then, as long as no entry is physically longer than the problem's max_seqlen_q and max_seqlen_k; `with_lengths`
+    /// makes it exact.
     bool workspace_exact() const { return workspace_exact_; }
 
   private:
@@ -54,8 +56,8 @@ class ExecutionPlan {
     bool workspace_exact_ = true;
 };
 
-/// `plan` with the workspace that backward needs for these lengths. Other plans, and those of a batch that is not packed, stay as they
-/// are. Throws WorkspaceError for lengths of another number of entries.
+/// `plan` with the workspace that backward needs for these lengths. Other plans, those of a batch that is not packed, and all where none
+/// are stated stay as they are. Throws WorkspaceError for lengths of another number of entries.
 ExecutionPlan with_lengths(ExecutionPlan plan, const PackedLengths& lengths);
 
 /// The stages of an API in launch order, whether or not a plan needs all of them.
@@ -70,7 +72,8 @@ bool writes_dq_directly(const KernelConfig& dq_dk_dv);
 /// False for a stage that the plan's main kernel makes superfluous.
 bool needs_stage(KernelFamily stage, const KernelConfig& main);
 
-/// Backward workspace inputs of a planned problem, without group-mode lengths.
+/// Backward workspace inputs of a planned problem, without group-mode lengths. max_seqlen_q and max_seqlen_k stand for these, although
+/// they bound logical lengths only (N-2).
 BwdWorkspaceInputs bwd_workspace_inputs(const Problem& problem, const KernelConfig& dq_dk_dv);
 
 } // namespace fmha

@@ -19,7 +19,7 @@ inline constexpr std::int64_t workspace_alignment = 16;
 /// A sentence when memory cannot be a workspace because it is not aligned.
 std::optional<std::string> misaligned(const void* workspace);
 
-/// The sizes that decide the backward workspace. `compute_units` is W of X-2; with 0 the sizes are upper bounds.
+/// The sizes that decide the backward workspace. `compute_units` is W of X-2; with 0 the size is an upper bound.
 struct BwdWorkspaceInputs {
     bool group = false, deterministic = false;
     bool direct_dq = false; ///< the main kernel writes dQ itself: no workspace at all
@@ -33,7 +33,7 @@ struct BwdWorkspaceInputs {
     std::int64_t key_tile = 0; ///< kN0 of the main kernel
     std::int64_t compute_units = 0;
     /// Group mode: physical lengths of the entries (batch values each). Empty = unknown, then the scalars
-    /// above stand for every entry and the sizes are estimates.
+    /// above stand for every entry, and the size is an upper bound where no entry is longer than they are.
     std::span<const std::int64_t> physical_q, physical_k;
 };
 
@@ -45,7 +45,8 @@ struct BwdWorkspaceSize {
     std::int64_t dq_acc_elements = 0;
     std::int64_t bytes = 0;
     bool zero_dq_acc = false; ///< prepare must clear dq_acc (X-5)
-    bool exact = true;        ///< false = lengths or compute units were unknown
+    bool exact = true;        ///< false = lengths or compute units were unknown: an upper bound
+    friend bool operator==(const BwdWorkspaceSize&, const BwdWorkspaceSize&) = default;
 };
 
 /// Throws WorkspaceError when the size exceeds 64 bits. Allocates nothing.
@@ -62,6 +63,7 @@ struct BwdWorkspaceLayout {
     /// The bytes of the host part exactly as they lie in memory. With one nsplits, `jobs_per_worker` follows it, in what
     /// X-1 leaves free.
     std::vector<std::byte> host_image() const;
+    friend bool operator==(const BwdWorkspaceLayout&, const BwdWorkspaceLayout&) = default;
     /// Makes memory of the host ready for the kernels: writes the host part, and clears dq_acc where X-5 asks for it. Throws
     /// WorkspaceError when it is too small or not aligned to 16 bytes.
     void prepare(std::span<std::byte> workspace) const;

@@ -54,6 +54,13 @@ std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std:
     return distance("N-2", field, seqstart, b);
 }
 
+std::vector<std::int64_t> packed_lengths(std::span<const std::int32_t> seqstart, const char* field) {
+    std::vector<std::int64_t> lengths;
+    for (std::size_t b = 0; b + 1 < seqstart.size(); ++b)
+        lengths.push_back(packed_length(seqstart.data(), field, static_cast<std::int64_t>(b)));
+    return lengths;
+}
+
 namespace {
 
 /// The logical length of an entry (N-3).

@@ -2,6 +2,10 @@
 
 #include "dispatcher/types/args.hpp"
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 namespace fmha {
 
 /// Rules about lengths in host memory, for attention without a cache: offsets of packed sequences begin with 0 and do not decrease
@@ -16,6 +20,9 @@ void check_query_lengths(const Shape& shape, const LengthArrays& lengths);
 /// The physical length of entry b of a packed batch. Throws ProblemError when offsets do not begin with 0 or decrease (N-2);
 /// whoever relies on that asks for all entries.
 std::int64_t packed_length(const std::int32_t* seqstart, const char* field, std::int64_t b);
+
+/// The physical lengths of all entries, from batch + 1 offsets. Throws as packed_length does.
+std::vector<std::int64_t> packed_lengths(std::span<const std::int32_t> seqstart, const char* field);
 
 /// The logical queries of entry b (N-1). Throws ProblemError where they break a rule.
 std::int64_t query_length(const Shape& shape, const LengthArrays& lengths, std::int64_t b);

@@ -12,7 +12,7 @@
 namespace fmha::loader {
 
 /// Grows with every change of this file. A plugin answers only to its own number.
-inline constexpr int runtime_abi = 3;
+inline constexpr int runtime_abi = 4;
 
 /// The kind of failure that a runtime's error number stands for.
 enum class Fault : std::uint8_t {
@@ -78,6 +78,8 @@ class DeviceRuntime {
 
     virtual Status allocate(std::size_t bytes, void*& out) = 0;
     virtual Status release(void* memory) = 0;
+    /// The allocation of the device that `address` lies in; a fault where it lies in none.
+    virtual Status range_of(const void* address, const void*& begin, std::size_t& bytes) = 0;
     virtual Status copy(void* to, const void* from, std::size_t bytes, CopyKind kind, void* stream) = 0;
     virtual Status fill(void* memory, unsigned char value, std::size_t bytes, void* stream) = 0;
 

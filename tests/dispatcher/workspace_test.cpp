@@ -37,6 +37,26 @@ TEST(BwdWorkspace, BatchNonDeterministic) {
     EXPECT_THAT(layout.nsplits, ElementsAre(1));
 }
 
+TEST(BwdWorkspace, GroupNonDeterministic) {
+    const std::array<std::int64_t, 2> rows{5, 70}, keys{200, 64};
+    BwdWorkspaceInputs in;
+    in.group = true;
+    in.batch = 2;
+    in.nhead_q = 2;
+    in.hdim_q = 32;
+    in.key_tile = 64;
+    in.physical_q = rows;
+    in.physical_k = keys;
+    const BwdWorkspaceLayout layout = bwd_workspace_layout(in);
+    EXPECT_THAT(layout.nsplits, ElementsAre(1));
+    EXPECT_EQ(layout.size.start_bytes, 0); // seqstart_q says where entries begin
+    EXPECT_EQ(layout.size.host_bytes, 16);
+    EXPECT_EQ(layout.size.dq_acc_elements, 4800); // 2 heads, 75 rows of 32 channels
+    EXPECT_EQ(layout.size.bytes, 19216);
+    EXPECT_TRUE(layout.size.zero_dq_acc);
+    EXPECT_TRUE(layout.size.exact);
+}
+
 TEST(BwdWorkspace, GroupDeterministic) {
     const std::array<std::int64_t, 2> rows{5, 70}, keys{200, 64};
     BwdWorkspaceInputs in;
@@ -233,6 +253,25 @@ TEST(BwdWorkspace, PackedEntriesTakeNoMoreThanARectangle) {
     EXPECT_LT(packed, 0.6 * rectangular);
     std::cout << "packed entries take " << std::lround(100.0 * packed / rectangular)
               << " % of the rectangle\n";
+}
+
+/// Bounds of logical lengths (N-2) say nothing about padding behind them.
+TEST(BwdWorkspace, PaddingBeyondTheLongestLengthNeedsTheLengths) {
+    const std::array<std::int64_t, 3> physical{512, 88, 4096};
+    BwdWorkspaceInputs in;
+    in.group = in.deterministic = true;
+    in.batch = 3;
+    in.nhead_q = 8;
+    in.hdim_q = 128;
+    in.key_tile = 128;
+    in.seqlen_q = in.seqlen_k = 64; // the longest logical length
+    const std::int64_t stated = bwd_workspace_size(in).bytes;
+    EXPECT_FALSE(bwd_workspace_size(in).exact);
+    in.physical_q = in.physical_k = physical;
+    const BwdWorkspaceSize exact = bwd_workspace_size(in);
+    EXPECT_TRUE(exact.exact);
+    EXPECT_EQ(exact.bytes, 16 + 32 + std::int64_t{4} * 8 * 128 * (4 * 512 + 1 * 88 + 32 * 4096));
+    EXPECT_GT(exact.bytes, stated);
 }
 
 TEST(BwdWorkspace, SizesBeyond64BitsAndWrongListsAreErrors) {

@@ -156,6 +156,17 @@ void limit(std::int64_t& extent, std::int64_t most) {
     if (extent > most) extent %= most + 1;
 }
 
+/// Offsets of a packed batch in memory of the host are read even by who only plans, batch + 1 of them.
+template <class Args>
+void keep_offsets(Args& args) {
+    if constexpr (requires { args.host_seqstart_q; }) {
+        point_to_memory(args.host_seqstart_q);
+        point_to_memory(args.host_seqstart_k);
+        if (args.host_seqstart_q != nullptr)
+            limit(args.shape.batch, static_cast<std::int64_t>(memory.size()) - 1);
+    }
+}
+
 /// What a caller on the host owes: arrays that can be read where the arguments say that they have elements. The library can check no address.
 template <class Args>
 void keep_promises(Args& args) {
@@ -223,6 +234,7 @@ void call(fmha_api api, unsigned choice, const std::uint8_t* data, std::size_t s
         return;
     }
     edit(args, data, size);
+    keep_offsets(args);
     std::uint64_t length = 0;
     std::int64_t bytes = 0;
     std::int32_t exact = 0;

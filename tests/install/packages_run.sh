@@ -43,7 +43,7 @@ q, k, v = (np.random.default_rng(seed).standard_normal((1, 2, 40, 64)).astype(np
 assert abs(fmha.attention(q, k, v).o - reference.attention(q, k, v, data_type="fp16")[0]).max() < 2e-3
 print(fmha.__file__, find.library(), find.command())
 END
-[[ $(alone "$python" use.py) == "$root/lib/python3/dist-packages/fmha/__init__.py libfmha.so.4 $root/bin/fmha" ]]
+[[ $(alone "$python" use.py) == "$root/lib/python3/dist-packages/fmha/__init__.py libfmha.so.5 $root/bin/fmha" ]]
 # A C++ program outside of the tree finds what it needs in libfmha-dev and libfmha (install.cpp_consumer builds and runs it), every header included.
 "$cmake" -S "$source/tests/install/cpp_consumer" -B "$work/cpp_consumer" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Debug >"$work/configure.log" ||
   { tail -5 "$work/configure.log"; exit 1; }

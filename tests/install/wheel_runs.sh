@@ -44,5 +44,5 @@ echo "$said"
 [[ $said == "$work/tree/dispatcher/python/fmha/__init__.py "* ]]
 # It has no libraries of its own, and says where it looked for them.
 said=$(cd "$work" && env -i HOME="$work" PATH=/usr/bin:/bin "$work/editable/bin/python3" -c 'import fmha; fmha.load()' 2>&1) &&
-  { ldconfig -p | grep -q libfmha.so.4 || { echo "libraries from nowhere: $said"; exit 1; }; }
+  { ldconfig -p | grep -q libfmha.so.5 || { echo "libraries from nowhere: $said"; exit 1; }; }
 [[ -z $said || $said == *"libfmha.so is neither in $work/tree/"*"name its folder in FMHA_LIBRARY_DIR"* ]] || { echo "without libraries it says: $said"; exit 1; }

@@ -18,11 +18,24 @@ Status FakeRuntime::next() {
     return calls_++ == failing_call ? failure : good;
 }
 
-bool FakeRuntime::holds(const void* address) const {
+const std::vector<unsigned char>* FakeRuntime::allocation_of(const void* address) const {
     const auto* at = static_cast<const unsigned char*>(address);
     for (const auto& [begin, bytes] : memory_)
-        if (at >= begin && at < begin + bytes.size()) return true;
-    return false;
+        if (at >= begin && at < begin + bytes.size()) return &bytes;
+    return nullptr;
+}
+
+bool FakeRuntime::holds(const void* address) const {
+    return allocation_of(address) != nullptr;
+}
+
+Status FakeRuntime::range_of(const void* address, const void*& begin, std::size_t& bytes) {
+    if (const Status status = next(); !status.ok()) return status;
+    const auto* found = allocation_of(address);
+    if (found == nullptr) return bad_handle;
+    begin = found->data();
+    bytes = found->size();
+    return good;
 }
 
 Status FakeRuntime::versions(RuntimeVersions& out) {

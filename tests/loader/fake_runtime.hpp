@@ -52,6 +52,7 @@ class FakeRuntime : public DeviceRuntime {
     Status memory_info(std::size_t& free, std::size_t& total) override;
     Status allocate(std::size_t bytes, void*& out) override;
     Status release(void* memory) override;
+    Status range_of(const void* address, const void*& begin, std::size_t& bytes) override;
     Status copy(void* to, const void* from, std::size_t bytes, CopyKind kind, void* stream) override;
     Status fill(void* memory, unsigned char value, std::size_t bytes, void* stream) override;
     Status create_stream(void*& out) override { return create(out); }
@@ -71,6 +72,7 @@ class FakeRuntime : public DeviceRuntime {
 
   private:
     Status next();
+    const std::vector<unsigned char>* allocation_of(const void* address) const;
     Status create(void*& out);
     Status destroy(void* handle);
 

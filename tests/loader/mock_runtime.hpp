@@ -17,6 +17,7 @@ class MockRuntime : public DeviceRuntime {
     MOCK_METHOD(Status, memory_info, (std::size_t&, std::size_t&), (override));
     MOCK_METHOD(Status, allocate, (std::size_t, void*&), (override));
     MOCK_METHOD(Status, release, (void*), (override));
+    MOCK_METHOD(Status, range_of, (const void*, const void*&, std::size_t&), (override));
     MOCK_METHOD(Status, copy, (void*, const void*, std::size_t, CopyKind, void*), (override));
     MOCK_METHOD(Status, fill, (void*, unsigned char, std::size_t, void*), (override));
     MOCK_METHOD(Status, create_stream, (void*&), (override));

@@ -70,14 +70,22 @@ FMHA_API fmha_status fmha_explain(fmha_context* context, const void* args, char*
                                   uint64_t* length);
 
 /* Bytes of the one workspace that a call needs, 0 = none. *exact is 0 when the size is an upper bound, because lengths
- * are only known to the device; exact may be NULL. */
+ * are only known to the device; exact may be NULL. For a packed batch of backward the bound counts on no sequence that is longer
+ * than max_seqlen_q and max_seqlen_k, padding behind it included; where some are, state host_seqstart_q and host_seqstart_k, with
+ * which the size is exact and smaller. */
 FMHA_API fmha_status fmha_workspace_size(fmha_context* context, const void* args, int64_t* bytes,
                                          int32_t* exact);
 
 /* Makes `workspace`, device memory aligned to 16 bytes, ready for the kernels, in `stream`. Does nothing when the call needs
- * none. Backward needs it before every run. For a packed batch it fetches seqstart_q and seqstart_k, and waits for the
- * stream to do so. Backward of a batch is fastest on Hopper at 112 bytes behind a multiple of 128, because 16 bytes stand
- * before its partial sums of dQ. */
+ * none. Backward needs it before every run: fmha_run_device answers FMHA_BAD_ARGUMENT for a workspace that this context has not
+ * prepared since its last run, or has prepared for another call. For a packed batch it fetches seqstart_q and seqstart_k, and waits
+ * for the stream to do so; it does neither where host_seqstart_q and host_seqstart_k are stated. FMHA_BAD_ARGUMENT also stands for memory
+ * that is too small, by args->workspace_bytes or by the allocation it lies in, and for memory that is none of the device's.
+ *
+ * Backward is fastest on Hopper where its partial sums of dQ begin at a multiple of 128 bytes. A header stands before them, of 16
+ * bytes, or of al(4·batch) + al(8·(batch + 1)) for a packed batch with deterministic = 1, where al rounds up to 16. So the best
+ * place of the workspace is that many bytes before a multiple of 128, and memory of 128 bytes more than its size has such a
+ * place. */
 FMHA_API fmha_status fmha_prepare_workspace(fmha_context* context, const void* args, void* workspace,
                                             void* stream);
 

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define FMHA_ABI_VERSION 4u
+#define FMHA_ABI_VERSION 5u
 
 /* Zeroes a structure and states its size and version. */
 #define FMHA_INIT(Type) ((Type){.size = (uint32_t)sizeof(Type), .version = FMHA_ABI_VERSION})
@@ -241,8 +241,9 @@ typedef struct fmha_splitkv_args {
     fmha_score score;
     fmha_quant quant;
     fmha_kv_place place;
-    int64_t num_splits; /* 0 = the plan chooses */
-    void* workspace;    /* of fmha_workspace_size bytes, prepared */
+    int64_t num_splits;      /* 0 = the plan chooses */
+    void* workspace;         /* of fmha_workspace_size bytes, prepared */
+    int64_t workspace_bytes; /* that `workspace` has; 0 = not stated */
 } fmha_splitkv_args;
 
 typedef struct fmha_pagedkv_args {
@@ -329,7 +330,10 @@ typedef struct fmha_bwd_args {
     void* workspace; /* of fmha_workspace_size bytes, prepared; may be NULL when that is 0 */
     int32_t
         reduce_dk_dv; /* 1: dk and dv of a KV head are the sums over its query heads; 0: one of each query head */
-    int32_t reserved; /* 0 */
+    int32_t reserved;               /* 0 */
+    int64_t workspace_bytes;        /* that `workspace` has; 0 = not stated */
+    const int32_t* host_seqstart_q; /* group mode: what stands in lengths.seqstart_q, in memory of the host */
+    const int32_t* host_seqstart_k; /* and in lengths.seqstart_k; both NULL = not known there */
 } fmha_bwd_args;
 
 /* What a call decided and measured. */

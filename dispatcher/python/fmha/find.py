@@ -28,12 +28,12 @@ def library(name: str = "fmha") -> str:
     named = os.environ.get("FMHA_LIBRARY_DIR")
     folders = [Path(named)] if named else _folders("lib")
     for folder in folders:
-        for file in (folder / f"lib{name}.so", folder / f"lib{name}.so.4"):
+        for file in (folder / f"lib{name}.so", folder / f"lib{name}.so.5"):
             if file.is_file():
                 return str(file)
     if named:
         raise FileNotFoundError(f"FMHA_LIBRARY_DIR is {named}, and there is no lib{name}.so in it")
-    return f"lib{name}.so.4"
+    return f"lib{name}.so.5"
 
 
 def opened(path: str, name: str = "fmha") -> ctypes.CDLL:

@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterable
 
 from fmha import find
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 FWD, FWD_PAGEDKV, FWD_SPLITKV, FWD_APPENDKV, BATCH_PREFILL, BWD = range(6)
 FP32, FP16, BF16, FP8, BF8, FP8BF16, FP8FP32, MXFP8, MXFP4 = range(9)

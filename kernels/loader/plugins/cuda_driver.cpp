@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <dlfcn.h>
 
 namespace {
@@ -30,6 +31,8 @@ FMHA_FORWARD(cuModuleGetFunction, (CUfunction * function, CUmodule module, const
              (function, module, name))
 FMHA_FORWARD(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value),
              (function, attribute, value))
+FMHA_FORWARD(cuMemGetAddressRange, (CUdeviceptr * begin, std::size_t* bytes, CUdeviceptr address),
+             (begin, bytes, address))
 FMHA_FORWARD(cuTensorMapEncodeTiled,
              (CUtensorMap * map, CUtensorMapDataType type, cuuint32_t rank, void* base,
               const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,

@@ -135,6 +135,24 @@ class HipRuntime final : public DeviceRuntime {
 
     Status allocate(std::size_t bytes, void*& out) override { return status_of(hipMalloc(&out, bytes)); }
     Status release(void* memory) override { return status_of(hipFree(memory)); }
+    Status range_of(const void* address, const void*& begin, std::size_t& bytes) override {
+#if defined(__HIP_PLATFORM_NVIDIA__)
+        // HIP's headers have no form of it for this platform.
+        CUdeviceptr first = 0;
+        const Status status = status_of(hipCUResultTohipError(
+            cuMemGetAddressRange(&first, &bytes, reinterpret_cast<CUdeviceptr>(address))));
+        begin = reinterpret_cast<const void*>(first);
+        return status;
+#else
+        hipDeviceptr_t first = nullptr;
+        const Status status =
+            status_of(hipMemGetAddressRange(&first, &bytes, const_cast<hipDeviceptr_t>(address)));
+        begin = first;
+        // That an address is none of the device's is an answer; the caller's next look for an error shall not find it.
+        if (!status.ok()) static_cast<void>(hipGetLastError());
+        return status;
+#endif
+    }
     Status copy(void* to, const void* from, std::size_t bytes, CopyKind kind, void* stream) override {
         const auto direction = kind == CopyKind::to_device ? hipMemcpyHostToDevice
                                : kind == CopyKind::to_host ? hipMemcpyDeviceToHost
@@ -151,7 +169,9 @@ class HipRuntime final : public DeviceRuntime {
         out = stream;
         return status;
     }
-    Status destroy_stream(void* stream) override { return status_of(hipStreamDestroy(stream_of(stream))); }
+    Status destroy_stream(void* stream) override {
+        return status_of(hipStreamDestroy(stream_of(stream)));
+    }
     Status synchronise_stream(void* stream) override {
         return status_of(hipStreamSynchronize(stream_of(stream)));
     }
@@ -162,11 +182,15 @@ class HipRuntime final : public DeviceRuntime {
         out = event;
         return status;
     }
-    Status destroy_event(void* event) override { return status_of(hipEventDestroy(event_of(event))); }
+    Status destroy_event(void* event) override {
+        return status_of(hipEventDestroy(event_of(event)));
+    }
     Status record_event(void* event, void* stream) override {
         return status_of(hipEventRecord(event_of(event), stream_of(stream)));
     }
-    Status synchronise_event(void* event) override { return status_of(hipEventSynchronize(event_of(event))); }
+    Status synchronise_event(void* event) override {
+        return status_of(hipEventSynchronize(event_of(event)));
+    }
     Status elapsed_ms(void* start, void* stop, float& out) override {
         return status_of(hipEventElapsedTime(&out, event_of(start), event_of(stop)));
     }

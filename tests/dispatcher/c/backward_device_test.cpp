@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdint>
-#include <limits>
+#include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace fmha::test {
@@ -81,16 +83,32 @@ class BackwardOnADevice : public DeviceInterface {
   protected:
     BackwardOnADevice() { write_built_folder(folder_, catalog::families_of(ApiFamily::bwd)); }
 
-    /// Memory that is aligned as the workspace of `args` must be, full of NaN.
-    void* workspace_for(const fmha_bwd_args& args) {
-        EXPECT_EQ(fmha_workspace_size(context_, &args, &bytes_, nullptr), FMHA_OK) << error();
-        memory_.assign(static_cast<std::size_t>(bytes_) / 8 + 4, std::numeric_limits<double>::quiet_NaN());
-        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
-        return reinterpret_cast<void*>((address + 15) / 16 * 16); // NOLINT(performance-no-int-to-ptr)
+    ~BackwardOnADevice() override {
+        for (void* memory : allocated_) fmha_device_release(context_, memory);
     }
+    BackwardOnADevice(const BackwardOnADevice&) = delete;
+    BackwardOnADevice& operator=(const BackwardOnADevice&) = delete;
+
+    /// Memory of the device of so many bytes, aligned to 16 of them and full of NaN.
+    char* allocated(std::int64_t bytes) {
+        void* memory = nullptr;
+        EXPECT_EQ(fmha_device_allocate(context_, bytes, &memory), FMHA_OK) << error();
+        allocated_.push_back(memory);
+        std::memset(memory, 0xFF, static_cast<std::size_t>(bytes));
+        return static_cast<char*>(memory);
+    }
+    /// Of just the size that the workspace of `args` must have.
+    char* workspace_for(const fmha_bwd_args& args) {
+        EXPECT_EQ(fmha_workspace_size(context_, &args, &bytes_, nullptr), FMHA_OK) << error();
+        return allocated(bytes_);
+    }
+    fmha_status prepare(const fmha_bwd_args& args) {
+        return fmha_prepare_workspace(context_, &args, args.workspace, nullptr);
+    }
+    fmha_status run(const fmha_bwd_args& args) { return fmha_run_device(context_, &args, nullptr, nullptr); }
 
     std::int64_t bytes_ = 0;
-    std::vector<double> memory_;
+    std::vector<void*> allocated_;
 };
 
 TEST_F(BackwardOnADevice, GivesWhatTheHostGives) {
@@ -139,15 +157,99 @@ TEST_F(BackwardOnADevice, AddsUpTheHeadsOfAKeyHead) {
     EXPECT_EQ(device.dv, host.dv);
 }
 
-TEST_F(BackwardOnADevice, WithoutPreparationIsWrong) {
+/// Sums of the run before, or whatever else lay there, would be added to.
+TEST_F(BackwardOnADevice, IsRefusedWithoutPreparation) {
     ASSERT_EQ(create(), FMHA_OK) << error();
     Backward example;
     example.args.workspace = workspace_for(example.args);
-    ASSERT_EQ(fmha_prepare_workspace(context_, &example.args, example.args.workspace, nullptr), FMHA_OK);
-    ASSERT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_OK) << error();
-    const std::vector<float> once = example.dq;
-    ASSERT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_OK) << error();
-    EXPECT_NEAR(example.dq[3], 2.0F * once[3], 1e-5) << "sums of the run before stay";
+    const auto refused = [&](const char* sentence) {
+        const std::vector<float> before = example.dq;
+        EXPECT_EQ(run(example.args), FMHA_BAD_ARGUMENT);
+        EXPECT_THAT(error(), HasSubstr(sentence));
+        EXPECT_EQ(example.dq, before) << "nothing is launched";
+    };
+    refused("was not prepared since the last run with it");
+    ASSERT_EQ(prepare(example.args), FMHA_OK);
+    ASSERT_EQ(run(example.args), FMHA_OK) << error();
+    refused("was not prepared since the last run with it");
+
+    // Ready for two entries, and then for splits.
+    ASSERT_EQ(prepare(example.args), FMHA_OK);
+    example.args.shape.batch = 1;
+    refused("was prepared for a call of other lengths, heads or kernels");
+    example.args.shape.batch = Backward::batch;
+    ASSERT_EQ(prepare(example.args), FMHA_OK);
+    example.args.deterministic = 1;
+    refused("was prepared for a call of other lengths, heads or kernels");
+    example.args.deterministic = 0;
+    ASSERT_EQ(prepare(example.args), FMHA_OK);
+    EXPECT_EQ(run(example.args), FMHA_OK) << error();
+
+    double milliseconds = 0.0;
+    ASSERT_EQ(prepare(example.args), FMHA_OK);
+    ASSERT_EQ(fmha_time_device(context_, &example.args, nullptr, 0, 1, &milliseconds), FMHA_OK) << error();
+    refused("was not prepared since the last run with it");
+
+    fmha_context* const first = context_;
+    context_ = nullptr;
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    refused("call fmha_prepare_workspace of this context before every run");
+    fmha_destroy(first);
+}
+
+/// Physical lengths may exceed the bounds of logical ones (N-2): 5 rows and 300 keys in stretches of 8 and 500.
+TEST_F(BackwardOnADevice, TakesPaddingThatTheHostKnows) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    const std::vector<std::int32_t> rows{5, 2}, keys{300, 100};
+    for (const bool deterministic : {false, true}) {
+        SCOPED_TRACE(deterministic);
+        Backward packed(deterministic, true);
+        packed.starts_q = {0, 8, 10};
+        packed.starts_k = {0, 500, 600};
+        packed.args.lengths.seqlen_q = rows.data();
+        packed.args.lengths.seqlen_k = keys.data();
+        std::int32_t exact = 1;
+        packed.args.workspace = workspace_for(packed.args);
+        EXPECT_EQ(fmha_workspace_size(context_, &packed.args, &bytes_, &exact), FMHA_OK);
+        EXPECT_EQ(exact, 0);
+        EXPECT_EQ(prepare(packed.args), deterministic ? FMHA_BAD_PROBLEM : FMHA_OK) << error();
+        EXPECT_THAT(error(), HasSubstr(deterministic ? "state host_seqstart_q and host_seqstart_k" : ""));
+
+        packed.args.host_seqstart_q = packed.starts_q.data();
+        packed.args.host_seqstart_k = packed.starts_k.data();
+        packed.args.workspace = workspace_for(packed.args);
+        EXPECT_EQ(fmha_workspace_size(context_, &packed.args, &bytes_, &exact), FMHA_OK);
+        EXPECT_EQ(exact, 1);
+        // Header of 16, or of two numbers of splits and three offsets; 8 rows of 4 tiles of 128 keys, 2 rows of one.
+        constexpr std::int64_t row = 4 * Backward::heads * Backward::width;
+        EXPECT_EQ(bytes_, deterministic ? 16 + 32 + row * (8 * 4 + 2 * 1) : 16 + row * (8 + 2));
+        refuse("synchronise_stream"); // nothing has to be fetched
+        ASSERT_EQ(prepare(packed.args), FMHA_OK) << error();
+        refuse("");
+        ASSERT_EQ(run(packed.args), FMHA_OK) << error();
+        const std::vector<float> dq = packed.dq, dk = packed.dk;
+        ASSERT_EQ(fmha_run_host(context_, &packed.args, nullptr), FMHA_OK) << error();
+        EXPECT_EQ(dk, packed.dk);
+        for (std::size_t n = 0; n < dq.size(); ++n) ASSERT_NEAR(dq[n], packed.dq[n], 1e-5) << n;
+    }
+}
+
+TEST_F(BackwardOnADevice, RefusesOffsetsThatAreNone) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Backward packed(true, true);
+    packed.args.host_seqstart_q = packed.starts_q.data();
+    EXPECT_EQ(fmha_workspace_size(context_, &packed.args, &bytes_, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("args.host_seqstart_k is NULL"));
+    packed.args.host_seqstart_k = packed.starts_k.data();
+    packed.starts_k[1] = 700;
+    EXPECT_EQ(fmha_workspace_size(context_, &packed.args, &bytes_, nullptr), FMHA_BAD_PROBLEM);
+    EXPECT_THAT(error(), HasSubstr("host_seqstart_k goes from 700 to 600"));
+    packed.args.shape.mode = FMHA_BATCH;
+    packed.args.shape.seqlen_q = Backward::queries;
+    packed.args.shape.seqlen_k = Backward::keys;
+    packed.args.lengths = {};
+    EXPECT_EQ(fmha_workspace_size(context_, &packed.args, &bytes_, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("a batch that is not packed"));
 }
 
 TEST_F(BackwardOnADevice, IsPreparedBeforeEveryTimedLaunch) {
@@ -166,9 +268,25 @@ TEST_F(BackwardOnADevice, RefusesAWorkspaceThatIsNone) {
     EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
     EXPECT_THAT(error(), HasSubstr("workspace is NULL; these kernels need"));
     EXPECT_EQ(fmha_run_device(context_, &example.args, nullptr, nullptr), FMHA_BAD_ARGUMENT);
-    char* const aligned = static_cast<char*>(workspace_for(example.args));
+    char* const aligned = workspace_for(example.args);
     EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, aligned + 4, nullptr), FMHA_BAD_ARGUMENT);
     EXPECT_THAT(error(), HasSubstr("is not aligned to 16 bytes"));
+    example.args.workspace = allocated(bytes_ - 16);
+    EXPECT_EQ(prepare(example.args), FMHA_BAD_ARGUMENT) << "too small";
+    EXPECT_THAT(error(), AllOf(HasSubstr("memory of device 0 (Fake, gfx942) ends"),
+                               HasSubstr("these kernels need " + std::to_string(bytes_))));
+    EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, aligned + 16, nullptr), FMHA_BAD_ARGUMENT);
+    alignas(16) std::array<char, 64> of_the_host{};
+    EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, of_the_host.data(), nullptr),
+              FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("is no memory of device 0"));
+    example.args.workspace_bytes = bytes_ - 1;
+    EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, aligned, nullptr), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("workspace_bytes is " + std::to_string(bytes_ - 1)));
+    example.args.workspace_bytes = -1;
+    EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, aligned, nullptr), FMHA_BAD_ARGUMENT);
+    example.args.workspace_bytes = bytes_;
+    ASSERT_EQ(fmha_prepare_workspace(context_, &example.args, aligned, nullptr), FMHA_OK) << error();
     refuse("fill");
     EXPECT_EQ(fmha_prepare_workspace(context_, &example.args, aligned, nullptr), FMHA_DEVICE_ERROR);
     EXPECT_THAT(error(), HasSubstr("clearing "));

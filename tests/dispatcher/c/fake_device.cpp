@@ -8,6 +8,8 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -82,9 +84,23 @@ class FakeDevice final : public DeviceRuntime {
     }
 
     Status allocate(std::size_t bytes, void*& out) override {
-        return out = std::malloc(bytes), answer("allocate");
+        out = std::malloc(bytes);
+        allocated_[static_cast<const char*>(out)] = bytes;
+        return answer("allocate");
     }
-    Status release(void* memory) override { return std::free(memory), answer("release"); }
+    Status release(void* memory) override {
+        allocated_.erase(static_cast<const char*>(memory));
+        return std::free(memory), answer("release");
+    }
+    Status range_of(const void* address, const void*& begin, std::size_t& bytes) override {
+        const Status status = answer("range_of");
+        const auto behind = allocated_.upper_bound(static_cast<const char*>(address));
+        if (!status.ok() || behind == allocated_.begin()) return {1, Fault::other};
+        const auto& [first, size] = *std::prev(behind);
+        begin = first;
+        bytes = size;
+        return static_cast<const char*>(address) < first + size ? status : Status{1, Fault::other};
+    }
     Status copy(void* to, const void* from, std::size_t bytes, CopyKind, void*) override {
         return std::memmove(to, from, bytes), answer("copy");
     }
@@ -133,7 +149,6 @@ class FakeDevice final : public DeviceRuntime {
     }
 
   private:
-  private:
     /// As drivers do, a device that was used before a fork fails in the child.
     Status answer(const char* call) {
         if (user_ == 0) user_ = getpid();
@@ -141,6 +156,7 @@ class FakeDevice final : public DeviceRuntime {
     }
 
     pid_t user_ = 0;
+    std::map<const char*, std::size_t> allocated_;
 };
 
 FakeDevice& fake() {
