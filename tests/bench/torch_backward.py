@@ -3,7 +3,8 @@
     python3 tests/bench/torch_backward.py --library build/host/lib/libfmha.so --kernels FOLDER_OF_FMHA_BUILD
 
 All sides read the same bf16 tensors (batch, head, row, channel) on one stream: Q, K, V, dO, and O and LSE of PyTorch's forward. Ours is
-timed with atomic sums of dQ and deterministic, with everything that a call needs: the workspace is prepared anew, and all three stages
+timed with atomic sums of dQ and deterministic, its workspace where it is fastest (fmha_prepare_workspace), and with atomic sums in a
+workspace at an ordinary address, a multiple of 256 as allocators give it; with everything that a call needs: the workspace is prepared anew, and all three stages
 run. PyTorch's is the operator of its flash back end alone, without autograd. Rounds alternate between the sides, each round is timed with
 events, and medians count. Before it is timed, every gradient of ours is compared with fp32 on sampled heads and with PyTorch's elsewhere.
 FLOPs are 10·B·H·S²·D, five products, half of it with a causal mask.
@@ -24,14 +25,13 @@ from torch_bench import (add_mask, argument_parser, attention_arguments, fmha, h
 # batch, heads, rows = keys, head dimension
 SHAPES = ((8, 16, 2048, 128), (8, 32, 2048, 64), (1, 16, 16384, 128), (1, 32, 16384, 64))
 GRADIENTS = ("dq", "dk", "dv")
-# Behind its header a batch's workspace has the partial sums of dQ. Rows of them that begin at a line of the cache are added to faster.
-HEADER, LINE = 16, 128
+ORDINARY = 256  # bytes, of which an allocator's addresses are multiples
 
 
 class Ours:
-    """Our side of one shape: arguments, gradients and workspace."""
+    """Our side of one shape: arguments, gradients and workspace, at its best place or at an ordinary one."""
 
-    def __init__(self, torch, context, tensors, causal, deterministic):
+    def __init__(self, torch, context, tensors, causal, deterministic, ordinary=False):
         lib, (q, k, v, o, lse, d_o) = context.lib, tensors
         self.context, self.stream = context, torch.cuda.current_stream().cuda_stream
         self.gradients = {name: torch.full_like(of, math.nan) for name, of in zip(GRADIENTS, (q, k, v))}
@@ -42,9 +42,9 @@ class Ours:
         args.lse, args.d = (view(lib, tensor.unsqueeze(3)) for tensor in (lse, self.d))
         args.dq, args.dk, args.dv = (view(lib, self.gradients[name]) for name in GRADIENTS)
         size, _ = context.workspace_size(args)
-        self.workspace = torch.full((size + HEADER + LINE,), 255, dtype=torch.uint8, device=q.device)  # NaN, wherever it is read
+        self.workspace = torch.full((size + ORDINARY,), 255, dtype=torch.uint8, device=q.device)  # NaN, wherever it is read
         address = self.workspace.data_ptr()
-        args.workspace = address + (-address - HEADER) % LINE
+        args.workspace = address + -address % ORDINARY if ordinary else fmha.workspace_place(args, address)
         info = context.plan(args)
         self.kernel = info.kernel.decode()
 
@@ -118,13 +118,14 @@ def measure(torch, context, shape, causal, rounds):
     theirs = Theirs(torch, q, k, v, d_o, causal)
     tensors = (q, k, v, theirs.o, theirs.lse, d_o)
     atomic, fixed = (Ours(torch, context, tensors, causal, deterministic) for deterministic in (False, True))
+    ordinary = Ours(torch, context, tensors, causal, False, ordinary=True)
     row = {"batch": batch, "heads": heads, "length": length, "hdim": hdim, "causal": causal, "kernel": atomic.kernel,
            "deterministic_kernel": fixed.kernel, "wrong": ""}
-    atomic()
-    fixed()
+    for side in (atomic, fixed, ordinary):
+        side()
     expected = dict(zip(GRADIENTS, theirs()))
     exact = {at: exact_head(torch, q[at], k[at], v[at], d_o[at], causal) for at in {(0, 0), (batch - 1, heads - 1)}}
-    for side in (atomic, fixed):
+    for side in (atomic, fixed, ordinary):
         row["wrong"] = row["wrong"] or wrong(torch, side.gradients, expected, exact)
     first = {name: gradient.clone() for name, gradient in fixed.gradients.items()}
     fixed()
@@ -133,12 +134,13 @@ def measure(torch, context, shape, causal, rounds):
             row["wrong"] = f"{name} of the deterministic kernel has other bits when it runs again (W-16)"
     if row["wrong"]:
         return row
-    times = timed_rounds(torch, (atomic, fixed, theirs), rounds)
+    times = timed_rounds(torch, (atomic, fixed, ordinary, theirs), rounds)
     flops = 10.0 * batch * heads * length * length * hdim * (0.5 if causal else 1.0)
-    for name, milliseconds in zip(("", "deterministic_", "torch_"), times):
+    for name, milliseconds in zip(("", "deterministic_", "ordinary_", "torch_"), times):
         row[name + "tflops"] = flops / statistics.median(milliseconds) / 1e9
         row[name + "spread_percent"] = spread(milliseconds)
     row["ratio"] = row["tflops"] / row["torch_tflops"]
+    row["ordinary_ratio"] = row["ordinary_tflops"] / row["tflops"]
     row["deterministic_ratio"] = row["deterministic_tflops"] / row["tflops"]
     return row
 
@@ -148,7 +150,7 @@ def line(row):
         return wrong_line(head(row), row)
     return (f"{head(row)} ours {row['tflops']:6.1f} TFLOP/s ±{row['spread_percent']:3.1f} %   PyTorch {row['torch_tflops']:6.1f} TFLOP/s "
             f"±{row['torch_spread_percent']:3.1f} %   ratio {row['ratio']:5.2f}   deterministic "
-            f"{row['deterministic_tflops']:6.1f} TFLOP/s, {row['deterministic_ratio']:5.2f} of ours\n    {row['kernel']}")
+            f"{row['deterministic_tflops']:6.1f} TFLOP/s, {row['deterministic_ratio']:5.2f} of ours   ordinary address {row['ordinary_ratio']:5.2f} of ours\n    {row['kernel']}")
 
 
 def main():

@@ -204,6 +204,30 @@ class Backward(unittest.TestCase):
             for name, own, expected in zip(("dq", "dk", "dv"), (rows, keys, keys), softmax_gradients(*part)):
                 self.assertLess(worst(getattr(got, name)[own].transpose(1, 0, 2)[None], expected), 1e-4, name)
 
+    def test_partial_sums_begin_at_a_line(self):
+        lib = fmha.load()
+        args = lib.arguments(fmha.BWD)
+        args.shape.batch = 3
+        for group, deterministic, header in ((0, 0, 16), (0, 1, 16), (1, 0, 16), (1, 1, 16 + 32)):
+            args.shape.mode, args.deterministic = group, deterministic
+            for address in (0, 16, 112, 256, 1000 * 16):
+                place = fmha.workspace_place(args, address)
+                self.assertEqual((place + header) % 128, 0)
+                self.assertTrue(address <= place < address + 128)
+
+    def test_offsets_on_the_host_make_the_workspace_exact(self):
+        q, k = random_arrays(16, (30, 2, 64), (50, 2, 64))
+        lse = np.zeros((2, 30), np.float32)
+        starts = {"seqstart_q": [0, 7, 30], "seqstart_k": [0, 20, 50], "layout": "shd"}
+        with fmha.Context(fmha.load(), "gfx950") as context:
+            call = families.backward(context, "gfx950", q, k, k, q, lse, q, data_type="fp16", deterministic=True, **starts)
+            size, exact = context.workspace_size(call.args)
+            self.assertTrue(exact)
+            call.args.host_seqstart_q = call.args.host_seqstart_k = None
+            bound, exact = context.workspace_size(call.args)
+            self.assertFalse(exact)
+            self.assertLess(size, bound)
+
     def test_a_bias_has_a_gradient(self):
         q, k, v, d_o = random_arrays(13, (1, 2, 20, 64), (1, 2, 30, 64), (1, 2, 30, 64), (1, 2, 20, 64), dtype=np.float32)
         (bias,) = random_arrays(14, (1, 2, 20, 30), dtype=np.float32)

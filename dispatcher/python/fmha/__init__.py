@@ -7,7 +7,7 @@ NumPy. `fmha_utils` has the same kernels under the names of the dispatcher's Pyt
 
 from fmha.library import (ABI_VERSION, ARGUMENTS, BATCH, BATCH_PREFILL, BF16, BF8, BOTTOM_RIGHT, BWD, FP16, FP32, FP8, FP8BF16,
                           FP8FP32, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, GROUP, MXFP4, MXFP8, NO_MASK, SCALARS, STATUS,
-                          TEXTS, TOP_LEFT, WINDOW_GENERIC, Context, Error, FieldLayout, Library, load)
+                          TEXTS, TOP_LEFT, WINDOW_GENERIC, Context, Error, FieldLayout, Library, load, workspace_place)
 
 _OF_ARRAYS = {"attention": "functions", "attention_backward": "functions", "Attention": "functions", "Gradients": "functions",
               "DeviceArray": "memory", "detect_gpu_arch": "arch", "device_arch": "arch"}
@@ -15,7 +15,7 @@ _OF_ARRAYS = {"attention": "functions", "attention_backward": "functions", "Atte
 __all__ = ["ABI_VERSION", "ARGUMENTS", "BATCH", "BATCH_PREFILL", "BF16", "BF8", "BOTTOM_RIGHT", "BWD", "FP16", "FP32", "FP8",
            "FP8BF16", "FP8FP32", "FWD", "FWD_APPENDKV", "FWD_PAGEDKV", "FWD_SPLITKV", "GROUP", "MXFP4", "MXFP8", "NO_MASK",
            "SCALARS", "STATUS", "TEXTS", "TOP_LEFT", "WINDOW_GENERIC", "Context", "Error", "FieldLayout", "Library", "load",
-           *_OF_ARRAYS]
+           "workspace_place", *_OF_ARRAYS]
 
 
 def __getattr__(name: str):

@@ -11,7 +11,8 @@ from fmha import formats
 from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call, number_of
 from fmha.extents import Extents, require_below, require_shape, require_starts
 from fmha.formats import FP32
-from fmha.library import BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, Context
+from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
+                          workspace_place)
 from fmha.tensors import View, view_of
 
 UINT8 = formats.ElementType("uint8", np.dtype(np.uint8), 8)
@@ -303,10 +304,23 @@ def _give_workspace(call: Call) -> None:
     size, _ = call.context.workspace_size(call.args)
     if size == 0:
         return
-    memory = call.side.new((size + 16,), np.uint8)
+    memory = call.side.new((size + LINE,), np.uint8)
     call._kept.append(memory)
-    call.args.workspace = (view_of(memory).address + 15) // 16 * 16
+    first = view_of(memory).address
+    call.args.workspace = workspace_place(call.args, first) if call.args.api == BWD else (first + 15) // 16 * 16
+    call.args.workspace_bytes = first + size + LINE - call.args.workspace
     call.context.prepare_workspace(call.args, call.args.workspace, call.side.stream)
+
+
+def _state_starts(call: Call, lengths: dict[str, Any]) -> None:
+    """Offsets of packed sequences that are known on the host: the workspace is exact then, and nothing waits for them."""
+    starts = [lengths.get(f"seqstart_{side}") for side in "qk"]
+    if any(start is None or view_of(start).on_device for start in starts):
+        return
+    for side, start in zip("qk", starts):
+        numbers = np.ascontiguousarray(start, np.int32)
+        call._kept.append(numbers)
+        setattr(call.args, f"host_seqstart_{side}", numbers.ctypes.data)
 
 
 def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, data_type: str,
@@ -324,6 +338,8 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
     _dropout(call, dropout)
     args.deterministic, args.reduce_dk_dv = int(deterministic), int(reduce_dk_dv)
+    if extents.group:
+        _state_starts(call, lengths)
     rows = "hs" if extents.group else "bhs"
     size = {"b": extents.batch, "h": extents.nhead_q, "s": extents.rows, "d": extents.hdim_v, "k": table[3]}
     for what, array, named in (("o", o, axes), ("d_o", d_o, axes), ("lse", lse, rows)):

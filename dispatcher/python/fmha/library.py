@@ -37,6 +37,18 @@ HEURISTIC = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p)  # gives the address 
 TEXTS = ("arch", "kernels_dir")  # pointers to characters, among the options of a context
 
 
+LINE = 128  # bytes: partial sums of dQ that begin at a multiple are added to faster
+
+
+def workspace_place(args: Any, address: int) -> int:
+    """The first address from `address` on at which the workspace of backward is fastest (fmha_prepare_workspace); fewer than 128 bytes
+    behind it when that is a multiple of 16."""
+    packed = args.deterministic and args.shape.mode == GROUP
+    entries = args.shape.batch if packed else 1
+    header = (4 * entries + 15) // 16 * 16 + ((8 * (entries + 1) + 15) // 16 * 16 if packed else 0)
+    return address + (-address - header) % LINE
+
+
 class FieldLayout(Structure):
     """One member, as the library tells it."""
     _fields_ = [("name", c_char_p), ("type", c_char_p), ("offset", c_uint64), ("size", c_uint64)]
@@ -248,7 +260,7 @@ class Context:
         return size.value, bool(exact.value)
 
     def prepare_workspace(self, args, workspace: int, stream=None) -> None:
-        """Puts into device memory what kernels expect in their workspace."""
+        """Puts into device memory what kernels expect in their workspace. Backward needs it before every run."""
         self._check(self.lib.functions.fmha_prepare_workspace(self.handle, byref(args), workspace, stream))
 
     def run_on_host(self, args):
