@@ -31,8 +31,9 @@ constexpr UnitRates rdna(int matrix_flops) {
             .shares_vector = true};
 }
 
-// Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), and peak rates of the data sheets
-// by compute units and clock, which agree. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of
+// Sources. Matrix rates: AMD's matrix instruction calculator (cycles of v_mfma and v_wmma), peak rates of the data sheets
+// by compute units and clock, and LLVM's passes of four cycles (SISchedule.td, WriteNPassMAI), which agree; LLVM does not say that scaled
+// instructions take twice as long where an operand has 8 bits. Vector, quarter and transcendental rates: "Instruction set architecture" manuals of
 // CDNA 2, 3 and 4 and of RDNA 3 and 4; LLVM, SISchedule.td (WriteTrans32, WriteQuarterRate32); packed fp32 at the rate of
 // single: CDNA 2 white paper; CDNA 4's transcendental functions at twice CDNA 3's rate are from secondary descriptions, its
 // manual has no rate. LDS: 128 bytes a cycle and compute unit, 256 on CDNA 4 (white papers). Path from the second-level cache:
@@ -84,7 +85,8 @@ std::optional<MatrixShape> matrix_shape(std::string_view mnemonic) {
 }
 
 /// How many times as fast as with 16-bit operands, in halves.
-int matrix_speed(std::string_view mnemonic, std::string_view operands, const ArchName& arch) {
+int matrix_speed(std::string_view mnemonic, std::string_view operands, const MatrixShape& shape,
+                 const ArchName& arch) {
     const std::string_view type = mnemonic.substr(mnemonic.rfind('x'));
     const bool cdna4 = arch.view() == "gfx950", rdna4 = arch.view() == "gfx1201";
     // gfx950's scaled instructions name the formats as operands: 4 is e2m1.
@@ -92,7 +94,11 @@ int matrix_speed(std::string_view mnemonic, std::string_view operands, const Arc
         return operands.find("cbsz:4") != std::string_view::npos ? 8 : 4;
     if (type.find("fp8") != std::string_view::npos || type.find("bf8") != std::string_view::npos)
         return cdna4 ? 2 : rdna4 || arch.view() == "gfx942" ? 4 : 2;
-    if (type.find("bf16") != std::string_view::npos || type.find("f16") != std::string_view::npos) return 2;
+    if (type.find("f16") != std::string_view::npos) { // bf16 too
+        // CDNA 4 has CDNA 3's shapes at CDNA 3's speed; those of twice the depth take as long.
+        const bool of_half_depth = cdna4 && shape.m * shape.k < 32 * 16;
+        return of_half_depth ? 1 : 2;
+    }
     return 0; // fp32: 64 multiplications and additions a cycle
 }
 
@@ -102,7 +108,7 @@ InstructionCost matrix_cost(std::string_view mnemonic, std::string_view operands
     const auto shape = matrix_shape(mnemonic);
     if (!shape) throw InputError(fmt::format("the shape of {} is not known", mnemonic));
     cost.products = 2 * shape->m * shape->n * shape->k;
-    const int speed = matrix_speed(mnemonic, operands, arch);
+    const int speed = matrix_speed(mnemonic, operands, *shape, arch);
     constexpr int of_fp32 = 64;
     const int flops = speed == 0 ? of_fp32 : rates.matrix_flops * speed / 2;
     cost.cycles = static_cast<int>(cost.products / flops);

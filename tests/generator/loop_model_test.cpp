@@ -212,7 +212,7 @@ TEST_P(Rates, OfTheMatrixUnit) {
     EXPECT_EQ(plain[LoopUnit::vector].cycles, vector);
 }
 
-// Cycles by AMD's matrix instruction calculator. On RDNA the vector unit multiplies.
+// Cycles by AMD's matrix instruction calculator and by LLVM's scheduling model. On RDNA the vector unit multiplies.
 INSTANTIATE_TEST_SUITE_P(Archs, Rates,
                          testing::Values(Arch{"gfx90a", "v_mfma_f32_32x32x8f16", 64, 8192, 8},
                                          Arch{"gfx90a", "v_mfma_f32_16x16x16bf16_1k", 32, 4096, 8},
@@ -220,8 +220,21 @@ INSTANTIATE_TEST_SUITE_P(Archs, Rates,
                                          Arch{"gfx942", "v_mfma_f32_32x32x8_bf16", 32, 8192, 8},
                                          Arch{"gfx942", "v_mfma_f32_16x16x16_f16", 16, 4096, 8},
                                          Arch{"gfx942", "v_mfma_f32_32x32x16_fp8_fp8", 32, 16384, 8},
+                                         Arch{"gfx90a", "v_mfma_f32_32x32x8bf16_1k", 64, 8192, 8},
+                                         Arch{"gfx90a", "v_mfma_f32_16x16x16f16", 32, 4096, 8},
+                                         Arch{"gfx90a", "v_mfma_f32_16x16x4f32", 32, 1024, 8},
+                                         Arch{"gfx942", "v_mfma_f32_16x16x32_bf8_bf8", 16, 8192, 8},
+                                         Arch{"gfx942", "v_mfma_f32_32x32x2_f32", 64, 2048, 8},
+                                         Arch{"gfx950", "v_mfma_f32_32x32x8_f16", 32, 8192, 8},
+                                         Arch{"gfx950", "v_mfma_f32_32x32x8_bf16", 32, 8192, 8},
+                                         Arch{"gfx950", "v_mfma_f32_16x16x16_f16", 16, 4096, 8},
+                                         Arch{"gfx950", "v_mfma_f32_16x16x16_bf16", 16, 4096, 8},
                                          Arch{"gfx950", "v_mfma_f32_32x32x16_bf16", 32, 16384, 8},
                                          Arch{"gfx950", "v_mfma_f32_16x16x32_f16", 16, 8192, 8},
+                                         Arch{"gfx950", "v_mfma_f32_32x32x16_fp8_fp8", 32, 16384, 8},
+                                         Arch{"gfx950", "v_mfma_f32_16x16x32_bf8_bf8", 16, 8192, 8},
+                                         Arch{"gfx950", "v_mfma_f32_16x16x4_f32", 32, 1024, 8},
+                                         Arch{"gfx950", "v_mfma_scale_f32_16x16x128_f8f6f4", 32, 32768, 8},
                                          Arch{"gfx950", "v_mfma_scale_f32_32x32x64_f8f6f4", 64, 65536, 8},
                                          Arch{"gfx1100", "v_wmma_f32_16x16x16_bf16", 32, 4096, 33},
                                          Arch{"gfx1151", "v_wmma_f32_16x16x16_f16", 32, 4096, 33},
