@@ -14,10 +14,11 @@ namespace fmha::hip_target {
 
 namespace planning {
 
-/// The matrix instructions that a configuration names.
+/// The matrix instructions of a configuration.
 struct Instructions {
     InstructionInfo first, second;
-    bool transposed = false; ///< AMD's products are computed so
+    int first_depth = 0, second_depth = 0; ///< of fragments
+    bool transposed = false;               ///< AMD's products are computed so
 
     constexpr int rows() const { return transposed ? first.n : first.m; }
     constexpr int cols() const { return transposed ? first.m : first.n; }
@@ -26,20 +27,22 @@ struct Instructions {
 constexpr Instructions instructions_of(const KernelConfig& cfg, const ElementTypes& types, MatrixUnit unit) {
     const GemmTriples& warp = cfg.algorithm.warp;
     const bool scaled = cfg.signature.qscale == QScale::mx;
-    return {instruction_info(instruction_for(unit, types.k, warp.m0, warp.n0, warp.k0, scaled)),
-            instruction_info(instruction_for(unit, types.v, warp.m1, warp.n1, warp.k1, scaled)),
+    const int first = depth_of_triple(unit, types.k, warp.m0, warp.k0, cfg.algorithm.tile.k0),
+              second = depth_of_triple(unit, types.v, warp.m1, warp.k1, cfg.algorithm.tile.k1);
+    return {instruction_info(instruction_for(unit, types.k, warp.m0, warp.n0, first, scaled)),
+            instruction_info(instruction_for(unit, types.v, warp.m1, warp.n1, second, scaled)), first, second,
             unit != MatrixUnit::nvidia};
 }
 
 /// Both products, and the threads that compute them.
 constexpr PlanProblem plan_both_products(const KernelConfig& cfg, const ElementTypes& types,
                                          const Instructions& by, BlockPlan& plan) {
-    const auto& [first, second, transposed] = by;
+    const auto& [first, second, first_depth, second_depth, transposed] = by;
     if (first.k == 0 || second.k == 0) return PlanProblem::no_instruction;
     if (first.m != second.m || first.n != second.n) return PlanProblem::different_shapes;
     if (types.q != types.k || types.p != types.v) return PlanProblem::mixed_operands;
-    plan.first = product_plan(first, cfg.algorithm.warp.k0, transposed);
-    plan.second = product_plan(second, cfg.algorithm.warp.k1, transposed);
+    plan.first = product_plan(first, first_depth, transposed);
+    plan.second = product_plan(second, second_depth, transposed);
     const bool in_parts = plan.first.parts != 1 || plan.second.parts != 1;
     if (plan.first.left_elements > 32 || plan.second.left_elements > 32 ||
         (cfg.signature.qscale == QScale::mx && in_parts))

@@ -329,6 +329,15 @@ constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, i
     return best;
 }
 
+/// How deep the instructions of a triple of depth k are in a product of operands of `type` whose steps are `step` deep. CDNA 4 takes as
+/// long for the depths that CDNA 3 has with 16 bits as for twice these, and upstream's tables name some of the former there. Where
+/// a step allows, two of them become one. A sum then has the same terms in another order, which no declared number depends on.
+constexpr int depth_of_triple(MatrixUnit unit, ElementType type, int m, int k, int step) {
+    if (unit != MatrixUnit::cdna4 || element_bits(type) != 16) return k;
+    const int whole = m == 32 ? 16 : 32;
+    return 2 * k == whole && step % whole == 0 ? whole : k;
+}
+
 } // namespace fmha::hip_target
 
 template <>

@@ -55,7 +55,9 @@ KernelConfig made_up(const std::string& arch, MatrixInstruction instruction) {
     // A lane's accumulators have four neighbouring keys, which fp32 needs four instructions to consume.
     const auto depth = static_cast<std::int16_t>(
         info.operand == ElementType::fp32 && info.wave_size == 64 ? 4 * info.k : info.k);
-    const auto step = static_cast<std::int16_t>(std::max<int>(info.k, 32));
+    // Longer steps than one instruction of half CDNA 4's depth make it one of the whole.
+    const bool halves = depth_of_triple(matrix_unit(arch), info.operand, info.m, info.k, 32) != info.k;
+    const auto step = halves ? info.k : static_cast<std::int16_t>(std::max<int>(info.k, 32));
     KernelConfig config;
     config.arch = std::string_view(arch);
     config.signature.data_type = data_type_of(info);

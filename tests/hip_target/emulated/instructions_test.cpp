@@ -148,9 +148,52 @@ TEST(InstructionKernels, AreForEveryInstructionOfTheTable) {
     for (const NamedKernel& kernel : kernels()) {
         const BlockPlan plan = plan_of(kernel.config);
         EXPECT_EQ(plan.first.instruction, plan.second.instruction) << kernel.name;
+        EXPECT_TRUE(kernel.name.ends_with(to_string(plan.first.instruction))) << kernel.name;
         covered.insert(plan.first.instruction);
     }
     EXPECT_EQ(covered.size(), static_cast<std::size_t>(matrix_instructions - 1));
+}
+
+/// gfx950's 64 rows of 128 channels, whose second triple is CDNA 3's.
+KernelConfig half_depth_kernel() {
+    return smallest_house_kernel("gfx950", [](const KernelConfig& config) {
+        return config.signature.data_type == DataType::bf16 && config.algorithm.warp.m1 == 16 &&
+               config.algorithm.warp.k0 == 32 && config.algorithm.warp.k1 == 16 &&
+               config.signature.mask == MaskClass::causal;
+    });
+}
+
+TEST(TriplesOfHalfDepth, BecomeOneInstructionOnCdna4WhereTheStepIsAsDeep) {
+    KernelConfig config = half_depth_kernel();
+    EXPECT_EQ(config.algorithm.tile.k1, 32);
+    EXPECT_EQ(plan_of(config).second.instruction, MatrixInstruction::mfma_16x16x32_bf16);
+    EXPECT_EQ(plan_of(config).second.parts, 1);
+    config.arch = "gfx942";
+    EXPECT_EQ(plan_of(config).second.instruction, MatrixInstruction::mfma_16x16x16_bf16);
+    EXPECT_EQ(plan_of(config).first.parts, 2);
+
+    using enum ElementType;
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 32), 32);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 16), 16) << "the step has no more";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp16, 16, 16, 48), 16) << "nor whole ones";
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 8, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, bf16, 32, 16, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp8_ocp, 16, 16, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna4, fp32, 16, 16, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::cdna3, fp16, 16, 16, 32), 16);
+    EXPECT_EQ(depth_of_triple(MatrixUnit::nvidia, fp16, 16, 16, 32), 16);
+}
+
+TEST(TriplesOfHalfDepth, PassTheGates) {
+    const KernelConfig kernel = half_depth_kernel();
+    const FittingKernel source(kernel);
+    for (const std::size_t variant : {std::size_t{0}, std::size_t{1}, std::size_t{8}}) {
+        Case c = plain_case(kernel);
+        variants()[variant].change(c);
+        const auto result = result_of(c, kernel, source);
+        EXPECT_EQ(result.outcome, harness::Outcome::passed)
+            << variants()[variant].name << ": " << result.message;
+    }
 }
 
 } // namespace
