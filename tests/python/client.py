@@ -34,8 +34,6 @@ class Client(unittest.TestCase):
         if ARCH != "gfx950" and setup.error.startswith("Codegen failed: there is no kernel"):
             self.skipTest(setup.error)
         self.assertTrue(setup.success, setup.error)
-        if setup.target == "device" and setup.config.family.startswith("bwd"):
-            self.skipTest("backward does not run on a device through the C interface")
         self.assertIsNotNone(setup.runner)
         self.assertIsInstance(f"{setup.build_time_s:.1f}" + setup.error + setup.library_path, str)
         return setup.runner

@@ -161,25 +161,83 @@ class Caches(Case):
 
 
 class Pointers(Case):
-    """FmhaDispatcherLib.run_bwd: addresses of dense arrays, heads shared."""
+    """FmhaDispatcherLib: addresses of dense arrays, heads shared."""
+
+    def setUp(self):
+        self.lib = FmhaDispatcherLib.find()
+        self.assertTrue(self.lib.initialize("gfx950"), self.lib.error)
+        self.addCleanup(self.lib.cleanup)
+
+    @staticmethod
+    def pointers(*arrays):
+        return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+    def refused_by(self, call, words, *arguments, **options):
+        self.assertEqual(call(*arguments, **options), (-2, 0.0))
+        self.assertRegex(self.lib.error, words)
+
+    def gradients(self, expected, arrays, limit=2e-2, **options):
+        out = [np.full(shape, 7, np.float16) for shape in (PROBLEM.q_shape(), PROBLEM.k_shape(), PROBLEM.v_shape())]
+        status, milliseconds = self.lib.run_bwd(*self.pointers(*arrays, *out), PROBLEM, **options)
+        self.assertEqual((status, self.lib.error), (0, ""))
+        self.assertGreater(milliseconds, 0)
+        for got, one in zip(out, expected):
+            np.testing.assert_allclose(got, one, atol=limit)
+
+    def test_before_it_is_initialised(self):
+        fresh = FmhaDispatcherLib.find()
+        self.assertEqual(fresh.run_bwd(*[0] * 9, PROBLEM), (-1, 0.0))
+        self.assertEqual(fresh.run_fwd(*[0] * 4, PROBLEM), (-1, 0.0))
+        self.assertIn("initialize", fresh.error)
+        self.assertFalse(fresh.initialize("gfx000"))
+        self.assertIn("gfx000", fresh.error)
+
+    def test_forward(self):
+        o = np.full(PROBLEM.o_shape(), 7, np.float16)
+        pointers = self.pointers(Q, K, V, o)
+        for mask, visible in ((0, None), (1, causal(33, 50)), (2, causal(33, 50, True))):
+            status, milliseconds = self.lib.run_fwd(*pointers, PROBLEM, mask, 0, 1, 0, 64, 0)
+            self.assertEqual((status, self.lib.error), (0, ""))
+            self.assertGreater(milliseconds, 0)
+            np.testing.assert_allclose(o, softmax_attention(Q, K, V, visible=visible)[0], atol=3e-3)
+        (bias,) = random_arrays(2, (2, 4, 33, 50))
+        self.assertEqual(self.lib.run_fwd(*pointers, PROBLEM, bias_type=1, bias=bias)[0], 0)
+        np.testing.assert_allclose(o, softmax_attention(Q, K, V, bias=bias.astype(np.float64))[0], atol=3e-3)
+        bits = [formats.encode(array.astype(np.float32), formats.BF16) for array in (Q, K, V)]
+        o_bits = np.zeros(PROBLEM.o_shape(), np.uint16)
+        self.assertEqual(self.lib.run_fwd(*self.pointers(*bits, o_bits), PROBLEM, data_type="bf16")[0], 0)
+        np.testing.assert_allclose(formats.decode(o_bits, formats.BF16), softmax_attention(Q, K, V)[0], atol=1e-2)
+
+    def test_what_forward_cannot_know_is_said(self):
+        pointers = self.pointers(Q, K, V, np.empty(PROBLEM.o_shape(), np.float16))
+        for options, words in (({"bias_type": 1}, "bias is not given"), ({"has_dropout": 1}, "p_drop is not given"),
+                               ({"traits_hdim_q": 128}, "traits_hdim_q is 128, and the arrays have 64 channels"),
+                               ({"data_type": "fp12"}, "'fp12' is not known")):
+            self.refused_by(self.lib.run_fwd, words, *pointers, PROBLEM, **options)
+        self.refused_by(self.lib.run_fwd, "a pointer is NULL", *pointers[:3], None, PROBLEM)
 
     def test_gradients(self):
-        lib = FmhaDispatcherLib.find()
-        self.assertEqual(lib.run_bwd(*[0] * 9, PROBLEM), (-1, 0.0))
-        lib.initialize("gfx950")
-        o, lse, _ = softmax_attention(Q, K, V, visible=causal(33, 50))
         (d_o,) = random_arrays(3, PROBLEM.o_shape())
-        arrays = [Q, K, V, o.astype(np.float16), lse.astype(np.float32), d_o]
-        out = [np.full(shape, 7, np.float16) for shape in (PROBLEM.q_shape(), PROBLEM.k_shape(), PROBLEM.v_shape())]
-        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*arrays, *out)]
-        status, milliseconds = lib.run_bwd(*pointers, PROBLEM, mask_type=1)
-        self.assertEqual(status, 0)
-        self.assertGreater(milliseconds, 0)
-        for got, expected in zip(out, softmax_gradients(Q, K, V, d_o, visible=causal(33, 50))):
-            np.testing.assert_allclose(got, expected, atol=2e-2)
-        self.assertEqual(lib.run_bwd(*pointers, PROBLEM, has_dropout=True)[0], 1)
-        self.assertNotEqual(lib.run_bwd(*pointers, FmhaProblem(2, 4, 3, 33, 50, 64, 64))[0], 0)
-        lib.cleanup()
+        for options, visible in (({"mask_type": 1}, causal(33, 50)), ({"is_group_mode": True, "is_deterministic": True}, None)):
+            o, lse, _ = softmax_attention(Q, K, V, visible=visible)
+            arrays = [Q, K, V, o.astype(np.float16), lse.astype(np.float32), d_o]
+            self.gradients(softmax_gradients(Q, K, V, d_o, visible=visible), arrays, **options)
+
+    def test_gradients_with_their_data(self):
+        forward = FmhaRunner.from_prebuilt("gfx950").run(Q, K, V, PROBLEM, has_lse=1, has_dropout=1, p_drop=0.25, seed=3, randval=True)
+        self.assertTrue(forward.success, forward.error)
+        (d_o,) = random_arrays(3, PROBLEM.o_shape())
+        arrays = [Q, K, V, forward.output, forward.lse, d_o]
+        kept = (forward.randval <= int(np.float32(np.float32(0.75) * np.float32(255)))) / 0.75
+        d_v = ((softmax_attention(Q, K, V)[2] * kept).swapaxes(-1, -2) @ d_o.astype(np.float64)).reshape(2, 2, 2, 50, 64).sum(2)
+        out = [np.zeros(shape, np.float16) for shape in (PROBLEM.q_shape(), PROBLEM.k_shape(), PROBLEM.v_shape())]
+        pointers = self.pointers(*arrays, *out)
+        self.assertEqual(self.lib.run_bwd(*pointers, PROBLEM, has_dropout=True, p_drop=0.25, seed=3)[0], 0, self.lib.error)
+        np.testing.assert_allclose(out[2], d_v, atol=2e-2)
+        for options, words in (({"has_dropout": True}, "p_drop is not given"), ({"bias_type": 2}, "alibi_slopes is not given"),
+                               ({"has_dbias": True}, "has_dbias asks for an output"), ({"is_store_randval": True}, "is_store_randval")):
+            self.refused_by(self.lib.run_bwd, words, *pointers, PROBLEM, **options)
+        self.refused_by(self.lib.run_bwd, "H-1|nhead", *pointers, FmhaProblem(2, 4, 3, 33, 50, 64, 64))
 
 
 class Lifetime(Case):

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import numpy as np
 
 from fmha import find, formats
-from fmha.calls import MASKS, number_of
-from fmha.families import shared_heads
+from fmha.formats import FP32, ElementType
 from fmha.layer.config import FmhaProblem
-from fmha.library import BWD, Context, Error, Library
+from fmha.layer.results import FmhaResult
+from fmha.layer.runner import FmhaRunner
+from fmha.library import Error, Library
+from fmha.tensors import View, numpy_of, packed_strides
+
+
+def _array(pointer: Any, shape: tuple[int, ...], element: ElementType) -> np.ndarray:
+    """Dense memory of the caller, as an array that shares it."""
+    address = pointer.value if isinstance(pointer, ctypes.c_void_p) else pointer
+    if not address:
+        raise ValueError(f"a pointer is NULL; memory of shape {shape} is needed there")
+    return numpy_of(View(int(address), shape, packed_strides(shape), element.dtype))
 
 
 class FmhaDispatcherLib:
-    """One libfmha.so. `initialize` opens all kernels of an architecture, on the host."""
+    """One libfmha.so. `initialize` opens all kernels of an architecture, on the host. A run gives a status: 0; -1 before
+    `initialize`; -2 for a call that fails, with the reason in `error` and on stderr."""
 
     SEARCH_PATHS = ("build/host/lib/libfmha.so", "build/command/lib/libfmha.so", "lib/libfmha.so")
 
     def __init__(self, lib: ctypes.CDLL, path: Path):
         self._lib, self.path = lib, Path(path)
         self.library = Library(str(path))
-        self._context: Context | None = None
+        self.error = ""
+        self._runner: FmhaRunner | None = None
 
     @classmethod
     def find(cls) -> FmhaDispatcherLib | None:
@@ -42,61 +55,79 @@ class FmhaDispatcherLib:
         """Opens the kernels of an architecture; False when there are none."""
         self.cleanup()
         try:
-            self._context = Context(self.library, arch)
-        except Error:
+            self._runner = FmhaRunner(self, arch)
+        except RuntimeError as error:
+            self.error = str(error)
             return False
         return self.kernel_count() > 0
 
     def kernel_count(self) -> int:
         """Kernels to choose from; 0 before `initialize` and after `cleanup`."""
-        return self._context.kernel_count() if self._context is not None else 0
+        return self._runner.kernel_count if self._runner is not None else 0
 
     def cleanup(self) -> None:
-        context, self._context = self._context, None
-        if context is not None:
-            context.close()
+        """Frees the kernels; a second call does nothing."""
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            runner.cleanup()
+
+    def run_fwd(self, q: Any, k: Any, v: Any, o: Any, prob: FmhaProblem, mask_type: int = 0, bias_type: int = 0, has_lse: int = 0,
+                has_dropout: int = 0, traits_hdim_q: int = 0, traits_hdim_v: int = 0, data_type: str = "fp16",
+                **keywords: Any) -> tuple[int, float]:
+        """(status, milliseconds) of attention over dense [B,H,S,D] host memory. `keywords` are those of `FmhaRunner.run`: a bias, a
+        soft-cap and dropout need their data. The head sizes are those of `prob`; LSE is computed and not returned."""
+        def run(runner: FmhaRunner) -> float:
+            for name, asked, own in (("traits_hdim_q", traits_hdim_q, prob.hdim_q), ("traits_hdim_v", traits_hdim_v, prob.hdim_v)):
+                if asked not in (0, own):
+                    raise ValueError(f"{name} is {asked}, and the arrays have {own} channels; allowed: 0 and {own}")
+            kind = formats.data_type(data_type, runner.arch)
+            arrays = [_array(pointer, shape, kind.inputs)
+                      for pointer, shape in ((q, prob.q_shape()), (k, prob.k_shape()), (v, prob.v_shape()))]
+            result = runner.run(*arrays, prob, mask_type, bias_type, has_lse, has_dropout, data_type=data_type, **keywords)
+            return self._checked(result, ((o, prob.o_shape(), kind.output),))
+
+        return self._status(run)
 
     def run_bwd(self, q: Any, k: Any, v: Any, o: Any, lse: Any, do_grad: Any, dq: Any, dk: Any, dv: Any, prob: FmhaProblem,
                 data_type: str = "fp16", mask_type: int = 0, bias_type: int = 0, has_dropout: bool = False, has_dbias: bool = False,
                 is_deterministic: bool = False, is_group_mode: bool = False, is_store_randval: bool = False,
-                tile_n0: int = 128) -> tuple[int, float]:
-        """(status, milliseconds) of gradients over dense [B,H,S,D] host memory. Features whose data this call has no argument for
-        are refused with a status of 1 (bias, dropout, packed sequences); `FmhaRunner.run_bwd` takes them."""
-        if self._context is None:
+                tile_n0: int = 128, **keywords: Any) -> tuple[int, float]:
+        """(status, milliseconds) of gradients over dense [B,H,S,D] host memory; heads of K and V that are shared get the sums.
+        `keywords` are those of `FmhaRunner.run_bwd`: a bias and dropout need their data. Group mode packs sequences of the problem's
+        length. dbias and random bytes are outputs that this call has no argument for, and refused; `FmhaRunner` gives both."""
+        def run(runner: FmhaRunner) -> float:
+            for name, asked in (("has_dbias", has_dbias), ("is_store_randval", is_store_randval)):
+                if asked:
+                    raise ValueError(f"{name} asks for an output that this call has no argument for; FmhaRunner gives it as an array")
+            kind = formats.data_type(data_type, runner.arch)
+            shapes = {"q": prob.q_shape(), "k": prob.k_shape(), "v": prob.v_shape(), "o": prob.o_shape()}
+            arrays = [_array(pointer, shapes[name], kind.inputs) for pointer, name in ((q, "q"), (k, "k"), (v, "v"), (o, "o"))]
+            lse_array = _array(lse, prob.o_shape()[:3], FP32)
+            result = runner.run_bwd(*arrays, lse_array, _array(do_grad, shapes["o"], kind.inputs), prob, data_type, mask_type, bias_type,
+                                    has_dropout, False, is_deterministic, is_group_mode, False, tile_n0, **keywords)
+            return self._checked(result, ((dq, shapes["q"], kind.inputs), (dk, shapes["k"], kind.inputs), (dv, shapes["v"], kind.inputs)))
+
+        return self._status(run)
+
+    @staticmethod
+    def _checked(result: FmhaResult, places: tuple[tuple[Any, tuple[int, ...], ElementType], ...]) -> float:
+        """Writes the output, or the outputs, to the caller's memory; the milliseconds. Raises ValueError for a run that failed."""
+        if not result.success:
+            raise ValueError(result.error)
+        outputs = result.output if isinstance(result.output, tuple) else (result.output,)
+        for (pointer, shape, element), output in zip(places, outputs):
+            _array(pointer, shape, element)[...] = formats.encode(output, element)
+        return result.time_ms
+
+    def _status(self, run: Callable[[FmhaRunner], float]) -> tuple[int, float]:
+        if self._runner is None:
+            self.error = "initialize was not called, or found no kernels"
             return -1, 0.0
-        if bias_type or has_dropout or has_dbias or is_group_mode or is_store_randval:
-            return 1, 0.0
-        lib = self.library
-        args = lib.arguments(BWD)
-        shape = args.shape
-        shape.data_type = formats.data_type(data_type, "").code
-        for name in ("batch", "nhead_q", "nhead_k", "seqlen_q", "seqlen_k", "hdim_q", "hdim_v"):
-            setattr(shape, name, int(getattr(prob, name)))
-
-        def dense(pointer: Any, heads: int, rows: int, width: int) -> Any:
-            address = pointer.value if isinstance(pointer, ctypes.c_void_p) else pointer
-            return lib.tensor(address, heads * rows * width, rows * width, width, 1)
-
-        rows, keys = (prob.nhead_q, prob.seqlen_q), (prob.nhead_k, prob.seqlen_k)
-        args.q, args.dq = dense(q, *rows, prob.hdim_q), dense(dq, *rows, prob.hdim_q)
-        args.k, args.v = dense(k, *keys, prob.hdim_q), dense(v, *keys, prob.hdim_v)
-        # The kernels write a head for every query head.
-        element = formats.data_type(data_type, "").inputs
-        full = {name: np.empty((prob.batch, prob.nhead_q, prob.seqlen_k, width), element.dtype)
-                for name, width in (("dk", prob.hdim_q), ("dv", prob.hdim_v))}
-        args.dk, args.dv = (dense(array.ctypes.data, prob.nhead_q, *array.shape[2:]) for array in full.values())
-        args.o, args.d_o = dense(o, *rows, prob.hdim_v), dense(do_grad, *rows, prob.hdim_v)
-        args.lse = dense(lse, *rows, 1)
-        row_sums = (ctypes.c_float * (prob.batch * prob.nhead_q * prob.seqlen_q))()
-        args.d = dense(ctypes.addressof(row_sums), *rows, 1)
-        args.deterministic = int(is_deterministic)
-        args.mask.type = number_of(mask_type, MASKS, "mask_type")
-        args.mask.window_left, args.mask.window_right = -1, 0 if mask_type in (1, 2) else -1
         try:
-            milliseconds = self._context.run_on_host(args).milliseconds
-        except Error as error:
-            return error.status, 0.0
-        for pointer, array in ((dk, full["dk"]), (dv, full["dv"])):
-            shared = formats.encode(shared_heads(formats.decode(array, element), prob.nhead_k), element)
-            ctypes.memmove(pointer, np.ascontiguousarray(shared).ctypes.data, shared.nbytes)
+            milliseconds = run(self._runner)
+        except ValueError as error:
+            self.error = str(error)
+            print(f"fmha: {self.error}", file=sys.stderr)
+            return -2, 0.0
+        self.error = ""
         return 0, milliseconds
