@@ -5,6 +5,8 @@
 `fmha.load`, `fmha.Context` and the structures below them are the C interface itself and need nothing but Python; arrays need
 NumPy. `fmha_utils` has the same kernels under the names of the dispatcher's Python layer."""
 
+from typing import Any
+
 from fmha.library import (ABI_VERSION, ARGUMENTS, BATCH, BATCH_PREFILL, BF16, BF8, BOTTOM_RIGHT, BWD, FP16, FP32, FP8, FP8BF16,
                           FP8FP32, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, GROUP, MXFP4, MXFP8, NO_MASK, SCALARS, STATUS,
                           TEXTS, TOP_LEFT, WINDOW_GENERIC, Context, Error, FieldLayout, Library, load, workspace_place)
@@ -18,7 +20,7 @@ __all__ = ["ABI_VERSION", "ARGUMENTS", "BATCH", "BATCH_PREFILL", "BF16", "BF8", 
            "workspace_place", *_OF_ARRAYS]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """What works on arrays is imported when it is first used, so that the rest does without NumPy."""
     if name not in _OF_ARRAYS:
         raise AttributeError(f"module fmha has no attribute {name}")

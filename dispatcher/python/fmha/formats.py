@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class ElementType:
     bits: int
 
 
-def _element(name: str, dtype, bits: int) -> ElementType:
+def _element(name: str, dtype: Any, bits: int) -> ElementType:
     return ElementType(name, np.dtype(dtype), bits)
 
 

@@ -57,7 +57,7 @@ class FieldLayout(Structure):
 class Error(RuntimeError):
     """A call that failed: its status, the sentence of the library and the rule that was broken, if any."""
 
-    def __init__(self, status, sentence, rule=""):
+    def __init__(self, status: int, sentence: str, rule: str = ""):
         name = STATUS[status] if 0 <= status < len(STATUS) else str(status)
         super().__init__(f"{name}: {sentence}")
         self.status, self.rule = status, rule
@@ -120,7 +120,7 @@ class Library:
         lib.fmha_device_wait.argtypes = [c_void_p, c_void_p]
         self._structures = {}
 
-    def structure(self, name):
+    def structure(self, name: str) -> type[Checked]:
         """The class of a structure of fmha.h."""
         if name not in self._structures:
             fields, size = (FieldLayout * 128)(), c_uint64()
@@ -137,7 +137,7 @@ class Library:
             self._structures[name] = kind
         return self._structures[name]
 
-    def _type(self, field):
+    def _type(self, field: FieldLayout) -> Any:
         name, kind = field.name.decode(), field.type.decode()
         if kind == "text":
             return ctypes.c_char * field.size
@@ -145,19 +145,19 @@ class Library:
             return c_char_p
         return SCALARS[kind] if kind in SCALARS else self.structure(kind)
 
-    def fresh(self, name):
+    def fresh(self, name: str) -> Any:
         """A zeroed structure that states its size and version."""
         value = self.structure(name)()
         value.size, value.version = ctypes.sizeof(value), ABI_VERSION
         return value
 
-    def arguments(self, api):
+    def arguments(self, api: int) -> Any:
         """Zeroed arguments of an API: FWD, BWD, …"""
         args = self.fresh(ARGUMENTS[api])
         args.api = api
         return args
 
-    def tensor(self, data=None, *strides):
+    def tensor(self, data: int | None = None, *strides: int) -> Any:
         """A view with strides (batch, head, row, column) in elements; without data, an absent tensor."""
         return self.structure("fmha_tensor")(data, *strides)
 
@@ -194,13 +194,13 @@ class Context:
             self._arch = self.kernels()[0]["gfx_arch"]
         return self._arch
 
-    def __enter__(self):
+    def __enter__(self) -> Context:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "handle", None):
             self.close()
 
@@ -235,7 +235,7 @@ class Context:
         None takes it away. An exception in it is printed, and the library chooses."""
         answer = []  # the text has to stay until the call returns
 
-        def ask(args, _):
+        def ask(args: int, _: int | None) -> int:
             answer[:] = [ctypes.create_string_buffer("\n".join(heuristic(args)).encode())]
             return ctypes.addressof(answer[0])
 
@@ -243,38 +243,38 @@ class Context:
         self._check(self.lib.functions.fmha_set_heuristic(self.handle, callback, None))
         self._heuristic = callback
 
-    def explain(self, args) -> str:
+    def explain(self, args: Structure) -> str:
         """Why these kernels would run, and why not others."""
         return self._text(self.lib.functions.fmha_explain, byref(args))
 
-    def plan(self, args):
+    def plan(self, args: Structure) -> Any:
         """What would run: an fmha_run_info."""
         info = self.lib.fresh("fmha_run_info")
         self._check(self.lib.functions.fmha_plan(self.handle, byref(args), byref(info)))
         return info
 
-    def workspace_size(self, args):
+    def workspace_size(self, args: Structure) -> tuple[int, bool]:
         """Bytes, and whether they are exact or an upper bound."""
         size, exact = c_int64(), c_int32()
         self._check(self.lib.functions.fmha_workspace_size(self.handle, byref(args), byref(size), byref(exact)))
         return size.value, bool(exact.value)
 
-    def prepare_workspace(self, args, workspace: int, stream=None) -> None:
+    def prepare_workspace(self, args: Structure, workspace: int, stream: int | None = None) -> None:
         """Puts into device memory what kernels expect in their workspace. Backward needs it before every run."""
         self._check(self.lib.functions.fmha_prepare_workspace(self.handle, byref(args), workspace, stream))
 
-    def run_on_host(self, args):
+    def run_on_host(self, args: Structure) -> Any:
         info = self.lib.fresh("fmha_run_info")
         self._check(self.lib.functions.fmha_run_host(self.handle, byref(args), byref(info)))
         return info
 
-    def run_on_device(self, args, stream=None, info=None):
+    def run_on_device(self, args: Structure, stream: int | None = None, info: Structure | None = None) -> Any:
         """Starts a launch on `stream` and returns; fills `info` when one is given."""
         self._check(self.lib.functions.fmha_run_device(self.handle, byref(args), stream,
                                                        byref(info) if info else None))
         return info
 
-    def time_on_device(self, args, stream=None, warm_up=10, repeats=50) -> float:
+    def time_on_device(self, args: Structure, stream: int | None = None, warm_up: int = 10, repeats: int = 50) -> float:
         """Mean milliseconds of a launch."""
         milliseconds = ctypes.c_double()
         self._check(self.lib.functions.fmha_time_device(self.handle, byref(args), stream, warm_up, repeats,
@@ -290,17 +290,17 @@ class Context:
     def release(self, address: int) -> None:
         self._check(self.lib.functions.fmha_device_release(self.handle, address))
 
-    def upload(self, device: int, host: int, size: int, stream=None) -> None:
+    def upload(self, device: int, host: int, size: int, stream: int | None = None) -> None:
         self._check(self.lib.functions.fmha_device_upload(self.handle, device, host, size, stream))
 
-    def download(self, host: int, device: int, size: int, stream=None) -> None:
+    def download(self, host: int, device: int, size: int, stream: int | None = None) -> None:
         self._check(self.lib.functions.fmha_device_download(self.handle, host, device, size, stream))
 
-    def wait(self, stream=None) -> None:
+    def wait(self, stream: int | None = None) -> None:
         """Returns when everything in the stream is done."""
         self._check(self.lib.functions.fmha_device_wait(self.handle, stream))
 
-    def _text(self, function, *arguments) -> str:
+    def _text(self, function: Callable[..., int], *arguments: Any) -> str:
         length, capacity = c_uint64(), 1 << 20
         while True:
             text = ctypes.create_string_buffer(capacity)
@@ -309,7 +309,7 @@ class Context:
                 return text.value.decode()
             capacity = length.value + 1
 
-    def _check(self, status):
+    def _check(self, status: int) -> None:
         if status != 0:
             raise Error(status, self.lib.functions.fmha_last_error(self.handle).decode(),
                         self.lib.functions.fmha_last_rule(self.handle).decode())

@@ -50,7 +50,7 @@ class DeviceArray:
         if address and self.context.handle:
             self.context.release(address)
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "address", None):
             try:
                 self.free()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Iterable, Sequence
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def matches(view: View, element: ElementType) -> bool:
     return (view.is_bf16 and element is BF16) or (not view.is_bf16 and view.dtype == element.dtype)
 
 
-def _elements(strides, size: int, what: str) -> tuple[int, ...]:
+def _elements(strides: Iterable[int], size: int, what: str) -> tuple[int, ...]:
     if any(stride % size for stride in strides):
         raise ValueError(f"{what} has strides of {strides} bytes, which are no multiples of the element's {size} bytes")
     return tuple(stride // size for stride in strides)
@@ -75,7 +75,7 @@ def _numpy_view(array: np.ndarray) -> View:
     return View(array.ctypes.data, array.shape, _elements(array.strides, array.itemsize, "the array"), array.dtype, owner=array)
 
 
-def packed_strides(shape) -> tuple[int, ...]:
+def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Of an array without gaps, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):

@@ -25,6 +25,8 @@ KEYWORDS = frozenset("""is_v_rowmajor perm is_group_mode window_left window_righ
     block_table seqlens_k k_cache v_cache cache_seqlens rotary_cos rotary_sin q_descale k_descale v_descale kv_indptr
     kv_page_indices kv_last_page_lens stream q_rotate""".split())
 
+Planned = tuple[Call, Callable[[Any], Any]]  # a call, and what brings its output into the caller's layout
+
 # Keywords that bring data, and which families take them. The dispatcher's clients give every family all settings, such as
 # num_splits; data that a family has no place for would be left out of the result.
 _SCORES = "bias alibi_slopes logits_soft_cap sink_logit sink_size lse seqstart_q seqlens_k"
@@ -220,7 +222,8 @@ class FmhaRunner:
         return (tuple(shapes.packed(array) for array in (q, k, v)), {"layout": "shd", **lengths},
                 lambda o: shapes.unpacked(o, prob.batch))
 
-    def _fwd(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any], keywords: dict[str, Any]):
+    def _fwd(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
+             keywords: dict[str, Any]) -> Planned:
         column = not keywords.get("is_v_rowmajor", self.config is None or self.config.vlayout == "r")
         arrays, placed, unpack = self._placed(q, k, v, prob, keywords, column)
         randval = bool(keywords.get("randval"))
@@ -232,7 +235,8 @@ class FmhaRunner:
         return families.forward(context, self.arch, *arrays, v_column=column, randval=randval, dropout=drop, qscale=qscale, **scales,
                                 **placed, **options), unpack
 
-    def _splitkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any], keywords: dict[str, Any]):
+    def _splitkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
+                 keywords: dict[str, Any]) -> Planned:
         splits = keywords.get("num_splits", 4)
         if keywords.get("paged_kv", self.config.paged_kv if self.config else 0):
             arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
@@ -240,7 +244,8 @@ class FmhaRunner:
             arrays, placed, unpack = self._placed(q, k, v, prob, keywords)
         return families.splitkv(context, self.arch, *arrays, num_splits=splits, **placed, **options), unpack
 
-    def _pagedkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any], keywords: dict[str, Any]):
+    def _pagedkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
+                 keywords: dict[str, Any]) -> Planned:
         arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
         scales = {name: keywords.get(name) for name in ("q_descale", "k_descale", "v_descale")}
         qscale = keywords.get("qscale_type", self.config.qscale if self.config else 0)
@@ -271,7 +276,7 @@ class FmhaRunner:
         return (shapes.packed(q), *pages), {"layout": "shd", **placed}, lambda o: shapes.unpacked(o, prob.batch)
 
     def _batch_prefill(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
-                       keywords: dict[str, Any]):
+                       keywords: dict[str, Any]) -> Planned:
         """Q packed, and K and V as pages: those of the caller with a table, else cut from [B,H,S,D]."""
         config = self.config or FmhaKernelConfig()
         size = self._page_size(keywords, 1)
