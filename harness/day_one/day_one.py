@@ -30,6 +30,7 @@ def arguments(given):
     parser.add_argument("--ck-build", help="where it was built (default: build below --ck-root)")
     parser.add_argument("--ck-bin", help="folder with tile_example_fmha_fwd and tile_example_fmha_bwd of a checkout")
     parser.add_argument("--arch", help="architecture (default: the device's)")
+    parser.add_argument("--arch-dir", type=pathlib.Path, help="folder of architecture files to use instead of those of the command")
     parser.add_argument("--device", type=int, default=0, help="number of the device")
     parser.add_argument("--tier", choices=("smoke", "full"), default="smoke")
     parser.add_argument("--family", action="append", choices=[api for api, _ in FAMILIES], help="only these (default: all)")
@@ -44,6 +45,8 @@ def arguments(given):
     chosen = parser.parse_args(given)
     if chosen.limit <= 0:
         parser.error(f"--limit {chosen.limit}: a positive number")
+    if chosen.arch_dir and not chosen.arch_dir.is_dir():
+        parser.error(f"--arch-dir {chosen.arch_dir}: there is no such folder")
     if chosen.ck_build and not chosen.ck_root:
         parser.error("--ck-build needs --ck-root")
     return chosen

@@ -44,7 +44,8 @@ class Run:
         except OSError:
             commit = "unknown"
         chosen = self.chosen
-        return {"commit": commit, "build": str(self.build()), "arch": chosen.arch, "device": chosen.device, "tier": chosen.tier,
+        return {"commit": commit, "build": str(self.build()), "arch": chosen.arch,
+                "arch_dir": str(chosen.arch_dir.resolve()) if chosen.arch_dir else None, "device": chosen.device, "tier": chosen.tier,
                 "cases": chosen.cases, "emulated": chosen.emulated}
 
     def save(self):
@@ -102,8 +103,11 @@ class Run:
 
     def target(self):
         if self.chosen.emulated:
-            return ["--target", "emulated", "--arch", self.arch()]
-        return ["--target", "hip", "--device", str(self.chosen.device)]
+            return ["--target", "emulated", "--arch", self.arch(), *self.arch_files()]
+        return ["--target", "hip", "--device", str(self.chosen.device), *self.arch_files()]
+
+    def arch_files(self):
+        return ["--arch-dir", self.chosen.arch_dir.resolve()] if self.chosen.arch_dir else []
 
 
 def end(process):

@@ -16,13 +16,25 @@ FAMILIES = (("fwd", "fwd"), ("fwd_splitkv", "splitkv"), ("fwd_pagedkv", "pagedkv
             ("batch_prefill", "batch_prefill"), ("bwd", "bwd"))
 # The release of ROCm that knows an architecture (docs/gpu.md).
 ROCM = {"gfx90a": (5, 2), "gfx942": (6, 0), "gfx950": (7, 0), "gfx1100": (5, 7), "gfx1151": (7, 0), "gfx1201": (6, 4)}
+# What upstream lists no kernel for, so that there is nothing to build, verify or time.
+NONE = {"batch_prefill": ("gfx1100", "gfx1151", "gfx1201")}
 # Cases that the example programs of a checkout compute too.
 BESIDE = (("fwd", "fwd/parity"), ("bwd", "bwd/plain"))
-# Forward, timed: shapes of training and of long prompts, tensors packed.
-BENCH = {"about": "Shapes that the first day times.", "family": "fwd", "tier": "smoke",
-         "set": {"stride_padding": 0, "lse": False, "repeats": 2, "sampled_rows": True},
-         "pair": {"batch,heads,seqlen,hdim,dtype": [[8, 16, 2048, 128, "bf16"], [8, 32, 2048, 64, "fp16"], [1, 16, 16384, 128, "bf16"]]},
-         "each": {"mask": ["0", "t"]}, "fill": ["normal"]}
+# What is timed of each family, tensors packed: shapes of training and of long prompts, of decoding, and of prompts behind a cache.
+_HALF = {"stride_padding": 0, "repeats": 2, "dtype": "bf16", "hdim": 128}
+_PAGES = {**_HALF, "heads": "32:8", "page_size": 128, "length_form_k": "seqlen"}
+_SHAPES = {
+    "fwd": {"set": {"stride_padding": 0, "lse": False, "repeats": 2, "sampled_rows": True},
+            "pair": {"batch,heads,seqlen,hdim,dtype": [[8, 16, 2048, 128, "bf16"], [8, 32, 2048, 64, "fp16"], [1, 16, 16384, 128, "bf16"]]},
+            "each": {"mask": ["0", "t"]}},
+    "fwd_splitkv": {"set": {**_PAGES, "batch": 16, "seqlen_q": 1}, "each": {"seqlen_k": [2048, 8192]}},
+    "fwd_pagedkv": {"set": {**_PAGES, "batch": 8, "seqlen_q": 512, "seqlen_k": 4096, "sampled_rows": True}, "each": {"mask": ["0", "b"]}},
+    "fwd_appendkv": {"set": {**_HALF, "batch": 64, "heads": "32:8", "seqlen_q": 1, "seqlen_k": 4096}, "each": {"rope": ["none", "half_rotated"]}},
+    "batch_prefill": {"set": {**_HALF, "mode": "group", "batch": 8, "heads": "32:8", "seqlen": 2048, "page_size": 16, "kv_layout": "linear",
+                              "kv_lookup": "sglang_1d", "sampled_rows": True}, "each": {"mask": ["0", "b"]}},
+    "bwd": {"set": {**_HALF, "batch": 1, "heads": 16, "seqlen": 2048}, "each": {"mask": ["0", "t"]}}}
+BENCH = {api: {"about": "Shapes that the first day times.", "family": api, "tier": "smoke", **shapes, "fill": ["normal"]}
+         for api, shapes in _SHAPES.items()}
 
 
 def machine(run):
@@ -136,12 +148,18 @@ def gtest(program, *on_device):
     return step
 
 
+def none_of(api, run):
+    return f"{run.arch()} has no kernel of {api}"
+
+
 def kernels(api, family, audit=False):
     """Compiles; the audit is a step of its own, so that a kernel which spills is run all the same."""
 
     def step(run):
+        if run.arch() in NONE.get(api, ()):
+            return none_of(api, run)
         name = f"{'audit' if audit else 'kernels'}-{api}"
-        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", run.folder / f"kernels-{api}"]
+        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", run.folder / f"kernels-{api}", *run.arch_files()]
         said = run.fmha(name, line + ["--audit"] * audit, 4 * 3600)
         return said.strip().splitlines()[-1][:120] if said.strip() else str(run.folder / f"kernels-{api}")
 
@@ -150,6 +168,8 @@ def kernels(api, family, audit=False):
 
 def verify(api):
     def step(run):
+        if run.arch() in NONE.get(api, ()):
+            return none_of(api, run)
         name = f"verify-{api}"
         files = {option: run.folder / f"{name}.{ending}" for option, ending in
                  (("--journal", "jsonl"), ("--json", "json"), ("--junit", "xml"), ("--html", "html"))}
@@ -164,24 +184,39 @@ def verify(api):
     return step
 
 
-def bench_cases(run):
-    """The case file of the bench, so that its kernels are those that are planned for it."""
-    folder = run.folder / "bench-cases"
-    (folder / "fwd").mkdir(parents=True, exist_ok=True)
-    (folder / "fwd" / "day_one.json").write_text(json.dumps(BENCH, indent=1) + "\n")
-    return folder
+def timed_apis(run):
+    return [api for api in apis_of(run.chosen) if run.arch() not in NONE.get(api, ())]
+
+
+def write_bench_cases(folder, apis):
+    """A case file of each API, so that the kernels of the bench are those that are planned for it; their names."""
+    for api in apis:
+        (folder / api).mkdir(parents=True, exist_ok=True)
+        (folder / api / "day_one.json").write_text(json.dumps(BENCH[api], indent=1) + "\n")
+    return [f"{api}/day_one" for api in apis]
 
 
 def kernels_bench(run):
-    line = ["build", "--arch", run.arch(), "--family", "fwd", "--tier", "smoke", "--cases-root", bench_cases(run), "--out", run.folder / "kernels-bench"]
+    if not timed_apis(run):
+        return "nothing is timed here"
+    folder = run.folder / "bench-cases"
+    write_bench_cases(folder, timed_apis(run))
+    line = ["build", "--arch", run.arch(), "--tier", "smoke", "--cases-root", folder, "--out", run.folder / "kernels-bench"]
+    for api, family in FAMILIES:
+        if api in timed_apis(run):
+            line += ["--family", family]
+    line += run.arch_files()
     return run.fmha("kernels-bench", line, 3600).strip().splitlines()[-1][:120]
 
 
 def bench(run):
     if run.chosen.emulated:  # the emulated machine has no time; the host's kernels have
-        line = ["bench", "--shape", "dtype=fp16,batch=1,heads=1,seqlen=64,hdim=64", "--arch", run.arch(), "--seconds", "0.01"]
+        line = ["bench", "--shape", "dtype=fp16,batch=1,heads=1,seqlen=64,hdim=64", "--arch", run.arch(), *run.arch_files(), "--seconds", "0.01"]
+    elif not timed_apis(run):
+        return "nothing is timed here"
     else:
-        line = ["bench", "fwd/day_one", "--cases-root", bench_cases(run), *run.target(), "--kernels-dir", run.folder / "kernels-bench"]
+        folder = run.folder / "bench-cases"
+        line = ["bench", *write_bench_cases(folder, timed_apis(run)), "--cases-root", folder, *run.target(), "--kernels-dir", run.folder / "kernels-bench"]
     said = run.fmha("bench", [*line, "--json", run.folder / "bench.json"], 3600)
     return said.strip().splitlines()[-1][:120]
 
@@ -222,6 +257,10 @@ def counts_of(said):
     return counts.group(0).strip()
 
 
+def apis_of(chosen):
+    return [api for api, _ in FAMILIES if not chosen.family or api in chosen.family]
+
+
 def steps(chosen):
     """(name, function, names of the steps that it needs)."""
     found = [("machine", machine, []), ("driver", driver, []), ("rocm", rocm, ["driver"]), ("build", build, []),
@@ -236,10 +275,10 @@ def steps(chosen):
         found.append((f"verify-{api}", verify(api), ["build"] if chosen.emulated else [f"kernels-{api}"]))
         if not chosen.emulated:
             found.append((f"audit-{api}", kernels(api, family, audit=True), [f"kernels-{api}"]))
-    chosen_families = chosen.family or [api for api, _ in FAMILIES]
-    if "fwd" in chosen_families:
-        if not chosen.emulated:
-            found.append(("kernels-bench", kernels_bench, ["build", "device"]))
+    chosen_families = apis_of(chosen)
+    if not chosen.emulated:
+        found.append(("kernels-bench", kernels_bench, ["build", "device"]))
+    if not chosen.emulated or "fwd" in chosen_families:
         found.append(("bench", bench, ["build"] if chosen.emulated else ["kernels-bench"]))
     for api, cases in BESIDE:
         if chosen.ck_bin and api in chosen_families:

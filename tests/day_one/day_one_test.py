@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -108,10 +109,30 @@ class Rehearsal(unittest.TestCase):
             self.assertIn(f"out/{name}", names)
         kernels = [call for call in self.calls() if call.startswith("fmha build ")]
         self.assertEqual(len(kernels), 13)
+        self.assertTrue(all(f"--family {family}" in kernels[-1] for family in ("fwd", "splitkv", "pagedkv", "appendkv", "batch_prefill", "bwd")))
+        (timed,) = [call for call in self.calls() if call.startswith("fmha bench ")]
+        self.assertIn("bench fwd/day_one fwd_splitkv/day_one fwd_pagedkv/day_one fwd_appendkv/day_one batch_prefill/day_one bwd/day_one", timed)
         self.assertTrue(all("--arch gfx942" in call for call in kernels))
         self.assertEqual(len([call for call in kernels if "--audit" in call]), 6)
         verify = [call for call in self.calls() if call.startswith("fmha verify ")]
         self.assertTrue(all("--target hip --device 0" in call and "--journal" in call for call in verify))
+
+    def test_what_an_architecture_has_no_kernels_of(self):
+        radeon = [{**MI300[0], "devices": [{"name": "AMD Radeon", "arch": "gfx1201", "compute_units": 64}]}]
+        self.behave("devices", says=json.dumps(radeon))
+        self.behave("rocminfo", says="  Name:                    gfx1201")
+        code, out, err = self.run_it("--family", "batch_prefill", "--family", "bwd")
+        self.assertEqual(code, 0, out + err)
+        for step in ("kernels", "verify", "audit"):
+            self.assertRegex(out, rf"(?m)^passed   {step}-batch_prefill +gfx1201 has no kernel of batch_prefill$")
+        self.assertFalse([call for call in self.calls() if "batch_prefill" in call])
+
+    def test_architecture_files_reach_every_command_that_plans(self):
+        code, out, err = self.run_it("--arch-dir", str(self.system), "--ck-bin", "/ck")
+        self.assertEqual(code, 0, out + err)
+        planning = [call for call in self.calls() if call.startswith(("fmha build", "fmha verify", "fmha bench", "fmha compare"))]
+        self.assertTrue(planning and all(f"--arch-dir {self.system}" in call for call in planning))
+        self.assertEqual(self.run_it("--arch-dir", str(self.folder / "nowhere"))[0], 2)
 
     def test_a_second_run_repeats_nothing(self):
         self.assertEqual(self.run_it()[0], 0)
@@ -269,11 +290,22 @@ class WithTheRealCommand(Rehearsal):
     """The same script, the command itself, the emulated machine, and a device that is the processor."""
 
     def test_the_cases_of_the_bench_are_cases(self):
-        (self.folder / "fwd").mkdir()
-        (self.folder / "fwd" / "day_one.json").write_text(json.dumps(BENCH))
-        ran = subprocess.run([str(REAL.fmha), "verify", "--list", "--cases-root", str(self.folder), "fwd/day_one"], capture_output=True, text=True,
-                             check=False)
-        self.assertEqual((ran.returncode, len(ran.stdout.splitlines())), (0, 6), ran.stdout + ran.stderr)
+        names = write_bench_cases(self.folder, list(BENCH))
+        for name, count in zip(names, (6, 2, 2, 2, 2, 2)):
+            ran = subprocess.run([str(REAL.fmha), "verify", "--list", "--cases-root", str(self.folder), name], capture_output=True, text=True,
+                                 check=False)
+            self.assertEqual((ran.returncode, len(ran.stdout.splitlines())), (0, count), ran.stdout + ran.stderr)
+
+    def test_the_lines_can_be_typed(self):
+        """Every option of every call is one of its subcommand."""
+        self.run_it("--ck-bin", "/ck", "--arch-dir", str(self.system))
+        self.run_it("--emulated", "--ck-bin", "/ck", "--arch-dir", str(self.system), "--out", str(self.folder / "emulated"))
+        lines = {tuple(shlex.split(call)[1:]) for call in self.calls() if call.startswith("fmha ")}
+        self.assertEqual({words[0] for words in lines}, {"devices", "build", "verify", "bench", "compare"})
+        pages = {name: help_of(REAL.fmha, name) for name in {words[0] for words in lines}}
+        for words in lines:
+            self.assertEqual(list(wrong_options(list(words[1:]), pages[words[0]])), [], words)
+        self.assertEqual(list(wrong_options(["--family", "fwd", "--familie"], pages["verify"])), ["--familie is no option"])
 
     def test_cases_on_the_emulated_machine(self):
         (self.bin / "fmha").unlink()
@@ -318,7 +350,10 @@ if __name__ == "__main__":
     suite = unittest.TestSuite()
     if REAL.fmha:
         sys.path.insert(0, str(TREE / "harness" / "day_one"))
-        from steps import BENCH
+        sys.path.insert(1, str(TREE / "tests" / "docs"))
+        from help_examples import help_of, wrong_options
+        from steps import BENCH, write_bench_cases
+        suite.addTest(WithTheRealCommand("test_the_lines_can_be_typed"))
         suite.addTest(WithTheRealCommand("test_the_cases_of_the_bench_are_cases"))
         suite.addTest(WithTheRealCommand("test_cases_on_the_emulated_machine"))
     else:
