@@ -3,6 +3,7 @@
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/programs/ws_items.hpp"
 #include "kernels/programs/ws_keys.hpp"
+#include "kernels/programs/ws_sums.hpp"
 
 namespace fmha::kernels {
 
@@ -77,13 +78,18 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         auto out = ctx.output();
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
         ctx.fill(out, 0.0F);
+        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted.
+        const bool apart = adds_tiles_apart(cfg.signature.data_type);
+        auto addend = ctx.addend();
+        auto shrink_before = ctx.rows();
+        if (apart) ctx.fill(shrink_before, 1.0F);
         begin_rows(ctx, scoring, top, total, row0);
         ctx.split_rows(total); // lanes exchange their sums once, not in every tile
 
         // Where a factor above 0 is all that lies between products and logits, tiles without a mask have maxima of products; with
         // another factor all tiles are taken for masked ones.
         const bool of_products = scales_alone(cfg.signature);
-        const float factor = ctx.to_base2(ctx.scale(args.score)); // the program has no descales
+        const float factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
         const auto weigh = [&]<Masking masking>(int step) {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
@@ -117,21 +123,38 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(query, own == 1); // the feed may bring those of the next item
             weigh.template operator()<Masking::if_needed>(0);
             auto weights = ctx.narrow(scores);
+            const auto start_values = [&] {
+                if (apart)
+                    ctx.start(addend, weights, value, false);
+                else
+                    ctx.start(out, weights, value);
+            };
+            const auto finish_values = [&] {
+                if (apart)
+                    ctx.finish(addend, 0);
+                else
+                    ctx.finish(out, 0);
+            };
             const auto next_tile = [&]<Masking masking>(int step) {
                 ctx.take(key);
                 ctx.turn();
                 ctx.start(scores, query, key);
                 ctx.take(value);
-                ctx.start(out, weights, value);
+                start_values();
                 ctx.pass();
                 ctx.finish(scores, 1);
                 ctx.give(key);
                 ctx.give(query, step + 1 == own);
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
-                ctx.finish(out, 0);
+                finish_values();
                 ctx.give(value);
-                ctx.scale_rows(out, shrink);
+                if (apart) {
+                    ctx.scale_and_add(out, shrink_before, addend);
+                    ctx.map_rows(shrink_before, shrink, shrink, [](float f, float) { return f; });
+                } else {
+                    ctx.scale_rows(out, shrink);
+                }
                 weights = ctx.narrow(scores);
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
@@ -145,9 +168,10 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 if (step < own) next_tile.template operator()<Masking::always>(step++);
             }
             ctx.take(value);
-            ctx.start(out, weights, value);
-            ctx.finish(out, 0);
+            start_values();
+            finish_values();
             ctx.give(value);
+            if (apart) ctx.scale_and_add(out, shrink_before, addend);
         }
         FMHA_NO_UNROLL
         for (int step = own; may_see_fewer && step < count; ++step) {

@@ -233,12 +233,13 @@ class HipRuntime final : public DeviceRuntime {
             extents[i] = static_cast<cuuint64_t>(map.extents[i]);
             strides[i] = static_cast<cuuint64_t>(map.strides[i]);
             box[i] = static_cast<cuuint32_t>(map.box[i]);
-            steps[i] = 1;
+            steps[i] = static_cast<cuuint32_t>(map.steps[i]);
         }
         const CUresult result = cuTensorMapEncodeTiled(
             &bits,
-            map.type == ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                          : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+            element_bits(map.type) == 8     ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+            : map.type == ElementType::bf16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                            : CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
             hip_target::map_rank, const_cast<void*>(map.base), extents.data(),
             strides.data() + 1, // that of dimension 0 is understood
             box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,

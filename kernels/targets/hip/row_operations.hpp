@@ -228,6 +228,15 @@ class RowOperations {
             });
         });
     }
+    template <class Acc, class Tile>
+    FMHA_DEVICE void scale_and_add(Acc& acc, const Rows& factor, const Tile& tile) {
+        block_.machine.each([&](int thread) {
+            each_place<Acc::piece>(block_, [&](int at, int slot, int, int) {
+                float& sum = acc.x.at(thread, at);
+                sum = __builtin_fmaf(sum, factor.x.at(thread, slot), tile.x.at(thread, at));
+            });
+        });
+    }
     FMHA_DEVICE float exp2(float x) const { return block_.machine.exp2(x); }
     FMHA_DEVICE float log(float x) const { return block_.machine.log(x); }
     FMHA_DEVICE float quotient(float a, float b) const { return block_.machine.quotient(a, b); }

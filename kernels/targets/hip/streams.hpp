@@ -87,12 +87,21 @@ class TeamWork {
         block_.machine.wait(plan.empty(stage), next.parity(plan.stages) ^ 1);
         block_.machine.expect(full, plan.stage_bytes);
         BoxCorner corner = block_.machine.rows_of(map).corner(place, matrix.rows.size, row0);
-        corner.at[0] = static_cast<std::int32_t>(col0);
+        const auto channel = static_cast<std::int32_t>(col0);
+        if (plan.by_column)
+            corner = {{corner.at[1], channel, corner.at[2], corner.at[3], corner.at[4]}};
+        else
+            corner.at[0] = channel;
         int to = plan.stage(stage);
         FMHA_NO_UNROLL
-        for (int at = 0; at < plan.elements; at += SwizzledTile::block_elements) {
+        for (int at = 0; at < plan.elements; at += SwizzledTile::block_elements(plan.type)) {
             block_.machine.copy_box(map, corner, to, full);
-            corner.at[0] += SwizzledTile::block_elements;
+            if (plan.interleaved) {
+                BoxCorner odd = corner;
+                ++odd.at[1];
+                block_.machine.copy_box(map, odd, to + SwizzledTile::block_bytes(plan.lines / 2), full);
+            }
+            corner.at[0] += SwizzledTile::block_elements(plan.type);
             to += SwizzledTile::block_bytes(plan.lines);
         }
         ++next.uses;

@@ -28,6 +28,7 @@ class Work : public TeamWork<Block, &WsPlan::queries, &WsPlan::keys, &WsPlan::va
 
     FMHA_DEVICE auto scores() const { return accumulator<&BlockPlan::first>(block_); }
     FMHA_DEVICE auto output() const { return accumulator<&BlockPlan::second>(block_); }
+    FMHA_DEVICE auto addend() const { return accumulator<&WsPlan::addend>(block_); }
 
     template <class Acc, auto Left, auto Right>
     FMHA_DEVICE void start(Acc& acc, const OperandStream<Left>& left, const OperandStream<Right>& right) {
@@ -35,8 +36,10 @@ class Work : public TeamWork<Block, &WsPlan::queries, &WsPlan::keys, &WsPlan::va
                             block_.template piece<Right>(), this->taken(right));
     }
     template <class Acc, class Registers, auto Right>
-    FMHA_DEVICE void start(Acc& acc, WeightTile<Registers>& left, const OperandStream<Right>& right) {
-        products_.start_ab(acc, left, block_.template piece<Right>(), this->taken(right));
+    FMHA_DEVICE void start(Acc& acc, WeightTile<Registers>& left, const OperandStream<Right>& right,
+                           bool adds = true) {
+        products_.start_ab(acc, left, block_.template piece<Right>(), this->taken(right),
+                           block_.template piece<&BlockPlan::second>().depth_fragments, adds);
     }
     template <class Acc>
     FMHA_DEVICE void settle(Acc& acc) {

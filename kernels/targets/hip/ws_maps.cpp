@@ -14,7 +14,7 @@ struct Tensor {
     std::string_view name;
     const TensorView& view;
     std::int64_t entries, heads, rows, channels;
-    bool ends_with_sequence;
+    bool ends_with_sequence, by_column = false;
 };
 
 /// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
@@ -41,16 +41,23 @@ std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& strid
 /// Fills in one map. A dimension of one element has a stride that every driver takes.
 std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
                               MapRows& rows) {
-    const auto& [name, view, entries, heads, row_count, channels, ends_with_sequence] = tensor;
+    const auto& [name, view, entries, heads, row_count, channels, ends_with_sequence, by_column] = tensor;
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {
         return extent > 1 ? elements * bytes : 16;
     };
     spec.base = view.data;
     spec.type = view.type;
-    spec.box = {SwizzledTile::block_elements, stream.lines, 1, 1, 1};
+    spec.box = {SwizzledTile::block_elements(view.type), stream.lines, 1, 1, 1};
+    if (stream.interleaved) spec.steps[1] = 2;
     rows.ends_with_sequence = ends_with_sequence;
-    if (ends_with_sequence) {
+    if (by_column) {
+        // A clipped line ends at a byte, and the strides that move an address back are whole units.
+        if (ends_with_sequence) return Unmappable{MapProblem::ends_in_line, name};
+        spec.extents = {row_count, channels, heads, entries, 1};
+        spec.strides = {view.row_stride * bytes, stride(channels, view.col_stride),
+                        stride(heads, view.head_stride), stride(entries, view.batch_stride), 16};
+    } else if (ends_with_sequence) {
         constexpr std::int64_t beyond = std::numeric_limits<std::int32_t>::max();
         const std::int64_t line = view.row_stride * bytes;
         std::int64_t of_place = 0;
@@ -94,12 +101,14 @@ WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args) {
     const LengthArrays& lengths = args.lengths;
     const bool group = shape.mode == Mode::group;
     const bool ragged = group || lengths.seqlen_k != nullptr || lengths.cu_seqlen_k != nullptr;
-    const auto keys = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
-        return Tensor{name,     view,  group ? 0 : shape.batch, shape.nhead_k, group ? 0 : shape.seqlen_k,
-                      channels, ragged};
+    const auto keys = [&](std::string_view name, const TensorView& view, std::int64_t channels,
+                          bool by_column) {
+        return Tensor{
+            name,   view,     group ? 0 : shape.batch, shape.nhead_k, group ? 0 : shape.seqlen_k, channels,
+            ragged, by_column};
     };
-    return maps_of(config, shape, queries_of(shape, args.q), keys("k", args.k, shape.hdim_q),
-                   keys("v", args.v, shape.hdim_v));
+    return maps_of(config, shape, queries_of(shape, args.q), keys("k", args.k, shape.hdim_q, false),
+                   keys("v", args.v, shape.hdim_v, config.signature.v_layout == VLayout::column));
 }
 
 WsMaps ws_maps_of(const KernelConfig& config, const PagedKvArgs& args) {

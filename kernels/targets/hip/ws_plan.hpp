@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/ws_sums.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/descriptor.hpp"
 
@@ -11,7 +12,10 @@ namespace fmha::hip_target {
 /// "full", one for "empty".
 struct StreamPlan {
     ElementType type = ElementType::fp16;
-    std::int16_t lines = 0, elements = 0; ///< of a tile: keys or queries, and channels
+    std::int16_t lines = 0,
+                 elements = 0; ///< of a tile: keys or queries, and channels; by column channels and keys
+    bool by_column = false;    ///< a line is a channel with its keys
+    bool interleaved = false;  ///< even lines of a tile come first, then odd ones
     std::int16_t stages = 0;
     std::int32_t offset = 0, stage_bytes = 0;
     std::int32_t barriers = 0; ///< where they are: "full" of every stage, then "empty" of every stage
@@ -30,9 +34,30 @@ struct WsPlan : BlockPlan {
     std::int16_t feed_registers = 0, team_registers = 0; ///< a thread, after the split
     bool takes_turns = false;                            ///< teams start their products one after another
     StreamPlan queries, keys, values;
+    /// What a product of weights and values goes to: a tile like the output where sums over tiles of keys are not the matrix
+    /// unit's, else the output's own layout, for nothing.
+    AccumulatorPlan addend;
 
     FMHA_DEVICE constexpr int waves_of_teams() const { return teams * 4; }
 };
+
+namespace planning {
+
+/// Lays the scores out for products of 8 bits (interleaved_register), and the weights after them, whose keys are in their natural order then.
+constexpr void interleave(WsPlan& plan, const Tile& tile) {
+    constexpr int columns = 16;
+    InstructionInfo two = instruction_info(plan.first.instruction);
+    two.n = columns;
+    two.c_elements = 8;
+    two.c_row = {{0, 0, 1, 2, 4}, {0, 8, 0}};
+    two.c_col = {{4, 8}, {2, 0, 1}};
+    AccumulatorPlan scores = accumulator_plan(two, false, WsPlan::group_threads / 32, 1, tile.n0 / columns);
+    scores.loaded = plan.first.acc.loaded;
+    plan.first.acc = scores;
+    plan_weights(scores, plan.second, plan.weights, plan.value.order);
+}
+
+} // namespace planning
 
 /// Pages of paged-KV hold whole multiples of so many keys (P-4).
 inline constexpr int page_granule = 128;
@@ -47,17 +72,25 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     WsPlan plan;
     plan.problem = PlanProblem::ws_features;
     const bool halves = has.data_type == DataType::fp16 || has.data_type == DataType::bf16;
+    const bool e4m3 = kernels::adds_tiles_apart(has.data_type);
     const bool paged = has.family == KernelFamily::fwd_pagedkv;
-    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || (has.family != KernelFamily::fwd && !paged) ||
-        !halves || has.v_layout != VLayout::row || has.has_dropout || has.qscale != QScale::no_scale)
+    // Products of 8 bits take lines of depth alone.
+    const VLayout layout = e4m3 ? VLayout::column : VLayout::row;
+    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia ||
+        (has.family != KernelFamily::fwd && (!paged || e4m3)) || (!halves && !e4m3) ||
+        has.v_layout != layout || has.has_dropout ||
+        (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;
     plan.problem = PlanProblem::ws_tiles;
     const GemmTriples &wave = cfg.algorithm.wave, &warp = cfg.algorithm.warp;
-    const auto product = [](int n) { return n >= 16 && n <= 256 && n % 16 == 0; };
+    const int depth = e4m3 ? 32 : 16;
+    const auto product = [](int n, int part) { return n >= part && n <= 256 && n % part == 0; };
+    constexpr int most_channels_apart = 128; // the output and its addend are half of a team's registers
     if (wave.m0 < 1 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
-        warp.n1 != tile.n1 || warp.k0 != 16 || warp.k1 != 16 || !product(tile.n0) || !product(tile.n1) ||
-        tile.k0max % 16 != 0 || tile.n1 < has.hdim_v || (paged && page_granule % tile.n0 != 0))
+        warp.n1 != tile.n1 || warp.k0 != depth || warp.k1 != depth || !product(tile.n0, depth) ||
+        !product(tile.n1, 16) || tile.k0max % depth != 0 || tile.n1 < has.hdim_v ||
+        (e4m3 && tile.n1 > most_channels_apart) || (paged && page_granule % tile.n0 != 0))
         return plan;
 
     // Warp-group instructions lay out a team's accumulators as four warps with mma.sync do.
@@ -65,13 +98,15 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     team.signature.family = KernelFamily::fwd;
     team.algorithm.pipeline = Pipeline::qr;
     team.algorithm.tile.m0 = WsPlan::team_rows;
-    team.algorithm.tile.k0 = team.algorithm.tile.k1 = 16;
+    team.algorithm.tile.k0 = team.algorithm.tile.k1 = static_cast<std::int16_t>(depth);
     team.algorithm.wave.m0 = 4;
-    team.algorithm.warp = {16, 8, 16, 16, 8, 16};
+    team.algorithm.warp = {16, 8, team.algorithm.tile.k0, 16, 8, team.algorithm.tile.k1};
     static_cast<BlockPlan&>(plan) = plan_of(team);
     if (plan.problem != PlanProblem::none) return plan;
 
-    plan.second.acc.stores_units = tile.n1 % 32 == 0;
+    if (e4m3) planning::interleave(plan, tile);
+    plan.second.acc.stores_units = tile.n1 % 32 == 0 && element_bits(plan.second.acc.stored) == 16;
+    plan.addend = plan.second.acc;
 
     plan.teams = wave.m0;
     plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
@@ -90,13 +125,15 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         s.elements = static_cast<std::int16_t>(elements);
         s.stages = static_cast<std::int16_t>(stages);
         s.offset = plan.lds_bytes;
-        s.stage_bytes = SwizzledTile::bytes(lines, elements);
+        s.stage_bytes = SwizzledTile::bytes(lines, elements, type);
         plan.lds_bytes += stages * s.stage_bytes;
         return s;
     };
     plan.lds_bytes = 0;
-    const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max);
-    const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max) + SwizzledTile::bytes(tile.n0, tile.n1);
+    const int lines_of_values = e4m3 ? tile.n1 : tile.n0, line_of_values = e4m3 ? tile.n0 : tile.n1;
+    const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max, plan.query.type);
+    const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max, plan.key.type) +
+                        SwizzledTile::bytes(lines_of_values, line_of_values, plan.value.type);
     const int room = (lds_limit(plan.unit) + lds_of_system) / plan.blocks - lds_of_system;
     const auto fits = [&](int of_q, int of_k) {
         return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
@@ -105,7 +142,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const int stages = plan.blocks > 1 && fits(2, 3) ? 3 : 2;
     plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
-    plan.values = stream(plan.value.type, tile.n0, tile.n1, stages);
+    plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
+    plan.keys.interleaved = plan.values.by_column = e4m3;
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
         s->barriers = plan.lds_bytes;
         plan.lds_bytes += 16 * s->stages;

@@ -1,5 +1,7 @@
 #include "kernels/targets/host/context.hpp"
 
+#include "kernels/programs/ws_sums.hpp"
+
 #include <algorithm>
 
 namespace fmha::host_target {
@@ -9,14 +11,15 @@ namespace {
 struct Layout {
     int m0, n0, k0, n1, k1, hdim;
     int keys, channels, hdim_stride; ///< rounded up to whole vectors or panels
-    bool has_teams;
+    bool has_teams, adds_apart;
 
     explicit Layout(const KernelConfig& config)
         : m0(config.algorithm.tile.m0), n0(config.algorithm.tile.n0), k0(config.algorithm.tile.k0),
           n1(config.algorithm.tile.n1), k1(config.algorithm.tile.k1), hdim(config.algorithm.tile.k0max),
           keys(round_up(n0, panel_columns)), channels(round_up(n1, panel_columns)),
           hdim_stride(round_up(round_up(hdim, k0), panel_columns)),
-          has_teams(config.algorithm.pipeline == Pipeline::ws) {}
+          has_teams(config.algorithm.pipeline == Pipeline::ws),
+          adds_apart(has_teams && kernels::adds_tiles_apart(config.signature.data_type)) {}
 
     std::size_t query() const { return size(m0, hdim_stride); }
     std::size_t key() const { return size(k0, keys); }
@@ -26,7 +29,11 @@ struct Layout {
     std::size_t work() const { return size(keys + k1, std::max({k0, channels}) + panel_columns); }
     /// Weights of one tile of keys while the scores of the next are computed.
     std::size_t weights() const { return has_teams ? scores() : 0; }
-    std::size_t total() const { return query() + key() + value() + scores() + output() + weights() + work(); }
+    /// The product of one tile's values, before it joins the output.
+    std::size_t addend() const { return adds_apart ? output() : 0; }
+    std::size_t total() const {
+        return query() + key() + value() + scores() + output() + weights() + addend() + work();
+    }
 
   private:
     static std::size_t size(int a, int b) {
@@ -53,6 +60,7 @@ HostContext::HostContext(const KernelConfig& config, std::vector<TileVisit>* tra
     scores_ = {take(at.scores()), at.m0, at.n0, at.keys};
     output_ = {take(at.output()), at.m0, at.n1, at.channels};
     if (at.has_teams) weights_ = {take(at.weights()), at.m0, at.n0, at.keys};
+    if (at.adds_apart) addend_ = {take(at.addend()), at.m0, at.n1, at.channels};
     work_ = take(at.work());
     weight_unit_ = 1.0F / static_cast<float>(1 << numerics_of(config).p_shift);
 }
@@ -63,7 +71,7 @@ void HostContext::visit(const kernels::FwdItem& item, std::int64_t key_tile) {
 
 void HostContext::begin(std::int64_t rows) {
     ScoreContext::begin(rows);
-    query_.rows = scores_.rows = output_.rows = weights_.rows = static_cast<int>(rows);
+    query_.rows = scores_.rows = output_.rows = weights_.rows = addend_.rows = static_cast<int>(rows);
 }
 
 void HostContext::load(Panels& operand, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
@@ -99,7 +107,8 @@ void HostContext::start(const FloatTile& acc, StreamName left, StreamName right)
     }
 }
 
-void HostContext::start(const FloatTile& acc, const FloatTile& left, StreamName right) {
+void HostContext::start(const FloatTile& acc, const FloatTile& left, StreamName right, bool adds) {
+    if (!adds) fill(acc, 0.0F);
     const auto& [matrix, row0, col0] = stream(right).tile();
     const Tile& tile = cfg().algorithm.tile;
     for (int step = 0; step < steps(tile.n0, matrix.rows.read - row0, tile.k1); ++step) {

@@ -43,6 +43,7 @@ class HostContext : public ScoreContext {
     Panels value() const { return value_; }
     FloatTile scores() const { return scores_; }
     FloatTile output() const { return output_; }
+    FloatTile addend() const { return addend_; }
     /// Makes the context ready for the next block, of which only `rows` query rows exist. The tiles shrink to
     /// them: the rest of a block of the configuration would be computed and thrown away.
     void begin(std::int64_t rows);
@@ -98,8 +99,8 @@ class HostContext : public ScoreContext {
     void pass() const {}
     /// acc = query · keysᵀ.
     void start(const FloatTile& acc, StreamName left, StreamName right);
-    /// acc += left · values.
-    void start(const FloatTile& acc, const FloatTile& left, StreamName right);
+    /// acc += left · values, or acc = where not `adds`.
+    void start(const FloatTile& acc, const FloatTile& left, StreamName right, bool adds = true);
     void finish(const FloatTile&, int) const {}
     void settle(const FloatTile&) const {}
 
@@ -113,7 +114,7 @@ class HostContext : public ScoreContext {
     ElementType weight_type_;
     float weight_unit_;
     Scratch<float> memory_;
-    FloatTile query_, scores_, output_, weights_;
+    FloatTile query_, scores_, output_, weights_, addend_;
     Panels key_, value_;
     float* work_ = nullptr;
     std::array<TileStream, 3> streams_; ///< by name

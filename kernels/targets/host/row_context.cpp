@@ -5,7 +5,7 @@
 namespace fmha::host_target {
 namespace {
 
-constexpr int row_vectors = 4;
+constexpr int row_vectors = 5;
 
 } // namespace
 
@@ -139,6 +139,16 @@ void RowContext::add_scaled(const FloatTile& acc, const FloatTile& tile, const R
         const float f = factor.data[r];
         for (int c = 0; c < acc.cols; c += vec_lanes)
             store_vec(to + c, load_vec(to + c) + f * load_vec(from + c));
+    }
+}
+
+void RowContext::scale_and_add(const FloatTile& acc, const Rows& factor, const FloatTile& tile) const {
+    scale_rows(acc, factor);
+    for (int r = 0; r < acc.rows; ++r) {
+        float* to = acc.row(r);
+        const float* from = tile.row(r);
+        for (int c = 0; c < acc.cols; c += vec_lanes)
+            store_vec(to + c, load_vec(to + c) + load_vec(from + c));
     }
 }
 

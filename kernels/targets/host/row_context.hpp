@@ -55,6 +55,7 @@ class RowContext : public kernels::Decisions {
     void scale_rows(const FloatTile& tile, const Rows& factor) const;
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;
+    void scale_and_add(const FloatTile& acc, const Rows& factor, const FloatTile& tile) const;
     void add_row_sums(const Rows& total, const FloatTile& scores) const;
     /// A row has one part.
     void split_rows(const Rows&) const {}

@@ -72,7 +72,7 @@ Launch launch_of(const Layout& layout) {
 /// The bits of LDS after one copy of a tile of `lines` lines and 128 channels, from row `row0` on.
 std::vector<std::uint16_t> copied(const TensorMapSpec& map, const MapRows& rows,
                                   const kernels::MatrixPlace& place, std::int64_t length, std::int64_t row0) {
-    const int lines = map.box[1], bytes = SwizzledTile::bytes(lines, 128);
+    const int lines = map.box[1], bytes = SwizzledTile::bytes(lines, 128, map.type);
     TeamBlock block(bytes + 16, 1, 128, Schedule::feed_first, 0);
     block.run([&](int agent) {
         block.init_barrier(bytes, 1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fwd_problem.hpp"
+#include "kernels/programs/ws_sums.hpp"
 
 /// Warp-specialised kernels and problems for them.
 namespace fmha::hip_target::test {
@@ -17,7 +18,10 @@ KernelConfig team_config(int teams, int keys, int channels, ConfigOf config_of) 
     KernelConfig config = config_of(Tile{.m0 = rows, .n0 = n, .k0 = 16, .n1 = d, .k1 = 16, .k0max = d});
     config.algorithm.pipeline = Pipeline::ws;
     config.algorithm.wave = {.m0 = count, .n0 = 1, .k0 = 1, .m1 = count, .n1 = 1, .k1 = 1};
-    config.algorithm.warp = {.m0 = 64, .n0 = n, .k0 = 16, .m1 = 64, .n1 = d, .k1 = 16};
+    const bool e4m3 = kernels::adds_tiles_apart(config.signature.data_type);
+    const auto depth = narrow(e4m3 ? 32 : 16);
+    config.algorithm.tile.k0 = config.algorithm.tile.k1 = depth;
+    config.algorithm.warp = {.m0 = 64, .n0 = n, .k0 = depth, .m1 = 64, .n1 = d, .k1 = depth};
     return config;
 }
 

@@ -159,7 +159,7 @@ void TeamBlock::copy_box(int agent, const TensorMapSpec& map, const BoxCorner& c
     if (!map.any()) fail(Hazard::unknown_operation, agent, "a tensor copy has no map");
     const std::int64_t element_bytes = element_bits(map.type) / 8;
     std::int64_t lines = 1;
-    for (std::size_t i = 1; i < map_rank; ++i) lines *= map.box[i];
+    for (std::size_t i = 1; i < map_rank; ++i) lines *= map.copied(i);
     Landing landing{{}, agent, barrier};
     for (std::int64_t line = 0; line < lines; ++line) {
         // Offsets wrap around, as those of the device do.
@@ -167,8 +167,8 @@ void TeamBlock::copy_box(int agent, const TensorMapSpec& map, const BoxCorner& c
         bool exists = true;
         std::int64_t rest = line;
         for (std::size_t i = 1; i < map_rank; ++i) {
-            const std::int64_t at = corner.at[i] + rest % map.box[i];
-            rest /= map.box[i];
+            const std::int64_t at = corner.at[i] + rest % map.copied(i) * map.steps[i];
+            rest /= map.copied(i);
             exists = exists && at >= 0 && at < map.extents[i];
             from += static_cast<std::uint64_t>(at) * static_cast<std::uint64_t>(map.strides[i]);
         }

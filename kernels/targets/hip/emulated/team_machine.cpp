@@ -2,23 +2,61 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace fmha::hip_target {
 namespace {
 
-constexpr int depth = 16, rows = 64, words_a = 4, eight = 8;
+constexpr int rows = 64, words_a = 4, eight = 8;
 /// A NaN that no arithmetic makes.
 constexpr std::uint32_t poison = 0x7FC0DEADU;
 
-/// Where register r of a thread lies in D.
+/// Where the instruction's register r of a thread lies in D.
 int row_of(int thread, int r) {
     return 16 * (thread / 32) + thread % 32 / 4 + eight * (r / 2 % 2);
 }
 int column_of(int thread, int r) {
     return eight * (r / 4) + 2 * (thread % 4) + r % 2;
 }
+
+/// Which of a thread's registers that is, for a right operand of this kind.
+int place_of(int r, int count, bool interleaved) {
+    return interleaved ? interleaved_register(r, count) : r;
+}
+
+/// What products of 8 bits make of D and a sum of products: all are aligned to the largest, keep 13 bits behind its first one and lose the
+/// others, and so does the result. No public document says so; measurements of H100 do (tolerances B.1, u_a = 2^-13).
+class ShortSum {
+  public:
+    void add(double term) {
+        terms_.push_back(term);
+        largest_ = std::max(largest_, std::abs(term));
+    }
+    double result() const {
+        if (!(largest_ > 0.0) || !std::isfinite(largest_)) return plain();
+        double sum = 0.0;
+        for (const double term : terms_) sum += cut(term, largest_);
+        return sum == 0.0 || !std::isfinite(sum) ? plain() : cut(sum, sum);
+    }
+
+  private:
+    static constexpr int bits = 13;
+    std::vector<double> terms_;
+    double largest_ = 0.0;
+
+    static double cut(double x, double by) {
+        const double unit = std::ldexp(1.0, std::ilogb(by) - bits);
+        return std::trunc(x / unit) * unit;
+    }
+    double plain() const {
+        double sum = 0.0;
+        for (const double term : terms_) sum += term;
+        return sum;
+    }
+};
 
 } // namespace
 
@@ -50,13 +88,14 @@ EmulatedTeamMachine::Product& EmulatedTeamMachine::open_product(EmulatedRegister
     return product;
 }
 
-int EmulatedTeamMachine::address_of(const Operand& operand, int line, int k) {
+int EmulatedTeamMachine::address_of(const Operand& operand, int line, int k, ElementType type) {
     const MatrixDescriptor at = operand.at;
+    const int bytes = element_bits(type) / 8, block = SwizzledTile::block_elements(type);
     const int plain =
         operand.lines_are_depth
-            ? at.address() + line / SwizzledTile::block_elements * at.leading() + k / eight * at.stride() +
-                  k % eight * SwizzledTile::line_bytes + line % SwizzledTile::block_elements * 2
-            : at.address() + line / eight * at.stride() + line % eight * SwizzledTile::line_bytes + k * 2;
+            ? at.address() + line / block * at.leading() + k / eight * at.stride() +
+                  k % eight * SwizzledTile::line_bytes + line % block * bytes
+            : at.address() + line / eight * at.stride() + line % eight * SwizzledTile::line_bytes + k * bytes;
     return SwizzledTile::swizzled(plain);
 }
 
@@ -66,8 +105,8 @@ void EmulatedTeamMachine::begin_reads(Instruction& instruction, int columns) {
         if (operand.at.swizzle() != 1)
             fail(Hazard::unknown_operation, "a descriptor does not ask for the swizzle of 128 bytes");
         for (int line = 0; line < lines; ++line)
-            for (int k = 0; k < depth; ++k)
-                units.insert(address_of(operand, line, k) / TeamBlock::unit_bytes);
+            for (int k = 0; k < group_depth(instruction.type); ++k)
+                units.insert(address_of(operand, line, k, instruction.type) / TeamBlock::unit_bytes);
     };
     if (!instruction.a_in_registers) reads(instruction.a, rows);
     reads(instruction.b, columns);
@@ -86,7 +125,7 @@ void EmulatedTeamMachine::multiply_lds(ElementType type, EmulatedRegisters<float
 
 void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters<float>& d,
                                              const EmulatedRegisters<std::uint32_t>& a, int a0,
-                                             MatrixDescriptor b) {
+                                             MatrixDescriptor b, bool accumulate) {
     check_fenced(&a, "A");
     Product& product = open_product(d);
     if (product.a == nullptr) {
@@ -94,8 +133,14 @@ void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters
         for (int thread = 0; thread < group_threads; ++thread)
             for (int r = 0; r < a.count(); ++r) product.a_before.push_back(a.at(thread, r));
     }
-    Instruction instruction{
-        .type = type, .a_in_registers = true, .a = {}, .b = {b, true}, .a_words = {}, .units = {}};
+    const bool lines_are_depth = element_bits(type) == 16; // those of 8 bits take lines of depth alone
+    Instruction instruction{.type = type,
+                            .accumulate = accumulate,
+                            .a_in_registers = true,
+                            .a = {},
+                            .b = {b, lines_are_depth},
+                            .a_words = {},
+                            .units = {}};
     for (int thread = 0; thread < group_threads; ++thread)
         for (int w = 0; w < words_a; ++w) instruction.a_words.push_back(a.at(thread, a0 + w));
     begin_reads(instruction, 2 * d.count());
@@ -124,42 +169,66 @@ void EmulatedTeamMachine::wait_products(int under_way, EmulatedRegisters<float>&
 }
 
 float EmulatedTeamMachine::element(const Operand& operand, int line, int k, ElementType type) const {
-    const int address = address_of(operand, line, k);
+    const int address = address_of(operand, line, k, type);
     std::uint16_t bits = 0;
     std::memcpy(&bits, block_.unit(address / TeamBlock::unit_bytes) + address % TeamBlock::unit_bytes,
-                sizeof bits);
+                static_cast<std::size_t>(element_bits(type) / 8));
     return unpack(bits, type);
+}
+
+std::vector<float> EmulatedTeamMachine::left_of(const Instruction& instruction) const {
+    const ElementType type = instruction.type;
+    const int depth = group_depth(type), bits = element_bits(type), of_word = 32 / bits;
+    std::vector<float> a(static_cast<std::size_t>(rows * depth));
+    const auto at = [&](int row, int k) -> float& { return a[static_cast<std::size_t>(row * depth + k)]; };
+    if (!instruction.a_in_registers) {
+        for (int row = 0; row < rows; ++row)
+            for (int k = 0; k < depth; ++k) at(row, k) = element(instruction.a, row, k, type);
+        return a;
+    }
+    for (int thread = 0; thread < group_threads; ++thread)
+        for (int w = 0; w < words_a; ++w) {
+            const std::uint32_t word = instruction.a_words[static_cast<std::size_t>(thread * words_a + w)];
+            const int k = of_word * (thread % 4 + 4 * (w / 2));
+            for (int i = 0; i < of_word; ++i)
+                at(row_of(thread, 2 * w), k + i) = unpack(word >> static_cast<unsigned>(i * bits) &
+                                                              ((1U << static_cast<unsigned>(bits)) - 1U),
+                                                          type);
+        }
+    return a;
+}
+
+std::vector<float> EmulatedTeamMachine::right_of(const Instruction& instruction, int columns) const {
+    const int depth = group_depth(instruction.type);
+    std::vector<float> b;
+    for (int column = 0; column < columns; ++column)
+        for (int k = 0; k < depth; ++k) b.push_back(element(instruction.b, column, k, instruction.type));
+    return b;
 }
 
 void EmulatedTeamMachine::compute(Product& product) const {
     const int count = product.d->count(), columns = 2 * count;
     for (const Instruction& instruction : product.instructions) {
-        std::vector<float> a(std::size_t{rows} * depth), b(static_cast<std::size_t>(columns) * depth);
-        const auto place = [](int line, int k) { return static_cast<std::size_t>(line * depth + k); };
-        for (int column = 0; column < columns; ++column)
-            for (int k = 0; k < depth; ++k)
-                b[place(column, k)] = element(instruction.b, column, k, instruction.type);
-        if (instruction.a_in_registers) {
-            for (int thread = 0; thread < group_threads; ++thread)
-                for (int w = 0; w < words_a; ++w) {
-                    const std::uint32_t word =
-                        instruction.a_words[static_cast<std::size_t>(thread * words_a + w)];
-                    const int row = row_of(thread, 2 * w), k = 2 * (thread % 4) + eight * (w / 2);
-                    a[place(row, k)] = unpack(word & 0xFFFFU, instruction.type);
-                    a[place(row, k + 1)] = unpack(word >> 16U, instruction.type);
-                }
-        } else {
-            for (int row = 0; row < rows; ++row)
-                for (int k = 0; k < depth; ++k)
-                    a[place(row, k)] = element(instruction.a, row, k, instruction.type);
-        }
+        const int depth = group_depth(instruction.type);
+        const bool short_sums = element_bits(instruction.type) == 8;
+        const std::vector<float> a = left_of(instruction), b = right_of(instruction, columns);
         for (int thread = 0; thread < group_threads; ++thread)
             for (int r = 0; r < count; ++r) {
-                float& value = product.values[static_cast<std::size_t>(thread * count + r)];
-                double sum = instruction.accumulate ? value : 0.0;
-                for (int k = 0; k < depth; ++k)
-                    sum += double{a[place(row_of(thread, r), k)]} * double{b[place(column_of(thread, r), k)]};
-                value = static_cast<float>(sum);
+                const int place = place_of(r, count, short_sums && !instruction.a_in_registers);
+                float& value = product.values[static_cast<std::size_t>(thread * count + place)];
+                const float* left = a.data() + static_cast<std::ptrdiff_t>(row_of(thread, r)) * depth;
+                const float* right = b.data() + static_cast<std::ptrdiff_t>(column_of(thread, r)) * depth;
+                const double before = instruction.accumulate ? value : 0.0;
+                if (short_sums) {
+                    ShortSum sum;
+                    sum.add(before);
+                    for (int k = 0; k < depth; ++k) sum.add(double{left[k]} * double{right[k]});
+                    value = static_cast<float>(sum.result());
+                } else {
+                    double sum = before;
+                    for (int k = 0; k < depth; ++k) sum += double{left[k]} * double{right[k]};
+                    value = static_cast<float>(sum);
+                }
             }
     }
     product.done = true;

@@ -51,7 +51,8 @@ class EmulatedTeamMachine : public EmulatedMachine {
     void multiply_lds(ElementType type, EmulatedRegisters<float>& d, MatrixDescriptor a, MatrixDescriptor b,
                       bool accumulate);
     void multiply_registers(ElementType type, EmulatedRegisters<float>& d,
-                            const EmulatedRegisters<std::uint32_t>& a, int a0, MatrixDescriptor b);
+                            const EmulatedRegisters<std::uint32_t>& a, int a0, MatrixDescriptor b,
+                            bool accumulate);
     void commit_products(EmulatedRegisters<float>& d);
     void wait_products(int under_way, EmulatedRegisters<float>& d);
 
@@ -62,7 +63,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
     const TensorMapSpec& map(int number) const { return maps_.specs.at(static_cast<std::size_t>(number)); }
 
   private:
-    /// Element `line` of 64 or fewer bytes' worth of depth: where an operand element lies.
+    /// Where the elements of an operand lie.
     struct Operand {
         MatrixDescriptor at;
         bool lines_are_depth = false; ///< else a line is a row of A, or a column of B
@@ -88,9 +89,11 @@ class EmulatedTeamMachine : public EmulatedMachine {
     void check_fenced(const void* registers, const char* operand) const;
     Product& open_product(EmulatedRegisters<float>& d);
     void begin_reads(Instruction& instruction, int columns);
-    static int address_of(const Operand& operand, int line, int depth);
+    static int address_of(const Operand& operand, int line, int depth, ElementType type);
     float element(const Operand& operand, int line, int depth, ElementType type) const;
     void compute(Product& product) const;
+    std::vector<float> left_of(const Instruction& instruction) const;
+    std::vector<float> right_of(const Instruction& instruction, int columns) const;
     void finish(Product& product);
     [[noreturn]] void fail(Hazard hazard, const std::string& sentence) const;
 

@@ -2,11 +2,12 @@
 
 #include "dispatcher/types/element.hpp"
 #include "kernels/programs/device.hpp"
+#include "kernels/targets/hip/descriptor.hpp"
 
 #include <cstdint>
 
 /// The warp-group products of sm_90a, one asm statement each: D (64 × N, fp32, N / 2 registers a thread) from operands of 16
-/// bits, 16 deep. An instruction names all of its registers, so there is a case for every N.
+/// bits, 16 deep, or of e4m3, 32 deep. An instruction names all of its registers, so there is a case for every N.
 namespace fmha::hip_target::nvidia {
 
 // NOLINTBEGIN(cppcoreguidelines-macro-usage): the text of an instruction and its operands are no expressions
@@ -167,6 +168,62 @@ FMHA_CASE(224, "%112", "%113", "%114", "%115", "%116");
 FMHA_CASE(240, "%120", "%121", "%122", "%123", "%124");
 FMHA_CASE(256, "%128", "%129", "%130", "%131", "%132");
 
+#define FMHA_FROM_LDS_8(N, A, B, P)                                                                          \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " P ", 0; wgmma.mma_async.sync.aligned.m64n" #N             \
+                 "k32.f32.e4m3.e4m3 {" FMHA_TEXT_##N "}, " A ", " B ", p, 1, 1; }"                           \
+                 : FMHA_OPERANDS_##N(d)                                                                      \
+                 : "l"(a), "l"(b), "r"(accumulate))
+#define FMHA_FROM_REGISTERS_8(N, A0, A1, A2, A3, B, P)                                                       \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " P ", 0; wgmma.mma_async.sync.aligned.m64n" #N             \
+                 "k32.f32.e4m3.e4m3 {" FMHA_TEXT_##N "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B               \
+                                                     ", p, 1, 1; }"                                          \
+                 : FMHA_OPERANDS_##N(d)                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate))
+#define FMHA_CASE_8(N, R0, R1, R2, R3, R4, R5)                                                               \
+    template <>                                                                                              \
+    struct GroupProduct8<N> {                                                                                \
+        FMHA_DEVICE static void from_lds(Interleaved<N / 2> d, std::uint64_t a, std::uint64_t b,             \
+                                         int accumulate) {                                                   \
+            FMHA_FROM_LDS_8(N, R0, R1, R2);                                                                  \
+        }                                                                                                    \
+        FMHA_DEVICE static void from_registers(float* d, const std::uint32_t* a, std::uint64_t b,            \
+                                               int accumulate) {                                             \
+            FMHA_FROM_REGISTERS_8(N, R0, R1, R2, R3, R4, R5);                                                \
+        }                                                                                                    \
+    }
+
+/// The registers of D as an instruction names them whose right operand has its even lines first.
+template <int count>
+struct Interleaved {
+    float* d;
+    FMHA_DEVICE float& operator[](int operand) const { return d[interleaved_register(operand, count)]; }
+};
+
+/// The same of e4m3; A has the registers of mma.sync's m16n8k32. `from_lds`: B has its even lines first. `from_registers`: D = A · Bᵀ, or
+/// D += with `accumulate`; B is in lines of depth, as all 8-bit operands are.
+template <int n>
+struct GroupProduct8;
+
+FMHA_CASE_8(16, "%8", "%9", "%10", "%11", "%12", "%13");
+FMHA_CASE_8(32, "%16", "%17", "%18", "%19", "%20", "%21");
+FMHA_CASE_8(48, "%24", "%25", "%26", "%27", "%28", "%29");
+FMHA_CASE_8(64, "%32", "%33", "%34", "%35", "%36", "%37");
+FMHA_CASE_8(80, "%40", "%41", "%42", "%43", "%44", "%45");
+FMHA_CASE_8(96, "%48", "%49", "%50", "%51", "%52", "%53");
+FMHA_CASE_8(112, "%56", "%57", "%58", "%59", "%60", "%61");
+FMHA_CASE_8(128, "%64", "%65", "%66", "%67", "%68", "%69");
+FMHA_CASE_8(144, "%72", "%73", "%74", "%75", "%76", "%77");
+FMHA_CASE_8(160, "%80", "%81", "%82", "%83", "%84", "%85");
+FMHA_CASE_8(176, "%88", "%89", "%90", "%91", "%92", "%93");
+FMHA_CASE_8(192, "%96", "%97", "%98", "%99", "%100", "%101");
+FMHA_CASE_8(208, "%104", "%105", "%106", "%107", "%108", "%109");
+FMHA_CASE_8(224, "%112", "%113", "%114", "%115", "%116", "%117");
+FMHA_CASE_8(240, "%120", "%121", "%122", "%123", "%124", "%125");
+FMHA_CASE_8(256, "%128", "%129", "%130", "%131", "%132", "%133");
+
+#undef FMHA_CASE_8
+#undef FMHA_FROM_REGISTERS_8
+#undef FMHA_FROM_LDS_8
 #undef FMHA_CASE
 #undef FMHA_FROM_REGISTERS
 #undef FMHA_FROM_LDS

@@ -115,13 +115,20 @@ class TeamMachine : public Machine<128> {
     template <int count>
     FMHA_DEVICE void multiply_lds(ElementType type, RegisterArray<float, count>& d, MatrixDescriptor a,
                                   MatrixDescriptor b, bool accumulate) const {
-        GroupProduct<2 * count>::from_lds(type, d.value, a.bits, b.bits, accumulate ? 1 : 0);
+        if (element_bits(type) == 8)
+            GroupProduct8<2 * count>::from_lds(Interleaved<count>{d.value}, a.bits, b.bits,
+                                               accumulate ? 1 : 0);
+        else
+            GroupProduct<2 * count>::from_lds(type, d.value, a.bits, b.bits, accumulate ? 1 : 0);
     }
     template <int count, int words>
     FMHA_DEVICE void multiply_registers(ElementType type, RegisterArray<float, count>& d,
                                         const RegisterArray<std::uint32_t, words>& a, int a0,
-                                        MatrixDescriptor b) const {
-        GroupProduct<2 * count>::from_registers(type, d.value, a.value + a0, b.bits);
+                                        MatrixDescriptor b, bool accumulate) const {
+        if (element_bits(type) == 8)
+            GroupProduct8<2 * count>::from_registers(d.value, a.value + a0, b.bits, accumulate ? 1 : 0);
+        else
+            GroupProduct<2 * count>::from_registers(type, d.value, a.value + a0, b.bits); // always adds
     }
     template <int count>
     FMHA_DEVICE void commit_products(RegisterArray<float, count>&) const {
