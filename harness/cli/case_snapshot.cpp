@@ -6,6 +6,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/accepted_reasons.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -69,20 +70,8 @@ Lines snapshot_lines(const std::filesystem::path& file) {
     return lines;
 }
 
-} // namespace
-
-int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem::path& file, bool accept,
-                  const std::string& reason, std::size_t examples, const Streams& streams) {
-    if (accept && reason.empty()) throw InputError("--accept needs --reason TEXT: why the cases changed");
-    const Lines now = planned_lines(cases_root);
-    if (accept) {
-        std::string text = fmt::format("# {}\n", reason);
-        for (const auto& [name, line] : now) text += fmt::format("{}\t{}\n", name, line);
-        system::write_file(file, text);
-        fmt::print(streams.out, "{} smoke cases recorded in {}\n", now.size(), file.string());
-        return all_well;
-    }
-    const Lines before = snapshot_lines(file);
+/// What is gone, changed or new, a text of lines each.
+std::vector<std::string> differences_of(const Lines& before, const Lines& now) {
     std::vector<std::string> differences;
     for (const auto& [name, line] : before) {
         const auto found = now.find(name);
@@ -93,6 +82,28 @@ int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem
     }
     for (const auto& [name, line] : now)
         if (!before.contains(name)) differences.push_back(fmt::format("{}\n  is new", name));
+    return differences;
+}
+
+} // namespace
+
+int case_snapshot(const std::filesystem::path& cases_root, const std::filesystem::path& file, bool accept,
+                  const std::string& reason, std::size_t examples, const Streams& streams) {
+    if (accept && reason.empty()) throw InputError("--accept needs --reason TEXT: why the cases changed");
+    const Lines now = planned_lines(cases_root);
+    const bool recorded = std::filesystem::exists(file);
+    const std::vector<std::string> differences = accept && !recorded
+                                                     ? std::vector<std::string>(now.size())
+                                                     : differences_of(snapshot_lines(file), now);
+    if (accept) {
+        if (!recorded || !differences.empty()) {
+            std::string text = accepted_reasons(file, differences.size(), reason);
+            for (const auto& [name, line] : now) text += fmt::format("{}\t{}\n", name, line);
+            system::write_file(file, text);
+        }
+        fmt::print(streams.out, "{} smoke cases recorded in {}\n", now.size(), file.string());
+        return all_well;
+    }
     for (std::size_t n = 0; n < std::min(examples, differences.size()); ++n)
         fmt::print(streams.err, "{}\n", differences[n]);
     if (differences.size() > examples)

@@ -6,6 +6,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
+#include "harness/cli/accepted_reasons.hpp"
 #include "harness/cli/input_text.hpp"
 
 #include <fmt/ostream.h>
@@ -93,11 +94,14 @@ int plan_snapshots(const std::filesystem::path& directory, bool accept, const st
         std::vector<std::string> planned;
         for (const Shape& shape : shapes) planned.push_back(snapshot_line(dispatcher, shape, arch));
         const std::filesystem::path file = directory / (arch + ".txt");
-        if (!accept) {
-            differences += report_differences(stored_lines(file), planned, arch, streams.err);
-            continue;
-        }
-        system::write_file(file, fmt::format("# {}\n{}\n", reason, fmt::join(planned, "\n")));
+        const std::vector<std::string> stored =
+            accept && !std::filesystem::exists(file) ? std::vector<std::string>() : stored_lines(file);
+        const std::size_t changed = report_differences(stored, planned, arch, streams.err);
+        if (!accept)
+            differences += changed;
+        else if (changed > 0)
+            system::write_file(file, accepted_reasons(file, changed, reason) +
+                                         fmt::format("{}\n", fmt::join(planned, "\n")));
     }
     fmt::print(streams.out, "{} shapes on {} architectures: {}\n", shapes.size(), archs.all().size(),
                accept ? "accepted"

@@ -28,3 +28,15 @@ set(line "(fwd/alibi.heads=3,seqlen=70:100,dtype=fp16,mask=0,bias=a:0.@1)\t([0-9
 expect_red("a digest" "${line}" "\\1\t0000000000000000 \\3")
 expect_red("a kernel" "${line}" "\\1\t\\2 another")
 expect_red("a name" "${line}" "# gone")
+
+# Accepting keeps the reasons of earlier changes, and adds its own with the number of cases that changed.
+string(REGEX REPLACE "${line}" "\\1\t0000000000000000 \\3" changed "${recorded}")
+file(WRITE ${SCRATCH}/smoke.txt "# The first reason.\n${changed}")
+set(accept ${FMHA} parity --smoke --cases ${SCRATCH}/cases --golden-dir ${SCRATCH} --accept --reason)
+execute_process(COMMAND ${accept} "The second reason." RESULT_VARIABLE code)
+execute_process(COMMAND ${accept} "Nothing changed." RESULT_VARIABLE again)
+file(READ ${SCRATCH}/smoke.txt text)
+if(NOT code EQUAL 0 OR NOT again EQUAL 0 OR NOT text MATCHES
+   "^# The first reason.\n# [0-9]+-[0-9][0-9]-[0-9][0-9], 1 changed: The second reason.\n[^#]")
+  message(FATAL_ERROR "an accepted change: expected both reasons, got ${code}, ${again}: ${text}")
+endif()
