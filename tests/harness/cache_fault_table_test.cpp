@@ -43,11 +43,24 @@ std::size_t expect_every(const Rows& rows, std::size_t first) {
     return first;
 }
 
+/// Whether the kernel that Hopper plans for a case is a warp-specialised one.
+bool plans_teams(const std::string& name) {
+    bool has_teams = false;
+    const auto noted = [&](const KernelConfig& config, const Invocation&) {
+        has_teams = config.algorithm.pipeline == Pipeline::ws;
+    };
+    first_red(cases_of(name), noted, "sm_90");
+    return has_teams;
+}
+
 /// The rows from `first` on have every fault of programs over a cache that paged-KV can make, once: it has neither splits nor slots.
-std::size_t expect_paged(const Rows& rows, std::size_t first) {
-    using targets::CacheFault;
-    for (const auto& [fault, name] : EnumTable<CacheFault>::names) {
-        if (fault >= CacheFault::split_edge_late || fault == CacheFault::cache_slot_ignored) continue;
+/// `with_teams`: of the warp-specialised program, which packs no heads, in cases that plan it.
+std::size_t expect_paged(const Rows& rows, std::size_t first, bool with_teams) {
+    using enum targets::CacheFault;
+    for (const auto& [fault, name] : EnumTable<targets::CacheFault>::names) {
+        if (fault >= split_edge_late || fault == cache_slot_ignored) continue;
+        if (with_teams && (fault == packed_heads_are_one || fault == last_packed_head_missing)) continue;
+        EXPECT_TRUE(first < rows.size() && plans_teams(rows[first].second) == with_teams) << name;
         first = expect_row(rows, first, fault, name);
     }
     return first;
@@ -58,7 +71,8 @@ TEST(CacheFaultTable, HasEveryFaultOnceWithACaseThatNoticesIt) {
     std::size_t next = expect_every<targets::CacheFault>(rows, 0);
     next = expect_every<targets::CombineFault>(rows, next);
     next = expect_every<targets::AppendFault>(rows, next);
-    next = expect_paged(rows, next);
+    next = expect_paged(rows, next, false);
+    next = expect_paged(rows, next, true);
     EXPECT_EQ(expect_every<targets::PrefillFault>(rows, next), rows.size());
 }
 

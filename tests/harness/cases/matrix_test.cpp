@@ -69,6 +69,7 @@ TEST(Matrix, PairTableHasNoEmptyCell) {
     for (const auto& [stem, table] : tables) {
         EXPECT_EQ(table.empty_cells(), 0) << stem;
         EXPECT_THAT(table.to_text(), testing::HasSubstr("\n0 empty cells\n"));
+        if (!stem.ends_with("pairs")) continue; // rows that cover less than all features of a family
         std::set<std::string> features;
         for (const PairTable::Level& level : table.levels) features.insert(level.feature);
         const std::set<std::string> of_backward{"dtype",         "mask",   "bias,…",        "p_drop,…",
@@ -84,17 +85,21 @@ TEST(Matrix, PairTableHasNoEmptyCell) {
                                              "logits_soft_cap", "sink_logits",    "heads",  "hdim",
                                              "layout",          "stride_padding", "mode,…", "page_size,…"};
         const std::set<std::string> of_prefill{
-            "dtype", "mask",   "bias",           "lse",          "logits_soft_cap", "sink_logits", "heads",
-            "hdim",  "layout", "stride_padding", "shared_pages", "kv_layout,…",     "seqlen_q,…"};
+            "dtype,…", "mask",   "bias",           "lse",          "logits_soft_cap", "sink_logits", "heads",
+            "hdim",    "layout", "stride_padding", "shared_pages", "kv_layout,…",     "seqlen_q,…"};
         std::set<std::string> of_splits = of_pages;
         of_splits.erase("dtype");
         of_splits.insert({"dtype,…", "num_splits"});
-        const std::set<std::string>& expected = stem.starts_with("fwd/")             ? of_forward
-                                                : stem.starts_with("bwd/")           ? of_backward
-                                                : stem.starts_with("appendkv/")      ? of_append
-                                                : stem.starts_with("batch_prefill/") ? of_prefill
-                                                : stem.starts_with("splitkv/")       ? of_splits
-                                                                                     : of_pages;
+        const std::set<std::string> of_combine{"dtype,…", "num_splits",    "partial_lse", "hdim",
+                                               "heads",   "lse",           "sink_logits", "layout",
+                                               "mode,…",  "stride_padding"};
+        const std::set<std::string>& expected = stem.starts_with("fwd/")              ? of_forward
+                                                : stem.starts_with("bwd/")            ? of_backward
+                                                : stem.starts_with("appendkv/")       ? of_append
+                                                : stem.starts_with("batch_prefill/")  ? of_prefill
+                                                : stem.starts_with("splitkv/combine") ? of_combine
+                                                : stem.starts_with("splitkv/")        ? of_splits
+                                                                                      : of_pages;
         EXPECT_TRUE(std::ranges::includes(features, expected)) << stem;
     }
 }
