@@ -53,7 +53,7 @@ class Head {
                 absolute += std::abs(at(d_o_, i, c, args.shape.hdim_v) * at(o_, i, c, args.shape.hdim_v));
             delta_abs_.push_back(absolute);
         }
-        if (args.score.bias_type == BiasType::alibi) find_alibi_origins();
+        if (args.score.bias_type == BiasType::alibi) alibi_origin_.resize(static_cast<std::size_t>(sq));
     }
 
     const Entry& entry() const { return entry_; }
@@ -72,7 +72,7 @@ class Head {
 
     /// Nothing when row i does not see key j.
     std::optional<Pair> pair(std::int64_t i, std::int64_t j) const {
-        if (!parts_.forward.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, i, j)) return std::nullopt;
+        if (!sees(i, j)) return std::nullopt;
         double dot = 0.0, a = 0.0;
         for (std::int64_t c = 0; c < args_.shape.hdim_q; ++c) {
             dot += q(i, c) * k(j, c);
@@ -96,7 +96,7 @@ class Head {
         x.ds = parts_.score_gradient(x.p, x.kept, x.dp, delta(i));
 
         const bool alibi = args_.score.bias_type == BiasType::alibi;
-        const double origin = alibi ? alibi_origin_[static_cast<std::size_t>(i)] : 0.0;
+        const double origin = alibi ? alibi_origin(i, j) : 0.0;
         if (lse(i) > -infinity) { // otherwise p is 0 for every score
             const double top = alibi ? lse(i) - origin : lse(i), bias_part = alibi ? beta - origin : beta;
             const double product = s - beta, logit = product + bias_part;
@@ -147,16 +147,28 @@ class Head {
         const double slope = args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_];
         return parts_.forward.alibi(args_.mask, slope, entry_.seqlen_q, entry_.seqlen_k, i, j);
     }
-    /// β0 of B.2 for every row.
-    void find_alibi_origins() {
-        const bool from_largest = args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_] > 0.0F;
-        for (std::int64_t i = 0; i < entry_.seqlen_q; ++i) {
-            double largest = -infinity;
-            for (std::int64_t j = 0; from_largest && j < entry_.seqlen_k; ++j)
-                if (parts_.forward.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, i, j))
-                    largest = std::max(largest, bias(i, j));
-            alibi_origin_.push_back(largest > -infinity ? largest : 0.0);
+    bool sees(std::int64_t i, std::int64_t j) const {
+        return parts_.forward.visible(args_.mask, entry_.seqlen_q, entry_.seqlen_k, i, j);
+    }
+    /// The first of [low, high) for which `is` does not hold, which is so for all behind it; `high` when there is none.
+    static std::int64_t first_without(std::int64_t low, std::int64_t high, const auto& is) {
+        while (low < high) {
+            const std::int64_t middle = low + (high - low) / 2;
+            is(middle) ? low = middle + 1 : high = middle;
         }
+        return low;
+    }
+    /// β0 of B.2: the largest bias of row i, which sees key j, when the slope is positive. The keys that it sees lie one beside the other,
+    /// and the bias rises up to one of them and falls behind it. Looked for once, because a row may be asked for alone.
+    double alibi_origin(std::int64_t i, std::int64_t j) const {
+        std::optional<double>& origin = alibi_origin_[static_cast<std::size_t>(i)];
+        if (origin) return *origin;
+        if (args_.score.alibi_slopes[b_ * args_.score.alibi_stride + h_] <= 0.0F) return *(origin = 0.0);
+        const std::int64_t first = first_without(0, j, [&](std::int64_t key) { return !sees(i, key); });
+        const std::int64_t last =
+            first_without(j + 1, entry_.seqlen_k, [&](std::int64_t key) { return sees(i, key); }) - 1;
+        const auto rises = [&](std::int64_t key) { return bias(i, key + 1) > bias(i, key); };
+        return *(origin = bias(i, first_without(first, last, rises)));
     }
 
     const BwdArgs& args_;
@@ -167,7 +179,8 @@ class Head {
     Entry entry_;
     GradientGrowth growth_;
     const AttentionArgs& forward_;
-    std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_, alibi_origin_;
+    std::vector<double> q_, k_, v_, o_, d_o_, lse_, delta_, delta_abs_;
+    mutable std::vector<std::optional<double>> alibi_origin_; ///< of the rows that have been asked for
 };
 
 /// Variance of a cast by a type with roundoff u: a value smaller than `floor` may be lost whole.

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "reference/backward.hpp"
+#include "reference/numerics/lengths.hpp"
 #include "tests/reference/random_gradients.hpp"
 
 #include <gtest/gtest.h>
@@ -9,6 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace fmha::reference {
@@ -28,12 +33,54 @@ void expect_same_companions(const GradientTable& x, const GradientTable& y) {
     expect_near(x.variance, y.variance, 1e-25);
 }
 
+/// Adds what a problem has to the problems of each feature.
+void count_features(const BwdArgs& args, std::map<std::string, int>& count) {
+    const Shape& shape = args.shape;
+    const FwdArgs forward = forward_part(args);
+    bool empty_q = false, empty_k = false, padded_q = false, padded_k = false;
+    for (std::int64_t b = 0; b < shape.batch; ++b) {
+        const Entry entry = entry_of(forward, b);
+        const auto physical = [&](const std::int32_t* starts, std::int64_t allocated) {
+            return starts != nullptr ? std::int64_t{starts[b + 1]} - starts[b] : allocated;
+        };
+        empty_q |= entry.seqlen_q == 0;
+        empty_k |= entry.seqlen_k == 0;
+        padded_q |= entry.seqlen_q < physical(args.lengths.seqstart_q, shape.seqlen_q);
+        padded_k |= entry.seqlen_k < physical(args.lengths.seqstart_k, shape.seqlen_k);
+    }
+    const float* const sinks = args.score.sink_logit;
+    const bool closed_sink =
+        sinks != nullptr && std::any_of(sinks, sinks + shape.nhead_q, [](float x) { return std::isinf(x); });
+    const bool group = shape.mode == Mode::group, dropout = args.dropout.p_drop > 0.0F;
+    for (const auto& [feature, present] :
+         {std::pair("group mode", group), std::pair("batch mode", !group),
+          std::pair("queries that share a head", shape.nhead_q > shape.nhead_k),
+          std::pair("reduced dK and dV", args.reduce_dk_dv),
+          std::pair("head dimensions apart", shape.hdim_q != shape.hdim_v),
+          std::pair("elementwise bias, and dBias", args.score.bias_type == BiasType::elementwise),
+          std::pair("ALiBi", args.score.bias_type == BiasType::alibi),
+          std::pair("no bias", args.score.bias_type == BiasType::no_bias),
+          std::pair("dropout from the generator", dropout && !args.randval.present()),
+          std::pair("dropout from stored bytes", dropout && args.randval.present()),
+          std::pair("sink logits", sinks != nullptr), std::pair("a sink of -inf", closed_sink),
+          std::pair("entries without queries", empty_q), std::pair("entries without keys", empty_k),
+          std::pair("padding of queries, batch", padded_q && !group),
+          std::pair("padding of keys, batch", padded_k && !group),
+          std::pair("padding of queries, group", padded_q && group),
+          std::pair("padding of keys, group", padded_k && group)})
+        count[feature] += present ? 1 : 0;
+    for (const auto& [type, name] : EnumTable<MaskType>::names)
+        count["mask " + std::string(name)] += args.mask.type == type ? 1 : 0;
+}
+
 TEST(Backward, BothFormsAgreeOnRandomProblems) {
+    std::map<std::string, int> features;
     for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
         Wish wish;
         wish.long_sequences = seed % 40 == 0;
         const RandomGradients problem(seed, wish, seed % 3 == 0);
         SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
+        count_features(problem.args(), features);
         const GradientRequest all = problem.everything();
         const GradientOptions options = seed % 4 == 0 ? one_thread(0.0, 0x1p-126) : one_thread();
         const Gradients by_row = backward(problem.args(), all, options, Oracle::row_by_row);
@@ -45,6 +92,7 @@ TEST(Backward, BothFormsAgreeOnRandomProblems) {
                                   &Gradients::dv, &Gradients::d_sink})
             expect_same_companions(by_row.*member, matrix.*member);
     }
+    for (const auto& [feature, count] : features) EXPECT_GE(count, 10) << feature;
 }
 
 TEST(Backward, CompanionsChangeNoValue) {
@@ -108,6 +156,7 @@ TEST(Backward, ReducedGradientsAreTheSumsOverTheHeads) {
 }
 
 TEST(Backward, ASampleIsThatPartOfTheWhole) {
+    std::int64_t pairs_of_samples = 0, pairs_of_wholes = 0;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const RandomGradients problem(seed, {.long_sequences = true}, seed % 2 == 0);
         SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text());
@@ -116,7 +165,16 @@ TEST(Backward, ASampleIsThatPartOfTheWhole) {
                                false, false};
         std::reverse(sample.rows.begin(), sample.rows.end());
         const Gradients part = backward(problem.args(), sample, one_thread());
-        EXPECT_LE(part.pairs_evaluated, whole.pairs_evaluated);
+        // Nothing but the asked rows and keys costs anything.
+        const FwdArgs forward = forward_part(problem.args());
+        const Shape& shape = forward.shape;
+        const std::int64_t heads = problem.args().reduce_dk_dv ? shape.nhead_q / shape.nhead_k : 1;
+        std::int64_t asked = 0;
+        for (const RowId& row : sample.rows) asked += entry_of(forward, row.b).seqlen_k;
+        for (const KeyId& key : sample.keys) asked += heads * entry_of(forward, key.b).seqlen_q;
+        EXPECT_LE(part.pairs_evaluated, asked);
+        pairs_of_samples += part.pairs_evaluated;
+        pairs_of_wholes += whole.pairs_evaluated;
         EXPECT_EQ(part.d_sink.lines, 0);
         EXPECT_EQ(part.dbias.lines, 0);
         const auto expect_part = [](const auto& all, const auto& some, const GradientTable& table,
@@ -137,6 +195,35 @@ TEST(Backward, ASampleIsThatPartOfTheWhole) {
         expect_part(whole.request.keys, sample.keys, whole.dk, part.dk);
         expect_part(whole.request.keys, sample.keys, whole.dv, part.dv);
     }
+    EXPECT_LT(pairs_of_samples, pairs_of_wholes / 2);
+}
+
+/// A row of 2^18 keys among 2^18 rows: whoever looks at all pairs for it works for minutes.
+TEST(Backward, OneRowCostsOneRow) {
+    constexpr std::int64_t length = 1 << 18;
+    std::vector<float> values(length, 0.25F), lse(length, 13.0F);
+    const float slope = 0.001F;
+    BwdArgs args;
+    args.shape = {Mode::batch, 1, 1, 1, length, length, 0, 0, 1, 1};
+    args.score.scale_s = 1.0F;
+    args.score.bias_type = BiasType::alibi;
+    args.score.alibi_slopes = &slope;
+    args.mask = {MaskType::top_left, -1, 0, 0};
+    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o, &args.d_o}) {
+        view->data = values.data();
+        view->row_stride = 1;
+    }
+    args.lse.data = lse.data();
+    args.lse.row_stride = 1;
+    const std::clock_t start = std::clock();
+    const GradientRequest one{{{0, 0, length / 2}}, {}, true, false};
+    const Gradients by_row = backward(args, one, one_thread(), Oracle::row_by_row),
+                    matrix = backward(args, one, one_thread(), Oracle::matrix);
+    EXPECT_EQ(by_row.pairs_evaluated, length / 2 + 1);
+    EXPECT_EQ(matrix.pairs_evaluated, length / 2 + 1);
+    EXPECT_LE(oracle_disagreement(by_row, matrix), 1.0);
+    expect_same_companions(by_row.dq, matrix.dq);
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 20.0);
 }
 
 /// The worked example of 21.2.

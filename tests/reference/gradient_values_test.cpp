@@ -54,6 +54,7 @@ TEST_P(Differences, OfTheForwardLossAreTheGradients) {
                                      Wish{.elementwise = true, .dropout = true, .sink_logits = true},
                                      Wish{.alibi = true, .sink_logits = true, .mask = true}};
     int problems = 0, checked = 0;
+    std::int64_t channel = 0; // another one for each row and key
     for (std::uint64_t seed = 1; problems < 4; ++seed) {
         RandomGradients problem(seed, wishes[static_cast<std::size_t>(GetParam())]);
         BwdArgs& args = problem.args();
@@ -78,8 +79,9 @@ TEST_P(Differences, OfTheForwardLossAreTheGradients) {
         for (std::size_t n = 0; n < rows.size(); n += rows.size() / 5 + 1) {
             const auto [b, h, i] = rows[n];
             const std::int64_t row = entry_of(forward, b).start_q + i;
-            check(static_cast<float*>(args.q.data) + args.q.offset(b, h, row, 0),
-                  got.dq.value[got.dq.at(static_cast<std::int64_t>(n), 0)], "dq");
+            const std::int64_t c = channel++ % args.shape.hdim_q;
+            check(static_cast<float*>(args.q.data) + args.q.offset(b, h, row, c),
+                  got.dq.value[got.dq.at(static_cast<std::int64_t>(n), c)], "dq");
             if (args.score.bias_type != BiasType::elementwise || args.bias.batch_stride == 0 ||
                 entry_of(forward, b).seqlen_k == 0)
                 continue;
@@ -90,15 +92,17 @@ TEST_P(Differences, OfTheForwardLossAreTheGradients) {
         for (std::size_t n = 0; n < keys.size(); n += keys.size() / 5 + 1) {
             const auto [b, h, j] = keys[n];
             const std::int64_t hk = h / group_size;
+            const std::int64_t of_k = channel % args.shape.hdim_q, of_v = channel % args.shape.hdim_v;
+            ++channel;
             double dk = 0.0, dv = 0.0;
             for (std::size_t m = 0; m < keys.size(); ++m)
                 if (keys[m].b == b && keys[m].j == j && keys[m].h / group_size == hk) {
-                    dk += got.dk.value[got.dk.at(static_cast<std::int64_t>(m), 0)];
-                    dv += got.dv.value[got.dv.at(static_cast<std::int64_t>(m), 0)];
+                    dk += got.dk.value[got.dk.at(static_cast<std::int64_t>(m), of_k)];
+                    dv += got.dv.value[got.dv.at(static_cast<std::int64_t>(m), of_v)];
                 }
             const std::int64_t row = entry_of(forward, b).start_k + j;
-            check(static_cast<float*>(args.k.data) + args.k.offset(b, hk, row, 0), dk, "dk");
-            check(static_cast<float*>(args.v.data) + args.v.offset(b, hk, row, 0), dv, "dv");
+            check(static_cast<float*>(args.k.data) + args.k.offset(b, hk, row, of_k), dk, "dk");
+            check(static_cast<float*>(args.v.data) + args.v.offset(b, hk, row, of_v), dv, "dv");
         }
         for (std::int64_t h = 0; args.score.sink_logit != nullptr && h < args.shape.nhead_q; ++h)
             check(const_cast<float*>(args.score.sink_logit) + h,
