@@ -33,7 +33,8 @@ enum class LengthForm : std::uint8_t { none, seqlen, cu_seqlen, both };
 /// Named layouts of L-3: bhsd is perm 1, bshd perm 0.
 enum class Layout : std::uint8_t { bhsd, bshd };
 
-enum class SinkLogits : std::uint8_t { none, normal, saturated };
+/// Every fourth head has a sink of −∞, and with `neutral` every second one, from the first on.
+enum class SinkLogits : std::uint8_t { none, normal, saturated, neutral };
 
 /// Which stages of split-KV a case runs.
 enum class SplitStage : std::uint8_t {

@@ -49,8 +49,8 @@ struct EnumTable<harness::Layout> {
 template <>
 struct EnumTable<harness::SinkLogits> {
     using enum harness::SinkLogits;
-    static constexpr std::array<EnumName<harness::SinkLogits>, 3> names{
-        {{none, "none"}, {normal, "normal"}, {saturated, "saturated"}}};
+    static constexpr std::array<EnumName<harness::SinkLogits>, 4> names{
+        {{none, "none"}, {normal, "normal"}, {saturated, "saturated"}, {neutral, "neutral"}}};
     static constexpr auto& aliases = no_aliases<harness::SinkLogits>;
 };
 

@@ -238,7 +238,9 @@ double FwdFill::bias(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_
 }
 
 float FwdFill::sink_logit(std::int64_t h) const {
-    if (case_.nhead_q > 1 && h % 4 == 1) return -std::numeric_limits<float>::infinity();
+    const bool closed =
+        case_.sink_logits == SinkLogits::neutral ? h % 2 == 0 : case_.nhead_q > 1 && h % 4 == 1;
+    if (closed) return -std::numeric_limits<float>::infinity();
     const double value = case_.sink_logits == SinkLogits::saturated ? 30.0 + 30.0 * sink_.uniform(u64(h))
                                                                     : sink_.normal(u64(h));
     return static_cast<float>(value);

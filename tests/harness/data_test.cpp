@@ -158,6 +158,10 @@ TEST(Data, SinkLogitsAndSlopes) {
     EXPECT_TRUE(std::isinf(sink_logit(tensors, 1)));
     EXPECT_GE(sink_logit(tensors, 0), 30.0F);
     EXPECT_LE(sink_logit(tensors, 7), 60.0F);
+    c.sink_logits = SinkLogits::neutral;
+    FwdTensors neutral(c, Fp8Flavour::ocp);
+    for (std::int64_t h = 0; h < c.nhead_q; ++h)
+        EXPECT_EQ(std::isinf(sink_logit(neutral, h)), h % 2 == 0) << h;
     EXPECT_THAT(default_alibi_slopes(4), testing::ElementsAre(0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F));
     EXPECT_THAT(default_alibi_slopes(3), testing::ElementsAre(0x1p-4F, 0x1p-8F, 0x1p-2F));
     EXPECT_EQ(default_alibi_slopes(12).size(), 12U);
