@@ -39,7 +39,7 @@ GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
     const std::int64_t guard = page_bytes();
     const std::int64_t stretch = element_bytes(layout.type, layout.segment_elements);
     const std::int64_t step = element_bytes(layout.type, layout.segment_stride);
-    const std::int64_t payload = (layout.segments - 1) * step + stretch;
+    const std::int64_t payload = layout.lead + (layout.segments - 1) * step + stretch;
     mapping_bytes_ = static_cast<std::size_t>(guard + round_up(payload) + guard);
     mapping_ = mmap(nullptr, mapping_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping_ == MAP_FAILED) {
@@ -47,15 +47,16 @@ GuardedTensor::GuardedTensor(const TensorLayout& layout) : layout_(layout) {
         throw NoRoomForTensor(
             fmt::format("a tensor of {} bytes does not fit into the address space", payload));
     }
-    base_ = static_cast<unsigned char*>(mapping_) + guard;
+    unsigned char* const page = static_cast<unsigned char*>(mapping_) + guard;
+    base_ = page + layout.lead;
     for (std::int64_t s = 0; s < layout.segments; ++s) {
-        const std::int64_t begin = s * step, end = begin + stretch;
+        const std::int64_t begin = layout.lead + s * step, end = begin + stretch;
         const std::int64_t from = round_down(begin - guard), to = round_up(end) + guard;
-        if (!regions_.empty() && base_ + from < regions_.back().end) {
-            regions_.back().end = base_ + to;
-            regions_.back().payload_end = end;
+        if (!regions_.empty() && page + from < regions_.back().end) {
+            regions_.back().end = page + to;
+            regions_.back().payload_end = end - layout.lead;
         } else {
-            regions_.push_back({base_ + from, base_ + to, begin, end});
+            regions_.push_back({page + from, page + to, begin - layout.lead, end - layout.lead});
         }
     }
     for (const Region& region : regions_)

@@ -26,6 +26,7 @@ struct TensorLayout {
     bool seq_major = false, transposed = false;
     int axes =
         4; ///< 3: one value a row and no column axis; 2: rows and columns alone; 1: one row; 0: a single value
+    std::int64_t lead = 0; ///< bytes, a multiple of eight, from the beginning of a page to the tensor
 };
 
 /// The place of a byte that is not as it must be.
