@@ -1,52 +1,26 @@
 // Forward attention on the host target against Eigen's float product, measured in the same process.
 //
 // Shape: batch 1, 8 heads, 2048 x 2048, hdim 128, fp16 in and out, 2 threads; work counted as 4·B·H·Sq·Sk·D.
-// The yardstick is two concurrent 1024³ float products, median of 7.
 #include "kernels/targets/host/host_target.hpp"
+#include "tests/bench/eigen_yardstick.hpp"
 
-#include <Eigen/Dense>
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdio>
 #include <random>
-#include <thread>
 #include <vector>
 
 namespace {
 
 using fmha::FwdArgs;
 using fmha::KernelConfig;
+using fmha::bench::median;
+using fmha::bench::repetitions;
+using fmha::bench::seconds_of;
+using fmha::bench::share_of_eigen;
+using fmha::bench::yardstick_flops;
 
-constexpr int repetitions = 7;
 constexpr std::int64_t heads = 8, seqlen = 2048, hdim = 128;
-
-double seconds_of(auto&& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double median(std::array<double, repetitions> values) {
-    std::nth_element(values.begin(), values.begin() + repetitions / 2, values.end());
-    return values[repetitions / 2];
-}
-
-/// Seconds of two concurrent float products of 1024³.
-double eigen_pair_seconds() {
-    using Matrix = Eigen::MatrixXf;
-    struct Product {
-        Matrix a = Matrix::Random(1024, 1024), b = Matrix::Random(1024, 1024), c = Matrix::Zero(1024, 1024);
-        void run() { c.noalias() = a * b; }
-    };
-    static std::array<Product, 2> products;
-    return seconds_of([&] {
-        std::jthread other([&] { products[1].run(); });
-        products[0].run();
-    });
-}
 
 /// Tensors of the benchmark shape, [1, heads, seqlen, hdim], fp16 bit patterns of normal values.
 struct Data {
@@ -91,23 +65,16 @@ KernelConfig config_of(std::int16_t m0, std::int16_t n0, bool causal) {
 
 constexpr double work = 4.0 * heads * seqlen * seqlen * hdim;
 
-/// The ratio to Eigen is taken per repetition, kernel and yardstick back to back, so that a change of the
-/// machine's speed meets both; the median of the ratios is what the kernel is judged by.
 void forward(benchmark::State& state, std::int16_t m0, std::int16_t n0, bool causal) {
     Data data(causal);
     const KernelConfig config = config_of(m0, n0, causal);
     for (auto _ : state) {
-        std::array<double, repetitions> kernel{}, eigen{}, ratio{};
-        for (std::size_t i = 0; i < repetitions; ++i) {
-            eigen[i] = eigen_pair_seconds();
-            kernel[i] = seconds_of([&] { fmha::host_target::run_kernel(config, data.args, {.threads = 2}); });
-            eigen[i] = (eigen[i] + eigen_pair_seconds()) / 2;
-            ratio[i] = (work / kernel[i]) / (4.0 * 1024 * 1024 * 1024 / eigen[i]);
-        }
-        state.SetIterationTime(median(kernel));
-        state.counters["GFLOP/s"] = work / median(kernel) * 1e-9;
-        state.counters["Eigen_GFLOP/s"] = 4.0 * 1024 * 1024 * 1024 / median(eigen) * 1e-9;
-        state.counters["share_of_Eigen"] = median(ratio);
+        const auto share =
+            share_of_eigen(work, [&] { fmha::host_target::run_kernel(config, data.args, {.threads = 2}); });
+        state.SetIterationTime(share.kernel_seconds);
+        state.counters["GFLOP/s"] = work / share.kernel_seconds * 1e-9;
+        state.counters["Eigen_GFLOP/s"] = yardstick_flops / share.eigen_seconds * 1e-9;
+        state.counters["share_of_Eigen"] = share.of_eigen;
     }
 }
 
