@@ -184,6 +184,9 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
                                                                                        : "ds_swizzle_b32"));
     EXPECT_THAT(assembly.kernel("exchange_3"), ContainsRegex("ds_bpermute_b32"));
     EXPECT_EQ(count(assembly.kernel("exchange_half"), "v_permlane32_swap_b32"), arch == "gfx950" ? 2 : 0);
+    EXPECT_EQ(count(assembly.kernel("trade_16"), "v_permlane16_swap_b32"), arch == "gfx950" ? 1 : 0);
+    EXPECT_EQ(count(assembly.kernel("trade_32"), "v_permlane32_swap_b32"), arch == "gfx950" ? 1 : 0);
+    EXPECT_EQ(count(assembly.kernel("trade_32"), "v_cndmask"), 0);
 
     const bool fnuz = arch == "gfx942", ocp = arch == "gfx950" || unit == MatrixUnit::rdna4;
     const auto converts = [&](const char* kernel, const char* mnemonic) {

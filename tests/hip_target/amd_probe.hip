@@ -48,6 +48,20 @@ __attribute__((device)) inline void exchange(float* p) {
     });
 }
 
+template <int mask, class M>
+__attribute__((device)) inline void trade(M machine, std::uint32_t* p) {
+    if constexpr (requires(typename M::template Registers<std::uint32_t, 2> x) { machine.trade(x, 0, 1, mask); }) {
+        typename M::template Registers<std::uint32_t, 2> x;
+        machine.each([&](int t) {
+            for (int r = 0; r < 2; ++r) x.at(t, r) = p[2 * t + r];
+        });
+        machine.trade(x, 0, 1, mask);
+        machine.each([&](int t) {
+            for (int r = 0; r < 2; ++r) p[2 * t + r] = x.at(t, r);
+        });
+    }
+}
+
 template <ElementType type>
 __attribute__((device)) inline void pack(float* p) {
     Machine().each([&](int t) {
@@ -71,6 +85,8 @@ __attribute__((device)) inline void pack_results(float* p) {
 FMHA_KERNEL exchange_16(float* p) { exchange<16>(p); }
 FMHA_KERNEL exchange_half(float* p) { exchange<Machine::wave_size() / 2>(p); }
 FMHA_KERNEL exchange_3(float* p) { exchange<3>(p); }
+FMHA_KERNEL trade_16(std::uint32_t* p) { trade<16>(Machine(), p); }
+FMHA_KERNEL trade_32(std::uint32_t* p) { trade<32>(Machine(), p); }
 
 FMHA_KERNEL pack_fp16(float* p) { pack<ElementType::fp16>(p); }
 FMHA_KERNEL pack_bf16(float* p) { pack<ElementType::bf16>(p); }

@@ -193,25 +193,18 @@ class Weights {
     FMHA_DEVICE void swap_blocks(Registers& weights, const LaneSwap& swap) {
         const ProductPlan& p = consumer();
         const int bit = (1 << swap.element_bit) * element_bits(plan().type) / 32;
-        auto others = block_.template registers<std::uint32_t, Piece, &WeightPlan::words>();
-        block_.machine.exchange(others, weights, 1 << swap.lane_bit);
-        block_.machine.each([&](int thread) {
-            const bool upper = (block_.lane(thread) >> swap.lane_bit & 1) != 0;
+        constexpr bool trades = requires {
+            block_.machine.trade(weights, 0, 0, 0);
+        };
+        if constexpr (trades) { // others have no scaled operands
             FMHA_UNROLL
             for (int fragment = 0; fragment < plan().words; fragment += p.left_fragment) {
                 FMHA_UNROLL
-                for (int w = 0; w < p.left_words; ++w) {
-                    if ((w & bit) != 0) continue;
-                    const int low = fragment + w, high = low + bit;
-                    const std::uint32_t mine_low = weights.at(thread, low),
-                                        mine_high = weights.at(thread, high);
-                    const std::uint32_t their_low = others.at(thread, low),
-                                        their_high = others.at(thread, high);
-                    weights.at(thread, low) = upper ? their_high : mine_low;
-                    weights.at(thread, high) = upper ? mine_high : their_low;
-                }
+                for (int w = 0; w < p.left_words; ++w)
+                    if ((w & bit) == 0)
+                        block_.machine.trade(weights, fragment + w, fragment + w + bit, 1 << swap.lane_bit);
             }
-        });
+        }
     }
 };
 

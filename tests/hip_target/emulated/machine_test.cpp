@@ -33,6 +33,22 @@ TEST(Exchange, MovesEveryRegisterAcrossTheMask) {
     EXPECT_EQ(in.at(16, 0), 0.0F);
 }
 
+TEST(Trade, ChangesTheUpperLanesLowRegisterForTheLowerLanesHighOne) {
+    const EmulatedMachine machine({MatrixUnit::cdna4, 128, 64, 1024});
+    EmulatedRegisters<std::uint32_t> x(128, 3);
+    machine.each([&](int t) {
+        for (int r = 0; r < 3; ++r) x.at(t, r) = static_cast<std::uint32_t>(1000 * r + t);
+    });
+    machine.trade(x, 0, 2, 32);
+    EXPECT_EQ(x.at(5, 0), 5U);
+    EXPECT_EQ(x.at(5, 2), 37U) << "the upper lane's low register";
+    EXPECT_EQ(x.at(37, 0), 2005U) << "the lower lane's high one";
+    EXPECT_EQ(x.at(37, 2), 2037U);
+    EXPECT_EQ(x.at(69, 2), 101U) << "the second wave trades within itself";
+    EXPECT_EQ(x.at(37, 1), 1037U);
+    EXPECT_THROW(machine.trade(x, 0, 2, 64), EmulationError);
+}
+
 TEST(Exchange, StaysInTheWave) {
     const EmulatedMachine machine = nvidia();
     EmulatedRegisters<std::uint32_t> x(64, 1), small(64, 0);

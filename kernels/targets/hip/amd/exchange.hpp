@@ -37,6 +37,13 @@ __attribute__((device, always_inline)) inline std::uint32_t other_half(std::uint
     const auto swapped = __builtin_amdgcn_permlane32_swap(word, word, false, false);
     return (lane() & 32) == 0 ? swapped[1] : swapped[0];
 }
+/// Of lanes that differ in `mask`, 16 or 32, the upper one's `low` for the lower one's `high`: what the instruction does.
+__attribute__((device, always_inline)) inline void trade(std::uint32_t& low, std::uint32_t& high, int mask) {
+    const auto swapped = mask == 32 ? __builtin_amdgcn_permlane32_swap(low, high, false, false)
+                                    : __builtin_amdgcn_permlane16_swap(low, high, false, false);
+    low = swapped[0];
+    high = swapped[1];
+}
 #else
 __attribute__((device, always_inline)) inline std::uint32_t other_row(std::uint32_t word) {
     constexpr int swap_16 = 16 << 10 | 0x1F;

@@ -67,6 +67,14 @@ class Machine {
                 __builtin_bit_cast(T, exchanged(__builtin_bit_cast(std::uint32_t, in.values[r]), lane_mask));
     }
 
+#if defined(__gfx950__)
+    template <int n>
+    __attribute__((device, always_inline)) void trade(Registers<std::uint32_t, n>& x, int low, int high,
+                                                      int lane_mask) const {
+        amd::trade(x.values[low], x.values[high], lane_mask);
+    }
+#endif
+
     __attribute__((device, always_inline)) static std::uint32_t
     select_bytes(std::uint32_t high, std::uint32_t low, std::uint32_t selector) {
         return __builtin_amdgcn_perm(high, low, selector);

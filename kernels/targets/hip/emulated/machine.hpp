@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace fmha::hip_target {
@@ -72,6 +73,12 @@ class EmulatedMachine {
         const EmulatedRegisters<T> before = in;
         for (int thread = 0; thread < shape_.threads; ++thread)
             for (int r = 0; r < in.count(); ++r) out.at(thread, r) = before.at(thread ^ lane_mask, r);
+    }
+
+    void trade(EmulatedRegisters<std::uint32_t>& x, int low, int high, int lane_mask) const {
+        check_exchange(lane_mask, x.count(), x.count());
+        for (int thread = 0; thread < shape_.threads; ++thread)
+            if ((thread & lane_mask) == 0) std::swap(x.at(thread, high), x.at(thread ^ lane_mask, low));
     }
 
     template <int N>
