@@ -95,12 +95,12 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
             if (masking == Masking::off && of_products) {
-                products_to_weights<true>(ctx, scores, factor, top, total, shrink, slack);
+                products_to_weights(ctx, scores, factor, top, total, shrink, slack);
                 return;
             }
             scores_to_logits<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                       work.in.span(work.tiles.at(step), tile.n0));
-            logits_to_weights<true>(ctx, scores, top, total, shrink, slack);
+            logits_to_weights(ctx, scores, top, total, shrink, slack);
         };
         // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
         // at all; it gives the others back unread.

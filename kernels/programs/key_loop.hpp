@@ -102,26 +102,17 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
     bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
 }
 
-/// Weights join their total, which was `shrink` of itself before. `in_parts`: total is.
-template <bool in_parts, class Ctx, class Scores, class Rows>
-FMHA_DEVICE void add_to_total(Ctx& ctx, Rows& total, Scores& weights, const Rows& shrink) {
-    ctx.scale_rows(total, shrink);
-    if constexpr (in_parts)
-        ctx.add_row_parts(total, weights);
-    else
-        ctx.add_row_sums(total, weights);
-}
-
 /// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
 /// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
 /// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack).
-/// With `in_parts` total is the sum of parts that lanes have each for themselves (split_rows).
-template <bool in_parts = false, class Ctx, class Scores, class Rows>
+/// `total` is the sum of parts that lanes have each for themselves (split_rows).
+template <class Ctx, class Scores, class Rows>
 FMHA_DEVICE void logits_to_weights(Ctx& ctx, Scores& scores, Rows& top, Rows& total, Rows& shrink,
-                                   float slack = 0.0F) {
+                                   float slack) {
     ctx.raise_to_row_max(top, shrink, scores, slack);
     ctx.exp2_minus(scores, top);
-    add_to_total<in_parts>(ctx, total, scores, shrink);
+    ctx.scale_rows(total, shrink);
+    ctx.add_row_parts(total, scores);
 }
 
 /// Whether logits in base 2 are products of queries and keys times one factor.
@@ -131,12 +122,13 @@ FMHA_DEVICE constexpr bool scales_alone(const Signature& has) {
 
 /// F-2 and F-6 where that is so and no key is hidden, to the same bits: `factor` is above 0, so that roundings of products with it keep
 /// their order. Multiplications come after the maxima, beside the exponentials.
-template <bool in_parts = false, class Ctx, class Scores, class Rows>
+template <class Ctx, class Scores, class Rows>
 FMHA_DEVICE void products_to_weights(Ctx& ctx, Scores& scores, float factor, Rows& top, Rows& total,
-                                     Rows& shrink, float slack = 0.0F) {
+                                     Rows& shrink, float slack) {
     ctx.raise_to_row_max(top, shrink, scores, slack, factor);
     ctx.exp2_minus(scores, top, factor);
-    add_to_total<in_parts>(ctx, total, scores, shrink);
+    ctx.scale_rows(total, shrink);
+    ctx.add_row_parts(total, scores);
 }
 
 /// out += weights · V of the key tile at row `key_row` of its matrix.
@@ -253,6 +245,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
     ctx.load(query, in.q, row0, 0);
     ctx.fill(out, 0.0F);
     begin_rows(ctx, scoring, top, total, row0);
+    ctx.split_rows(total); // where that pays, lanes exchange their sums once, not in every tile
     // Where tiles have to be looked up, that happens once each, ahead of its first use.
     KeyTile ahead;
     if constexpr (In::looks_up) ahead = in.tile(ctx, tiles.first(), tiles.first() < tiles.end);
@@ -290,7 +283,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
         if constexpr (requires { in.descale_tokens(ctx, scores, args, scoring.descale, row0, at); })
             in.descale_tokens(ctx, scores, args, scoring.descale, row0, at);
         scores_to_logits(ctx, scores, args, scoring, in.bias, row0, at);
-        logits_to_weights(ctx, scores, top, total, shrink);
+        logits_to_weights(ctx, scores, top, total, shrink, ctx.slack());
         ctx.scale_rows(out, shrink);
         // F-9 after the sum, because the normaliser uses undropped weights (D-3).
         if constexpr (requires { args.randval; })
@@ -306,6 +299,7 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
                         scoring.descale.v_at(args.quant, at));
     }
 
+    ctx.join_rows(total);
     const auto store = [&](auto& sums) {
         store_rows(ctx, results(), scoring, sums, top, total, shrink, row0, channel0, owns_rows, scale);
     };

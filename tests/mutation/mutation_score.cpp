@@ -130,8 +130,7 @@ class TeamTarget final : public Target {
 
 bool is_of_teams(const Mutant& mutant) {
     return mutant.header == "fmha_fwd_ws.hpp" || mutant.header == "ws_keys.hpp" ||
-           mutant.expression.starts_with("fmha_fwd_ws(") ||
-           mutant.expression.starts_with("ctx.add_row_parts(");
+           mutant.expression.starts_with("fmha_fwd_ws(");
 }
 
 /// At most `per_file` cases of each file of the smoke tier in `folder`, spread over the file; the first of every file, then the second.

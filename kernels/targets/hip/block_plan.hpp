@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/kernel_config.hpp"
+#include "kernels/programs/formats.hpp"
 #include "kernels/programs/matrix.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
@@ -107,6 +108,23 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     plan.value.whole_lines = !plan.value.stored_by_column && granules.hdim_v % tile.n1 == 0;
 }
 
+/// Whether lanes exchange sums of rows once, in the end. Additions that nothing waits for then stand beside the products of values, and what
+/// they add stays in registers until there. By the loop model that pays where products are many and registers left; exchanges of CDNA 4 are
+/// vector instructions, and NVIDIA's full kernels would spill.
+constexpr bool keeps_parts(MatrixUnit unit, const AccumulatorPlan& output) {
+    constexpr int many = 64, full = 128;
+    switch (unit) {
+    case MatrixUnit::cdna2:
+    case MatrixUnit::cdna3:
+        return output.registers >= many && output.registers < full;
+    case MatrixUnit::rdna3:
+    case MatrixUnit::rdna4:
+        return output.registers >= full;
+    default:
+        return false;
+    }
+}
+
 /// P as the left operand of the second product: scores of the first one.
 constexpr PlanProblem plan_left_weights(const KernelConfig& cfg, const ElementTypes& types,
                                         const AccumulatorPlan& scores, int row_tiles, BlockPlan& plan) {
@@ -182,6 +200,9 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     if (const auto problem = planning::plan_left_weights(cfg, types, scores, row_tiles, plan);
         problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
+    plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output);
+    // A large output is hardly ever rescaled after the first tiles where maxima lag behind; without a branch around that nothing is gained.
+    if (plan.unit != MatrixUnit::nvidia && output.skips_ones) plan.weights.slack = kernels::slack_of(types.p);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan);
     planning::plan_read_ahead(plan);

@@ -69,6 +69,8 @@ struct RowPlan {
     Axis row; ///< of a lane
     std::int16_t sharing_lanes = 0;
     std::int16_t registers = 0; ///< a thread: one value for every row that it holds
+    /// From `split_rows` to `join_rows` lanes that share a row keep a part of its sum each; else they exchange what each of them adds.
+    bool sums_in_parts = false;
 };
 
 /// A tile of fp32 in registers: fragments of rows × cols, row tile by row tile. Register r of lane l is element
@@ -240,6 +242,8 @@ struct LaneSwap {
 struct WeightPlan {
     ElementType type = ElementType::fp16;
     std::int16_t words = 0; ///< registers a thread
+    /// How far the maxima of rows may lag behind, in base-2 units: weights may reach exp2 of it.
+    float slack = 0.0F;
     /// Element e of a fragment is register source[e] of the accumulators that become it.
     std::int16_t source[32] = {};
     /// Where lanes of both half-waves hold all of the depth, the halves share their weights in LDS, `shared_bytes` a thread from

@@ -186,14 +186,9 @@ class RowOperations {
             });
         });
     }
-    template <class Tile>
-    FMHA_DEVICE void add_row_sums(Rows& total, Tile& scores) {
-        Rows sum = sums_of_lanes(scores);
-        combine(sum, [](float a, float b) { return a + b; });
-        map_rows(total, total, sum, [](float a, float b) { return a + b; });
-    }
     /// The first of the lanes that share a row keeps its value, the others have 0.
     FMHA_DEVICE void split_rows(Rows& rows) {
+        if (!plan().sums_in_parts) return;
         block_.machine.each([&](int thread) {
             if ((block_.lane(thread) & plan().sharing_lanes) == 0) return;
             FMHA_UNROLL
@@ -202,9 +197,12 @@ class RowOperations {
     }
     template <class Tile>
     FMHA_DEVICE void add_row_parts(Rows& total, Tile& scores) {
-        map_rows(total, total, sums_of_lanes(scores), [](float a, float b) { return a + b; });
+        Rows sum = sums_of_lanes(scores);
+        if (!plan().sums_in_parts) combine(sum, [](float a, float b) { return a + b; });
+        map_rows(total, total, sum, [](float a, float b) { return a + b; });
     }
     FMHA_DEVICE void join_rows(Rows& rows) {
+        if (!plan().sums_in_parts) return;
         combine(rows, [](float a, float b) { return a + b; });
     }
     template <class Tile>

@@ -50,6 +50,7 @@ class Weights {
         return WeightTile<decltype(weights)>{weights};
     }
     FMHA_DEVICE float weight_unit() const { return 1.0F / weight_scale(); }
+    FMHA_DEVICE float slack() const { return plan().slack; }
 
   private:
     Block block_;

@@ -105,6 +105,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     if (plan.problem != PlanProblem::none) return plan;
 
     if (e4m3) planning::interleave(plan, tile);
+    plan.rows.sums_in_parts = true;
     plan.second.acc.stores_units = tile.n1 % 32 == 0 && element_bits(plan.second.acc.stored) == 16;
     plan.addend = plan.second.acc;
 

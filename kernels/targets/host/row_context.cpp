@@ -81,7 +81,7 @@ void RowContext::scale_rows(const Rows& rows, const Rows& factor) const {
     for (int r = 0; r < rows.count; ++r) rows.data[r] *= factor.data[r];
 }
 
-void RowContext::add_row_sums(const Rows& total, const FloatTile& scores) const {
+void RowContext::add_row_parts(const Rows& total, const FloatTile& scores) const {
     for (int r = 0; r < scores.rows; ++r) {
         const float* row = scores.row(r);
         Vec sum{};

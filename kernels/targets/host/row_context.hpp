@@ -56,10 +56,9 @@ class RowContext : public kernels::Decisions {
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;
     void scale_and_add(const FloatTile& acc, const Rows& factor, const FloatTile& tile) const;
-    void add_row_sums(const Rows& total, const FloatTile& scores) const;
     /// A row has one part.
     void split_rows(const Rows&) const {}
-    void add_row_parts(const Rows& total, const FloatTile& scores) const { add_row_sums(total, scores); }
+    void add_row_parts(const Rows& total, const FloatTile& scores) const;
     void join_rows(const Rows&) const {}
     void add_row_products(const Rows& total, const FloatTile& a, const FloatTile& b) const;
     float exp2(float x) const { return host_target::exp2(x); }
