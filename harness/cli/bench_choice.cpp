@@ -159,8 +159,7 @@ void BenchChoice::add_files(const arch::ArchSet& archs, const std::string& arch,
 const std::vector<KernelConfig>& BenchChoice::kernels_of(const arch::ArchSet& archs, const std::string& arch,
                                                          catalog::FamilySet families) {
     if (is_listed_) return listed_;
-    catalog::Request request = list_.request();
-    request.targets = {archs.at(arch).name()};
+    catalog::Request request = list_.request(archs, {archs.at(arch).name()});
     if (!request.sweep) request.families = families;
     listed_ = catalog::list(archs, request);
     // Records of audit lists may break rules; no plan may have them.

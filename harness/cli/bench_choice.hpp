@@ -36,10 +36,8 @@ class BenchChoice {
     std::vector<std::string> list() const { return list_.arguments(); }
     /// All options in words, for records of a run.
     std::string words() const;
-    /// How many kernels the filters saw and left, a line; empty without filters.
-    std::string sentence() const {
-        return list_.filters().any() ? list_.filters().sentence() : std::string();
-    }
+    /// What people should know of the list (`ListOptions::sentence`).
+    std::string sentence() const { return list_.sentence(); }
 
   private:
     bool names_matrix() const;
@@ -48,7 +46,7 @@ class BenchChoice {
                                                 catalog::FamilySet families);
     void add_files(const arch::ArchSet& archs, const std::string& arch, std::vector<harness::Case>& chosen);
 
-    ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
+    ListOptions list_{{"house", "claim", "stored", "sweep"}, "house"};
     std::vector<std::string> files_, shapes_, num_splits_;
     std::string root_, tier_ = "smoke", family_, problems_, kernels_, kernel_filter_;
     std::vector<KernelConfig> listed_;

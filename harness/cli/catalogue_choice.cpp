@@ -34,8 +34,7 @@ void CatalogueChoice::declare(OptionSet& options) {
 
 std::vector<harness::Case> CatalogueChoice::choose(const arch::ArchSet& archs, const std::string& arch,
                                                    const CatalogueFilter& filter) {
-    catalog::Request request = options_.request();
-    request.targets = {archs.at(arch).name()};
+    const catalog::Request request = options_.request(archs, {archs.at(arch).name()});
     list_.clear();
     catalog::enumerate(archs, request, [&](const KernelConfig& listed) {
         // Records of ck carry the name of a group of architectures, which is part of their names.

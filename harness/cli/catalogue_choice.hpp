@@ -33,10 +33,8 @@ class CatalogueChoice {
     std::string words() const;
     /// The options of the list as they were given.
     std::vector<std::string> arguments() const { return options_.arguments(); }
-    /// How many kernels the filter files saw and left, a line; empty without them.
-    std::string sentence() const {
-        return options_.filters().any() ? options_.filters().sentence() : std::string();
-    }
+    /// What people should know of the list (`ListOptions::sentence`).
+    std::string sentence() const { return options_.sentence(); }
 
     /// Lists the kernels of `arch` and returns the cases of the chosen witnesses. Throws InputError for options that cannot be
     /// used and when nothing is left.

@@ -69,7 +69,10 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.positionals("CONFIG", configs_, "the file of --config");
     options.list("--arch", archs_, "architectures (default gfx950)");
     arch_files_.declare(options);
-    options.choice("--rules", rules_, {"ck", "claim", "stored", "sweep", "house"}, "rule set");
+    options.choice(
+        "--rules", rules_, {"ck", "claim", "stored", "sweep", "house"},
+        "rule set (default: claim; house where a sweep configuration meets an architecture that has "
+        "no list claim)");
     options.option("--profile,--receipt", profile_,
                    "profile, or upstream's receipt number (--show-profiles)");
     options.choice("--masks", masks_, {"simplified", "generic"}, "how ck spells masks");
@@ -78,7 +81,8 @@ void EnumerateCommand::declare(OptionSet& options) {
     options.list("--optdim", optdim_, "query head dimensions to keep");
     options.each("--filter", globs_,
                  "ck: glob over names, PATTERN for every API or API=PATTERN; other rule sets: as --where");
-    options.option("--config", config_, "claim, stored, sweep: configuration file (variant and trait lists)");
+    options.option("--config", config_,
+                   "claim, stored, sweep, house: configuration file (variant and trait lists)");
     options.flag("--exhaustive", exhaustive_, "sweep: products without constraints");
     filters_.declare_without_filter(options);
     options.option("--max-kernels", max_kernels_, max_kernels_help);
@@ -175,7 +179,7 @@ std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
                                         {names_, "--names"},
                                         {count_, "--count"}})
         if (given) throw InputError(fmt::format("--support and {} exclude one another", option));
-    if (rules_ != "claim" && rules_ != "house")
+    if (!rules_.empty() && rules_ != "claim" && rules_ != "house")
         throw InputError(fmt::format("--support is about the rule set house, --rules is {}", rules_));
     std::vector<ArchName> on;
     if (archs_.empty())
@@ -187,14 +191,15 @@ std::string EnumerateCommand::support(const arch::ArchSet& archs) const {
 }
 
 int EnumerateCommand::run(const Streams& streams) {
-    const auto rules = parse_option<catalog::RuleSet>("--rules", rules_);
+    const auto asked =
+        rules_.empty() ? catalog::RuleSet::claim : parse_option<catalog::RuleSet>("--rules", rules_);
     const bool json = format_ == "json";
     if (names_ && count_) throw InputError("--names and --count exclude one another");
     if ((count_only_ || list_) && (names_ || count_ || json))
         throw InputError(
             "--count-only and --list print upstream's lines: leave out --names, --count and --format");
     if (show_profiles_ || show_columns_ || show_rules_) {
-        fmt::print(streams.out, "{}", json ? shown(rules).dump(2) + "\n" : shown_text(rules));
+        fmt::print(streams.out, "{}", json ? shown(asked).dump(2) + "\n" : shown_text(asked));
         return all_well;
     }
     const auto archs = arch_files_.load();
@@ -203,7 +208,7 @@ int EnumerateCommand::run(const Streams& streams) {
         return all_well;
     }
     if (!correct_.empty()) return correct(archs, streams);
-    const catalog::Request request = this->request(archs, rules);
+    const catalog::Request request = this->request(archs, asked, streams);
     if (!why_.empty()) {
         const auto why = catalog::why(archs, request, why_);
         fmt::print(streams.out, "{}", json ? to_json(why).dump(2) + "\n" : why.to_string());
@@ -225,7 +230,7 @@ int EnumerateCommand::run(const Streams& streams) {
         return all_well;
     }
     // The records of ck carry the names of upstream's architecture groups, several to a run.
-    const bool one_table = rules == catalog::RuleSet::ck || request.targets.size() == 1;
+    const bool one_table = request.rules == catalog::RuleSet::ck || request.targets.size() == 1;
     std::string title;
     if (one_table) title = fmt::format("{}", fmt::join(archs_, ","));
     KernelCounter counter(title);
@@ -235,10 +240,21 @@ int EnumerateCommand::run(const Streams& streams) {
     return all_well;
 }
 
-catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::RuleSet rules) {
+catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::RuleSet rules,
+                                           const Streams& streams) {
     catalog::Request request;
-    request.rules = rules;
     if (archs_.empty()) archs_ = {"gfx950"};
+    if (configs_.size() + (config_.empty() ? 0U : 1U) > 1)
+        throw InputError("name one configuration: as CONFIG or with --config");
+    if (!configs_.empty()) config_ = configs_.front();
+    if (rules_.empty() && !config_.empty() && !exhaustive_) {
+        const auto targets = parse_archs(archs, archs_);
+        if (sweeps_house(archs, targets)) {
+            rules = catalog::RuleSet::house;
+            fmt::print(streams.err, "{}\n", house_instead(config_, targets));
+        }
+    }
+    request.rules = rules;
     request.targets = parse_targets(archs, rules, archs_);
     request.profile = catalog::parse_profile(profile_);
     request.masks = parse_option<catalog::MaskVocabulary>("--masks", masks_);
@@ -249,9 +265,6 @@ catalog::Request EnumerateCommand::request(const arch::ArchSet& archs, catalog::
     else
         for (const std::string& expression : globs_) filters_.add_expression(expression);
     request.exhaustive = exhaustive_;
-    if (configs_.size() + (config_.empty() ? 0U : 1U) > 1)
-        throw InputError("name one configuration: as CONFIG or with --config");
-    if (!configs_.empty()) config_ = configs_.front();
     if (!config_.empty())
         request.sweep = catalog::read_sweep_config(config_, catalog::sweep_use(rules, exhaustive_));
     request.custom_factory = custom_factory_;
@@ -298,7 +311,9 @@ void EnumerateCommand::expand(const arch::ArchSet& archs, const catalog::Request
     });
     const std::size_t all = filters_.any() ? filters_.seen() : found;
     fmt::print(streams.out, "Expanded {} -> {} configs",
-               config_.empty() ? fmt::format("{} for {}", rules_, fmt::join(archs_, ",")) : config_, all);
+               config_.empty() ? fmt::format("{} for {}", to_string(request.rules), fmt::join(archs_, ","))
+                               : config_,
+               all);
     if (all > found) fmt::print(streams.out, " (filtered {}, kept {})", all - found, found);
     fmt::print(streams.out, "\n");
     for (std::size_t i = 0; i < names.size(); ++i) fmt::print(streams.out, "  [{}] {}\n", i, names[i]);

@@ -28,7 +28,7 @@ class EnumerateCommand : public Command {
     int correct(const arch::ArchSet& archs, const Streams& streams) const;
     /// The output of --support.
     std::string support(const arch::ArchSet& archs) const;
-    catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules);
+    catalog::Request request(const arch::ArchSet& archs, catalog::RuleSet rules, const Streams& streams);
     /// Hands on the kernels that --max-kernels leaves of those that every filter accepts.
     void each_kernel(const arch::ArchSet& archs, const catalog::Request& request, catalog::Sink sink);
     /// The output of --count-only or --list.
@@ -38,7 +38,7 @@ class EnumerateCommand : public Command {
     KernelFilters filters_;
     std::int64_t max_kernels_ = 0;
     ArchFiles arch_files_;
-    std::string rules_ = "claim", profile_ = "ck_default", masks_ = "simplified", config_;
+    std::string rules_, profile_ = "ck_default", masks_ = "simplified", config_;
     std::string why_, correct_, format_ = "text";
     bool custom_factory_ = false;
     bool count_ = false, names_ = false, exhaustive_ = false, show_rules_ = false, show_profiles_ = false,

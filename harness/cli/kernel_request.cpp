@@ -134,7 +134,8 @@ std::vector<KernelConfig> KernelRequest::from_files(const arch::ArchSet& archs) 
 }
 
 std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& archs) {
-    catalog::Request request = list_.request();
+    const auto targets = parse_archs(archs, archs_.empty() ? std::vector<std::string>{"gfx950"} : archs_);
+    catalog::Request request = list_.request(archs, targets);
     if (request.rules != catalog::RuleSet::house && !tier_.empty())
         throw InputError(
             fmt::format("--tier plans on the list house; --rules is {}", to_string(request.rules)));
@@ -145,8 +146,7 @@ std::vector<KernelConfig> KernelRequest::from_catalogue(const arch::ArchSet& arc
     else if (tier_.empty() && !whole_list_ && !request.sweep)
         request.families = catalog::FamilySet::of(KernelFamily::fwd);
     std::vector<KernelConfig> kernels;
-    for (const ArchName& arch :
-         parse_archs(archs, archs_.empty() ? std::vector<std::string>{"gfx950"} : archs_)) {
+    for (const ArchName& arch : targets) {
         request.targets = {arch};
         const auto of_arch = catalog::list(archs, request);
         kernels.insert(kernels.end(), of_arch.begin(), of_arch.end());

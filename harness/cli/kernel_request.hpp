@@ -32,10 +32,8 @@ class KernelRequest {
     /// empty, and for a kernel configuration that a rule forbids, with the id of the rule.
     generator::Selection select(const arch::ArchSet& archs);
 
-    /// How many kernels the filters saw and left, a line; empty without filters.
-    std::string sentence() const {
-        return list_.filters().any() ? list_.filters().sentence() : std::string();
-    }
+    /// What people should know of the list (`ListOptions::sentence`).
+    std::string sentence() const { return list_.sentence(); }
 
   private:
     std::vector<KernelConfig> from_files(const arch::ArchSet& archs) const;
@@ -47,7 +45,7 @@ class KernelRequest {
     std::vector<KernelConfig> sampled(std::vector<KernelConfig> kernels) const;
 
     std::vector<std::string> archs_, families_;
-    ListOptions list_{{"house", "claim", "stored", "sweep"}, ""};
+    ListOptions list_{{"house", "claim", "stored", "sweep"}, "house"};
     ArchFiles arch_files_;
     std::string glob_, tier_, shard_, cases_root_;
     std::optional<std::uint64_t> sample_;

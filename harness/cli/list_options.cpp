@@ -32,6 +32,18 @@ bool runs_with(const Signature& stage, const Signature& main) {
 
 } // namespace
 
+bool sweeps_house(const arch::ArchSet& archs, const std::vector<ArchName>& targets) {
+    return std::ranges::any_of(
+        targets, [&](const ArchName& target) { return !archs.at(target).has_rule_set("claim"); });
+}
+
+std::string house_instead(const std::string& config, const std::vector<ArchName>& targets) {
+    std::vector<std::string_view> names;
+    for (const ArchName& target : targets) names.push_back(target.view());
+    return fmt::format("there is no list claim for {}; {} restricts the list house", fmt::join(names, ","),
+                       config);
+}
+
 void ListOptions::declare(OptionSet& options, const std::string& when, const std::string& config_too) {
     declare_list(options, when, config_too);
     filters_.declare(options);
@@ -68,9 +80,11 @@ void ListOptions::declare_without_where(OptionSet& options, const std::string& w
 }
 
 void ListOptions::declare_list(OptionSet& options, const std::string& when, const std::string& config_too) {
-    options.option("--rules", rules_,
-                   fmt::format("{}which list: {}{}", when, fmt::join(choices_, ", "),
-                               usual_.empty() ? " (default: house, with a sweep configuration claim)" : ""));
+    options.option(
+        "--rules", rules_,
+        fmt::format("{}which list: {} (default: {}; with a sweep configuration claim, and house for "
+                    "an architecture that has no list claim)",
+                    when, fmt::join(choices_, ", "), usual_));
     options.list(
         "--config", configs_,
         fmt::format("{}sweep configuration (cases/sweeps), which restricts the list{}", when, config_too));
@@ -80,7 +94,7 @@ void ListOptions::declare_list(OptionSet& options, const std::string& when, cons
 }
 
 bool ListOptions::restricts() const {
-    return rules_ != usual_ || !profile_.empty() || filters_.any() || limited();
+    return !rules_.empty() || !profile_.empty() || filters_.any() || limited();
 }
 
 std::vector<std::string> ListOptions::arguments() const {
@@ -89,7 +103,7 @@ std::vector<std::string> ListOptions::arguments() const {
         if (!value.empty()) words.insert(words.end(), {option, value});
     };
     for (const std::string& config : configs_) add("--config", config);
-    if (rules_ != usual_) add("--rules", rules_);
+    add("--rules", rules_);
     add("--profile", profile_);
     for (const std::string& word : filters_.arguments()) words.push_back(word);
     if (limited()) add("--max-kernels", std::to_string(max_kernels_));
@@ -109,22 +123,32 @@ void ListOptions::take_configs(std::vector<std::string>& files) {
 }
 
 catalog::RuleSet ListOptions::rules() const {
-    if (rules_.empty()) return sweeps() ? catalog::RuleSet::claim : catalog::RuleSet::house;
+    if (!instead_.empty()) return catalog::RuleSet::house;
+    if (rules_.empty() && sweeps()) return catalog::RuleSet::claim;
+    if (rules_.empty()) return parse_option<catalog::RuleSet>("--rules", usual_);
     if (std::ranges::find(choices_, rules_) == choices_.end())
         throw InputError(
             fmt::format("--rules {}: not known here; allowed: {}", rules_, fmt::join(choices_, ", ")));
     return parse_option<catalog::RuleSet>("--rules", rules_);
 }
 
-catalog::Request ListOptions::request() const {
+catalog::Request ListOptions::request(const arch::ArchSet& archs, std::vector<ArchName> targets) {
+    if (rules_.empty() && sweeps() && sweeps_house(archs, targets))
+        instead_ = house_instead(configs_.front(), targets);
     catalog::Request request;
     request.rules = rules();
+    request.targets = std::move(targets);
     if (!profile_.empty()) request.profile = catalog::parse_profile(profile_);
     if (configs_.size() > 1) throw InputError("--config: one sweep configuration at a time");
     if (!configs_.empty())
         request.sweep =
             catalog::read_sweep_config(configs_.front(), catalog::sweep_use(request.rules, false));
     return request;
+}
+
+std::string ListOptions::sentence() const {
+    if (!filters_.any()) return instead_;
+    return instead_.empty() ? filters_.sentence() : instead_ + "\n" + filters_.sentence();
 }
 
 void ListOptions::filter(std::vector<KernelConfig>& kernels) {

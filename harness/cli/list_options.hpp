@@ -13,6 +13,11 @@ namespace fmha::cli {
 inline constexpr auto max_kernels_help = "the first so many kernels of each API's main stage, with those of "
                                          "the other stages that they need; 0: all";
 
+/// Whether a sweep configuration restricts house here, because one of the architectures has no list claim.
+bool sweeps_house(const arch::ArchSet& archs, const std::vector<ArchName>& targets);
+/// The sentence about that.
+std::string house_instead(const std::string& config, const std::vector<ArchName>& targets);
+
 /// Leaves of each architecture and API the first `limit` kernels of the main stage, and those of other stages that run with
 /// one of them; 0: all. Of an API without a main stage in the list, the first kernels. Throws InputError for a negative limit of --max-kernels.
 void keep_first(std::vector<KernelConfig>& kernels, std::int64_t limit);
@@ -20,10 +25,10 @@ void keep_first(std::vector<KernelConfig>& kernels, std::int64_t limit);
 /// --rules, --config, --profile, --max-kernels and the filters: the list that a command works on, and which kernels of it.
 class ListOptions {
   public:
-    /// `rules`: the choices of --rules. `usual`: the list without it, also with a sweep configuration; "": house, and claim
-    /// with one.
+    /// `rules`: the choices of --rules. `usual`: the list without it and without a sweep configuration. With one it is claim, or
+    /// house where an architecture has no list claim.
     ListOptions(std::vector<std::string> rules, std::string usual)
-        : choices_(std::move(rules)), usual_(std::move(usual)), rules_(usual_) {}
+        : choices_(std::move(rules)), usual_(std::move(usual)) {}
 
     /// `when` stands before the help of each option ("With --catalogue: "), `config_too` behind that of --config.
     void declare(OptionSet& options, const std::string& when, const std::string& config_too = {});
@@ -42,10 +47,13 @@ class ListOptions {
     void take_configs(std::vector<std::string>& files);
     /// Whether --config names a sweep configuration. Throws InputError for a file that is no JSON.
     bool sweeps() const;
-    /// Throws InputError for an unknown set.
+    /// Settled by `request`. Throws InputError for an unknown set.
     catalog::RuleSet rules() const;
-    /// Rules, profile and sweep configuration; the caller adds targets and families.
-    catalog::Request request() const;
+    /// Rules, profile and sweep configuration for these architectures; the caller adds the families.
+    catalog::Request request(const arch::ArchSet& archs, std::vector<ArchName> targets);
+    /// For people, up to two lines: which list a sweep configuration restricts where it is not the usual one, and how many kernels the
+    /// filters saw and left. Empty where nothing is to be said.
+    std::string sentence() const;
 
     KernelFilters& filters() { return filters_; }
     const KernelFilters& filters() const { return filters_; }
@@ -61,6 +69,7 @@ class ListOptions {
 
     std::vector<std::string> choices_;
     std::string usual_, rules_, profile_;
+    std::string instead_; ///< why house is the list of a sweep configuration
     std::vector<std::string> configs_;
     KernelFilters filters_;
     std::int64_t max_kernels_ = 0;

@@ -7,6 +7,7 @@
 #include "kernels/catalog/rule_set.hpp"
 #include "kernels/catalog/rules/audit_request.hpp"
 #include "kernels/catalog/rules/rules_ops.hpp"
+#include "kernels/catalog/sweep/accepts.hpp"
 #include "kernels/catalog/sweep/sweep_ops.hpp"
 
 #include <fmt/format.h>
@@ -28,11 +29,11 @@ const RuleSetOps& ops_of(RuleSet rules) {
 
 void check(const Request& request) {
     if (request.targets.empty()) throw InputError("enumerate: at least one architecture is needed");
-    if ((request.rules == RuleSet::ck || request.rules == RuleSet::house) &&
-        (request.sweep || request.exhaustive))
-        throw InputError(fmt::format(
-            "sweep configurations and exhaustive mode apply to claim, stored and sweep, not to {}",
-            to_string(request.rules)));
+    if (request.rules == RuleSet::ck && request.sweep)
+        throw InputError("sweep configurations apply to house, claim, stored and sweep, not to ck");
+    if ((request.rules == RuleSet::ck || request.rules == RuleSet::house) && request.exhaustive)
+        throw InputError(fmt::format("exhaustive mode applies to claim, stored and sweep, not to {}",
+                                     to_string(request.rules)));
     if (request.rules == RuleSet::ck) return;
     const auto refuse = [&](bool set, std::string_view option) {
         if (set)
@@ -168,6 +169,10 @@ void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Wh
 
 void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink) {
     check(request);
+    if (request.rules == RuleSet::house && request.sweep)
+        return ops_of(request.rules).enumerate(archs, request, [&](const KernelConfig& kernel) {
+            if (accepts(*request.sweep, kernel)) sink(kernel);
+        });
     ops_of(request.rules).enumerate(archs, request, sink);
 }
 

@@ -44,7 +44,7 @@ struct Request {
     /// `ck`: upstream's switch that puts one more tile first and gives every target the forward tables of
     /// gfx9.
     bool custom_factory = false;
-    /// `claim`, `stored`, `sweep`: a sweep configuration. Without one, all variants unrestricted.
+    /// A sweep configuration, not for `ck`. Without one, all variants unrestricted.
     std::optional<SweepConfig> sweep;
     /// `sweep`: products without constraints; the profile has no say.
     bool exhaustive = false;

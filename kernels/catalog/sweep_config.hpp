@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-/// Requests in the form of upstream's sweep configuration files, for the rule sets `claim`, `stored` and
-/// `sweep` (README of this folder).
+/// Requests in the form of upstream's sweep configuration files, for the rule sets `claim`, `stored`,
+/// `sweep` and `house` (README of this folder).
 namespace fmha::catalog {
 
 /// The requests that the sets `claim`, `stored` and `sweep` know, in the order in which a whole architecture

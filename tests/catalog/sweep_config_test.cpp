@@ -4,8 +4,11 @@
 
 #include "dispatcher/types/error.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <set>
 
 namespace fmha::catalog::test {
 namespace {
@@ -59,6 +62,58 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"splitkv", 620010, 3090, 3090}, Shipped{"pagedkv", 245952, 252, 252},
                     Shipped{"appendkv", 220, 99, 99}, Shipped{"batch_prefill", 1055120, 2964, 5928}),
     [](const auto& test) { return std::string(test.param.file); });
+
+/// The kernels of the working list that a configuration leaves.
+std::vector<KernelConfig> house_of(std::string_view arch, std::string_view text) {
+    Request request = request_for(RuleSet::house, arch);
+    request.sweep = parse_sweep_config(text, "x.json", sweep_use(RuleSet::house, false));
+    return list(arch::ArchSet::built_in(), request);
+}
+
+TEST(SweepConfig, KeepsOfHouseTheKernelsThatComputeWhatItAsksFor) {
+    const auto text = [](std::string_view more) {
+        return fmt::format(R"({{"variant": "fwd", "trait_config": {{"data_type": {{"values": ["fp16"]}},
+            "pipeline": {{"values": ["qr_async"]}}, "mask": {{"values": ["no"]}}, "mode": {{"values": ["batch"]}}, {}
+            "lse": {{"values": [false]}}, "dropout": {{"values": [false]}}}}}})",
+                           more);
+    };
+    const auto plain = house_of("sm_90", text(R"("sink": {"values": [false]},)"));
+    ASSERT_FALSE(plain.empty());
+    std::size_t with_sinks = 0, warp_specialised = 0;
+    for (const KernelConfig& kernel : plain) {
+        const Signature& s = kernel.signature;
+        EXPECT_EQ(s.family, KernelFamily::fwd);
+        EXPECT_EQ(s.data_type, DataType::fp16);
+        EXPECT_EQ(s.mode, Mode::batch);
+        EXPECT_EQ(s.mask, MaskClass::none);
+        EXPECT_FALSE(s.has_lse || s.has_dropout);
+        EXPECT_THAT(kernel.algorithm.pipeline, testing::AnyOf(Pipeline::qr_async, Pipeline::ws));
+        with_sinks += s.has_sink ? 1U : 0U;
+        warp_specialised += kernel.algorithm.pipeline == Pipeline::ws ? 1U : 0U;
+    }
+    // These compute without sinks, too.
+    EXPECT_GT(with_sinks, 0U);
+    EXPECT_GT(warp_specialised, 0U);
+    for (const KernelConfig& kernel : house_of("sm_90", text(R"("sink": {"values": [true]},)")))
+        EXPECT_TRUE(kernel.signature.has_sink);
+    EXPECT_TRUE(house_of("gfx1100", text("")).empty()); // it has no asynchronous copies
+    // Windows serve causal problems in backward, and the other stages have no masks.
+    std::set<KernelFamily> stages;
+    for (const KernelConfig& kernel :
+         house_of("sm_90", R"({"variant": "bwd", "trait_config": {"mask": {"values": ["top_left"]}}})")) {
+        stages.insert(kernel.signature.family);
+        if (kernel.signature.family == KernelFamily::bwd_dq_dk_dv) {
+            EXPECT_EQ(kernel.signature.mask, MaskClass::generic);
+        }
+    }
+    EXPECT_EQ(stages.size(), 3U);
+}
+
+TEST(SweepConfig, ExhaustiveModeIsNotForHouse) {
+    Request request = request_for(RuleSet::house, "sm_90");
+    request.exhaustive = true;
+    EXPECT_THROW(list(arch::ArchSet::built_in(), request), InputError);
+}
 
 TEST(SweepConfig, EmptyDataTypeListMeansAllInSweepAndNoneInTheHandKeptSets) {
     constexpr auto text = R"({"variant": "appendkv", "trait_config": {"data_type": {"values": []}}})";
