@@ -87,10 +87,13 @@ TEST(Enumerate, FiltersByFile) {
                             "c.tile_m0 > 16 or c.data_type == 'fp16'"});
     EXPECT_EQ(both.code, all_well) << both.err;
     EXPECT_THAT(both.out, HasSubstr("\n32 kernels\n"));
-    std::ofstream(file) << "hdim_q = 64\n";
+    std::ofstream(file) << "hdim_q = 128 AND tile_m0 <= 16\n"; // as SQL has it
+    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file}).out,
+                HasSubstr("kept "));
+    std::ofstream(file) << "hdim = 64\n";
     const auto wrong = fmha({"enumerate", "--rules", "ck", "--where-file", file});
     EXPECT_EQ(wrong.code, bad_input);
-    EXPECT_THAT(wrong.err, HasSubstr(file + ": filter expression \"hdim_q = 64\": character 1: "));
+    EXPECT_THAT(wrong.err, HasSubstr(file + ": filter expression \"hdim = 64\": character 1: "));
     EXPECT_THAT(wrong.err, HasSubstr("; a Python file defines filter_config(c)"));
 }
 
@@ -305,6 +308,20 @@ TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
     }
     EXPECT_EQ(fmha({"enumerate", "--variant", "all", "--receipt", "4"}).out,
               fmha({"enumerate", "--profile", "pytorch"}).out);
+}
+
+TEST(Enumerate, SweepsHouseWhereUpstreamHasNoList) {
+    const std::string sweep = ci_sweep;
+    const auto hopper = fmha({"enumerate", sweep, "--arch", "sm_90", "--count-only"});
+    EXPECT_EQ(hopper.code, all_well);
+    EXPECT_EQ(hopper.err, "there is no list claim for sm_90; " + sweep + " restricts the list house\n");
+    EXPECT_EQ(hopper.out,
+              fmha({"enumerate", sweep, "--arch", "sm_90", "--rules", "house", "--count-only"}).out);
+    EXPECT_THAT(hopper.out, testing::Not(HasSubstr("-> 0 configs")));
+    EXPECT_EQ(fmha({"enumerate", sweep, "--arch", "gfx950", "--count-only"}).err, "");
+    // Who names the list gets no other.
+    EXPECT_THAT(fmha({"enumerate", sweep, "--arch", "sm_90", "--rules", "claim"}).err,
+                HasSubstr("no rule set \"claim\" for sm_90"));
 }
 
 struct BadInput {

@@ -74,6 +74,15 @@ TEST(RowFilter, OffersOurOwnFieldsAndTheName) {
     EXPECT_EQ(hits("c.arch = 'gfx942'"), (Found{}));
 }
 
+TEST(RowFilter, TakesTheConditionsOfSql) {
+    EXPECT_EQ(hits("hdim_q = 128 AND pipeline = 'qr_async'"), (Found{0}));
+    EXPECT_EQ(hits("hdim_q = 128 AND NOT dropout"), (Found{0}));
+    EXPECT_EQ(hits("hdim_q BETWEEN 64 AND 128 AND mask <> 'top_left'"), (Found{0, 2}));
+    EXPECT_EQ(hits("hdim_q IN (64, 256) OR pipeline LIKE '%async'"), (Found{0, 2, 3}));
+    EXPECT_EQ(hits("tile[0] = 16 AND c.hdim_q = 64"), (Found{2}));
+    EXPECT_EQ(hits("name = '256'"), (Found{3}));
+}
+
 TEST(RowFilter, CanBeUsedBatchAfterBatch) {
     const auto all = records();
     RowFilter filter("c.hdim_q = 128", [](const KernelConfig&, std::string&) {});
@@ -224,7 +233,9 @@ TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
                 HasSubstr("\"c.hdim == 128\": character 1: no such column: c.hdim; did you mean hdim_q?"));
     EXPECT_THAT(refusal("c.colour == 1"), HasSubstr("no such column: c.colour; there are: gfx_arch"));
     EXPECT_THAT(refusal("c.hdim_q == "), HasSubstr("character 13: a value is missing"));
-    EXPECT_THAT(refusal("hdim_q == 1"), HasSubstr("a column is written c.name"));
+    EXPECT_THAT(
+        refusal("hdim == 128"),
+        HasSubstr("character 1: no such column: hdim (a text stands in quotes); did you mean hdim_q?"));
     EXPECT_THAT(refusal("c == 1"), HasSubstr("c stands before a column"));
     EXPECT_THAT(refusal(""), HasSubstr("empty"));
     EXPECT_THAT(refusal("# nothing\n"), HasSubstr("empty"));
@@ -245,7 +256,11 @@ TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
 TEST(RowFilter, RefusesEverythingButAnExpression) {
     EXPECT_THAT(refusal("1; DROP TABLE catalogue"), HasSubstr("';' is not allowed"));
     EXPECT_THAT(refusal("1) UNION SELECT (1"), HasSubstr("closes nothing"));
-    EXPECT_THAT(refusal("c.hdim_q IN (SELECT 1)"), HasSubstr("a column is written c.name"));
+    for (const char* statement : {"c.hdim_q IN (SELECT 1)", "select * from kernels where hdim_q = 128",
+                                  "WHERE hdim_q = 128", "with k as (select 1) select 1"})
+        EXPECT_THAT(refusal(statement),
+                    HasSubstr("a statement of SQL is not allowed; give the condition behind its WHERE"))
+            << statement;
     EXPECT_THAT(refusal("EXISTS (SELECT * FROM sqlite_master)"), HasSubstr("EXISTS() is not allowed"));
     EXPECT_THAT(refusal("load_extension('x.so')"),
                 HasSubstr("load_extension() is not allowed; there are: abs"));

@@ -242,8 +242,14 @@ class Parser {
         if (take_keyword("false")) return make_term("0", Kind::truth, token.at);
         if (take_keyword("none") || take_keyword("null")) return make_term("NULL", Kind::none, token.at);
         if (is_sign(after(), "(")) return call();
-        if (token.spelling == "c") return column();
-        unexpected("a column is written c.name, a text stands in quotes");
+        for (const std::string_view statement : {"select", "with", "where"})
+            if (is_keyword(token, statement))
+                fail(token.at, "a statement of SQL is not allowed; give the condition behind its WHERE");
+        if (token.spelling != "c") return column("", token.at);
+        ++next_;
+        if (!take_sign(".") || now().kind != Token::Kind::word)
+            unexpected("c stands before a column: c.name");
+        return column("c.", token.at);
     }
 
     static std::string quoted(std::string_view content) {
@@ -314,11 +320,8 @@ class Parser {
                          at);
     }
 
-    Term column() {
-        const std::size_t at = now().at;
-        ++next_;
-        if (!take_sign(".") || now().kind != Token::Kind::word)
-            unexpected("c stands before a column: c.name");
+    /// A column by its name, as SQL has it, or behind `c.`.
+    Term column(std::string_view before, std::size_t at) {
         const std::string name = tokens_[next_++].spelling;
         if (name == "name") return make_term("c.name", Kind::text, at);
         const auto all = columns();
@@ -327,7 +330,8 @@ class Parser {
             std::vector<std::string_view> names;
             for (const Column& one : all) names.push_back(one.name);
             std::string hint = did_you_mean(name, names);
-            fail(at, fmt::format("no such column: c.{}{}", name,
+            fail(at, fmt::format("no such column: {}{}{}{}", before, name,
+                                 before.empty() ? " (a text stands in quotes)" : "",
                                  hint.empty() ? fmt::format("; there are: {}, name", fmt::join(names, ", "))
                                               : hint));
         }
