@@ -117,6 +117,16 @@ TEST(CkAdapter, TheProblemIsTheOneOfTheCall) {
     validate(p);
 }
 
+template <class Theirs>
+std::string refusal(const Theirs& call) {
+    try {
+        to_ours(call, around());
+    } catch (const UnsupportedInvocation& error) {
+        return error.what();
+    }
+    return "none";
+}
+
 TEST(CkAdapter, ScalesOfStaticQuantisationAreOneFactor) {
     PagedKvCall call{};
     call.traits.data_type = "fp8";
@@ -128,17 +138,21 @@ TEST(CkAdapter, ScalesOfStaticQuantisationAreOneFactor) {
     EXPECT_EQ(ours.args.score.scale_o, 60.0F);
     EXPECT_EQ(to_theirs(ours).args.scale_p * to_theirs(ours).args.scale_o, 60.0F);
     call.traits.do_fp8_static_quant = false;
-    EXPECT_EQ(to_ours(call, around()).args.score.scale_o, 1.0F) << "nothing reads them then";
+    EXPECT_THAT(refusal(call), HasSubstr("scale_p is 240.000000: only static quantisation scales P"));
+    call.args.scale_p = 1.0F;
+    EXPECT_THAT(refusal(call), HasSubstr("scale_o is 0.250000: only static quantisation"));
+    for (const float unset : {0.0F, 1.0F}) {
+        call.args.scale_p = call.args.scale_o = unset;
+        EXPECT_EQ(to_ours(call, around()).args.score.scale_o, 1.0F);
+    }
 }
 
-template <class Theirs>
-std::string refusal(const Theirs& call) {
-    try {
-        to_ours(call, around());
-    } catch (const UnsupportedInvocation& error) {
-        return error.what();
-    }
-    return "none";
+TEST(CkAdapter, SinkLogitsOfAppendKvAreRefused) {
+    AppendKvCall call{};
+    call.traits.data_type = "fp16";
+    EXPECT_EQ(refusal(call), "none");
+    call.args.sink_ptr = memory.data();
+    EXPECT_THAT(refusal(call), HasSubstr("sink_ptr is given: no kernel that appends reads sink logits"));
 }
 
 TEST(CkAdapter, SeedsBehindPointersAreReadOrRefused) {

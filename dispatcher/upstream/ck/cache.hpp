@@ -143,7 +143,8 @@ void attend(const Link<way>& link, auto& theirs, Signature& s, AppendKvArgs& our
               types.k, true);
     link.rows("vnew", a.vnew_ptr, a.stride_vnew, a.nhead_stride_vnew, a.batch_stride_vnew, ours.v_new,
               types.v, true, column);
-    // No kernel that appends reads sink logits.
+    if constexpr (Link<way>::to_ours)
+        link.refuse(a.sink_ptr != nullptr, "sink_ptr", "given", "no kernel that appends reads sink logits");
     link.clear(a.sink_ptr);
 }
 
@@ -197,7 +198,7 @@ void attend(const Link<way>& link, auto& theirs, Signature& s, BatchPrefillArgs&
     page_table(link, theirs, ours);
     mask(link, traits, a, s, ours.mask);
     scores(link, traits, a, s, ours.score);
-    // No trait of this family asks for static quantisation, so that its kernels read neither scale.
+    // No trait of this family asks for static quantisation.
     static_scales(link, a, false, ours.score.scale_o);
     attention_tensors(link, traits, a, s, ours, types, true);
     dropout(link, traits, a, s, ours.dropout, ours.randval, batches, around);

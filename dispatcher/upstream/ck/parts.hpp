@@ -134,11 +134,21 @@ void scores(const Link<way>& link, Traits& traits, Args& theirs, Signature& s, S
 }
 
 /// Scales of static quantisation. Upstream multiplies P by scale_p before its cast and never divides by it again; exactly, that is part
-/// of scale_o (T-6, O-1), so that scale_p comes back as 1 and scale_o as the product.
+/// of scale_o (T-6, O-1), so that scale_p comes back as 1 and scale_o as the product. Where nothing is quantised, its kernels read neither: a
+/// value that would count is refused, 0 stands for a member that nobody set.
 template <Way way, class Args>
 void static_scales(const Link<way>& link, Args& theirs, bool quantised, float& scale_o) {
     if constexpr (Link<way>::to_ours) {
-        if (quantised) scale_o = theirs.scale_p * theirs.scale_o;
+        if (quantised) {
+            scale_o = theirs.scale_p * theirs.scale_o;
+            return;
+        }
+        const auto neutral = [&](std::string_view name, float scale) {
+            link.refuse(scale != 0.0F && scale != 1.0F, name, std::to_string(scale),
+                        "only static quantisation scales P and the output (O-1)");
+        };
+        neutral("scale_p", theirs.scale_p);
+        neutral("scale_o", theirs.scale_o);
     } else {
         theirs.scale_p = 1.0F;
         theirs.scale_o = quantised ? scale_o : 1.0F;
