@@ -11,7 +11,9 @@ target_include_directories(fmha_c INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_
 set_target_properties(fmha_c_reference PROPERTIES EXPORT_NAME reference)
 target_include_directories(fmha_c_reference INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 install(TARGETS fmha_c fmha_c_reference EXPORT fmha-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
+# The header of libdispatcher_fmha_lib.so stays with that library, which is a part of builds only.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/include/fmha DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library
+  PATTERN dispatcher.h EXCLUDE)
 install(EXPORT fmha-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT library)
 
 # Component `development` is for C++ programs that declare, register, plan and run kernels themselves: find_package(fmha COMPONENTS cpp)
@@ -30,7 +32,7 @@ install(TARGETS ${cpp_targets} EXPORT fmha-cpp-targets ARCHIVE DESTINATION ${CMA
 install(EXPORT fmha-cpp-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fmha COMPONENT development EXCLUDE_FROM_ALL)
 foreach(folder dispatcher kernels)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha/cpp COMPONENT development EXCLUDE_FROM_ALL
-    FILES_MATCHING PATTERN "*.hpp" PATTERN examples EXCLUDE PATTERN c EXCLUDE PATTERN python EXCLUDE PATTERN hip EXCLUDE PATTERN generator EXCLUDE
+    FILES_MATCHING PATTERN "*.hpp" PATTERN examples EXCLUDE PATTERN c EXCLUDE PATTERN c_dispatcher EXCLUDE PATTERN python EXCLUDE PATTERN hip EXCLUDE PATTERN generator EXCLUDE
     PATTERN loader EXCLUDE)
 endforeach()
 
