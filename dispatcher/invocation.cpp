@@ -1,6 +1,7 @@
 #include "dispatcher/invocation.hpp"
 
 #include "dispatcher/plan/plan.hpp"
+#include "dispatcher/tensor_maps.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
@@ -156,7 +157,10 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
         if (args.has_mask) problem.mask_type = MaskType::top_left;
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
-    if constexpr (api.tensor_maps) problem.tensor_alignment = alignment_of(args, s.v_layout);
+    if constexpr (api.tensor_maps) {
+        problem.tensor_alignment = alignment_of(args, s.v_layout);
+        problem.tensors_mappable = tensor_maps_have(args, s.v_layout);
+    }
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;
     if constexpr (api.lists_pages) problem.kv_pool_bytes = pool_bytes(args.place, args.k);
     return normalised(problem);
@@ -190,6 +194,9 @@ FwdArgs skeleton_of(const Problem& problem) {
     args.randval.type = ElementType::uint8;
     for (TensorView* view : {&args.q, &args.k, &args.v, &args.o})
         view->data = placeholder_at(problem.tensor_alignment);
+    // Rows of whole units of 16 bytes, whatever the type, and heads and entries that share their memory: or a row that does.
+    for (TensorView* view : {&args.q, &args.k, &args.v})
+        view->row_stride = problem.tensors_mappable ? 2 * most_tensor_alignment : 0;
     if (s.has_lse) args.lse.data = placeholder<std::uint64_t>();
     if (s.is_store_randval) args.randval.data = placeholder<std::uint64_t>();
     if (s.bias == BiasType::elementwise) args.bias.data = placeholder<std::uint64_t>();

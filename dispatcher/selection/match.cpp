@@ -165,7 +165,10 @@ KernelFacts facts_of(const KernelConfig& config) {
             static_cast<std::int16_t>(1 << (a.max_splits_log2 > 0 ? std::min(a.max_splits_log2, 7) : 7));
     facts.offsets_32_bits = lists_pages && a.load_mode == LoadMode::bload;
     // Its feed copies tiles by tensor maps, which have addresses and strides of whole units.
-    if (a.pipeline == Pipeline::ws) facts.tensor_alignment = most_tensor_alignment;
+    if (a.pipeline == Pipeline::ws) {
+        facts.by_tensor_maps = true;
+        facts.tensor_alignment = most_tensor_alignment;
+    }
     return facts;
 }
 
@@ -191,6 +194,7 @@ StageQuery make_query(const Problem& problem, KernelFamily stage) {
     query.num_splits = problem.num_splits;
     query.kv_pool_bytes = problem.kv_pool_bytes;
     query.tensor_alignment = problem.tensor_alignment;
+    query.tensors_mappable = problem.tensors_mappable;
     query.constraint = {problem.batch,    problem.nhead_q,  query.seqlen_q,
                         signature.hdim_q, signature.hdim_v, problem.compute_units};
     return query;

@@ -33,6 +33,7 @@ struct KernelFacts : RankingFacts {
     Constraint constraint = Constraint::none;
     bool needs_full_q_tiles = false, needs_full_k_tiles = false;
     bool offsets_32_bits = false;
+    bool by_tensor_maps = false; ///< copies Q, K and V by them
     std::int16_t tile_n0 = 0;
     std::int16_t max_splits = 0;           ///< 0 = not a combine kernel
     std::int16_t tensor_alignment = 1;     ///< bytes that addresses and strides must be multiples of
@@ -61,6 +62,7 @@ struct StageQuery {
     std::int64_t num_splits = 1;
     std::int64_t kv_pool_bytes = 0;
     std::int64_t tensor_alignment = most_tensor_alignment;
+    bool tensors_mappable = true;
     ConstraintInputs constraint;
 };
 
@@ -132,6 +134,7 @@ void each_failure(const StageQuery& q, const KernelFacts& k, Visit&& visit) {
     if (fails(q.tensor_alignment >= k.tensor_alignment, tensors_not_aligned, q.tensor_alignment,
               k.tensor_alignment))
         return;
+    if (fails(q.tensors_mappable || !k.by_tensor_maps, tensors_not_mappable, 0, 1)) return;
     if (fails(k.max_seq_len_q == 0 || q.seqlen_q <= k.max_seq_len_q, seqlen_q_too_long, q.seqlen_q,
               k.max_seq_len_q))
         return;

@@ -114,6 +114,8 @@ Telling telling(Reason reason) {
     case Reason::tensors_not_aligned:
         return {"tensor_alignment", number,
                 "allocate Q, K and V, and pad their strides, at multiples of the kernel's alignment"};
+    case Reason::tensors_not_mappable:
+        return {"tensors_mappable", flag, "give rows of Q, K and V strides above 0, or copy the tensors"};
     case Reason::seqlen_q_too_long:
         return {"seqlen_q", number, "register a kernel without this limit"};
     case Reason::too_many_splits:
@@ -163,6 +165,10 @@ std::string sentence_for(const Verdict& verdict, const Refusal& told, const Prob
         return fmt::format("addresses or strides of Q, K and V are multiples of {} bytes only, this kernel "
                            "copies them by tensor maps: multiples of {} required",
                            told.value, told.limit);
+    case tensors_not_mappable:
+        return "tensor maps, by which this kernel copies Q, K and V, cannot have their strides or extents: "
+               "rows "
+               "a positive stride, others 0 or more, all below 2^40 bytes";
     case compute_units_unknown:
         return fmt::format("whether {} cannot be known without the number of compute units",
                            constraint_sentence(*parse_constraint(config.algorithm.constraint)));

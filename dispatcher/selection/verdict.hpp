@@ -44,6 +44,7 @@ enum class Reason : std::uint8_t {
     hdim_q_not_padded,
     hdim_v_not_padded,
     tensors_not_aligned,
+    tensors_not_mappable,
     seqlen_q_too_long,
     too_many_splits,
     pool_over_32_bits,
@@ -54,7 +55,7 @@ enum class Reason : std::uint8_t {
 template <>
 struct EnumTable<Reason> {
     using enum Reason;
-    static constexpr std::array<EnumName<Reason>, 40> names{
+    static constexpr std::array<EnumName<Reason>, 41> names{
         {{accepted, "accepted"},
          {wrong_arch, "wrong_arch"},
          {wrong_family, "wrong_family"},
@@ -90,6 +91,7 @@ struct EnumTable<Reason> {
          {hdim_q_not_padded, "hdim_q_not_padded"},
          {hdim_v_not_padded, "hdim_v_not_padded"},
          {tensors_not_aligned, "tensors_not_aligned"},
+         {tensors_not_mappable, "tensors_not_mappable"},
          {seqlen_q_too_long, "seqlen_q_too_long"},
          {too_many_splits, "too_many_splits"},
          {pool_over_32_bits, "pool_over_32_bits"},

@@ -63,6 +63,7 @@ std::string Problem::canonical_key() const {
     each_leaf(signature, [&](const std::string&, const auto& leaf) { add(field_text(leaf)); });
     for (const std::int64_t value : {batch, nhead_q, nhead_k, num_splits, compute_units, tensor_alignment})
         add(field_text(value));
+    add(field_text(tensors_mappable));
     add(field_text(reduce_dk_dv));
     add(field_text(kv_pool_bytes > std::numeric_limits<std::int32_t>::max()));
     add(field_text(has_variable_seqlen_q()));
@@ -92,6 +93,7 @@ std::string Problem::to_string() const {
         text += fmt::format(" kv={}/{}", fmha::to_string(s.kv_layout), fmha::to_string(s.kv_lookup));
     if (traits_of(api_family).splits_keys) text += fmt::format(" splits={}", num_splits);
     if (tensor_alignment < most_tensor_alignment) text += fmt::format(" aligned={}", tensor_alignment);
+    if (!tensors_mappable) text += " unmappable";
     const std::pair<bool, std::string_view> flags[] = {{s.has_lse, " lse"},
                                                        {s.has_logits_soft_cap, " soft_cap"},
                                                        {s.has_dropout, " dropout"},
@@ -254,6 +256,10 @@ ProblemBuilder& ProblemBuilder::compute_units(std::int64_t n) {
 }
 ProblemBuilder& ProblemBuilder::tensor_alignment(std::int64_t bytes) {
     problem_.tensor_alignment = bytes;
+    return *this;
+}
+ProblemBuilder& ProblemBuilder::tensors_mappable(bool on) {
+    problem_.tensors_mappable = on;
     return *this;
 }
 ProblemBuilder& ProblemBuilder::kv_pool_bytes(std::int64_t bytes) {

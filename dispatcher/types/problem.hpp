@@ -43,6 +43,8 @@ struct Problem {
     std::int64_t compute_units = 0; ///< 0 = the architecture's default
     /// Forward: the largest power of two up to 16 that divides addresses and strides of Q, K and V by row, in bytes.
     std::int64_t tensor_alignment = most_tensor_alignment;
+    /// Forward: tensor maps can have the strides and extents of Q, K and V by row (`tensor_maps_have`).
+    bool tensors_mappable = true;
     bool reduce_dk_dv = false; ///< backward: dK and dV are sums over the query heads of a KV head (W-11)
     Presence presence;
 
@@ -70,7 +72,8 @@ struct Problem {
 };
 FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window_right, sink_size, batch,
             nhead_q, nhead_k, seqlen_q, seqlen_k, max_seqlen_q, max_seqlen_k, min_seqlen_q, num_splits,
-            rotary_dim, kv_pool_bytes, compute_units, tensor_alignment, reduce_dk_dv, presence)
+            rotary_dim, kv_pool_bytes, compute_units, tensor_alignment, tensors_mappable, reduce_dk_dv,
+            presence)
 
 /// The kernel side's view of a mask (M-6): none; causal when no lower bound is needed; generic otherwise.
 MaskClass mask_class(MaskType type, std::int64_t window_left);
@@ -124,6 +127,7 @@ class ProblemBuilder {
     ProblemBuilder& compute_units(std::int64_t n);
     ProblemBuilder& kv_pool_bytes(std::int64_t bytes);
     ProblemBuilder& tensor_alignment(std::int64_t bytes);
+    ProblemBuilder& tensors_mappable(bool on);
 
     /// Throws ProblemError.
     Problem build() const;

@@ -79,6 +79,16 @@ std::int64_t alignment_of(const Case& c) {
     return common;
 }
 
+/// Strides of a case are above 0, and only a wide one can be beyond those of tensor maps.
+bool mappable(const Case& c) {
+    constexpr std::int64_t end_of_strides = std::int64_t{1} << 40;
+    const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
+    const bool copied =
+        c.wide_tensor == "q" || c.wide_tensor == "k" || (c.wide_tensor == "v" && c.v_layout == VLayout::row);
+    return c.mode == Mode::group || c.batch == 1 || !copied ||
+           element_bytes(types.q, c.wide_batch_stride) < end_of_strides;
+}
+
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {
     return std::ranges::max(physical.empty() ? logical : physical);
 }
@@ -144,7 +154,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
             builder.kv_pool_bytes(element_bytes(element_types(c.data_type, Fp8Flavour::ocp).k,
                                                 pool_pages(c) * c.wide_batch_stride));
     }
-    if (api.tensor_maps) builder.tensor_alignment(alignment_of(c));
+    if (api.tensor_maps) builder.tensor_alignment(alignment_of(c)).tensors_mappable(mappable(c));
     // Entries may all be empty, but a launch needs a positive bound (N-2, N-4).
     if (group)
         builder.max_seqlen(computed_rows(c, std::max<std::int64_t>(1, std::ranges::max(c.seqlen_q))),

@@ -44,6 +44,7 @@ std::vector<Problem> problems() {
             .build(),
         builder_for(ApiFamily::fwd).data_type(DataType::fp8bf16).qscale_type(QScale::pertensor).build(),
         builder_for(ApiFamily::fwd).tensor_alignment(2).build(),
+        builder_for(ApiFamily::fwd).tensors_mappable(false).build(),
     };
 }
 
@@ -78,6 +79,42 @@ TEST(Invocation, AddressesAndStridesDecideTheAlignment) {
     EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = most; }), 2);
     EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = most - 63; }), 16);
     EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = -most - 1; }), 16);
+}
+
+TEST(Invocation, StridesDecideWhetherTensorMapsDescribeThem) {
+    const Problem plain = builder_for(ApiFamily::fwd).data_type(DataType::fp16).build();
+    const auto mappable = [&](auto change, VLayout v_layout = VLayout::row) {
+        FwdArgs args = skeleton_of(plain);
+        for (TensorView* view : {&args.q, &args.k, &args.v})
+            *view = {view->data, view->type, 1 << 20, 1 << 17, 128};
+        change(args);
+        Signature traits = plain.signature;
+        traits.v_layout = v_layout;
+        return problem_of(traits, args, plain.arch).tensors_mappable;
+    };
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_TRUE(mappable([](FwdArgs&) {}));
+    // An expanded tensor: heads and entries share memory.
+    EXPECT_TRUE(mappable([](FwdArgs& args) { args.k.head_stride = args.k.batch_stride = 0; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.k.row_stride = 0; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.v.row_stride = -128; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.q.head_stride = -(1 << 17); }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.v.batch_stride = -16; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.k.col_stride = 2; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.k.batch_stride = std::int64_t{1} << 39; }));
+    EXPECT_TRUE(mappable([](FwdArgs& args) { args.k.batch_stride = (std::int64_t{1} << 39) - 8; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) { args.k.row_stride = most; }));
+    EXPECT_FALSE(mappable([](FwdArgs& args) {
+        args.k.batch_stride = most;
+        args.k.head_stride = 0;
+    }));
+    EXPECT_TRUE(mappable([](FwdArgs& args) { args.o.row_stride = -128; })); // is stored element by element
+    EXPECT_TRUE(mappable([](FwdArgs& args) { args.v.row_stride = 0; }, VLayout::column));
+    // What stands for one entry or one head is not asked.
+    EXPECT_TRUE(mappable([](FwdArgs& args) {
+        args.shape.nhead_k = args.shape.batch = 1;
+        args.k.head_stride = args.v.batch_stride = -16;
+    }));
 }
 
 TEST(Invocation, StridesOfPagesDecideTheAlignmentToo) {

@@ -185,6 +185,13 @@ std::vector<Refused> refusals() {
          },
          "addresses or strides of Q, K and V are multiples of 2 bytes only, this kernel copies them by "
          "tensor maps: multiples of 16 required"},
+        {Reason::tensors_not_mappable, fwd,
+         [](P& p, K& k) {
+             p.tensors_mappable = false;
+             k.algorithm.pipeline = Pipeline::ws;
+         },
+         "tensor maps, by which this kernel copies Q, K and V, cannot have their strides or extents: rows a "
+         "positive stride, others 0 or more, all below 2^40 bytes"},
         {Reason::seqlen_q_too_long, bwd_dq_dk_dv, [](P&, K& k) { k.algorithm.max_seq_len_q = 32; },
          "seqlen_q is 256, this kernel takes at most 32"},
         {Reason::too_many_splits, fwd_splitkv_combine,

@@ -76,6 +76,9 @@ TEST(Problem, CanonicalKeyHasNoSequenceLengthsButEverythingElse) {
     other.tensor_alignment = 8;
     EXPECT_NE(one.canonical_key(), other.canonical_key());
     other = one;
+    other.tensors_mappable = false;
+    EXPECT_NE(one.canonical_key(), other.canonical_key());
+    other = one;
     other.reduce_dk_dv = true;
     EXPECT_NE(one.canonical_key(), other.canonical_key());
     other = one;

@@ -14,8 +14,15 @@ struct Tensor {
     std::string_view name;
     const TensorView& view;
     std::int64_t entries, heads, rows, channels;
-    bool ends_with_sequence, by_column = false;
+    bool ragged; ///< sequences may end before their slots do
+    bool by_column = false;
 };
+
+/// Whether entries or heads share memory. Maps have no stride of 0, but those that end with sequences count what strides have in common.
+bool shares_memory(const Tensor& tensor) {
+    return (tensor.entries > 1 && tensor.view.batch_stride == 0) ||
+           (tensor.heads > 1 && tensor.view.head_stride == 0);
+}
 
 /// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
 std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& stride, MapRows& rows) {
@@ -41,7 +48,8 @@ std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& strid
 /// Fills in one map. A dimension of one element has a stride that every driver takes.
 std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
                               MapRows& rows) {
-    const auto& [name, view, entries, heads, row_count, channels, ends_with_sequence, by_column] = tensor;
+    const auto& [name, view, entries, heads, row_count, channels, ragged, by_column] = tensor;
+    const bool ends_with_sequence = ragged || shares_memory(tensor);
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {
         return extent > 1 ? elements * bytes : 16;

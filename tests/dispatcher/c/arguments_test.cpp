@@ -216,6 +216,36 @@ TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
 }
 
 /// Few query rows: the main kernel of backward stores dQ itself, and there is no third stage that would miss it.
+/// Kernels of Hopper that copy by tensor maps take what a map can have; the others take the rest.
+TEST_F(CallArguments, StridesDecideWhichKernelsOfHopperAreMeant) {
+    fmha_context_options options{};
+    options.size = sizeof options;
+    options.version = FMHA_ABI_VERSION;
+    options.arch = "sm_90";
+    fmha_context* hopper = nullptr;
+    ASSERT_EQ(fmha_create(&options, &hopper), FMHA_OK);
+    const auto pipeline = [&](auto change) {
+        auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+        args.shape.seqlen_q = args.shape.max_seqlen_q = 200;
+        change(args);
+        fmha_run_info info{};
+        info.size = sizeof info;
+        info.version = FMHA_ABI_VERSION;
+        EXPECT_EQ(fmha_plan(hopper, &args, &info), FMHA_OK) << fmha_last_error(hopper);
+        const std::string name = info.kernel;
+        return name.find("_ws_") != std::string::npos         ? "ws"
+               : name.find("_qr_async_") != std::string::npos ? "qr_async"
+                                                              : "another";
+    };
+    EXPECT_STREQ(pipeline([](fmha_fwd_args&) {}), "ws");
+    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.head_stride = args.v.batch_stride = 0; }), "ws");
+    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.row_stride = 0; }), "qr_async");
+    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.v.head_stride = -args.v.head_stride; }), "qr_async");
+    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.q.row_stride = -args.q.row_stride; }), "qr_async");
+    EXPECT_STREQ(pipeline([](fmha_fwd_args& args) { args.k.row_stride += 1; }), "qr_async");
+    fmha_destroy(hopper);
+}
+
 TEST_F(CallArguments, DqIsMissedWhoeverStoresIt) {
     fmha_bwd_args args = gradients();
     args.dq.data = nullptr;

@@ -1,6 +1,7 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"
+#include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 
 #include "dispatcher/types/error.hpp"
@@ -145,6 +146,26 @@ TEST(Shards, PartitionTheCasesInOrder) {
     EXPECT_THAT(seen, testing::ElementsAre(0, 3, 6, 9, 1, 4, 7, 2, 5, 8));
     EXPECT_EQ(take_shard(cases, parse_shard("1/1")).size(), 10U);
     EXPECT_TRUE(take_shard(cases, parse_shard("11/12")).empty());
+}
+
+TEST(CaseProblem, SaysWhichStridesTensorMapsCannotHave) {
+    Case wide;
+    wide.seqlen_q = wide.seqlen_k = {128, 128};
+    const auto mappable = [&](const char* tensor, std::int64_t stride) {
+        wide.wide_tensor = tensor;
+        wide.wide_batch_stride = stride;
+        return to_problem(wide, "sm_90").tensors_mappable;
+    };
+    constexpr std::int64_t beyond = std::int64_t{1} << 39; // elements of 2 bytes
+    EXPECT_TRUE(mappable("", 0));
+    for (const char* tensor : {"q", "k", "v"}) {
+        EXPECT_FALSE(mappable(tensor, beyond)) << tensor;
+        EXPECT_TRUE(mappable(tensor, beyond - 8)) << tensor;
+    }
+    EXPECT_TRUE(mappable("o", beyond));
+    wide.batch = 1;
+    wide.seqlen_q = wide.seqlen_k = {128};
+    EXPECT_TRUE(mappable("k", beyond));
 }
 
 } // namespace

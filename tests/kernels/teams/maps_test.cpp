@@ -1,5 +1,6 @@
 // Tensor maps: which they are, which tensors have none, and that the boxes they describe are the tiles of the tensors.
 
+#include "dispatcher/tensor_maps.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/hip/descriptor.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
@@ -10,8 +11,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -192,6 +195,64 @@ TEST(Maps, EndWithTheKeysOfAPage) {
     }
 }
 
+TEST(Maps, DescribeEntriesAndHeadsThatShareMemory) {
+    for (const Layout& layout : layouts)
+        for (const bool of_entries : {false, true})
+            for (const bool of_heads : {false, true}) {
+                Launch launch = launch_of(layout);
+                for (TensorView* view : {&launch.args.q, &launch.args.k, &launch.args.v}) {
+                    if (of_entries) view->batch_stride = 0;
+                    if (of_heads) view->head_stride = 0;
+                }
+                const WsMaps maps = ws_maps_of(launch.kernel, launch.args);
+                ASSERT_FALSE(maps.problem) << layout.name << ": " << to_sentence(*maps.problem);
+                for (const std::int64_t entry : {0, 2}) {
+                    const kernels::MatrixPlace place{entry, 1, 0};
+                    expect_tile(copied(maps.specs[1], maps.rows[1], place, rows_k, 64), launch.args.k, 64,
+                                place, rows_k, 64, layout.channels, layout.name);
+                    expect_tile(copied(maps.specs[0], maps.rows[0], place, rows_q, 128), launch.args.q, 128,
+                                place, rows_q, 128, layout.channels, layout.name);
+                }
+            }
+}
+
+// A launch that the dispatcher lets through has maps, and one that it does not has none.
+TEST(Maps, AreThereWhereTheDispatcherSaysSo) {
+    std::mt19937_64 random(3);
+    const auto pick = [&](std::vector<std::int64_t> from) {
+        return from[std::uniform_int_distribution<std::size_t>(0, from.size() - 1)(random)];
+    };
+    const std::int32_t lengths[] = {90, 64, 1};
+    std::vector<Launch> launches;
+    for (const Layout& layout : layouts) launches.push_back(launch_of(layout));
+    int there = 0, absent = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        const Launch& launch = launches[static_cast<std::size_t>(pick({0, 1, 2, 3, 4}))];
+        FwdArgs args = launch.args;
+        constexpr std::int64_t one = 1;
+        for (int change = 0; change < 2; ++change) {
+            TensorView& view =
+                *std::array{&args.q, &args.k, &args.v}.at(static_cast<std::size_t>(pick({0, 1, 2})));
+            std::int64_t* const strides[] = {&view.batch_stride, &view.head_stride, &view.row_stride};
+            std::int64_t& stride = *strides[pick({0, 1, 2})];
+            stride = pick({stride, stride, 0, 0, 8, -8, -64, one << 20, one << 32, (one << 33) - 8, one << 33,
+                           one << 38, (one << 39) - 8, one << 39, one << 45, one << 60, -(one << 60)});
+        }
+        args.shape.batch = pick({1, 3});
+        args.shape.nhead_k = pick({1, 2});
+        args.shape.seqlen_k = pick({0, 1, 90, (one << 32) + 1});
+        if (pick({0, 0, 0, 1}) == 1) args.k.col_stride = 2;
+        if (pick({0, 1}) == 1) args.lengths.seqlen_k = lengths;
+        if (pick({0, 0, 1}) == 1) args.shape.mode = Mode::group;
+        const WsMaps maps = ws_maps_of(launch.kernel, args);
+        ++(maps.problem ? absent : there);
+        ASSERT_EQ(tensor_maps_have(args, VLayout::row), !maps.problem)
+            << (maps.problem ? to_sentence(*maps.problem) : "there are maps") << ", number " << i;
+    }
+    EXPECT_GT(there, 1000);
+    EXPECT_GT(absent, 1000);
+}
+
 TEST(Maps, AreThoseOfTheDriver) {
     const Launch launch = launch_of(layouts[1]);
     const WsMaps maps = ws_maps_of(launch.kernel, launch.args);
@@ -228,7 +289,8 @@ TEST(Maps, AreRefusedForAReason) {
         {[](FwdArgs& a) { a.q.data = static_cast<std::uint16_t*>(a.q.data) + 1; }, base_alignment, "q", 2},
         {[](FwdArgs& a) { a.k.col_stride = 2; }, channel_stride, "k", 4},
         {[](FwdArgs& a) { a.k.row_stride = 68; }, stride_alignment, "k", 136},
-        {[](FwdArgs& a) { a.v.head_stride = 0; }, stride_range, "v", 0},
+        {[](FwdArgs& a) { a.v.row_stride = 0; }, stride_range, "v", 0},
+        {[](FwdArgs& a) { a.v.head_stride = -64; }, stride_range, "v", -128},
         {[](FwdArgs& a) { a.v.batch_stride = std::int64_t{1} << 39; }, stride_range, "v",
          std::int64_t{1} << 40},
         {[](FwdArgs& a) { a.q.row_stride = -64; }, stride_range, "q", -128},

@@ -133,6 +133,19 @@ TEST_P(EverySchedule, AgreesWithTheReference) {
 }
 INSTANTIATE_TEST_SUITE_P(Teams, EverySchedule, testing::Range(0, schedules));
 
+// K and V that are expanded tensors: no copy of them lies in memory for other heads or entries.
+TEST_P(EverySchedule, ReadsHeadsAndEntriesThatShareMemory) {
+    Shape shape = team_shape(DataType::bf16, 64);
+    shape.batch = shape.nhead_k = 2;
+    shape.extra = 0;
+    FwdProblem problem(shape);
+    problem.args().k.head_stride = problem.args().v.head_stride = problem.args().v.batch_stride = 0;
+    const KernelConfig kernel = team_kernel(problem, 2, 64, 64);
+    emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
+    const auto distance = judge(problem, numerics_of(kernel));
+    EXPECT_TRUE(distance.acceptable()) << distance.worst;
+}
+
 TEST(OneTeam, AgreesWithTheReferenceOnTheHost) {
     for (const Variant& variant : variants) {
         FwdProblem problem(shape_of(variant));
