@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import torch_bench  # noqa: E402
 import torch_prefill  # noqa: E402
 import torch_sdpa  # noqa: E402
+import torch_variants  # noqa: E402
 
 
 class Context:
@@ -234,6 +235,34 @@ class Prefill(unittest.TestCase):
     def test_shapes_have_whole_pages(self):
         self.assertEqual([shape[-1] for shape in torch_prefill.SHAPES], [64, 128, 256])
         self.assertTrue(all(length % max(torch_prefill.PAGED, *torch_prefill.PREFILLED) == 0 for _, _, _, length, _ in torch_prefill.SHAPES))
+class Variants(unittest.TestCase):
+    def test_pairs_that_are_seen_are_those_of_a_mask(self):
+        for length in (1, 7, 2048):
+            for variant in (torch_variants.Variant("plain"), *torch_variants.variants(length), torch_variants.Variant("one side", left=3)):
+                right = length if variant.right < 0 else variant.right
+                left = length if variant.left < 0 else variant.left
+                if length < 100:
+                    pairs = sum(-left <= key - row <= right for row in range(length) for key in range(length))
+                    self.assertEqual(variant.seen(length), pairs, variant.name)
+        self.assertEqual(torch_variants.Variant("plain").seen(2048), 2048 * 2048)
+        self.assertEqual(torch_variants.Variant("causal", right=0).seen(2048), 2048 * 2049 // 2)
+
+    def test_variants_are_the_ones_that_are_promised(self):
+        found = torch_variants.variants(8192)
+        self.assertEqual(len({variant.name for variant in found}), len(found))
+        self.assertTrue(any(variant.packed and variant.right < 0 for variant in found))
+        self.assertTrue(any(variant.kv_group > 1 and variant.right < 0 for variant in found))
+        self.assertTrue(any(variant.left >= 0 and variant.right > 0 for variant in found))
+
+    def test_work_is_what_is_seen(self):
+        self.assertEqual(torch_variants.flops(2, 4, 64, 100), 4.0 * 2 * 4 * 64 * 100)
+
+    def test_a_line_names_the_variant_and_what_is_wrong(self):
+        row = {"batch": 1, "heads": 8, "length": 2048, "hdim": 128, "variant": "group mode", "kernel": "k", "wrong": "", "tflops": 1.0,
+               "spread_percent": 0.1, "plain_tflops": 2.0, "plain_spread_percent": 0.2, "ratio": 0.5}
+        self.assertIn("group mode", torch_variants.line(row))
+        self.assertIn("ratio 0.500", torch_variants.line(row))
+        self.assertIn("WRONG: x", torch_variants.line({**row, "wrong": "x"}))
 
 
 if __name__ == "__main__":
