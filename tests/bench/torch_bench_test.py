@@ -235,6 +235,8 @@ class Prefill(unittest.TestCase):
     def test_shapes_have_whole_pages(self):
         self.assertEqual([shape[-1] for shape in torch_prefill.SHAPES], [64, 128, 256])
         self.assertTrue(all(length % max(torch_prefill.PAGED, *torch_prefill.PREFILLED) == 0 for _, _, _, length, _ in torch_prefill.SHAPES))
+
+
 class Variants(unittest.TestCase):
     def test_pairs_that_are_seen_are_those_of_a_mask(self):
         for length in (1, 7, 2048):
