@@ -129,8 +129,10 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
                                         hardware.limits.arch.view(), hardware.registers_per_lane));
     if (targets::has_products(config.signature.family) && used.matrix_instructions.empty())
         sentences.emplace_back("no matrix instruction");
-    else if (config.algorithm.pipeline == Pipeline::ws && !used.matrix_instructions.contains("HGMMA"))
-        sentences.emplace_back("no matrix instruction of warp groups (HGMMA), pipeline ws is made of them");
+    else if (config.algorithm.pipeline == Pipeline::ws && !used.matrix_instructions.contains("HGMMA") &&
+             !used.matrix_instructions.contains("QGMMA"))
+        sentences.emplace_back(
+            "no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them");
     return sentences;
 }
 

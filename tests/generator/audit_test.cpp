@@ -248,10 +248,12 @@ TEST_F(Limits, MatrixInstructionsMustBeThere) {
 TEST_F(Limits, WarpSpecialisedKernelsMultiplyByWarpGroups) {
     used_.matrix_instructions = {{"HMMA", 8}};
     EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws),
-                ElementsAre("no matrix instruction of warp groups (HGMMA), pipeline ws is made of them"));
+                ElementsAre("no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them"));
     EXPECT_THAT(wrong("sm_90"), IsEmpty());
-    used_.matrix_instructions = {{"HGMMA", 8}};
-    EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws), IsEmpty());
+    for (const char* instruction : {"HGMMA", "QGMMA"}) {
+        used_.matrix_instructions = {{instruction, 8}};
+        EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws), IsEmpty()) << instruction;
+    }
 }
 
 TEST(Spills, AreCountedByConfiguration) {

@@ -2,8 +2,10 @@
 // what its weights look like, and what its sums of few bits need.
 
 #include "judge.hpp"
+#include "kernels/programs/formats.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
+#include "kernels/targets/hip/emulated/team_executor.hpp"
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/hip/ws_maps.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
@@ -12,7 +14,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
+#include <type_traits>
 
 namespace fmha::hip_target::test {
 namespace {
@@ -108,6 +113,177 @@ TEST(E4m3OneTeam, AgreesWithTheReferenceOnTheHost) {
         EXPECT_TRUE(distance.acceptable()) << variant.name << ": O " << distance.o << ", LSE " << distance.lse
                                            << ", RMS " << distance.rms << ", " << distance.worst;
     }
+}
+
+/// What a run differs in from a right one.
+enum class KeyMistake : std::uint8_t {
+    none,
+    keys_in_order,    ///< all of the keys come in their order to both halves of a tile
+    odd_keys_first,   ///< the halves change places
+    lines_of_depth,   ///< the right operand of the second product begins a line further on
+    bound_one_short,  ///< lines of V end before the last key
+    bound_one_long,   ///< … behind it, where NaN lies
+    channels_shifted, ///< boxes of V begin at the next channel
+};
+
+class MistakenKeys : public EmulatedTeamMachine {
+  public:
+    MistakenKeys(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent, KeyMistake mistake)
+        : EmulatedTeamMachine(block, unit, maps, agent), mistake_(mistake) {}
+
+    void copy_box(int number, BoxCorner corner, int address, int barrier) {
+        TensorMapSpec spec = map(number);
+        constexpr int keys = 1, values = 2;
+        if (number == keys && mistake_ == KeyMistake::keys_in_order) {
+            spec.box[1] /= spec.steps[1];
+            spec.steps[1] = 1;
+        }
+        if (number == keys && mistake_ == KeyMistake::odd_keys_first) corner.at[1] ^= 1;
+        if (number == values && mistake_ == KeyMistake::bound_one_short) --spec.extents[0];
+        if (number == values && mistake_ == KeyMistake::bound_one_long) ++spec.extents[0];
+        if (number == values && mistake_ == KeyMistake::channels_shifted) ++corner.at[1];
+        EmulatedTeamMachine::copy_box(spec, corner, address, barrier);
+    }
+    void multiply_registers(ElementType type, EmulatedRegisters<float>& d,
+                            const EmulatedRegisters<std::uint32_t>& a, int a0, MatrixDescriptor b,
+                            bool accumulate) {
+        if (mistake_ == KeyMistake::lines_of_depth) b = b + SwizzledTile::line_bytes;
+        EmulatedTeamMachine::multiply_registers(type, d, a, a0, b, accumulate);
+    }
+
+  private:
+    KeyMistake mistake_;
+};
+
+TEST(E4m3Mistakes, AreSeen) {
+    const auto right = [](KeyMistake mistake) {
+        Shape shape = e4m3_shape(DataType::fp8fp32, 64);
+        shape.hdim_q = shape.hdim_v = 61;
+        shape.seqlen_k = {13}; // each of them counts
+        shape.padding = 19;
+        FwdProblem problem(shape);
+        const KernelConfig kernel = team_kernel(problem, 2, 128, 64);
+        try {
+            emulate_teams(kernel, problem.args(), 1, Schedule::in_turn,
+                          [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+                              return MistakenKeys(block, unit, maps, agent, mistake);
+                          });
+        } catch (const EmulationError&) {
+            return false;
+        }
+        return judge(problem, numerics_of(kernel)).acceptable();
+    };
+    using enum KeyMistake;
+    EXPECT_TRUE(right(none));
+    for (const KeyMistake mistake :
+         {keys_in_order, odd_keys_first, lines_of_depth, bound_one_short, bound_one_long, channels_shifted})
+        EXPECT_FALSE(right(mistake)) << static_cast<int>(mistake);
+}
+
+/// Adds all products of an item in one sum of the matrix unit, whose weights do not shrink.
+template <class Context>
+class OneSum : public Context {
+  public:
+    using Context::Context;
+    using Context::start;
+
+    template <class Acc, class Weights, class Values>
+    void start(Acc& acc, Weights& weights, const Values& values, bool) {
+        if (first_) Context::fill(acc, 0.0F);
+        first_ = false;
+        Context::start(acc, weights, values, true);
+    }
+    template <class Acc, class Rows, class Tile>
+    void scale_and_add(Acc& acc, const Rows& factor, const Tile& tile) {
+        Context::fill(acc, 0.0F);
+        Context::scale_and_add(acc, factor, tile);
+    }
+
+  private:
+    bool first_ = true;
+};
+
+/// The largest relative error of O where all of 2048 keys weigh the same, and the outputs are of the context that `wrap` makes.
+template <template <class> class Wrap>
+double error_of_mean() {
+    Shape shape = e4m3_shape(DataType::fp8fp32, 32);
+    shape.nhead_q = 1;
+    shape.seqlen_q = {8};
+    shape.seqlen_k = {2048};
+    shape.positive_values = true;
+    FwdProblem problem(shape);
+    problem.args().score.scale_s = 0.0F;
+    const KernelConfig kernel = team_kernel(problem, 2, 128, 32);
+    emulate_teams(
+        kernel, problem.args(), 1, Schedule::feed_first,
+        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+            return EmulatedTeamMachine(block, unit, maps, agent);
+        },
+        [](auto& machine, const auto& setup) {
+            return Wrap<WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>>(machine,
+                                                                                                setup);
+        });
+    const TensorView& v = problem.args().v;
+    double worst = 0.0;
+    for (std::int64_t c = 0; c < 32; ++c) {
+        double sum = 0.0;
+        for (std::int64_t key = 0; key < 2048; ++key)
+            sum += double{kernels::decode(static_cast<const std::uint8_t*>(v.data)[v.offset(0, 0, key, c)],
+                                          kernels::format_of(v.type))};
+        worst = std::max(worst, std::abs(problem.o(0, 0, 0, c) * 2048.0 / sum - 1.0));
+    }
+    return worst;
+}
+
+// Weights of 1 are exact, so that nothing but sums errs. Those of one tile err by less than 2^-10; those of all keys lose that in every tile.
+TEST(E4m3Sums, AreOfOneTileEach) {
+    EXPECT_LT(error_of_mean<std::type_identity_t>(), 0x1p-10);
+    EXPECT_GT(error_of_mean<OneSum>(), 0x1p-9);
+}
+
+TEST(E4m3Plan, WeightsHaveTheirKeysInOrder) {
+    const FwdProblem problem(e4m3_shape(DataType::fp8bf16, 128));
+    const WsPlan plan = ws_plan_of(team_kernel(problem, 2, 128, 128));
+    ASSERT_EQ(plan.problem, PlanProblem::none);
+    for (int e = 0; e < plan.second.right_elements; ++e)
+        EXPECT_EQ(plan.value.order.element[e], plan.second.right_k.of_reg(e)) << e;
+    std::set<int> registers;
+    for (int operand = 0; operand < 64; ++operand) registers.insert(interleaved_register(operand, 64));
+    EXPECT_EQ(registers.size(), 64U);
+    EXPECT_EQ(*registers.rbegin(), 63);
+}
+
+TEST(E4m3Plan, RefusesWhatHasNoRegistersOrNoLines) {
+    FwdProblem problem(e4m3_shape(DataType::fp8bf16, 128));
+    EXPECT_EQ(cannot_execute(team_kernel(problem, 2, 128, 128)), std::nullopt);
+    EXPECT_NE(cannot_execute(team_kernel(problem, 2, 112, 128)), std::nullopt) << "keys by 32";
+    EXPECT_NE(cannot_execute(team_kernel(problem, 2, 64, 256)), std::nullopt);
+    KernelConfig by_row = team_kernel(problem, 2, 128, 128);
+    by_row.signature.v_layout = VLayout::row;
+    EXPECT_NE(cannot_execute(by_row), std::nullopt);
+    KernelConfig in_blocks = team_kernel(problem, 2, 128, 128);
+    in_blocks.signature.qscale = QScale::blockscale;
+    EXPECT_NE(cannot_execute(in_blocks), std::nullopt);
+}
+
+// Lines of keys can end where a tensor does, not where a sequence does that only the device knows.
+TEST(E4m3Maps, EndWithTheTensorAlone) {
+    FwdProblem problem(e4m3_shape(DataType::fp8bf16, 64));
+    const KernelConfig kernel = team_kernel(problem, 2, 128, 64);
+    FwdArgs args = problem.args();
+    const WsMaps maps = ws_maps_of(kernel, args);
+    ASSERT_FALSE(maps.problem) << to_sentence(*maps.problem);
+    EXPECT_EQ(maps.specs[1].steps[1], 2);
+    EXPECT_EQ(maps.specs[1].box_bytes(), 64 * 128);
+    EXPECT_EQ(maps.specs[2].extents[0], 336);
+    const std::int32_t lengths[] = {300};
+    args.lengths.seqlen_k = lengths;
+    EXPECT_EQ(ws_maps_of(kernel, args).problem->problem, MapProblem::ends_in_line);
+    args.lengths.seqlen_k = nullptr;
+    args.shape.mode = Mode::group;
+    const auto refused = ws_maps_of(kernel, args).problem;
+    ASSERT_TRUE(refused);
+    EXPECT_NE(to_sentence(*refused).find("v lies by column"), std::string::npos) << to_sentence(*refused);
 }
 
 } // namespace

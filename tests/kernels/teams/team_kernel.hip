@@ -1,4 +1,4 @@
-// A warp-specialised kernel of three teams.
+// Warp-specialised kernels: of three teams, and of e4m3.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -22,6 +22,23 @@ struct Kernel {
     }
 };
 
+struct E4m3Kernel {
+    static constexpr int teams = 2, keys = 128, channels = 128;
+
+    FMHA_DEVICE static constexpr fmha::KernelConfig config() {
+        fmha::KernelConfig c = Kernel::config();
+        c.signature.data_type = fmha::DataType::fp8bf16;
+        c.signature.v_layout = fmha::VLayout::column;
+        c.signature.qscale = fmha::QScale::pertensor;
+        c.signature.hdim_q = c.signature.hdim_v = channels;
+        c.algorithm.tile = {64 * teams, keys, 32, channels, 32, channels};
+        c.algorithm.wave = {teams, 1, 1, teams, 1, 1};
+        c.algorithm.warp = {64, keys, 32, 64, channels, 32};
+        return c;
+    }
+};
+
 } // namespace
 
 FMHA_KERNEL(fmha_teams, Kernel)
+FMHA_KERNEL(fmha_e4m3_teams, E4m3Kernel)
