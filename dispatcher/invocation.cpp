@@ -104,16 +104,20 @@ void add(Problem& problem, const KvPlace& place) {
     problem.presence.is_gappy = place.is_gappy;
 }
 
-/// The largest power of two up to `most_tensor_alignment` that divides addresses and strides of Q, K and V by row, in bytes.
+/// The largest power of two up to `most_tensor_alignment` that divides addresses and strides of Q, K and V, in bytes. V by column counts
+/// in batch mode: no kernel asks for its alignment in group mode, where it follows from the sum of all lengths.
 template <class Args>
-std::int64_t alignment_of(const Args& args, VLayout v_layout) {
+std::int64_t alignment_of(const Args& args, const Signature& s) {
+    const bool by_column = s.v_layout == VLayout::column;
     std::int64_t common = most_tensor_alignment;
     for (const TensorView* view : {&args.q, &args.k, &args.v}) {
-        if (view == &args.v && v_layout == VLayout::column) continue;
+        const bool lines_of_keys = view == &args.v && by_column;
+        if (lines_of_keys && s.mode == Mode::group) continue;
         common = std::gcd(common, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view->data) %
                                                             most_tensor_alignment));
         // Of a stride whose bytes exceed 64 bits the end is all that counts; two elements of 4 bits make a byte.
-        for (const std::int64_t stride : {view->batch_stride, view->head_stride, view->row_stride})
+        for (const std::int64_t stride :
+             {view->batch_stride, view->head_stride, lines_of_keys ? view->col_stride : view->row_stride})
             common = std::gcd(common, element_bytes(view->type, stride % (2 * most_tensor_alignment)));
     }
     return common;
@@ -158,7 +162,7 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     if constexpr (requires { args.dbias; }) s.has_dbias = args.dbias.present();
     if constexpr (requires { args.deterministic; }) s.is_deterministic = args.deterministic;
     if constexpr (api.tensor_maps) {
-        problem.tensor_alignment = alignment_of(args, s.v_layout);
+        problem.tensor_alignment = alignment_of(args, s);
         problem.tensors_mappable = tensor_maps_have(args, s.v_layout);
     }
     if constexpr (requires { args.reduce_dk_dv; }) problem.reduce_dk_dv = args.reduce_dk_dv;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace fmha {
 namespace {
@@ -26,6 +27,10 @@ std::int64_t steps(std::int64_t extent, std::int64_t stride, std::int64_t unit) 
     return fits ? std::min(count, most_places + 1) : most_places + 1;
 }
 
+bool shares_memory(const TensorView& view, std::int64_t entries, std::int64_t heads) {
+    return (entries > 1 && view.batch_stride == 0) || (heads > 1 && view.head_stride == 0);
+}
+
 bool map_has(const Mapped& tensor) {
     const auto& [view, entries, heads, rows, channels, by_sequence] = tensor;
     if (!view.present() || (entries > 0 && rows <= 0)) return true; // and is not copied
@@ -34,8 +39,7 @@ bool map_has(const Mapped& tensor) {
     if (view.col_stride != 1 && channels > 1) return false;
     const std::int64_t of_entry = entries > 1 ? view.batch_stride : 0,
                        of_head = heads > 1 ? view.head_stride : 0;
-    const bool shared = (entries > 1 && of_entry == 0) || (heads > 1 && of_head == 0);
-    if (!by_sequence && !shared) {
+    if (!by_sequence && !shares_memory(view, entries, heads)) {
         const auto fits = [&](std::int64_t extent, std::int64_t stride) {
             return extent <= most_extent && (extent <= 1 || (stride > 0 && below(stride, end_of_strides)));
         };
@@ -60,9 +64,18 @@ bool maps_have(const Args& args, VLayout v_layout, std::int64_t entries, std::in
     const auto keys = [&](const TensorView& view, std::int64_t channels) {
         return map_has({view, entries, shape.nhead_k, rows, channels, by_sequence});
     };
+    // V by column is mapped in batch mode alone: its lines are channels, which end where the tensor does.
+    const auto values = [&] {
+        if (v_layout == VLayout::row) return keys(args.v, shape.hdim_v);
+        if (group) return true;
+        TensorView by_channel = args.v;
+        std::swap(by_channel.row_stride, by_channel.col_stride);
+        return !by_sequence && !shares_memory(by_channel, entries, shape.nhead_k) &&
+               map_has({by_channel, entries, shape.nhead_k, shape.hdim_v, rows, by_sequence});
+    };
     return map_has({args.q, group ? 0 : shape.batch, shape.nhead_q, group ? 0 : shape.seqlen_q, shape.hdim_q,
                     group}) &&
-           keys(args.k, shape.hdim_q) && (v_layout == VLayout::column || keys(args.v, shape.hdim_v));
+           keys(args.k, shape.hdim_q) && values();
 }
 
 } // namespace

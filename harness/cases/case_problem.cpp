@@ -67,30 +67,33 @@ void check_room(const Case& c) {
     check_append(args);
 }
 
-/// Of forward and paged-KV: strides are head dimensions and sums of their multiples, each with the padding (L-2); memory begins at a page.
-std::int64_t alignment_of(const Case& c) {
-    const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
-    const std::int64_t wide = c.mode == Mode::batch ? c.wide_batch_stride : 0;
-    std::int64_t common = most_tensor_alignment;
-    for (const auto& [type, channels] :
-         {std::pair{types.q, c.hdim_q}, {types.v, c.v_layout == VLayout::row ? c.hdim_v : 0}})
-        for (const std::int64_t stride : {channels + c.stride_padding, c.stride_padding, wide})
-            common = std::gcd(common, element_bytes(type, stride));
-    return common;
-}
-
 /// Strides of a case are above 0, and only a wide one can be beyond those of tensor maps.
 bool mappable(const Case& c) {
     constexpr std::int64_t end_of_strides = std::int64_t{1} << 40;
     const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
-    const bool copied =
-        c.wide_tensor == "q" || c.wide_tensor == "k" || (c.wide_tensor == "v" && c.v_layout == VLayout::row);
+    const bool copied = c.wide_tensor == "q" || c.wide_tensor == "k" || c.wide_tensor == "v";
     return c.mode == Mode::group || c.batch == 1 || !copied ||
            element_bytes(types.q, c.wide_batch_stride) < end_of_strides;
 }
 
 std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector<std::int64_t>& physical) {
     return std::ranges::max(physical.empty() ? logical : physical);
+}
+
+/// Of forward and paged-KV: strides are head dimensions, of V by column lengths, and sums of their multiples, each with the padding (L-2);
+/// memory begins at a page. V by column counts in batch mode.
+std::int64_t alignment_of(const Case& c) {
+    const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
+    const bool batch = c.mode == Mode::batch;
+    const std::int64_t wide = batch ? c.wide_batch_stride : 0;
+    const std::int64_t line_of_v = c.v_layout == VLayout::row ? c.hdim_v
+                                   : batch                    ? longest(c.seqlen_k, c.physical_k)
+                                                              : 0;
+    std::int64_t common = most_tensor_alignment;
+    for (const auto& [type, line] : {std::pair{types.q, c.hdim_q}, {types.v, line_of_v}})
+        for (const std::int64_t stride : {line + c.stride_padding, c.stride_padding, wide})
+            common = std::gcd(common, element_bytes(type, stride));
+    return common;
 }
 
 bool gives(LengthForm form, LengthForm wanted) {

@@ -1,6 +1,8 @@
 #include "harness/catalogue/witness.hpp"
 
+#include "dispatcher/types/element.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/problem.hpp"
 #include "harness/cases/case_name.hpp"
 
 #include <fmt/format.h>
@@ -91,6 +93,10 @@ Case features_of(const KernelConfig& kernel) {
     c.hdim_q = s.hdim_q;
     c.hdim_v = s.hdim_v;
     c.v_layout = s.v_layout;
+    // Tensor maps want lines of whole units.
+    if (kernel.algorithm.pipeline == Pipeline::ws)
+        c.stride_padding =
+            most_tensor_alignment * 8 / element_bits(element_types(s.data_type, Fp8Flavour::ocp).k);
     // Backward reads an LSE and appending knows none, whatever their records say.
     c.lse = s.has_lse || !api.forward();
     // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.

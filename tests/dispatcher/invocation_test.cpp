@@ -73,7 +73,18 @@ TEST(Invocation, AddressesAndStridesDecideTheAlignment) {
     EXPECT_EQ(aligned([](FwdArgs& args) { args.v.head_stride = 1028; }), 8);
     EXPECT_EQ(aligned([](FwdArgs& args) { args.q.batch_stride = 4097; }), 2);
     EXPECT_EQ(aligned([](FwdArgs& args) { args.o.row_stride = 129; }), 16); // is stored element by element
-    EXPECT_EQ(aligned([](FwdArgs& args) { args.v.row_stride = 1; }, VLayout::column), 16);
+    const auto by_column = [&](std::int64_t channel_stride, Mode mode = Mode::batch) {
+        return aligned(
+            [&](FwdArgs& args) {
+                args.v.row_stride = 1;
+                args.v.col_stride = channel_stride;
+                args.shape.mode = mode;
+            },
+            VLayout::column);
+    };
+    EXPECT_EQ(by_column(64), 16);
+    EXPECT_EQ(by_column(60), 8);
+    EXPECT_EQ(by_column(60, Mode::group), 16);
     // Strides whose bytes 64 bits do not count.
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     EXPECT_EQ(aligned([](FwdArgs& args) { args.k.row_stride = most; }), 2);

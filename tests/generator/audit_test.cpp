@@ -247,8 +247,9 @@ TEST_F(Limits, MatrixInstructionsMustBeThere) {
 
 TEST_F(Limits, WarpSpecialisedKernelsMultiplyByWarpGroups) {
     used_.matrix_instructions = {{"HMMA", 8}};
-    EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws),
-                ElementsAre("no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them"));
+    EXPECT_THAT(
+        wrong("sm_90", KernelFamily::fwd, Pipeline::ws),
+        ElementsAre("no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them"));
     EXPECT_THAT(wrong("sm_90"), IsEmpty());
     for (const char* instruction : {"HGMMA", "QGMMA"}) {
         used_.matrix_instructions = {{instruction, 8}};

@@ -52,6 +52,11 @@ bool team_tiles_by_mask(const KernelConfig& c) {
     return c.algorithm.tile.n0 <= most_masked_keys || c.signature.mask == MaskClass::none;
 }
 
+bool lines_end_with_tensors(const KernelConfig& c) {
+    return c.algorithm.pipeline != Pipeline::ws || c.signature.v_layout == VLayout::row ||
+           c.signature.mode == Mode::batch;
+}
+
 bool symmetric_backward_pads(const KernelConfig& c) {
     return c.algorithm.pad.d == c.algorithm.pad.dv && c.algorithm.pad.d != 1;
 }
@@ -85,6 +90,10 @@ constexpr std::array own_rules{
          "length, "
          "because those of 176 have more keys that a team on the edge of the mask does not see",
          team_tiles_by_mask},
+    Rule{
+        "H9", "fwd on sm_90",
+        "pipeline ws with V by column serves batch mode: tensor copies end lines of keys where a tensor ends",
+        lines_end_with_tensors},
 };
 
 struct Extension {
@@ -114,9 +123,10 @@ constexpr std::array extensions{
         "tables for NVIDIA Hopper, with the features of the other architectures' kernels; tiles of 16 rows "
         "for decode"},
     Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
-    Extension{
-        "HX-15", "fwd, fwd_pagedkv",
-        "warp-specialised kernels for NVIDIA Hopper, fp16 and bf16, tiles by head dimension and length"},
+    Extension{"HX-15", "fwd, fwd_pagedkv",
+              "warp-specialised kernels for NVIDIA Hopper, fp16, bf16 and e4m3 (V by column), tiles by head "
+              "dimension "
+              "and length"},
 };
 
 } // namespace

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 namespace fmha::hip_target::test {
 namespace {
@@ -239,6 +240,20 @@ double error_of_mean() {
 TEST(E4m3Sums, AreOfOneTileEach) {
     EXPECT_LT(error_of_mean<std::type_identity_t>(), 0x1p-10);
     EXPECT_GT(error_of_mean<OneSum>(), 0x1p-9);
+}
+
+TEST(E4m3Sums, AreDeclared) {
+    const FwdProblem problem(e4m3_shape(DataType::fp8bf16, 128));
+    for (const auto& [keys, interval] : {std::pair{96, 128}, {160, 160}}) {
+        const Numerics numerics = numerics_of(team_kernel(problem, 2, keys, 128));
+        EXPECT_EQ(numerics.u_a, 0x1p-13);
+        EXPECT_TRUE(numerics.truncating);
+        EXPECT_EQ(numerics.promotion_interval, interval);
+    }
+    KernelConfig warps = team_kernel(problem, 2, 128, 128);
+    warps.algorithm.pipeline = Pipeline::qr; // multiplies by 16-bit instructions
+    EXPECT_EQ(numerics_of(warps).u_a, 0x1p-23);
+    EXPECT_EQ(numerics_of(warps).promotion_interval, 0);
 }
 
 TEST(E4m3Plan, WeightsHaveTheirKeysInOrder) {
