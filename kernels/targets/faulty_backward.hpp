@@ -31,6 +31,7 @@ enum class BackwardFault : std::uint8_t {
     head_map_plus_one,         ///< every query head reads the next key/value head
     mask_right_too_wide,       ///< every row sees one key too many on the right
     mask_left_too_narrow,      ///< every row misses the first key of its window
+    mask_edge_transposed,      ///< rows and keys of the mask change places
     alibi_neighbour_slope,     ///< every head uses the slope of the next
     bias_row_stride_wrong,     ///< the bias row stride is one element too small
     bytes_transposed,          ///< random bytes of keys × rows
@@ -46,6 +47,7 @@ enum class BackwardFault : std::uint8_t {
     dq_overwritten,            ///< a partial sum of dQ replaces what is there
     dq_added_twice,            ///< a partial sum of dQ is added twice
     split_forgotten,           ///< every partial sum goes to the first split
+    split_uninitialised,       ///< splits behind the first are not written, so that what lay there is summed
     dk_last_row_unwritten,     ///< the last key of dK is not stored
     dv_one_row_down,           ///< dV is stored one key below its place
     dbias_only_where_seen,     ///< tiles that the mask hides are not written to dBias
@@ -162,6 +164,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         if (this->cfg().signature.mask == MaskClass::none) return mask;
         if (is(mask_right_too_wide)) ++mask.x;
         if (is(mask_left_too_narrow)) --mask.y;
+        if (is(mask_edge_transposed)) std::swap(mask.x, mask.y);
         return mask;
     }
     FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
@@ -202,6 +205,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         if (from == args().k.data) {
             drops_ = products_ = 0;
             key_ = matrix;
+            key0_ = row0;
         }
         Context::load(loaded, matrix, row0, col0);
     }
@@ -273,6 +277,9 @@ class FaultyDqDkDv : public FaultyStage<Context> {
                 --matrix.cols.size, --matrix.cols.written;
             }
         }
+        const bool of_a_split =
+            to != args().dq.data && to != args().dk.data && to != args().dv.data && to != args().dbias.data;
+        if (is(split_uninitialised) && of_a_split && key0_ > 0) return;
         if (to == args().dk.data && is(dk_last_row_unwritten)) matrix = this->without_last_row(matrix);
         if (to == args().dv.data && is(dv_one_row_down)) matrix.origin += matrix.tensor.row_stride;
         Context::store(matrix, tile, row0, col0);
@@ -280,6 +287,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
 
   private:
     kernels::Matrix key_;
+    std::int64_t key0_ = 0; ///< first key of the tile that is differentiated
     int drops_ = 0, products_ = 0;
     bool computed_ = false;
 };
@@ -311,7 +319,7 @@ class FaultyConvertDq : public FaultyStage<Context> {
 template <>
 struct fmha::EnumTable<fmha::targets::BackwardFault> {
     using enum targets::BackwardFault;
-    static constexpr std::array<EnumName<targets::BackwardFault>, 47> names{
+    static constexpr std::array<EnumName<targets::BackwardFault>, 49> names{
         {{delta_factor_omitted, "delta_factor_omitted"},
          {delta_factor_squared, "delta_factor_squared"},
          {delta_last_channel_lost, "delta_last_channel_lost"},
@@ -330,6 +338,7 @@ struct fmha::EnumTable<fmha::targets::BackwardFault> {
          {head_map_plus_one, "head_map_plus_one"},
          {mask_right_too_wide, "mask_right_too_wide"},
          {mask_left_too_narrow, "mask_left_too_narrow"},
+         {mask_edge_transposed, "mask_edge_transposed"},
          {alibi_neighbour_slope, "alibi_neighbour_slope"},
          {bias_row_stride_wrong, "bias_row_stride_wrong"},
          {bytes_transposed, "bytes_transposed"},
@@ -345,6 +354,7 @@ struct fmha::EnumTable<fmha::targets::BackwardFault> {
          {dq_overwritten, "dq_overwritten"},
          {dq_added_twice, "dq_added_twice"},
          {split_forgotten, "split_forgotten"},
+         {split_uninitialised, "split_uninitialised"},
          {dk_last_row_unwritten, "dk_last_row_unwritten"},
          {dv_one_row_down, "dv_one_row_down"},
          {dbias_only_where_seen, "dbias_only_where_seen"},
