@@ -76,20 +76,45 @@ TEST_P(EmulatedBackward, TakesEveryKernel) {
     for (const auto& [reason, count] : refused) ADD_FAILURE() << count << " kernels: " << reason;
 }
 
-/// Kernels of all tiles with all sets of features in turn, each with another problem. FMHA_TEST_STRIDE=1 takes every kernel.
+/// What decides the way of a kernel's products: matrix instructions, where their operands come from, and where dQ goes.
+using Path = std::tuple<DataType, GemmTriples, bool, std::int64_t>;
+Path path_of(const KernelConfig& kernel) {
+    const Algorithm& a = kernel.algorithm;
+    return {kernel.signature.data_type, a.warp, a.use_trload, a.max_seq_len_q};
+}
+
+/// Every `every`-th kernel that has features or a tile of its own, and one of each path that has none among these.
+std::vector<const KernelConfig*> drawn(const std::vector<KernelConfig>& mains, std::size_t every) {
+    std::vector<const KernelConfig*> chosen;
+    std::set<std::tuple<Signature, Tile>> seen;
+    std::set<Path> drawn_paths;
+    std::map<Path, std::vector<const KernelConfig*>> of_path;
+    for (std::size_t n = 0; n < mains.size(); ++n) {
+        const KernelConfig& kernel = mains[n];
+        of_path[path_of(kernel)].push_back(&kernel);
+        if ((n + 1) % every != 0 || !seen.emplace(kernel.signature, kernel.algorithm.tile).second) continue;
+        chosen.push_back(&kernel);
+        drawn_paths.insert(path_of(kernel));
+    }
+    for (const auto& [path, kernels] : of_path) // from behind the plain ones, which come first
+        if (!drawn_paths.contains(path)) chosen.push_back(kernels[kernels.size() * 2 / 3]);
+    return chosen;
+}
+
+/// Kernels of all tiles with all sets of features in turn, each with another problem, and of all paths. FMHA_TEST_STRIDE=1 takes every
+/// kernel.
 TEST_P(EmulatedBackward, MainStageIsRightWithEverySetOfFeatures) {
     const Kernels kernels(GetParam());
-    std::set<std::tuple<Signature, Tile>> seen;
-    std::size_t turn = 0;
+    std::set<Path> paths, all_paths;
     int tried = 0;
     const char* const stride = std::getenv("FMHA_TEST_STRIDE");
     const std::size_t every = stride != nullptr ? std::strtoul(stride, nullptr, 10) : 149;
-    for (const KernelConfig& kernel : kernels.mains) {
-        if (++turn % every != 0) continue;
-        Signature features = kernel.signature;
-        if (!seen.emplace(features, kernel.algorithm.tile).second) continue;
+    for (const KernelConfig& kernel : kernels.mains) all_paths.insert(path_of(kernel));
+    for (const KernelConfig* const one : drawn(kernels.mains, every)) {
+        const KernelConfig& kernel = *one;
+        paths.insert(path_of(kernel));
         const std::vector<BackwardSpec> specs = test::specs_for(kernel);
-        const BackwardSpec& spec = specs[(turn / every) % specs.size()];
+        const BackwardSpec& spec = specs[static_cast<std::size_t>(tried + 1) % specs.size()];
         const BackwardChain chain = test::chain_of(kernel, kernels.dots, kernels.converts);
         const BackwardProblem problem(chain, spec);
         problem.run([&](const KernelConfig& stage, const BwdArgs& args) {
@@ -104,6 +129,7 @@ TEST_P(EmulatedBackward, MainStageIsRightWithEverySetOfFeatures) {
         ++tried;
     }
     EXPECT_GE(tried, 8);
+    EXPECT_EQ(paths, all_paths);
 }
 
 } // namespace
