@@ -36,7 +36,7 @@ using fmha::test::mutants;
 
 constexpr std::string_view usage =
     "usage: mutation_score [--every N] [--only TEXT] [--cases FILES] [--per-file N] [--survivors FILE] "
-    "[--record FILE] [--jobs N]\n"
+    "[--record FILE] [--jobs N] [--no-checks]\n"
     "  --every N         every Nth mutant that the table of survivors does not list; 1 (default): all, "
     "listed ones too\n"
     "  --only TEXT       those whose name begins with TEXT, or whose names are the lines of the file @TEXT\n"
@@ -44,7 +44,8 @@ constexpr std::string_view usage =
     "  --per-file N      cases of each file of the smoke tier; 0: all\n"
     "  --survivors FILE  the table of survivors, instead of the one beside the sources\n"
     "  --record FILE     write every verdict and all sums as JSON\n"
-    "  --jobs N          processes at a time\n";
+    "  --jobs N          processes at a time\n"
+    "  --no-checks       only cases may kill: shows what the smoke tier notices by itself\n";
 
 const std::string arch = "gfx950";
 /// From so many mutants on, all cases are prepared once for all of them.
@@ -54,6 +55,7 @@ struct Settings {
     std::size_t every = 1, per_file = 12;
     std::string only, cases, survivors = FMHA_MUTATION_DIR "/survivors.txt", record;
     int jobs = system::hardware_threads();
+    bool checks = true;
 };
 
 template <class Number>
@@ -65,8 +67,9 @@ void read_number(std::string_view option, std::string_view text, Number& to) {
             fmt::format("{}: a whole number of at least 0 is expected, found '{}'", option, text));
 }
 
-Settings read_settings(const std::vector<std::string>& words) {
+Settings read_settings(std::vector<std::string> words) {
     Settings settings;
+    settings.checks = std::erase(words, "--no-checks") == 0;
     for (std::size_t i = 0; i < words.size(); i += 2) {
         const std::string& option = words[i];
         if (i + 1 == words.size()) throw InputError(option + ": a value is missing\n" + std::string(usage));
@@ -105,8 +108,8 @@ class MutatedTarget final : public Target {
     }
 };
 
-/// Another target, whose forward kernels run the warp-specialised program where that has all that they need: no list has it for
-/// the architecture that cases are planned for.
+/// Another target, whose kernels of forward and of paged-KV run the warp-specialised program where that has all that they need: no
+/// list has it for the architecture that cases are planned for.
 class TeamTarget final : public Target {
   public:
     explicit TeamTarget(std::shared_ptr<const Target> inner) : inner_(std::move(inner)) {}
@@ -118,7 +121,8 @@ class TeamTarget final : public Target {
     StageKernel make(const KernelConfig& config) const override {
         const Signature& has = config.signature;
         KernelConfig teams = config;
-        if (has.family == KernelFamily::fwd && !has.has_dropout && has.qscale == QScale::no_scale &&
+        if ((has.family == KernelFamily::fwd || has.family == KernelFamily::fwd_pagedkv) &&
+            !has.has_dropout && has.qscale == QScale::no_scale &&
             (has.data_type == DataType::fp16 || has.data_type == DataType::bf16))
             teams.algorithm.pipeline = Pipeline::ws;
         return inner_->make(teams);
@@ -217,7 +221,8 @@ int run(const Settings& settings) {
                             const std::shared_ptr<const Target>& original) {
         if (some.empty()) return;
         const auto families = kernel_families_of(on);
-        Trials trials(on, house_kernels(mutated, {}, families), house_kernels(original, {}, families), arch);
+        Trials trials(on, house_kernels(mutated, {}, families), house_kernels(original, {}, families), arch,
+                      settings.checks);
         if (some.size() >= many) trials.prepare_all();
         trials.run(some, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
             table.add(some[i], verdict);
@@ -231,10 +236,12 @@ int run(const Settings& settings) {
     std::vector<Mutant> of_teams, others;
     std::ranges::partition_copy(tried, std::back_inserter(of_teams), std::back_inserter(others), is_of_teams);
     try_on(cases, others, targets[0], targets[1]);
-    std::vector<Case> forward = cases;
-    std::erase_if(forward, [](const Case& c) { return c.family != ApiFamily::fwd; });
-    if (forward.empty()) forward = cases;
-    try_on(forward, of_teams, std::make_shared<TeamTarget>(targets[0]),
+    std::vector<Case> for_teams = cases;
+    std::erase_if(for_teams, [](const Case& c) {
+        return c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv;
+    });
+    if (for_teams.empty()) for_teams = cases;
+    try_on(for_teams, of_teams, std::make_shared<TeamTarget>(targets[0]),
            std::make_shared<TeamTarget>(targets[1]));
     if (!settings.record.empty())
         system::write_file(settings.record, table.record(mutants().size()).dump(1) + "\n");

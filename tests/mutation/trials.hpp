@@ -36,9 +36,9 @@ std::string_view to_string(Verdict::Kind kind);
 class Trials {
   public:
     /// `source` has the mutated kernels, for `arch`, `original` those of the host target. Throws InputError when a check is
-    /// wrong without a mistake.
+    /// wrong without a mistake. Without `with_checks` cases alone try a mutant.
     Trials(std::vector<Case> cases, std::shared_ptr<const KernelSource> source,
-           std::shared_ptr<const KernelSource> original, std::string arch);
+           std::shared_ptr<const KernelSource> original, std::string arch, bool with_checks = true);
     ~Trials();
     Trials(const Trials&) = delete;
     Trials& operator=(const Trials&) = delete;
