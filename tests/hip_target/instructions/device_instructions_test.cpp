@@ -27,7 +27,8 @@ TEST_P(InstructionsProbe, Compiles) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, InstructionsProbe,
-                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
+                         testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201",
+                                         "sm_90"),
                          [](const auto& arch) { return std::string(arch.param); });
 
 TEST(DeviceInstructions, AgreeWithTheirRowsOfTheTable) {
