@@ -170,6 +170,8 @@ constexpr LastTiles last_tiles[] = {
     {3, 100, 13, 131, 131}, // no divisor to begin with
     {3, 6, 10, 6, 6},       // five blocks would make a round more
     {3, 7, 10, 6, 5},       // 14 items make three rounds of five, as of six
+    {3, 5, 10, 6, 5},       // ten make two whole rounds of five, as of six
+    {3, 8, 10, 6, 6},       // sixteen begin a fourth round of five
     {2, 100, 13, 132, 132}, // a tile of two teams is not skipped by one
 };
 

@@ -218,13 +218,16 @@ int run(const Settings& settings) {
     std::size_t told = 0;
     const auto try_on = [&](const std::vector<Case>& on, const std::vector<Mutant>& some,
                             const std::shared_ptr<const Target>& mutated,
-                            const std::shared_ptr<const Target>& original) {
+                            const std::shared_ptr<const Target>& original,
+                            std::vector<Mutant>* unreached = nullptr) {
         if (some.empty()) return;
         const auto families = kernel_families_of(on);
         Trials trials(on, house_kernels(mutated, {}, families), house_kernels(original, {}, families), arch,
                       settings.checks);
         if (some.size() >= many) trials.prepare_all();
         trials.run(some, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
+            if (unreached != nullptr && verdict.kind == harness::test::Verdict::Kind::unreached)
+                return unreached->push_back(some[i]);
             table.add(some[i], verdict);
             fmt::print("{}: {} {} {}\n", some[i].name(), to_string(verdict.kind), verdict.gate,
                        verdict.case_name);
@@ -235,7 +238,8 @@ int run(const Settings& settings) {
     };
     std::vector<Mutant> of_teams, others;
     std::ranges::partition_copy(tried, std::back_inserter(of_teams), std::back_inserter(others), is_of_teams);
-    try_on(cases, others, targets[0], targets[1]);
+    // Teams come through places of shared headers that nobody else comes through.
+    try_on(cases, others, targets[0], targets[1], &of_teams);
     std::vector<Case> for_teams = cases;
     std::erase_if(for_teams, [](const Case& c) {
         return c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv;
