@@ -155,10 +155,4 @@ FMHA_DEVICE constexpr std::uint32_t encode(float x, ElementType type) {
     return code | (sign << sign_shift);
 }
 
-/// How far the maxima of rows may lag behind in base-2 units, where that pays: weights of up to 256 cost types of 16 bits no accuracy,
-/// and those of 8 bits have no room above 1.
-FMHA_DEVICE constexpr float slack_of(ElementType weights) {
-    return element_bits(weights) >= 16 ? 8.0F : 0.0F;
-}
-
 } // namespace fmha::kernels

@@ -161,6 +161,8 @@ class FaultyContext : public Context {
         if (is(Fault::middle_key_dropped)) hide_key(scores, entry_.seqlen_k / 2 - key0_);
         Context::raise_to_row_max(top, shrink, scores, options...);
     }
+    /// Maxima that lag behind would leave hardly anything to rescale.
+    FMHA_DEVICE float slack() const { return is(Fault::rescale_missed) ? 0.0F : Context::slack(); }
     template <class Scaled>
     FMHA_DEVICE void scale_rows(Scaled& scaled, const Rows& factor) {
         // The first scaling of the output belongs to the first key tile, the second to the second; a warp-specialised program

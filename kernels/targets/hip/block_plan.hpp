@@ -2,7 +2,6 @@
 
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/kernel_config.hpp"
-#include "kernels/programs/formats.hpp"
 #include "kernels/programs/matrix.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
@@ -108,6 +107,12 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     plan.value.whole_lines = !plan.value.stored_by_column && granules.hdim_v % tile.n1 == 0;
 }
 
+/// How far maxima may lag behind. A large output is then hardly ever rescaled after the first tiles; without a branch around that nothing is
+/// gained. Weights of up to 256 cost types of 16 bits no accuracy, and those of 8 bits have no room above 1.
+constexpr float slack_of(MatrixUnit unit, ElementType weights, const AccumulatorPlan& output) {
+    return unit != MatrixUnit::nvidia && output.skips_ones && element_bits(weights) >= 16 ? 8.0F : 0.0F;
+}
+
 /// Whether lanes exchange sums of rows once, in the end. Additions that nothing waits for then stand beside the products of values, and what
 /// they add stays in registers until there. By the loop model that pays where products are many and registers left; exchanges of CDNA 4 are
 /// vector instructions, and NVIDIA's full kernels would spill.
@@ -201,8 +206,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
         problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
     plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output);
-    // A large output is hardly ever rescaled after the first tiles where maxima lag behind; without a branch around that nothing is gained.
-    if (plan.unit != MatrixUnit::nvidia && output.skips_ones) plan.weights.slack = kernels::slack_of(types.p);
+    plan.weights.slack = planning::slack_of(plan.unit, types.p, output);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan);
     planning::plan_read_ahead(plan);

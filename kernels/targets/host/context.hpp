@@ -1,6 +1,5 @@
 #pragma once
 
-#include "kernels/programs/formats.hpp"
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
@@ -67,7 +66,7 @@ class HostContext : public ScoreContext {
 
     FloatTile narrow(const FloatTile& scores) const;
     float weight_unit() const { return weight_unit_; }
-    float slack() const { return kernels::slack_of(weight_type_); }
+    float slack() const { return 0.0F; } // scaling costs it nothing
 
     // One team, which has all rows, and no feed: a step's fills run when the first of them is taken.
     static StreamName query_stream() { return StreamName::query; }

@@ -196,5 +196,22 @@ TEST(TriplesOfHalfDepth, PassTheGates) {
     }
 }
 
+TEST(Maxima, LagBehindOnAmdWhereWeightsHaveRoomAndTheOutputIsLarge) {
+    const auto plan = [](const std::string& arch, DataType type, int channels) {
+        return plan_of(smallest_house_kernel(arch, [&](const KernelConfig& config) {
+            return config.signature.data_type == type && config.algorithm.tile.n1 == channels &&
+                   config.algorithm.tile.m0 == 128 && config.signature.mask == MaskClass::causal;
+        }));
+    };
+    EXPECT_EQ(plan("gfx942", DataType::fp16, 128).weights.slack, 8.0F);
+    EXPECT_EQ(plan("gfx950", DataType::bf16, 128).weights.slack, 8.0F);
+    EXPECT_EQ(plan("gfx942", DataType::fp8bf16, 128).weights.slack, 0.0F) << "P is as large as it can be";
+    EXPECT_EQ(plan("sm_90", DataType::fp16, 128).weights.slack, 0.0F);
+    EXPECT_TRUE(plan("gfx942", DataType::fp16, 128).rows.sums_in_parts);
+    EXPECT_FALSE(plan("gfx942", DataType::fp16, 256).rows.sums_in_parts) << "registers are full";
+    EXPECT_FALSE(plan("gfx950", DataType::fp16, 128).rows.sums_in_parts);
+    EXPECT_FALSE(plan("sm_90", DataType::fp16, 128).rows.sums_in_parts);
+}
+
 } // namespace
 } // namespace fmha::hip_target::test
