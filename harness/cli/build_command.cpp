@@ -45,10 +45,9 @@ class BuildCommand final : public Command {
             "architecture does "
             "not have, on kernels without matrix instructions, and on loops over keys that cannot be "
             "read; model those loops (loops.md)");
-        options.option(
-            "--budgets", budgets_,
-            "With --audit: folder of the budgets that plain iterations of 16-bit kernels must keep "
-            "(kernels/generator/budgets in the source tree)");
+        options.option("--budgets", budgets_,
+                       "With --audit: folder of the budgets that plain iterations must keep "
+                       "(kernels/generator/budgets in the source tree); 1 where all are of another compiler");
         options.flag("--accept", accept_,
                      "With --budgets: write these loops as the budgets of their kernels");
         options.option("--reason", reason_, "Why that is right; kept beside the budgets");
@@ -72,16 +71,17 @@ class BuildCommand final : public Command {
         auto result = generator::build(selection, tools, options(streams, interrupt));
         std::vector<generator::AuditFinding> findings;
         if (audit_) findings = generator::audit(result, tools, archs, compile_.out());
-        judge_budgets(result, findings, streams);
+        const auto verdict = judge_budgets(result, streams);
+        findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
         if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
         if (format_ == "json")
-            fmt::print(streams.out, "{}\n", to_json(selection, result, findings).dump(1));
+            fmt::print(streams.out, "{}\n", to_json(selection, result, findings, verdict).dump(1));
         else
-            print(selection, result, findings, streams);
-        const bool green =
-            result.failed.empty() && findings.empty() && !result.interrupted && built(result) > 0;
+            print(selection, result, findings, verdict, streams);
+        const bool green = result.failed.empty() && findings.empty() && !result.interrupted &&
+                           built(result) > 0 && !verdict.said_nothing();
         if (recording) {
             recording->add(resource_records(result.manifest));
             // An interrupted build has not looked at every kernel, so it stays unfinished.
@@ -98,17 +98,17 @@ class BuildCommand final : public Command {
             throw InputError(accept_ ? "--accept needs --reason, which it keeps" : "--reason needs --accept");
     }
 
-    void judge_budgets(const generator::BuildResult& result, std::vector<generator::AuditFinding>& findings,
-                       const Streams& streams) const {
-        if (budgets_.empty()) return;
+    generator::BudgetVerdict judge_budgets(const generator::BuildResult& result,
+                                           const Streams& streams) const {
+        if (budgets_.empty()) return {};
         if (accept_)
             for (const auto& sentence :
                  generator::accept_budgets(result.manifest, budgets_, reason_, today()))
                 fmt::print(streams.err, "{}\n", sentence);
-        std::vector<std::string> notes;
-        for (auto& finding : generator::over_budget(result.manifest, budgets_, notes))
-            findings.push_back(std::move(finding));
-        for (const auto& note : notes) fmt::print(streams.err, "fmha build: {}\n", note);
+        auto verdict = generator::over_budget(result.manifest, budgets_);
+        for (const auto& note : verdict.notes) fmt::print(streams.err, "fmha build: {}\n", note);
+        if (verdict.said_nothing()) fmt::print(streams.err, "fmha build: no loop was judged\n");
+        return verdict;
     }
 
     generator::BuildOptions options(const Streams& streams, const harness::InterruptWatch& interrupt) const {
@@ -165,7 +165,8 @@ class BuildCommand final : public Command {
     }
 
     Json to_json(const generator::Selection& selection, const generator::BuildResult& result,
-                 const std::vector<generator::AuditFinding>& findings) const {
+                 const std::vector<generator::AuditFinding>& findings,
+                 const generator::BudgetVerdict& verdict) const {
         auto failed = Json::array(), declined = Json::array();
         for (const auto& kernel : result.failed)
             failed.push_back(
@@ -206,11 +207,14 @@ class BuildCommand final : public Command {
                              {"spilling_kernels", std::move(spilling)},
                              {"slowest", std::move(slowest)},
                              {"loops", std::move(loops)}};
+        if (!budgets_.empty())
+            document["audit"]["budgets"] = {{"judged", verdict.judged}, {"not_judged", verdict.not_judged}};
         return document;
     }
 
     void print(const generator::Selection& selection, const generator::BuildResult& result,
-               const std::vector<generator::AuditFinding>& findings, const Streams& streams) const {
+               const std::vector<generator::AuditFinding>& findings, const generator::BudgetVerdict& verdict,
+               const Streams& streams) const {
         for (const auto& kernel : selection.declined)
             fmt::print(streams.out, "declined {}: {}\n", kernel.kernel.name, kernel.reason);
         for (const auto& kernel : result.failed)
@@ -220,6 +224,9 @@ class BuildCommand final : public Command {
             fmt::print(streams.out, "AUDIT {}: {}\n", finding.name, finding.sentence);
         if (audit_) print_loops(result, streams);
         if (audit_) print_spills(result, streams);
+        if (!budgets_.empty())
+            fmt::print(streams.out, "{} loops judged by their budgets, {} not judged\n", verdict.judged,
+                       verdict.not_judged);
         if (request_.whole_list()) print_named(result, streams);
         fmt::print(streams.out, "{} of {} kernels built: {} compiled", built(result),
                    selection.kernels.size(), result.compiled);

@@ -24,6 +24,8 @@ constexpr std::array numbers{
     Number{"wide_integers", &LoopBudget::wide_integers, "64-bit integer instructions"},
     Number{"selects", &LoopBudget::selects, "selections by a predicate"},
     Number{"busy", &LoopBudget::busy, "thousandths of the time that the matrix unit is busy at most"},
+    Number{"waiting", &LoopBudget::waiting,
+           "thousandths of the time that the matrix unit is busy at most beside waits"},
 };
 
 std::filesystem::path file_of(const std::filesystem::path& folder, const ArchName& arch) {
@@ -57,16 +59,17 @@ const Json& part(const Json& document, const char* key, bool array, const std::s
     return *found;
 }
 
-/// f(kernel, its loop, the version of its compiler) for kernels of 16-bit operands.
+/// f(kernel, its loop, the version of its compiler) for all kernels that have one.
 template <class F>
 void each_judged(const built::Manifest& manifest, F f) {
     for (const built::CodeObject& object : manifest.objects)
-        for (const built::BuiltKernel& kernel : object.kernels) {
-            const DataType type = kernel.config.signature.data_type;
-            if (kernel.resources && kernel.resources->loop &&
-                (type == DataType::fp16 || type == DataType::bf16))
+        for (const built::BuiltKernel& kernel : object.kernels)
+            if (kernel.resources && kernel.resources->loop)
                 f(kernel, *kernel.resources->loop, object.compiler);
-        }
+}
+
+bool at_least(const Number& number) {
+    return number.member == &LoopBudget::busy || number.member == &LoopBudget::waiting;
 }
 
 } // namespace
@@ -75,8 +78,11 @@ LoopBudget budget_of(const built::LoopModel& loop) {
     constexpr double thousandths = 1000.0;
     const built::LoopIteration& plain = loop.plain;
     return {plain[built::LoopUnit::vector].instructions + plain[built::LoopUnit::transcendental].instructions,
-            plain.moves, plain.wide_integers, plain.selects,
-            static_cast<std::int64_t>(thousandths * built::busy_together(plain, loop.waves))};
+            plain.moves,
+            plain.wide_integers,
+            plain.selects,
+            static_cast<std::int64_t>(thousandths * built::busy_together(plain, loop.waves)),
+            static_cast<std::int64_t>(thousandths * built::busy_waiting(plain, loop.waves))};
 }
 
 LoopBudgets read_budgets(const std::filesystem::path& folder, const ArchName& arch) {
@@ -130,10 +136,9 @@ void write_budgets(const LoopBudgets& budgets, const std::filesystem::path& fold
     system::write_file(file_of(folder, arch), text);
 }
 
-std::vector<AuditFinding> over_budget(const built::Manifest& manifest, const std::filesystem::path& folder,
-                                      std::vector<std::string>& notes) {
+BudgetVerdict over_budget(const built::Manifest& manifest, const std::filesystem::path& folder) {
     std::map<std::string, LoopBudgets> by_arch;
-    std::vector<AuditFinding> findings;
+    BudgetVerdict verdict;
     each_judged(manifest, [&](const built::BuiltKernel& kernel, const built::LoopModel& loop,
                               const std::string& compiler) {
         const std::string arch = kernel.config.arch.str();
@@ -142,28 +147,31 @@ std::vector<AuditFinding> over_budget(const built::Manifest& manifest, const std
         if (is_new) {
             budgets = read_budgets(folder, kernel.config.arch);
             if (!budgets.kernels.empty() && budgets.compiler != compiler)
-                notes.push_back(fmt::format("{}: the budgets are of {}, these loops of {}: not judged",
-                                            file_of(folder, kernel.config.arch).string(), budgets.compiler,
-                                            compiler));
+                verdict.notes.push_back(
+                    fmt::format("{}: the budgets are of {}, these loops of {}: not judged",
+                                file_of(folder, kernel.config.arch).string(), budgets.compiler, compiler));
         }
-        if (!budgets.kernels.empty() && budgets.compiler != compiler) return;
+        if (!budgets.kernels.empty() && budgets.compiler != compiler) {
+            ++verdict.not_judged;
+            return;
+        }
+        ++verdict.judged;
         const auto budget = budgets.kernels.find(kernel.name);
         if (budget == budgets.kernels.end()) {
-            findings.push_back(
+            verdict.findings.push_back(
                 {kernel.name, "its loop has no budget; if it is right: --accept --reason \"…\""});
             return;
         }
         const LoopBudget now = budget_of(loop);
         for (const Number& number : numbers) {
             const std::int64_t is = now.*number.member, may = budget->second.*number.member;
-            const bool at_least = number.member == &LoopBudget::busy;
-            if (at_least ? is < may : is > may)
-                findings.push_back(
+            if (at_least(number) ? is < may : is > may)
+                verdict.findings.push_back(
                     {kernel.name, fmt::format("its plain iteration has {} {}, its budget is {} {}", is,
-                                              number.what, at_least ? "at least" : "at most", may)});
+                                              number.what, at_least(number) ? "at least" : "at most", may)});
         }
     });
-    return findings;
+    return verdict;
 }
 
 std::vector<std::string> accept_budgets(const built::Manifest& manifest, const std::filesystem::path& folder,

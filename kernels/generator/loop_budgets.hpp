@@ -10,11 +10,12 @@
 /// What the plain iterations of planned kernels may cost: facts that somebody accepted, with a reason.
 namespace fmha::generator {
 
-/// Of one kernel and one iteration. More instructions than that, or a matrix unit that is less busy, is worse.
+/// Of one kernel and one iteration. More instructions than that, or a matrix unit that can be less busy, is worse.
 struct LoopBudget {
     std::int64_t vector = 0; ///< vector instructions, transcendental ones included
     std::int64_t moves = 0, wide_integers = 0, selects = 0;
-    std::int64_t busy = 0; ///< built::busy_together in thousandths
+    std::int64_t busy = 0;    ///< built::busy_together in thousandths
+    std::int64_t waiting = 0; ///< built::busy_waiting in thousandths, the bound that measured speeds follow
     friend bool operator==(const LoopBudget&, const LoopBudget&) = default;
 };
 LoopBudget budget_of(const built::LoopModel& loop);
@@ -38,10 +39,19 @@ struct LoopBudgets {
 LoopBudgets read_budgets(const std::filesystem::path& folder, const ArchName& arch);
 void write_budgets(const LoopBudgets& budgets, const std::filesystem::path& folder, const ArchName& arch);
 
-/// Which kernels of a build are worse than their budgets in the folder, or have none. Of another compiler than the budgets'
-/// `notes` says that they are not judged.
-std::vector<AuditFinding> over_budget(const built::Manifest& manifest, const std::filesystem::path& folder,
-                                      std::vector<std::string>& notes);
+/// Which kernels of a build are worse than their budgets, or have none; how many were judged. Those of another compiler than the
+/// budgets' are not, and a sentence an architecture says so.
+struct BudgetVerdict {
+    std::vector<AuditFinding> findings;
+    std::vector<std::string> notes;
+    std::size_t judged = 0, not_judged = 0;
+
+    /// There were loops, and nothing was said about any of them.
+    bool said_nothing() const { return judged == 0 && not_judged > 0; }
+};
+
+/// Judges all loops of a build by the budgets in the folder.
+BudgetVerdict over_budget(const built::Manifest& manifest, const std::filesystem::path& folder);
 
 /// Writes the loops of a build as the budgets of its kernels and keeps those of others, unless the compiler is another one. Returns a
 /// sentence for each architecture. Nothing is written where nothing changed.

@@ -64,7 +64,7 @@ std::vector<LoopRow> loop_rows(const built::Manifest& manifest) {
     each_loop(manifest, [&](const built::BuiltKernel& kernel, const LoopModel& loop) {
         const std::string what = group_of(kernel.config);
         const double a_score = built::vector_a_score(loop, loop.plain),
-                     busy = built::busy_together(loop.plain, loop.waves);
+                     busy = built::busy_waiting(loop.plain, loop.waves);
         LoopRow& row = rows.try_emplace(what, LoopRow{what, 0, a_score, a_score, busy, busy}).first->second;
         ++row.kernels;
         row.fewest_a_score = std::min(row.fewest_a_score, a_score);

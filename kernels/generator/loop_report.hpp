@@ -14,7 +14,7 @@ struct LoopRow {
     std::string what;
     std::size_t kernels = 0;
     double fewest_a_score = 0.0, most_a_score = 0.0; ///< vector instructions a score and lane
-    double least_busy = 0.0, most_busy = 0.0;        ///< built::busy_together
+    double least_busy = 0.0, most_busy = 0.0;        ///< built::busy_waiting
 };
 std::vector<LoopRow> loop_rows(const built::Manifest& manifest);
 

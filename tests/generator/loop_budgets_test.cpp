@@ -32,6 +32,7 @@ class Budgets : public testing::Test {
         loop.plain.moves = 19;
         loop.plain.wide_integers = 3;
         loop.plain.selects = 17;
+        loop.plain.wave_cycles = 10240;
         changed(loop);
         KernelConfig config;
         config.arch = "gfx942";
@@ -41,16 +42,15 @@ class Budgets : public testing::Test {
         manifest_.objects.assign(1, {"o", "gfx942", compiler, "k", {{"k", config, "s", used}}});
     }
     std::vector<std::string> wrong() {
-        notes_.clear();
+        verdict_ = over_budget(manifest_, folder());
         std::vector<std::string> sentences;
-        for (const AuditFinding& finding : over_budget(manifest_, folder(), notes_))
-            sentences.push_back(finding.sentence);
+        for (const AuditFinding& finding : verdict_.findings) sentences.push_back(finding.sentence);
         return sentences;
     }
     std::filesystem::path folder() const { return folder_.path() / "budgets"; }
 
     built::Manifest manifest_;
-    std::vector<std::string> notes_;
+    BudgetVerdict verdict_;
     system::TemporaryDirectory folder_;
 };
 
@@ -62,7 +62,7 @@ TEST_F(Budgets, AcceptedOnesComeBackAsTheyWere) {
     EXPECT_THAT(accept_budgets(manifest_, folder(), "first \"numbers\"", "2026-05-17"),
                 ElementsAre("gfx942: 1 budgets changed or are new"));
     const LoopBudgets read = read_budgets(folder(), "gfx942");
-    EXPECT_EQ(read.kernels.at("k"), (LoopBudget{641, 19, 3, 17, 1000}));
+    EXPECT_EQ(read.kernels.at("k"), (LoopBudget{641, 19, 3, 17, 1000, 800}));
     EXPECT_EQ(read.accepted, (std::vector<BudgetAcceptance>{{"2026-05-17", "first \"numbers\"", 1}}));
     EXPECT_THAT(wrong(), IsEmpty());
     EXPECT_THAT(accept_budgets(manifest_, folder(), "again", "2026-05-18"),
@@ -82,7 +82,11 @@ TEST_F(Budgets, WhatGetsWorseIsNamedAndWhatGetsBetterIsNot) {
     build([](built::LoopModel& loop) { ++loop.plain.selects; });
     EXPECT_THAT(wrong(), ElementsAre(HasSubstr("18 selections")));
     build([](built::LoopModel& loop) { loop.plain[LoopUnit::vector].cycles = 8192; });
-    EXPECT_THAT(wrong(), ElementsAre(HasSubstr("has 500 thousandths")));
+    EXPECT_THAT(wrong(), ElementsAre(HasSubstr("has 500 thousandths"), HasSubstr("has 500 thousandths")));
+    build([](built::LoopModel& loop) { loop.plain.wave_cycles = 16384; });
+    EXPECT_THAT(wrong(),
+                ElementsAre("its plain iteration has 500 thousandths of the time that the matrix unit is "
+                            "busy at most beside waits, its budget is at least 800"));
     build([](built::LoopModel& loop) { loop.plain[LoopUnit::vector].instructions = 300; });
     EXPECT_THAT(wrong(), IsEmpty());
 }
@@ -91,13 +95,28 @@ TEST_F(Budgets, OfAnotherCompilerAreNotJudgedAndThatIsSaid) {
     accept_budgets(manifest_, folder(), "first", "2026-05-17");
     build([](built::LoopModel& loop) { loop.plain.moves = 99; }, "clang version 23.0.0");
     EXPECT_THAT(wrong(), IsEmpty());
-    EXPECT_THAT(notes_, ElementsAre(HasSubstr(
-                            "the budgets are of clang version 22.1.8, these loops of clang version 23.0.0")));
+    EXPECT_THAT(verdict_.notes,
+                ElementsAre(HasSubstr(
+                    "the budgets are of clang version 22.1.8, these loops of clang version 23.0.0")));
+    EXPECT_EQ(verdict_.not_judged, 1U);
+    EXPECT_TRUE(verdict_.said_nothing());
+    build();
+    EXPECT_THAT(wrong(), IsEmpty());
+    EXPECT_EQ(verdict_.judged, 1U);
+    EXPECT_FALSE(verdict_.said_nothing());
 }
 
-TEST_F(Budgets, AreThoseOf16BitKernels) {
-    build([](built::LoopModel&) {}, "c", DataType::fp32);
+TEST_F(Budgets, AreThoseOfAllTypes) {
+    for (const DataType type : {DataType::fp32, DataType::fp8bf16, DataType::fp16}) {
+        build([](built::LoopModel&) {}, "c", type);
+        EXPECT_THAT(wrong(), ElementsAre(HasSubstr("no budget")));
+    }
+}
+
+TEST_F(Budgets, AKernelWithoutALoopHasNothingToJudge) {
+    manifest_.objects.front().kernels.front().resources->loop.reset();
     EXPECT_THAT(wrong(), IsEmpty());
+    EXPECT_EQ(verdict_.judged + verdict_.not_judged, 0U);
 }
 
 TEST_F(Budgets, ThatCannotBeReadAreRefused) {
