@@ -144,12 +144,12 @@ TEST(TeamPlan, RefusesTilesThatPagesDoNotHold) {
 
 /// Whether a variant shows that teams whose contexts `make(machine, setup)` makes are wrong.
 template <class MakeContext>
-bool noticed(MakeContext make) {
+bool noticed(Schedule schedule, MakeContext make) {
     return std::ranges::any_of(variants, [&](const Variant& variant) {
         const CachedProblem problem(shape_of(variant), variant.cache);
         const KernelConfig kernel = kernel_of(problem, variant);
         emulate_teams(
-            kernel, problem.paged(), 1, Schedule::in_turn,
+            kernel, problem.paged(), 1, schedule,
             [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
                 return EmulatedTeamMachine(block, unit, maps, agent);
             },
@@ -161,8 +161,8 @@ bool noticed(MakeContext make) {
 using TeamSetup = RunTimePlan<WsPlan>;
 using TeamContext = WsContext<EmulatedTeamMachine, TeamSetup>;
 
-bool noticed(CacheFault fault) {
-    return noticed([fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+bool noticed(Schedule schedule, CacheFault fault) {
+    return noticed(schedule, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
         return targets::FaultyCache<TeamContext>(fault, machine, setup);
     });
 }
@@ -223,22 +223,29 @@ class MistakenFeed : public TeamContext {
     std::int64_t keys_ = 0, page_ = -1;
 };
 
-TEST(PagedTeamFaults, AreNoticed) {
-    EXPECT_FALSE(noticed(static_cast<CacheFault>(255)));
+class PagedTeamFaults : public testing::TestWithParam<int> {
+  protected:
+    const Schedule schedule = static_cast<Schedule>(GetParam());
+};
+
+TEST_P(PagedTeamFaults, AreNoticed) {
+    EXPECT_FALSE(noticed(schedule, static_cast<CacheFault>(255)));
     for (const auto& [fault, name] : EnumTable<CacheFault>::names) {
         using enum CacheFault;
         const bool of_others = fault >= split_edge_late || fault == cache_slot_ignored ||
                                fault == packed_heads_are_one || fault == last_packed_head_missing;
-        EXPECT_TRUE(of_others || noticed(fault)) << name;
+        EXPECT_TRUE(of_others || noticed(schedule, fault)) << name;
     }
 }
 
-TEST(PagedTeamFaults, OfTheFeedAreNoticed) {
+TEST_P(PagedTeamFaults, OfTheFeedAreNoticed) {
     for (const Mistake mistake : mistakes)
-        EXPECT_TRUE(noticed([mistake](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+        EXPECT_TRUE(noticed(schedule, [mistake](EmulatedTeamMachine& machine, const TeamSetup& setup) {
             return MistakenFeed(mistake, machine, setup);
         })) << static_cast<int>(mistake);
 }
+
+INSTANTIATE_TEST_SUITE_P(PagedTeams, PagedTeamFaults, testing::Range(0, schedules));
 
 } // namespace
 } // namespace fmha::hip_target::test

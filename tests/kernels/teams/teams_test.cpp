@@ -163,10 +163,14 @@ TEST(Factors, OfEverySignAgreeWithTheReference) {
         FwdProblem problem(team_shape(DataType::bf16, 64));
         problem.args().score.scale_s = scale;
         const KernelConfig kernel = team_kernel(problem, 2, 64, 64);
-        emulate_kernel(kernel, problem.args(), {.threads = 1});
-        const auto emulated = judge(problem, numerics_of(kernel));
-        EXPECT_TRUE(emulated.acceptable()) << scale << ": " << emulated.worst;
-        problem.poison_outputs();
+        for (int schedule = 0; schedule < schedules; ++schedule) {
+            emulate_kernel(kernel, problem.args(),
+                           {.threads = 1, .schedule = static_cast<Schedule>(schedule)});
+            const auto emulated = judge(problem, numerics_of(kernel));
+            EXPECT_TRUE(emulated.acceptable())
+                << scale << ", schedule " << schedule << ": " << emulated.worst;
+            problem.poison_outputs();
+        }
         host_target::run_kernel(kernel, problem.args());
         const auto host = host_target::test::judge(problem, kernel);
         EXPECT_TRUE(host.acceptable()) << scale << ": " << host.worst;

@@ -30,8 +30,13 @@ enum class Hazard : std::uint8_t {
     product_in_flight, ///< registers of a product changed, or LDS that it reads was written, before it was finished
     arrivals_differ, ///< a barrier gets more arrivals in a phase than it was made for, or twice from the same
     bytes_differ,    ///< copies bring a barrier bytes that it does not expect
-    turn_given_twice, ///< a team gets a turn before it has used the last one
-    deadlock,         ///< no part of a block can go on
+    turn_given_twice,      ///< a team gets a turn before it has used the last one
+    phase_lost,            ///< a barrier is more than one phase further than when it was last waited for
+    map_invalid,           ///< a tensor copy by a map that no driver encodes, or by none
+    descriptor_misaligned, ///< a product's operand does not begin where a swizzle of 128 bytes does
+    team_diverged,         ///< what a whole warp group does, by one thread of it, or the other way round
+    registers_exceeded,    ///< warp groups claim more registers than their block has
+    deadlock,              ///< no part of a block can go on
 };
 
 /// The launch stopped because of a hazard. `what()` names the operation, the address, the threads, their waves
@@ -50,7 +55,7 @@ class EmulationError : public DeviceError {
 template <>
 struct fmha::EnumTable<fmha::hip_target::Hazard> {
     using enum hip_target::Hazard;
-    static constexpr std::array<EnumName<hip_target::Hazard>, 21> names{
+    static constexpr std::array<EnumName<hip_target::Hazard>, 26> names{
         {{unwritten_read, "unwritten_read"},
          {read_after_write, "read_after_write"},
          {write_after_read, "write_after_read"},
@@ -71,6 +76,11 @@ struct fmha::EnumTable<fmha::hip_target::Hazard> {
          {arrivals_differ, "arrivals_differ"},
          {bytes_differ, "bytes_differ"},
          {turn_given_twice, "turn_given_twice"},
+         {phase_lost, "phase_lost"},
+         {map_invalid, "map_invalid"},
+         {descriptor_misaligned, "descriptor_misaligned"},
+         {team_diverged, "team_diverged"},
+         {registers_exceeded, "registers_exceeded"},
          {deadlock, "deadlock"}}};
     static constexpr auto& aliases = no_aliases<hip_target::Hazard>;
 };

@@ -41,12 +41,46 @@ void TeamBlock::init_barrier(int address, int arrivals) {
 }
 
 void TeamBlock::meet(int agent) {
-    tell(agent, meeting_);
-    ++met_;
+    tell(agent, meeting_.arriving);
+    const std::uint32_t number = meeting_.number;
+    if (++meeting_.present == agents_) {
+        meeting_.present = 0;
+        meeting_.completed = meeting_.arriving;
+        ++meeting_.number;
+    }
     baton_.wait_until(
-        agent, [this] { return met_ == agents_; },
-        [] { return std::string("the other parts of the block to begin"); });
-    join(clock(agent), meeting_);
+        agent, [this, number] { return meeting_.number != number; },
+        [] { return std::string("the other parts of the block to meet"); });
+    join(clock(agent), meeting_.completed);
+}
+
+void TeamBlock::split_registers(int feed, int team) {
+    constexpr int of_multiprocessor = 65536, unit = 8;
+    const int at_entry = of_multiprocessor / (agents_ * group_threads_) / unit * unit;
+    registers_ = {.at_entry = at_entry, .feed = feed, .team = team};
+}
+
+void TeamBlock::release_registers(int agent) {
+    if (registers_.feed == 0) return;
+    if (registers_.feed > registers_.at_entry)
+        fail(Hazard::registers_exceeded, agent,
+             fmt::format("{} registers a thread are kept of {}", registers_.feed, registers_.at_entry));
+    registers_.free += registers_.at_entry - registers_.feed;
+    yield(agent);
+}
+
+void TeamBlock::claim_registers(int agent) {
+    if (registers_.feed == 0) return;
+    const int all = registers_.feed + (agents_ - 1) * registers_.team;
+    if (all > agents_ * registers_.at_entry)
+        fail(Hazard::registers_exceeded, agent,
+             fmt::format("{} registers are claimed, and a block of {} threads has {}", all * group_threads_,
+                         agents_ * group_threads_, agents_ * group_threads_ * registers_.at_entry));
+    const int more = registers_.team - registers_.at_entry;
+    baton_.wait_until(
+        agent, [this, more] { return registers_.free >= more; },
+        [more] { return fmt::format("{} more registers a thread", more); });
+    registers_.free -= more;
 }
 
 TeamBlock::Barrier& TeamBlock::barrier_at(int address) {
@@ -88,6 +122,12 @@ void TeamBlock::end_phase(Barrier& barrier) {
 
 void TeamBlock::wait(int agent, int address, int parity) {
     Barrier& barrier = barrier_at(address);
+    // A parity tells the last phase from the one before, and from no other.
+    const std::uint32_t seen = barrier.seen.at(index(agent));
+    if (barrier.phase > seen + 1)
+        fail(Hazard::phase_lost, agent,
+             fmt::format("the barrier at LDS byte {} is in phase {} and was last seen in phase {}", address,
+                         barrier.phase, seen));
     baton_.wait_until(
         agent, [&barrier, parity] { return static_cast<int>(barrier.phase & 1U) != parity; },
         [&barrier, address, parity] {
@@ -96,6 +136,7 @@ void TeamBlock::wait(int agent, int address, int parity) {
                 "{} arrivals and {} bytes",
                 parity, address, barrier.phase, barrier.missing, barrier.arrivals, barrier.missing_bytes);
         });
+    barrier.seen.at(index(agent)) = barrier.phase;
     join(clock(agent), barrier.completed);
 }
 
@@ -156,7 +197,9 @@ void TeamBlock::copy_box(int agent, const TensorMapSpec& map, const BoxCorner& c
         fail(Hazard::misaligned, agent,
              fmt::format("{} goes to LDS byte {}, which is not a multiple of {}", operation, address,
                          SwizzledTile::alignment));
-    if (!map.any()) fail(Hazard::unknown_operation, agent, "a tensor copy has no map");
+    if (!map.any()) fail(Hazard::map_invalid, agent, "a tensor copy has no map");
+    if (const auto problem = cannot_map("the tensor", map))
+        fail(Hazard::map_invalid, agent, to_sentence(*problem));
     const std::int64_t element_bytes = element_bits(map.type) / 8;
     std::int64_t lines = 1;
     for (std::size_t i = 1; i < map_rank; ++i) lines *= map.copied(i);

@@ -28,6 +28,12 @@ class TeamBlock {
     /// Whether a product has its result as soon as it is started, and not before it is finished.
     bool products_at_start() const { return schedule_ == Schedule::teams_first; }
 
+    /// From now on groups trade registers: the feed keeps `feed` a thread, and a team claims `team`.
+    void split_registers(int feed, int team);
+    void release_registers(int agent);
+    /// Waits until there are so many.
+    void claim_registers(int agent);
+
     void init_barrier(int address, int arrivals);
     /// All agents have come here.
     void meet(int agent);
@@ -61,7 +67,8 @@ class TeamBlock {
         std::int64_t missing_bytes = 0;
         std::uint32_t phase = 0;
         Clock arriving{}, completed{};
-        std::array<bool, most_agents> arrived{}; ///< in this phase; every agent arrives once in it
+        std::array<bool, most_agents> arrived{};       ///< in this phase; every agent arrives once in it
+        std::array<std::uint32_t, most_agents> seen{}; ///< the phase when the agent last waited
     };
     struct Copy {
         std::int64_t unit;
@@ -74,6 +81,15 @@ class TeamBlock {
     struct Turn {
         int given = 0;
         Clock clock{};
+    };
+    struct Meeting {
+        int present = 0;
+        std::uint32_t number = 0;
+        Clock arriving{}, completed{};
+    };
+    /// Registers of one thread of every group.
+    struct RegisterSplit {
+        int at_entry = 0, feed = 0, team = 0, free = 0; ///< no feed: groups trade none
     };
 
     static std::size_t index(int agent) { return static_cast<std::size_t>(agent); }
@@ -96,8 +112,8 @@ class TeamBlock {
     std::array<Turn, most_agents> turns_;
     std::array<Clock, most_agents> clocks_{};
     std::deque<Landing> landings_;
-    int met_ = 0;
-    Clock meeting_{};
+    Meeting meeting_;
+    RegisterSplit registers_;
     Baton baton_;
 };
 

@@ -31,6 +31,7 @@ void emulate_teams(const KernelConfig& config, const Args& args, int threads, Sc
             const WsPlan& plan = setup.plan();
             TeamBlock block(plan.lds_bytes, plan.teams + 1, WsPlan::group_threads, schedule,
                             static_cast<std::uint64_t>(n));
+            block.split_registers(plan.feed_registers, plan.team_registers);
             try {
                 block.run([&](int agent) {
                     auto machine = make_machine(block, plan.unit, maps, agent);

@@ -63,6 +63,23 @@ class ShortSum {
 EmulatedTeamMachine::EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent)
     : EmulatedMachine({unit, group_threads, 32, 16, false}), block_(block), maps_(maps), agent_(agent) {}
 
+void EmulatedTeamMachine::check_together(const char* at) const {
+    if (alone_)
+        fail(Hazard::team_diverged,
+             fmt::format("one thread comes to {}, where all {} of its group meet", at, group_threads));
+}
+
+void EmulatedTeamMachine::check_alone(const char* what) const {
+    if (!alone_) fail(Hazard::team_diverged, fmt::format("{} by each of {} threads", what, group_threads));
+}
+
+void EmulatedTeamMachine::check_descriptor(int address) const {
+    if (address % TeamBlock::unit_bytes != 0 || address % SwizzledTile::alignment >= SwizzledTile::line_bytes)
+        fail(Hazard::descriptor_misaligned,
+             fmt::format("an operand begins at LDS byte {}, which is in no first line of {} bytes", address,
+                         SwizzledTile::alignment));
+}
+
 void EmulatedTeamMachine::check_fenced(const void* registers, const char* operand) const {
     if (!fenced_.contains(registers))
         fail(Hazard::not_fenced,
@@ -104,6 +121,7 @@ void EmulatedTeamMachine::begin_reads(Instruction& instruction, int columns) {
     const auto reads = [&](const Operand& operand, int lines) {
         if (operand.at.swizzle() != 1)
             fail(Hazard::unknown_operation, "a descriptor does not ask for the swizzle of 128 bytes");
+        check_descriptor(operand.at.address());
         for (int line = 0; line < lines; ++line)
             for (int k = 0; k < group_depth(instruction.type); ++k)
                 units.insert(address_of(operand, line, k, instruction.type) / TeamBlock::unit_bytes);
@@ -148,6 +166,7 @@ void EmulatedTeamMachine::multiply_registers(ElementType type, EmulatedRegisters
 }
 
 void EmulatedTeamMachine::commit_products(EmulatedRegisters<float>&) {
+    check_together("a product");
     if (block_.products_at_start())
         for (Product& product : open_) compute(product);
     groups_.push_back(std::move(open_));

@@ -19,27 +19,51 @@ class EmulatedTeamMachine : public EmulatedMachine {
     EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent);
 
     int group() const { return agent_; }
-    static void release_registers() {}
-    static void claim_registers() {}
+    void release_registers() {
+        check_together("registers");
+        block_.release_registers(agent_);
+    }
+    void claim_registers() {
+        check_together("registers");
+        block_.claim_registers(agent_);
+    }
 
     void init_barrier(int address, int arrivals) {
         if (agent_ == 0) block_.init_barrier(address, arrivals);
     }
-    void barriers_ready() { block_.meet(agent_); }
+    void barriers_ready() {
+        check_together("the block");
+        block_.meet(agent_);
+    }
     void wait(int address, int parity) { block_.wait(agent_, address, parity); }
-    static bool leads() { return true; }
-    void expect(int address, int bytes) { block_.expect(agent_, address, bytes); }
+    /// From here on the group is one thread of it.
+    bool leads() {
+        alone_ = true;
+        return true;
+    }
+    void expect(int address, int bytes) {
+        check_alone("bytes are expected");
+        block_.expect(agent_, address, bytes);
+    }
     const MapRows& rows_of(int map) const { return maps_.rows.at(static_cast<std::size_t>(map)); }
     void copy_box(int map, const BoxCorner& corner, int address, int barrier) {
         copy_box(maps_.specs.at(static_cast<std::size_t>(map)), corner, address, barrier);
     }
     void arrive_wave(int address, bool arrives) {
+        check_together("a barrier");
         if (arrives) block_.arrive(agent_, address, group_waves);
     }
-    void turn(int team) { block_.turn(agent_, team); }
-    void pass(int team) { block_.pass(agent_, team); }
+    void turn(int team) {
+        check_together("a turn");
+        block_.turn(agent_, team);
+    }
+    void pass(int team) {
+        check_together("a turn");
+        block_.pass(agent_, team);
+    }
 
-    static MatrixDescriptor descriptor(int address, int leading, int stride) {
+    MatrixDescriptor descriptor(int address, int leading, int stride) const {
+        check_descriptor(address);
         return MatrixDescriptor::of(static_cast<std::uint32_t>(address), leading, stride);
     }
     template <class T>
@@ -58,6 +82,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
 
   protected:
     void copy_box(const TensorMapSpec& map, const BoxCorner& corner, int address, int barrier) {
+        check_alone("a tensor copy is started");
         block_.copy_box(agent_, map, corner, address, barrier);
     }
     const TensorMapSpec& map(int number) const { return maps_.specs.at(static_cast<std::size_t>(number)); }
@@ -86,6 +111,9 @@ class EmulatedTeamMachine : public EmulatedMachine {
         bool done = false;
     };
 
+    void check_together(const char* at) const;
+    void check_alone(const char* what) const;
+    void check_descriptor(int address) const;
     void check_fenced(const void* registers, const char* operand) const;
     Product& open_product(EmulatedRegisters<float>& d);
     void begin_reads(Instruction& instruction, int columns);
@@ -100,6 +128,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
     TeamBlock& block_;   // NOLINT(*-avoid-const-or-ref-data-members)
     const WsMaps& maps_; // NOLINT(*-avoid-const-or-ref-data-members)
     int agent_;
+    bool alone_ = false; ///< one thread of the group is at work
     std::set<const void*> fenced_;
     std::vector<Product> open_;
     std::deque<std::vector<Product>> groups_;
