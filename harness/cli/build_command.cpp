@@ -48,9 +48,17 @@ class BuildCommand final : public Command {
         options.option("--budgets", budgets_,
                        "With --audit: folder of the budgets that plain iterations must keep "
                        "(kernels/generator/budgets in the source tree); 1 where all are of another compiler");
-        options.flag("--accept", accept_,
-                     "With --budgets: write these loops as the budgets of their kernels");
-        options.option("--reason", reason_, "Why that is right; kept beside the budgets");
+        options.option("--spills", spills_,
+                       "With --audit: folder of the spills that were accepted and may not grow "
+                       "(kernels/generator/spills in the source tree)");
+        options.flag(
+            "--accept", accept_,
+            "With --budgets, --spills or both: write these loops as the budgets of their kernels, and "
+            "what they spill");
+        options.option("--reason", reason_, "Why that is right; kept beside the budgets and spills");
+        options.flag("--keep-held-up", keep_held_up_,
+                     "Keep kernels of pipeline ws that spill or that the assembler holds up, which otherwise "
+                     "fail: for kernels with known mistakes");
         options.flag("--compile-only", compile_only_,
                      "For scripts that give all commands this option, without effect: nothing is launched in "
                      "any case");
@@ -70,7 +78,11 @@ class BuildCommand final : public Command {
         const harness::InterruptWatch interrupt;
         auto result = generator::build(selection, tools, options(streams, interrupt));
         std::vector<generator::AuditFinding> findings;
-        if (audit_) findings = generator::audit(result, tools, archs, compile_.out());
+        if (audit_)
+            findings = generator::audit(result, tools, archs, compile_.out(), allowed_spills(selection));
+        if (accept_ && !spills_.empty())
+            for (const auto& sentence : generator::accept_spills(result.manifest, spills_, reason_, today()))
+                fmt::print(streams.err, "{}\n", sentence);
         const auto verdict = judge_budgets(result, streams);
         findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
         if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
@@ -93,9 +105,25 @@ class BuildCommand final : public Command {
   private:
     void check_budget_options() const {
         if (!budgets_.empty() && !audit_) throw InputError("--budgets needs --audit, which models the loops");
-        if (accept_ && budgets_.empty()) throw InputError("--accept needs --budgets, the folder to write");
+        if (!spills_.empty() && !audit_) throw InputError("--spills needs --audit, which finds them");
+        if (accept_ && budgets_.empty() && spills_.empty())
+            throw InputError("--accept needs --budgets or --spills, the folder to write");
         if (accept_ == reason_.empty())
             throw InputError(accept_ ? "--accept needs --reason, which it keeps" : "--reason needs --accept");
+    }
+
+    /// What kernels may spill: what was accepted, or anything when it is to be.
+    generator::SpillsByArch allowed_spills(const generator::Selection& selection) const {
+        generator::SpillsByArch allowed;
+        if (spills_.empty()) return allowed;
+        for (const auto& kernel : selection.kernels)
+            if (const auto [at, is_new] = allowed.try_emplace(kernel.config.arch.str()); is_new) {
+                if (accept_)
+                    at->second.every = true;
+                else
+                    at->second = generator::read_spills(spills_, kernel.config.arch);
+            }
+        return allowed;
     }
 
     generator::BudgetVerdict judge_budgets(const generator::BuildResult& result,
@@ -116,6 +144,7 @@ class BuildCommand final : public Command {
         if (no_cache_ && !cache_.empty()) throw InputError("--cache and --no-cache exclude one another");
         generator::BuildOptions options = compile_.build();
         options.jobs = static_cast<int>(jobs_);
+        options.keep_held_up = keep_held_up_;
         if (!no_cache_)
             options.cache =
                 cache_.empty() ? generator::KernelCache::usual_folder() : std::filesystem::path(cache_);
@@ -275,8 +304,8 @@ class BuildCommand final : public Command {
     StoreOption store_;
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
-    std::string budgets_, reason_;
-    bool no_cache_ = false, audit_ = false, accept_ = false, compile_only_ = false;
+    std::string budgets_, spills_, reason_;
+    bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false;
 };
 
 } // namespace

@@ -87,6 +87,12 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
         for (const built::BuiltKernel& kernel : object.kernels)
             if (remark.symbol.empty() || remark.symbol == kernel.symbol)
                 wrong.push_back({kernel.name, remark.sentence});
+    if (!words)
+        for (const auto& [symbol, instructions] : team_instructions(text, file))
+            for (const built::BuiltKernel& kernel : object.kernels)
+                if (kernel.symbol == symbol && kernel.config.algorithm.pipeline == Pipeline::ws)
+                    for (std::string& sentence : team_violations(instructions))
+                        wrong.push_back({kernel.name, std::move(sentence)});
     for (built::BuiltKernel& kernel : object.kernels) {
         const auto used = found.find(kernel.symbol);
         if (used == found.end())
@@ -117,10 +123,11 @@ bool spilling(const built::Resources& used) {
 } // namespace
 
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
-                                    const KernelConfig& config) {
+                                    const KernelConfig& config, std::int64_t scratch) {
     std::vector<std::string> sentences;
-    if (used.scratch_bytes > 0)
-        sentences.push_back(fmt::format("{} bytes of scratch a lane, allowed: 0", used.scratch_bytes));
+    if (used.scratch_bytes > scratch)
+        sentences.push_back(
+            fmt::format("{} bytes of scratch a lane, allowed: {}", used.scratch_bytes, scratch));
     if (used.lds_bytes > hardware.limits.lds_bytes)
         sentences.push_back(fmt::format("{} bytes of LDS a block, {} has {}", used.lds_bytes,
                                         hardware.limits.arch.view(), hardware.limits.lds_bytes));
@@ -129,15 +136,11 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
                                         hardware.limits.arch.view(), hardware.registers_per_lane));
     if (targets::has_products(config.signature.family) && used.matrix_instructions.empty())
         sentences.emplace_back("no matrix instruction");
-    else if (config.algorithm.pipeline == Pipeline::ws && !used.matrix_instructions.contains("HGMMA") &&
-             !used.matrix_instructions.contains("QGMMA"))
-        sentences.emplace_back(
-            "no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them");
     return sentences;
 }
 
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
-                                const fs::path& folder) {
+                                const fs::path& folder, const SpillsByArch& recorded) {
     const auto tools_of = tools_by_architecture(tools);
     auto& objects = result.manifest.objects;
     std::vector<std::vector<AuditFinding>> loops(objects.size());
@@ -149,11 +152,14 @@ std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, co
 
     std::vector<AuditFinding> findings;
     for (auto& wrong : loops) findings.insert(findings.end(), wrong.begin(), wrong.end());
-    for (const built::CodeObject& object : objects)
+    for (const built::CodeObject& object : objects) {
+        const auto spills_of = recorded.find(object.arch.str());
         for (const built::BuiltKernel& kernel : object.kernels)
             for (std::string& sentence :
-                 violations(*kernel.resources, archs.at(object.arch).hardware(), kernel.config))
+                 violations(*kernel.resources, archs.at(object.arch).hardware(), kernel.config,
+                            spills_of == recorded.end() ? 0 : spills_of->second.allowed(kernel.name)))
                 findings.push_back({kernel.name, std::move(sentence)});
+    }
     built::write_manifest(result.manifest, folder);
     if (const std::string page = loop_page(result.manifest); !page.empty())
         system::write_file(folder / loop_page_file, page);

@@ -2,7 +2,9 @@
 
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/build.hpp"
+#include "kernels/generator/spill_records.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,15 +17,18 @@ struct AuditFinding {
     friend bool operator==(const AuditFinding&, const AuditFinding&) = default;
 };
 
-/// What is wrong with a kernel that uses `used`: scratch, LDS or registers beyond the architecture's, no matrix instruction
-/// although it multiplies matrices, or not those of its pipeline. Empty: nothing.
+/// What is wrong with a kernel that uses `used`: more than `scratch` bytes of it a lane, LDS or registers beyond the architecture's, no
+/// matrix instruction although it multiplies matrices. Empty: nothing.
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
-                                    const KernelConfig& config);
+                                    const KernelConfig& config, std::int64_t scratch = 0);
+
+/// Accepted spills by architecture; none are allowed where there is no entry.
+using SpillsByArch = std::map<std::string, SpillRecords, std::less<>>;
 
 /// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
-                                const std::filesystem::path& folder);
+                                const std::filesystem::path& folder, const SpillsByArch& recorded = {});
 
 /// How many of the audited kernels spill, together and for every architecture, family, data type, head dimension and tile that
 /// has one that does. A kernel spills when it uses scratch or when the compiler says so of its vector registers.

@@ -5,9 +5,11 @@
 #include "kernels/generator/cache.hpp"
 #include "kernels/generator/headers.hpp"
 #include "kernels/generator/ninja.hpp"
+#include "kernels/generator/resources.hpp"
 #include "kernels/generator/write.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_set>
@@ -158,8 +160,10 @@ class Build {
             built::CodeObject object{
                 p.unit.object, p.unit.unit.kernels.front().config.arch, compiler.version, p.unit.key, {}};
             for (const NamedKernel& kernel : p.unit.unit.kernels)
-                object.kernels.push_back(
-                    {kernel.name, kernel.config, built::symbol_of(kernel.name), std::nullopt});
+                if (!refused(p, kernel))
+                    object.kernels.push_back(
+                        {kernel.name, kernel.config, built::symbol_of(kernel.name), std::nullopt});
+            if (object.kernels.empty()) continue;
             manifest.objects.push_back(std::move(object));
             result_.units.push_back(p.unit);
             result_.compile_ms.push_back(p.compile_ms);
@@ -170,6 +174,18 @@ class Build {
             manifest.missing.push_back({declined.kernel.name, declined.kernel.config, declined.reason});
         remove_others(options_.folder / "obj", kept);
         built::write_manifest(manifest, options_.folder);
+    }
+
+    /// A warp-specialised kernel that is not the one that was meant is right and slow, and nothing else would tell.
+    bool refused(const Progress& p, const NamedKernel& kernel) {
+        if (options_.keep_held_up || kernel.config.algorithm.pipeline != Pipeline::ws) return false;
+        const std::string log = system::read_file(file(p.unit.log()));
+        const auto sentences = team_refusals(log, built::symbol_of(kernel.name));
+        if (sentences.empty()) return false;
+        const std::string why = fmt::format("{}", fmt::join(sentences, "; "));
+        result_.manifest.missing.push_back({kernel.name, kernel.config, "it is held up: " + why});
+        result_.failed.push_back({kernel, command_line(p.unit, tools_), why + "\n" + log});
+        return true;
     }
 
     void report(const Progress& p) {

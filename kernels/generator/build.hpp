@@ -17,6 +17,8 @@ struct BuildOptions {
     std::optional<std::filesystem::path> cache{};
     int jobs = 0;             ///< compilers at a time; 0: one for each hardware thread
     std::size_t per_file = 1; ///< kernels a translation unit
+    /// Keeps kernels of pipeline ws that spill or that the assembler holds up, which fail otherwise.
+    bool keep_held_up = false;
     /// Told after each unit: how many units are done, of how many, and the last one's name.
     std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
     /// Asked now and then; true ends the build early. What is done by then is kept.

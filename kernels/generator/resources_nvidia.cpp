@@ -24,6 +24,8 @@ T at(std::string_view bytes, std::uint64_t offset, const std::string& where) {
     return value;
 }
 
+constexpr std::size_t instruction_bytes = 16; // since Volta
+
 struct Section {
     std::string name;
     std::string_view content;
@@ -102,7 +104,6 @@ ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view c
         const auto kernel = found.find(section.name);
         if (kernel == found.end()) continue;
         kernel->second.code_bytes = static_cast<std::int64_t>(section.content.size());
-        constexpr std::size_t instruction_bytes = 16;
         for (std::size_t i = 0; i + instruction_bytes <= section.content.size(); i += instruction_bytes)
             if (const auto name = matrix_instruction(at<std::uint64_t>(section.content, i, where));
                 !name.empty())
@@ -128,6 +129,68 @@ std::vector<AssemblerRemark> held_up(std::string_view messages) {
         remarks.push_back({std::string(in.value_or("")), "the assembler says: " + line.substr(begin)});
     }
     return remarks;
+}
+
+std::vector<std::string> team_refusals(std::string_view messages, std::string_view symbol) {
+    std::vector<std::string> sentences;
+    for (AssemblerRemark& remark : held_up(messages))
+        if (remark.symbol.empty() || remark.symbol == symbol) sentences.push_back(std::move(remark.sentence));
+    std::string current;
+    std::istringstream lines{std::string(messages)};
+    for (std::string line; std::getline(lines, line);) {
+        if (const auto entry = behind(line, "Compiling entry function '", "'")) current = *entry;
+        if (current != symbol) continue;
+        for (const std::string_view what :
+             {" bytes stack frame", " bytes spill stores", " bytes spill loads"})
+            if (const auto bytes = number_before(line, what); bytes && *bytes > 0)
+                sentences.push_back(fmt::format("{}{}, allowed in pipeline ws: 0", *bytes, what));
+    }
+    return sentences;
+}
+
+std::map<std::string, TeamInstructions, std::less<>> team_instructions(std::string_view cubin,
+                                                                       const std::string& where) {
+    std::map<std::string, TeamInstructions, std::less<>> found;
+    for (const Section& section : code_sections(cubin, where)) {
+        TeamInstructions& counts = found[section.name];
+        for (std::size_t i = 0; i + instruction_bytes <= section.content.size(); i += instruction_bytes) {
+            const auto word = at<std::uint64_t>(section.content, i, where);
+            switch (word & 0x1FFU) {
+            case 0x1B4:
+                ++counts.tensor_copies;
+                break;
+            case 0x1C8:
+                ++counts.register_splits;
+                break;
+            case 0x1F0:
+            case 0x1F1:
+            case 0x1F3:
+                ++counts.products;
+                break;
+            default:
+                break;
+            }
+            const std::uint64_t operation = word & 0xFFFU;
+            counts.local_accesses += operation == 0x983 || operation == 0x387 ? 1 : 0;
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> team_violations(const TeamInstructions& found) {
+    constexpr int splits = 2; // the feed gives registers away, teams take them
+    std::vector<std::string> sentences;
+    if (found.products == 0)
+        sentences.emplace_back("no product of warp groups (HGMMA, QGMMA), pipeline ws is made of them");
+    if (found.tensor_copies == 0)
+        sentences.emplace_back("no tensor copy (UTMALDG), pipeline ws has no other");
+    if (found.register_splits != splits)
+        sentences.push_back(fmt::format("{} splits of registers (USETMAXREG), pipeline ws has {}",
+                                        found.register_splits, splits));
+    if (found.local_accesses > 0)
+        sentences.push_back(fmt::format("{} accesses to local memory (LDL, STL), allowed in pipeline ws: 0",
+                                        found.local_accesses));
+    return sentences;
 }
 
 void add_launch(built::Resources& resources, const KernelConfig& config) {

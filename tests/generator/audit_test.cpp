@@ -245,16 +245,44 @@ TEST_F(Limits, MatrixInstructionsMustBeThere) {
     EXPECT_THAT(wrong("gfx942", KernelFamily::fwd_splitkv_combine), IsEmpty()) << "it multiplies no matrices";
 }
 
-TEST_F(Limits, WarpSpecialisedKernelsMultiplyByWarpGroups) {
-    used_.matrix_instructions = {{"HMMA", 8}};
-    EXPECT_THAT(
-        wrong("sm_90", KernelFamily::fwd, Pipeline::ws),
-        ElementsAre("no matrix instruction of warp groups (HGMMA, QGMMA), pipeline ws is made of them"));
-    EXPECT_THAT(wrong("sm_90"), IsEmpty());
-    for (const char* instruction : {"HGMMA", "QGMMA"}) {
-        used_.matrix_instructions = {{instruction, 8}};
-        EXPECT_THAT(wrong("sm_90", KernelFamily::fwd, Pipeline::ws), IsEmpty()) << instruction;
-    }
+// SASS of ptxas 13.0: UTMALDG.5D, USETMAXREG of 40 and of 232, HGMMA, LDL and STL.
+constexpr std::uint64_t copy = 0x8120075B4, release = 0x28000079C8, claim = 0xE8000079C8, product = 0x79F0,
+                        load = 0x1007983, store = 0x401007387;
+
+TEST(TeamInstructions, AreCountedInTheCode) {
+    const auto of = [](const std::vector<std::uint64_t>& instructions) {
+        std::vector<std::uint64_t> words;
+        for (const std::uint64_t instruction : instructions) words.insert(words.end(), {instruction, 0});
+        return team_instructions(cubin_of("fmha_k", words), "k").at("fmha_k");
+    };
+    const TeamInstructions right = of({release, copy, copy, copy, claim, product, product});
+    EXPECT_EQ(right, (TeamInstructions{2, 3, 2, 0}));
+    EXPECT_THAT(team_violations(right), IsEmpty());
+    EXPECT_THAT(team_violations(of({release, copy, claim, 0x7400023C})),
+                ElementsAre("no product of warp groups (HGMMA, QGMMA), pipeline ws is made of them"));
+    EXPECT_THAT(team_violations(of({release, claim, product})),
+                ElementsAre("no tensor copy (UTMALDG), pipeline ws has no other"));
+    EXPECT_THAT(team_violations(of({release, copy, product})),
+                ElementsAre("1 splits of registers (USETMAXREG), pipeline ws has 2"));
+    EXPECT_THAT(team_violations(of({release, copy, claim, product, load, store})),
+                ElementsAre("2 accesses to local memory (LDL, STL), allowed in pipeline ws: 0"));
+}
+
+TEST(TeamRefusals, AreSpillsAStackAndTheAssemblersWords) {
+    EXPECT_THAT(team_refusals(ptxas, "fmha_k"),
+                ElementsAre("264 bytes stack frame, allowed in pipeline ws: 0",
+                            "256 bytes spill stores, allowed in pipeline ws: 0",
+                            "288 bytes spill loads, allowed in pipeline ws: 0"));
+    EXPECT_THAT(team_refusals(ptxas, "fmha_other"), IsEmpty());
+    const std::string serial =
+        "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due "
+        "to "
+        "insufficient register resources for the wgmma pipeline in the function 'fmha_k'\n";
+    EXPECT_THAT(team_refusals(serial, "fmha_k"), ElementsAre(HasSubstr("serialized")));
+    EXPECT_THAT(team_refusals(serial, "fmha_other"), IsEmpty());
+    const std::string ignored = "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; "
+                                "unable to determine register count at entry.\n";
+    EXPECT_THAT(team_refusals(ignored, "fmha_other"), ElementsAre(HasSubstr("ignored"))) << "of any kernel";
 }
 
 TEST(Spills, AreCountedByConfiguration) {

@@ -62,6 +62,32 @@ TEST(Build, CompilesOnceAndSaysWhatIsThere) {
     EXPECT_EQ(fake.compiled(), 8U);
 }
 
+/// A kernel of pipeline ws that spills, or that the assembler holds up, is no kernel: compiled now, or found.
+TEST(Build, HeldUpWarpGroupsFail) {
+    Selection selection = eight();
+    selection.kernels.resize(2);
+    KernelConfig teams = selection.kernels[0].config;
+    teams.algorithm.pipeline = Pipeline::ws;
+    selection.kernels[0] = named(teams);
+    const std::string symbol = built::symbol_of(selection.kernels[0].name);
+    const FakeCompiler fake;
+    fake.say("ptxas info    : Compiling entry function '" + symbol +
+             "' for 'sm_90a'\n    8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads");
+    for (const char* folder : {"one", "one", "two"}) {
+        const auto result = build_in(fake, folder, selection);
+        ASSERT_THAT(result.failed, SizeIs(1));
+        EXPECT_EQ(result.failed[0].kernel.name, selection.kernels[0].name);
+        EXPECT_THAT(result.failed[0].errors, HasSubstr("8 bytes stack frame, allowed in pipeline ws: 0"));
+        ASSERT_THAT(result.manifest.missing, SizeIs(1));
+        EXPECT_THAT(result.manifest.missing[0].reason, HasSubstr("it is held up: 8 bytes stack frame"));
+        ASSERT_THAT(result.manifest.objects, SizeIs(1));
+        EXPECT_EQ(result.manifest.objects[0].kernels.front().name, selection.kernels[1].name);
+    }
+    auto keeping = fake.options("three");
+    keeping.keep_held_up = true;
+    EXPECT_THAT(build(selection, fake.tools(selection), keeping).manifest.objects, SizeIs(2));
+}
+
 TEST(Build, OfAnotherFolderTakesFromTheCache) {
     const FakeCompiler fake;
     build_in(fake, "one", eight());

@@ -40,6 +40,10 @@ void FakeCompiler::be_slow() const {
     system::write_file(folder("bin/slow"), "0.3");
 }
 
+void FakeCompiler::say(const std::string& text) const {
+    system::write_file(folder("bin/say"), text + "\n");
+}
+
 void FakeCompiler::touch_headers() const {
     system::write_file(folder("bin/touch"), "");
 }

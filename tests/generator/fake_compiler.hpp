@@ -25,6 +25,8 @@ class FakeCompiler {
     /// Sources that contain `text` do not compile.
     void refuse(const std::string& text) const;
     void be_slow() const;
+    /// Says `text` about every source.
+    void say(const std::string& text) const;
     /// The compiler changes a header each time.
     void touch_headers() const;
     /// How many sources were compiled so far.

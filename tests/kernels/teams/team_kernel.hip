@@ -1,17 +1,16 @@
-// Warp-specialised kernels: of three teams, and of e4m3.
+// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, and of e4m3.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
 
+template <int teams, int keys, int channels, fmha::MaskClass mask, fmha::DataType type>
 struct Kernel {
-    static constexpr int teams = 3, keys = 128, channels = 64;
-
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
         fmha::KernelConfig c;
         c.arch = "sm_90";
-        c.signature.data_type = fmha::DataType::fp16;
+        c.signature.data_type = type;
         c.signature.hdim_q = c.signature.hdim_v = channels;
-        c.signature.mask = fmha::MaskClass::causal;
+        c.signature.mask = mask;
         c.signature.has_lse = true;
         c.algorithm.pipeline = fmha::Pipeline::ws;
         c.algorithm.tile = {64 * teams, keys, 16, channels, 16, channels};
@@ -21,12 +20,15 @@ struct Kernel {
         return c;
     }
 };
+using Three = Kernel<3, 128, 64, fmha::MaskClass::causal, fmha::DataType::fp16>;
+using ManyKeys = Kernel<2, 176, 128, fmha::MaskClass::none, fmha::DataType::bf16>;
+using ManyChannels = Kernel<2, 80, 256, fmha::MaskClass::generic, fmha::DataType::fp16>;
 
-struct E4m3Kernel {
+struct E4m3 {
     static constexpr int teams = 2, keys = 128, channels = 128;
 
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
-        fmha::KernelConfig c = Kernel::config();
+        fmha::KernelConfig c = Three::config();
         c.signature.data_type = fmha::DataType::fp8bf16;
         c.signature.v_layout = fmha::VLayout::column;
         c.signature.qscale = fmha::QScale::pertensor;
@@ -40,5 +42,7 @@ struct E4m3Kernel {
 
 } // namespace
 
-FMHA_KERNEL(fmha_teams, Kernel)
-FMHA_KERNEL(fmha_e4m3_teams, E4m3Kernel)
+FMHA_KERNEL(fmha_teams_three, Three)
+FMHA_KERNEL(fmha_teams_keys, ManyKeys)
+FMHA_KERNEL(fmha_teams_channels, ManyChannels)
+FMHA_KERNEL(fmha_teams_e4m3, E4m3)
