@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/enums.hpp"
+#include "kernels/programs/device.hpp"
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/programs/matrix_place.hpp"
 
@@ -31,12 +32,12 @@ class FaultyTeams : public Context {
   public:
     /// `of_context`: what `Context` is made from.
     template <class... OfContext>
-    explicit FaultyTeams(TeamFault fault, OfContext&&... of_context)
+    FMHA_DEVICE explicit FaultyTeams(TeamFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
 
     template <class Stream>
-    void fill_stage(const Stream& stream, kernels::Matrix matrix, const kernels::MatrixPlace& place,
-                    std::int64_t row0, std::int64_t col0) {
+    FMHA_DEVICE void fill_stage(const Stream& stream, kernels::Matrix matrix,
+                                const kernels::MatrixPlace& place, std::int64_t row0, std::int64_t col0) {
         using enum TeamFault;
         constexpr std::int64_t behind = 8, unit = 8; // rows, and channels of an asynchronous copy
         const std::int64_t keys = this->cfg().algorithm.tile.n0;
@@ -48,7 +49,7 @@ class FaultyTeams : public Context {
         if (std::is_same_v<Stream, Query> && fault_ == queries_of_first_block) row0 = 0;
         Context::fill_stage(stream, matrix, place, row0, col0);
     }
-    std::int64_t team_row() const {
+    FMHA_DEVICE std::int64_t team_row() const {
         return fault_ == TeamFault::rows_of_first_team ? 0 : Context::team_row();
     }
 

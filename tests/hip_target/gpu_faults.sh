@@ -6,8 +6,8 @@
 #   gpu_faults.sh run   FMHA OUT [ARCH [FAULT…]]   runs them on this machine's GPU; exit code 1 when one is not noticed
 #   gpu_faults.sh both  FMHA OUT [ARCH [FAULT…]]   one after the other
 #
-# FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default), faults_backward.txt or
-# faults_kv.txt beside this file. Faulty kernels are the planned ones, generated as always but from headers in which the
+# FMHA is the command, FAULTS the list of mistakes and cases: faults.txt (forward, the default), faults_backward.txt,
+# faults_kv.txt or faults_ws.txt (warp groups of sm_90) beside this file. Faulty kernels are the planned ones, generated as always but from headers in which the
 # export macro means the faulty program; nothing of what users build knows about it. They are compiled once a case, and
 # choose_fault.py says in the code object which mistake they make. Building needs no GPU, running no compiler. JOBS are built, or
 # run, at a time (default: one a processor; one). A line of the list is a mistake and a case.
@@ -71,10 +71,11 @@ build_one() {
     batch_prefill/*) macro=FMHA_FAULTY_PREFILL_KERNEL ;;
     *) macro=FMHA_FAULTY_KERNEL family=fwd ;;
     esac
+    [[ $faults != *faults_ws.txt ]] || macro=FMHA_FAULTY_TEAM_KERNEL
     mkdir -p "$folder"
     write_faulty_headers "$folder/headers" "$macro"
     "$fmha" build --arch "$arch" --family "$family" --where "${planned[$case]}" \
-        --root "$folder/headers" --out "$folder/kernels" --jobs 1 </dev/null >"$folder/build.txt" 2>&1 ||
+        --root "$folder/headers" --out "$folder/kernels" --jobs 1 --keep-held-up </dev/null >"$folder/build.txt" 2>&1 ||
         { printf '%s NOT BUILT, see %s\n' "$case" "$folder/build.txt"; return 1; }
     printf 'built %s\n' "$case"
 }

@@ -7,6 +7,7 @@
 #include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/faulty_prefill.hpp"
 #include "kernels/targets/hip/entry.hpp"
+#include "kernels/targets/hip/faulty_ws.hpp"
 
 #include <array>
 #include <cstddef>
@@ -68,6 +69,19 @@ struct FaultyLaunch : Launch<Kernel> {
     __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
         run_faulty<Kernel, targets::FaultyContext<typename BlockParts<Kernel>::Context>>(
             args, block, chosen_fault<targets::Fault>());
+    }
+};
+
+/// The same of a warp-specialised kernel, with a mistake of its feed, its teams or their machine.
+template <class Kernel>
+struct FaultyTeamLaunch : Launch<Kernel> {
+    __attribute__((device)) static void run(const typename Launch<Kernel>::Args& args, std::int64_t block) {
+        using Parts = BlockParts<Kernel>;
+        using Machine = FaultyTeamMachine<typename Parts::Machine>;
+        const WsFault fault = chosen_fault<WsFault>();
+        Machine machine(fault, Parts::machine(args));
+        FaultyWs<WsContext<Machine, Constant<Kernel>>> context(fault, machine, Constant<Kernel>{});
+        Parts::run(context, args, block);
     }
 };
 
@@ -142,6 +156,8 @@ struct FaultyCacheLaunch : Launch<Kernel> {
 
 /// FMHA_KERNEL with faults, of which `choose_fault.py` chooses one.
 #define FMHA_FAULTY_KERNEL(symbol, Kernel) FMHA_LAUNCH(symbol, fmha::hip_target::FaultyLaunch<Kernel>)
+#define FMHA_FAULTY_TEAM_KERNEL(symbol, Kernel)                                                              \
+    FMHA_LAUNCH(symbol, fmha::hip_target::FaultyTeamLaunch<Kernel>)
 #define FMHA_FAULTY_BACKWARD_KERNEL(symbol, Kernel)                                                          \
     FMHA_LAUNCH(symbol, fmha::hip_target::FaultyBackwardLaunch<Kernel>)
 #define FMHA_FAULTY_CACHE_KERNEL(symbol, Kernel)                                                             \

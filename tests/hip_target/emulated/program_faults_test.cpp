@@ -11,6 +11,7 @@
 #include "kernels/targets/faulty_context.hpp"
 #include "kernels/targets/faulty_teams.hpp"
 #include "kernels/targets/hip/emulated/team_executor.hpp"
+#include "kernels/targets/hip/faulty_ws.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include <gtest/gtest.h>
@@ -26,9 +27,10 @@ using targets::TeamFault;
 
 /// Teams whose contexts `make(machine, setup)` makes.
 template <class MakeContext>
-void emulate_teams_with(const KernelConfig& config, const FwdArgs& args, MakeContext make) {
+void emulate_teams_with(const KernelConfig& config, const FwdArgs& args, Schedule schedule,
+                        MakeContext make) {
     emulate_teams(
-        config, args, 1, Schedule::in_turn,
+        config, args, 1, schedule,
         [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
             return EmulatedTeamMachine(block, unit, maps, agent);
         },
@@ -40,9 +42,12 @@ using TeamContext = WsContext<EmulatedTeamMachine, TeamSetup>;
 
 void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault) {
     if (config.algorithm.pipeline == Pipeline::ws) {
-        emulate_teams_with(config, args, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
-            return targets::FaultyContext<TeamContext>(fault, machine, setup);
-        });
+        // Mistakes take turns in the schedules.
+        const auto schedule = static_cast<Schedule>(static_cast<int>(fault) % schedules);
+        emulate_teams_with(config, args, schedule,
+                           [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+                               return targets::FaultyContext<TeamContext>(fault, machine, setup);
+                           });
         return;
     }
     emulate_blocks(
@@ -119,21 +124,73 @@ constexpr TeamCaughtBy team_table[] = {
     {TeamFault::rows_of_first_team, "fwd/faults@1"},
 };
 
-class EveryTeamFault : public testing::TestWithParam<TeamCaughtBy> {};
+using TeamFaultIn = std::tuple<int, TeamCaughtBy>;
+class EveryTeamFault : public testing::TestWithParam<TeamFaultIn> {};
 
 TEST_P(EveryTeamFault, IsCaught) {
-    const auto [fault, case_name] = GetParam();
-    const KernelConfig kernel =
-        expect_caught("sm_90", case_name, [fault = fault](const KernelConfig& config, const FwdArgs& args) {
-            emulate_teams_with(config, args, [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
-                return targets::FaultyTeams<TeamContext>(fault, machine, setup);
-            });
+    const auto& [schedule, row] = GetParam();
+    const KernelConfig kernel = expect_caught(
+        "sm_90", row.case_name,
+        [fault = row.fault, order = static_cast<Schedule>(schedule)](const KernelConfig& config,
+                                                                     const FwdArgs& args) {
+            emulate_teams_with(config, args, order,
+                               [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
+                                   return targets::FaultyTeams<TeamContext>(fault, machine, setup);
+                               });
         });
     EXPECT_EQ(kernel.algorithm.pipeline, Pipeline::ws);
 }
 
-INSTANTIATE_TEST_SUITE_P(Emulated, EveryTeamFault, testing::ValuesIn(team_table),
+INSTANTIATE_TEST_SUITE_P(Emulated, EveryTeamFault,
+                         testing::Combine(testing::Range(0, schedules), testing::ValuesIn(team_table)),
+                         [](const auto& param) {
+                             return std::string(to_string(std::get<1>(param.param).fault)) + "_" +
+                                    std::to_string(std::get<0>(param.param));
+                         });
+
+struct WsCaughtBy {
+    WsFault fault;
+    std::string case_name;
+};
+std::vector<WsCaughtBy> ws_table() {
+    std::ifstream file(FMHA_WS_FAULTS_FILE);
+    std::vector<WsCaughtBy> rows;
+    for (std::string fault, name; file >> fault >> name;) rows.push_back({*parse_enum<WsFault>(fault), name});
+    return rows;
+}
+
+class EveryWsFault : public testing::TestWithParam<WsCaughtBy> {};
+
+/// The mistakes that kernels make on a device are noticed by the same cases here: by the result, or by a hazard.
+TEST_P(EveryWsFault, IsCaught) {
+    const WsCaughtBy& row = GetParam();
+    expect_caught("sm_90", row.case_name,
+                  [fault = row.fault](const KernelConfig& config, const FwdArgs& args) {
+                      using Machine = FaultyTeamMachine<EmulatedTeamMachine>;
+                      try {
+                          emulate_teams(
+                              config, args, 1, Schedule::in_turn,
+                              [fault](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+                                  return Machine(fault, block, unit, maps, agent);
+                              },
+                              [fault](Machine& machine, const TeamSetup& setup) {
+                                  return FaultyWs<WsContext<Machine, TeamSetup>>(fault, machine, setup);
+                              });
+                      } catch (const EmulationError&) {
+                          // Named, and no result was stored.
+                      }
+                  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Emulated, EveryWsFault, testing::ValuesIn(ws_table()),
                          [](const auto& param) { return std::string(to_string(param.param.fault)); });
+
+TEST(FaultTable, HasEveryWsFaultOnce) {
+    const auto rows = ws_table();
+    ASSERT_EQ(rows.size(), EnumTable<WsFault>::names.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        EXPECT_EQ(rows[i].fault, EnumTable<WsFault>::names[i].value);
+}
 
 TEST(FaultTable, HasEveryTeamFaultOnce) {
     ASSERT_EQ(std::size(team_table), EnumTable<TeamFault>::names.size());
