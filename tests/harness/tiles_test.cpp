@@ -1,11 +1,13 @@
 // What smoke promises about the tiles that run: every feature walks over several of them, and every edge is met one before,
 // at and one behind their boundaries. Counted from the cases and the kernels that are planned for them; nothing is run.
 
+#include "dispatcher/dispatcher.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "kernels/arch/arch.hpp"
+#include "kernels/catalog/catalog.hpp"
 #include "reference/numerics/mask.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +16,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
+#include <vector>
 
 namespace fmha::harness::test {
 namespace {
@@ -187,6 +191,40 @@ TEST(Tiles, TheCountsSeeWhatIsMissing) {
     EXPECT_THAT(edges["last query tile"], testing::ElementsAre(1));
     EXPECT_THAT(edges["lower, first row"], testing::ElementsAre(0));
     EXPECT_THAT(edges["upper, last row"], testing::ElementsAre(0, 1));
+}
+
+/// Tiles of warp groups by head dimension and by the length from which they serve.
+TEST(Tiles, OfWarpGroupsAreAllPlannedBySmoke) {
+    const auto key = [](const KernelConfig& config) {
+        const Signature& s = config.signature;
+        const Tile& tile = config.algorithm.tile;
+        return fmt::format("{} h{}x{} {}x{} {}", to_string(s.family), s.hdim_q, s.hdim_v, tile.m0, tile.n0,
+                           config.algorithm.constraint.view());
+    };
+    std::set<std::string> listed, planned;
+    catalog::Request house;
+    house.rules = catalog::RuleSet::house;
+    house.targets = {ArchName("sm_90")};
+    house.families = catalog::FamilySet::none();
+    house.families.add(KernelFamily::fwd);
+    house.families.add(KernelFamily::fwd_pagedkv);
+    std::vector<KernelConfig> kernels;
+    catalog::enumerate(arch::ArchSet::built_in(), house, [&](const KernelConfig& config) {
+        kernels.push_back(config);
+        if (config.algorithm.pipeline == Pipeline::ws) listed.insert(key(config));
+    });
+    Registry registry;
+    registry.add(std::span<const KernelConfig>(kernels));
+    const Dispatcher dispatcher(registry);
+    for (const Case& c : load_cases({"fwd/warp_groups", "pagedkv/long_prompts"},
+                                    {.root = FMHA_CASES_DIR, .planned_tile = house_tiles("sm_90")})) {
+        const ExecutionPlan plan = dispatcher.plan(to_problem(c, "sm_90"));
+        ASSERT_TRUE(plan.valid());
+        const KernelConfig& config = plan.stages()[0].kernel->config;
+        if (config.algorithm.pipeline == Pipeline::ws) planned.insert(key(config));
+    }
+    EXPECT_GT(listed.size(), 10U);
+    EXPECT_THAT(planned, testing::ContainerEq(listed));
 }
 
 } // namespace
