@@ -2,6 +2,7 @@
 
 #include "harness/regression/margins.hpp"
 #include "harness/regression/noise.hpp"
+#include "harness/results/case_seed.hpp"
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ struct CaseEnd {
 std::map<std::string, CaseEnd> ends_of(const std::vector<CaseResult>& results) {
     std::map<std::string, CaseEnd> ends;
     for (const CaseResult& result : results) {
-        CaseEnd& end = ends[without_seed(result.name)];
+        CaseEnd& end = ends[harness::without_seed(result.name)];
         const bool green = harness::is_green(result.outcome);
         if (end.family.empty() || (end.green && !green)) {
             end.family = result.family;

@@ -1,5 +1,7 @@
 #include "harness/regression/margins.hpp"
 
+#include "harness/results/case_seed.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +42,7 @@ double robust_spread(const std::vector<double>& values) {
 void gather(std::span<const CaseResult> results, Logs& into) {
     for (const CaseResult& result : results) {
         if (result.outcome != harness::Outcome::passed) continue;
-        const ResultKey key{without_seed(result.name), result.kernel};
+        const ResultKey key{harness::without_seed(result.name), result.kernel};
         for (const auto& gate : result.gates)
             if (gate.required && std::isfinite(gate.ratio))
                 into[{result.family, gate.gate, gate.tensor}][key].push_back(
@@ -152,10 +154,6 @@ MarginVerdict compare_margins(std::span<const std::vector<CaseResult>> before,
     }
     verdict.compared.assign(compared.begin(), compared.end());
     return verdict;
-}
-
-std::string without_seed(const std::string& name) {
-    return name.substr(0, name.rfind('@'));
 }
 
 } // namespace fmha::regression

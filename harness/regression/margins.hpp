@@ -30,7 +30,4 @@ struct MarginVerdict {
 MarginVerdict compare_margins(std::span<const std::vector<harness::CaseResult>> before,
                               std::span<const harness::CaseResult> after, double budget);
 
-/// The name of a case without its seed.
-std::string without_seed(const std::string& name);
-
 } // namespace fmha::regression

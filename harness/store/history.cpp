@@ -1,8 +1,10 @@
 #include "harness/store/history.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/results/case_seed.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -13,11 +15,27 @@
 namespace fmha::store {
 namespace {
 
-/// A word of the store that is a case or a kernel.
+/// A case or a kernel.
 struct Subject {
-    std::int64_t word = 0;
+    std::vector<std::int64_t> words; ///< of the store: names of a case with different seeds, or one
     std::string name;
+
+    std::string list() const { return fmt::format("({})", fmt::join(words, ", ")); }
 };
+
+/// One subject for the seeds of a case, which the gate compares as one case too.
+std::vector<Subject> joined(std::vector<Subject> found) {
+    std::map<std::string, Subject> cases;
+    for (Subject& subject : found) {
+        const auto [at, is_new] = cases.try_emplace(harness::without_seed(subject.name), subject);
+        if (is_new) continue;
+        at->second.name = at->first;
+        at->second.words.push_back(subject.words.front());
+    }
+    std::vector<Subject> subjects;
+    for (auto& [name, subject] : cases) subjects.push_back(std::move(subject));
+    return subjects;
+}
 
 std::vector<Subject> subjects_where(const Database& database, const std::string& condition,
                                     const std::string& value) {
@@ -27,11 +45,11 @@ std::vector<Subject> subjects_where(const Database& database, const std::string&
         "OR EXISTS (SELECT 1 FROM result WHERE kernel = id) OR EXISTS (SELECT 1 FROM time WHERE name = id) "
         "OR EXISTS (SELECT 1 FROM time WHERE kernel = id) OR EXISTS (SELECT 1 FROM resource WHERE kernel = "
         "id)) "
-        "ORDER BY text LIMIT {}",
-        condition, most_subjects + 1));
+        "ORDER BY text",
+        condition));
     rows.with(value);
     std::vector<Subject> found;
-    while (rows.step()) found.push_back({rows.integer(0), rows.text(1)});
+    while (rows.step()) found.push_back({{rows.integer(0)}, rows.text(1)});
     return found;
 }
 
@@ -39,8 +57,9 @@ std::vector<Subject> subjects_of(const Store& store, const std::string& text) {
     const Database& database = store.database();
     auto found = subjects_where(database, "text = ?1", text);
     // A name without its seed stands for all seeds.
-    if (found.empty()) found = subjects_where(database, "substr(text, 1, length(?1) + 1) = ?1 || '@'", text);
-    if (found.empty()) found = subjects_where(database, "instr(text, ?1) > 0", text);
+    if (found.empty())
+        found = joined(subjects_where(database, "substr(text, 1, length(?1) + 1) = ?1 || '@'", text));
+    if (found.empty()) found = joined(subjects_where(database, "instr(text, ?1) > 0", text));
     if (found.empty())
         throw InputError(
             fmt::format("{}: no case and no kernel has \"{}\" in its name", database.file().string(), text));
@@ -78,27 +97,30 @@ class Gathered {
 constexpr const char* worst_margin =
     "(SELECT max(ratio) FROM margin WHERE margin.result = result.result AND required = 1)";
 
+std::string seed_of(const std::string& name) {
+    return name.substr(name.rfind('@') + 1);
+}
+
 void add_verdicts_of_case(const Database& database, const Subject& subject, Gathered& into) {
-    auto rows =
-        database.prepare(fmt::format("SELECT started, commit_id, {}, outcome, k.text, target, arch, device "
-                                     "FROM result JOIN run USING (run) "
-                                     "JOIN word k ON k.id = kernel WHERE name = ? ORDER BY run.run, nth",
-                                     worst_margin));
-    rows.with(subject.word);
+    auto rows = database.prepare(
+        fmt::format("SELECT started, commit_id, {}, outcome, k.text, target, arch, device, n.text "
+                    "FROM result JOIN run USING (run) JOIN word k ON k.id = kernel "
+                    "JOIN word n ON n.id = name WHERE name IN {} ORDER BY run.run, nth",
+                    worst_margin, subject.list()));
     while (rows.step())
         into.add(fmt::format("margin used, verify {} {}", rows.text(5), rows.text(6)),
                  {rows.text(0), rows.text(1), rows.real(2),
-                  fmt::format("{} {}{}", rows.text(3), rows.text(4),
-                              rows.null(7) ? "" : fmt::format(" on device {}", rows.integer(7)))});
+                  fmt::format("{} {}{}{}", rows.text(3), rows.text(4),
+                              rows.null(7) ? "" : fmt::format(" on device {}", rows.integer(7)),
+                              subject.words.size() == 1 ? "" : ", seed " + seed_of(rows.text(8)))});
 }
 
 void add_verdicts_of_kernel(const Database& database, const Subject& subject, Gathered& into) {
     auto rows = database.prepare(
         fmt::format("SELECT started, commit_id, max({}), sum(outcome = 'passed'), count(*), target, arch, "
                     "group_concat(DISTINCT CASE WHEN outcome != 'passed' THEN device END) FROM result "
-                    "JOIN run USING (run) WHERE kernel = ? GROUP BY run.run ORDER BY run.run",
-                    worst_margin));
-    rows.with(subject.word);
+                    "JOIN run USING (run) WHERE kernel IN {} GROUP BY run.run ORDER BY run.run",
+                    worst_margin, subject.list()));
     while (rows.step())
         into.add(fmt::format("most of a margin used, verify {} {}", rows.text(5), rows.text(6)),
                  {rows.text(0), rows.text(1), rows.real(2),
@@ -112,10 +134,9 @@ void add_times(const Database& database, const Subject& subject, const char* col
     auto rows = database.prepare(fmt::format("SELECT started, commit_id, avg(median), group_concat(DISTINCT "
                                              "outcome), o.text, machine, target, arch, "
                                              "count(*), min(best) FROM time JOIN run USING (run) JOIN word o "
-                                             "ON o.id = time.{0} WHERE time.{1} = ? "
+                                             "ON o.id = time.{0} WHERE time.{1} IN {2} "
                                              "GROUP BY run.run, time.{0} ORDER BY run.run",
-                                             other, column));
-    rows.with(subject.word);
+                                             other, column, subject.list()));
     constexpr double milli = 1e-3;
     while (rows.step())
         into.add(
@@ -128,10 +149,11 @@ void add_times(const Database& database, const Subject& subject, const char* col
 }
 
 void add_resources(const Database& database, const Subject& subject, Gathered& into) {
-    auto rows = database.prepare("SELECT started, commit_id, scratch_bytes, resource.arch, vgprs, agprs, "
-                                 "lds_bytes, occupancy, vgpr_spills "
-                                 "FROM resource JOIN run USING (run) WHERE kernel = ? ORDER BY run.run");
-    rows.with(subject.word);
+    auto rows =
+        database.prepare(fmt::format("SELECT started, commit_id, scratch_bytes, resource.arch, vgprs, agprs, "
+                                     "lds_bytes, occupancy, vgpr_spills "
+                                     "FROM resource JOIN run USING (run) WHERE kernel IN {} ORDER BY run.run",
+                                     subject.list()));
     while (rows.step())
         into.add(
             fmt::format("bytes of scratch a lane, build {}", rows.text(3)),

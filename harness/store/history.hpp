@@ -24,7 +24,7 @@ struct Course {
 };
 
 /// The courses of the case or kernel called `text`, or called so before its seed, else of those whose names contain it (at most
-/// `most_subjects`). Each has its last `last` points. Throws InputError when nothing fits, or too much.
+/// `most_subjects`). The seeds of a case are one course, unless `text` names one of them. Each has its last `last` points. Throws InputError when nothing fits, or too much.
 std::vector<Course> courses(const Store& store, const std::string& text, std::size_t last);
 
 /// How many subjects `courses` shows at once.

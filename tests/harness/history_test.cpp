@@ -45,6 +45,27 @@ TEST(History, NamesTheDeviceOfAResult) {
     EXPECT_EQ(of_kernel[1].note, "0 of 2 cases passed; others on device 1");
 }
 
+// As in the gate: runs with --seed are runs of one case.
+TEST(History, JoinsTheSeedsOfACase) {
+    const Scratch folder;
+    const std::string file = folder / "runs.db";
+    for (int seed = 1; seed <= 30; ++seed) {
+        Recording recording(file, run_called(fmt::format("run {}", seed)));
+        add(recording, result_called(fmt::format("fwd/tails[a=1]@{}", seed), 0.01 * seed));
+    }
+    const Store store(file, Access::read);
+    for (const char* text : {"fwd/tails[a=1]", "tails"}) {
+        const auto found = courses(store, text, 50);
+        ASSERT_EQ(found.size(), 1U) << text;
+        EXPECT_EQ(found[0].subject, "fwd/tails[a=1]");
+        ASSERT_EQ(found[0].points.size(), 30U);
+        EXPECT_EQ(found[0].points[29].note, "passed kernel, seed 30");
+    }
+    const auto one = courses(store, "fwd/tails[a=1]@7", 50);
+    ASSERT_EQ(one.size(), 1U);
+    EXPECT_EQ(one[0].points.size(), 1U);
+}
+
 TEST(History, ShowsCasesKernelsTimesAndSpills) {
     const Scratch folder;
     const std::string file = folder / "runs.db";
