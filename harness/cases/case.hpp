@@ -153,6 +153,7 @@ struct Case {
     bool store_randval = false;
     double scale_s = 0.0; ///< 0 = 1/√hdim_q (H-3)
     double scale_o = 1.0;
+    bool static_quant = false; ///< by a kernel whose record says that it quantises statically (O-1)
     SinkLogits sink_logits = SinkLogits::none;
     QScale qscale = QScale::no_scale;
     std::int64_t block_scale_q = 128, block_scale_k = 128;

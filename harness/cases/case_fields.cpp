@@ -271,6 +271,7 @@ const std::vector<CaseField>& table() {
         plain<&C::store_randval>("store_randval", boolean, dropping),
         plain<&C::scale_s>("scale_s", number, attention),
         plain<&C::scale_o>("scale_o", number, forward),
+        plain<&C::static_quant>("static_quant", boolean, forward),
         plain<&C::sink_logits>("sink_logits", {}, attention),
         plain<&C::qscale>("qscale", {}, forward),
         plain<&C::block_scale_q>("block_scale_q", integer, plain_forward),

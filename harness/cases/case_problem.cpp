@@ -142,6 +142,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .v_rowmajor(c.v_layout == VLayout::row)
         .sink_logit(c.sink_logits != SinkLogits::none)
         .qscale_type(c.qscale)
+        .fp8_static_quant(c.static_quant)
         .min_seqlen_q(c.min_seqlen_q)
         .num_splits(c.split.num_splits)
         .bwd_flags(c.backward.dbias, c.store_randval, c.backward.deterministic)

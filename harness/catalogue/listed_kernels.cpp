@@ -70,7 +70,7 @@ std::vector<StageKernel> ListedKernels::accepting(const Problem& problem, const 
     const Problem full = dispatcher_.resolved(problem);
     StageQuery query = make_query(full, full.signature.family);
     // Lists have stages whose head dimensions no main kernel has; they run all the same.
-    if (main != nullptr) query.main_tile_m0 = main->algorithm.tile.m0;
+    query.main_tile_m0 = main != nullptr ? main->algorithm.tile.m0 : combined_tile_rows;
     for (const std::size_t position : found->second) {
         const ListedKernel& kernel = list_[position];
         if (const Verdict verdict = match(query, kernel.config); !verdict)

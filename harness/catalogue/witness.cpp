@@ -20,6 +20,8 @@ constexpr std::int64_t ragged_rows = 6, ragged_keys = 10;
 /// A page of caches; pages are multiples of 128 keys (P-4).
 constexpr std::int64_t usual_page = 128;
 constexpr std::int64_t splits = 2;
+/// Outputs of static quantisation come into the middle of what 8 bits hold.
+constexpr double static_scale = 12.0;
 
 /// Whether a kernel without head padding reads rows that are wider than its head dimension (H1).
 bool reads_beyond_row(const KernelConfig& kernel) {
@@ -66,8 +68,6 @@ std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
         return Refusal{invalid_problem, "B-1"};
     const bool mx = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
     if (mx != (s.qscale == QScale::mx)) return Refusal{invalid_problem, "Q-5"};
-    // Cases cannot ask for static quantisation.
-    if (s.do_fp8_static_quant) return Refusal{no_kernel, "static_quant_differs"};
     // The lengths of packed sequences end anywhere.
     if (group && needs_whole_rows(kernel)) return Refusal{no_kernel, "seqlen_q_not_padded"};
     if (group && needs_whole_keys(kernel)) return Refusal{no_kernel, "seqlen_k_not_padded"};
@@ -118,6 +118,8 @@ Case features_of(const KernelConfig& kernel) {
     c.store_randval = s.is_store_randval;
     if (s.has_sink_logit) c.sink_logits = SinkLogits::normal;
     c.qscale = s.qscale;
+    c.static_quant = s.do_fp8_static_quant;
+    if (s.do_fp8_static_quant) c.scale_o = static_scale;
     c.backward.dbias = s.has_dbias;
     c.backward.deterministic = s.is_deterministic;
     if (s.skip_min_seqlen_q && api.min_seqlen_q && s.mode == Mode::group) c.min_seqlen_q = 4;
@@ -155,7 +157,7 @@ Tiles tiles_of(const KernelConfig& kernel) {
     const Algorithm& a = kernel.algorithm;
     const bool combine = traits_of(kernel.signature.family).combines_splits;
     // A combine kernel walks rows only; keys stand for what its partial results are about.
-    return {a.tile.m0 > 0 ? a.tile.m0 : 64, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
+    return {a.tile.m0 > 0 ? a.tile.m0 : combined_tile_rows, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
             needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
 }
 

@@ -4,6 +4,7 @@
 #include "harness/cases/case.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ struct ListedKernel {
     std::string name;
     KernelConfig config;
 };
+
+/// Rows of the query tile that a combine kernel's partial results are taken to come from: its own record states none, and no main
+/// kernel runs in its witness.
+inline constexpr std::int64_t combined_tile_rows = 64;
 
 /// A case that several kernels of a list compute, or a problem that is to be refused for all of them.
 struct Witness {

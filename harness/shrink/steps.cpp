@@ -15,8 +15,8 @@ using Lengths = std::vector<std::int64_t>;
 using Names = std::span<const std::string_view>;
 
 /// What belongs together.
-constexpr std::array<std::string_view, 5> quantisation{"dtype", "qscale", "scale_o", "block_scale_q",
-                                                       "block_scale_k"};
+constexpr std::array<std::string_view, 6> quantisation{"dtype",        "qscale",        "scale_o",
+                                                       "static_quant", "block_scale_q", "block_scale_k"};
 constexpr std::array<std::string_view, 2> bias{"bias", "dbias"};
 constexpr std::array<std::string_view, 4> dropout{"p_drop", "dropout_seed", "dropout_offset",
                                                   "store_randval"};

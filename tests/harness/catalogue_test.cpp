@@ -1,5 +1,6 @@
 // Every kernel of a list has a problem that it computes, and an account by name.
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/catalogue/catalogue_ledger.hpp"
 #include "harness/catalogue/listed_kernels.hpp"
@@ -73,15 +74,22 @@ TEST_P(ListTest, AWitnessCrossesTwoTilesAndEndsWhereItsKernelsCanEnd) {
     std::int64_t ragged = 0, whole = 0;
     for (const Witness& witness : witnesses(list)) {
         const Case& c = witness.of;
-        if (c.family == ApiFamily::fwd_appendkv) continue; // its keys are those that it adds
         for (const std::size_t i : witness.kernels) {
             const Algorithm& a = list[i].config.algorithm;
-            const KernelFamily family = list[i].config.signature.family;
+            const KernelTraits& stage = traits_of(list[i].config.signature.family);
+            if (traits_of(c.family)
+                    .stores_keys) { // its keys are those that it adds, and its rows come with them
+                EXPECT_GT(c.append.seqlen_knew, a.tile.n0) << list[i].name;
+                continue;
+            }
             EXPECT_TRUE(a.max_seq_len_q > 0 || c.seqlen_q.front() > a.tile.m0) << list[i].name;
-            if (family == KernelFamily::fwd || family == KernelFamily::bwd_dq_dk_dv) {
-                EXPECT_GT(c.seqlen_k.front(), a.tile.n0) << list[i].name;
+            if (stage.products != MatrixProducts::none) {
+                const std::int64_t splits = stage.stores_splits ? c.split.num_splits : 1;
+                EXPECT_GT(c.seqlen_k.front(), (2 * splits - 1) * a.tile.n0) << list[i].name;
                 const bool ends_inside = c.seqlen_k.front() % a.tile.n0 != 0;
-                EXPECT_TRUE(a.pad.sk || !ends_inside || c.expect != Expectation::pass) << list[i].name;
+                EXPECT_TRUE(a.pad.sk || !ends_inside || traits_of(c.family).lists_pages ||
+                            c.expect != Expectation::pass)
+                    << list[i].name;
                 ++(ends_inside ? ragged : whole);
             }
         }
@@ -101,7 +109,7 @@ TEST_P(ListTest, ProblemsAndKernelsSayWhatWasPredicted) {
             for (const std::size_t i : witness.kernels) {
                 StageQuery query = make_query(problem, list[i].config.signature.family);
                 query.constraint.compute_units = 256;
-                query.main_tile_m0 = 64;
+                query.main_tile_m0 = combined_tile_rows;
                 const Verdict verdict = match(query, list[i].config);
                 EXPECT_EQ(static_cast<bool>(verdict), witness.of.expect == Expectation::pass)
                     << list[i].name << ": " << to_string(verdict.reason);
@@ -116,7 +124,6 @@ TEST_P(ListTest, ProblemsAndKernelsSayWhatWasPredicted) {
     }
     // Records of `house` are valid.
     if (GetParam().first == catalog::RuleSet::house) {
-        refused.erase("static_quant_differs"); // valid, and no case can ask for it
         EXPECT_THAT(refused, IsEmpty());
     }
     if (GetParam().first == catalog::RuleSet::claim && GetParam().second == "gfx950") {
@@ -300,6 +307,24 @@ TEST(ListedKernels, AreRedWhenARefusalWasNotPredicted) {
     EXPECT_EQ(outcome(), Outcome::refused_as_predicted);
     forbidden.of.expect_rule = "Z-9";
     EXPECT_EQ(outcome(), Outcome::refused_unexpectedly);
+}
+
+// Their rows are whole tiles of a main kernel that does not run in their witness.
+TEST(ListedKernels, CombinePartialResultsWithoutRowPadding) {
+    const auto house = list_of(catalog::RuleSet::house, "gfx950");
+    std::vector<ListedKernel> whole;
+    for (const ListedKernel& kernel : house)
+        if (kernel.config.signature.family == KernelFamily::fwd_splitkv_combine &&
+            !kernel.config.algorithm.pad.s)
+            whole.push_back(kernel);
+    ASSERT_FALSE(whole.empty());
+    const auto all = witnesses(whole);
+    const ListedKernels source(whole, all, all, std::make_shared<IdleTarget>());
+    CaseRunOptions options;
+    options.all_kernels = true;
+    for (const Witness& witness : all)
+        for (const CaseResult& result : run_case(witness.of, source, options))
+            EXPECT_NE(result.outcome, Outcome::refused_unexpectedly) << result.message;
 }
 
 TEST(ListedKernels, AreRefusedWithTheConditionThatAWitnessMisses) {
