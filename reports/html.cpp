@@ -59,7 +59,7 @@ constexpr std::string_view policy = "default-src 'none'; style-src 'unsafe-inlin
                                     "'sha256-L1ghUOhuh/FtdKATICibve5ITdYGKD9HdSQDgfUhM+k='";
 
 struct Cell {
-    std::int64_t asked = 0, green = 0, executed = 0;
+    std::int64_t asked = 0, green = 0, judged = 0;
 };
 
 /// Families × labels: the cases that were asked and how many of them are green.
@@ -75,7 +75,7 @@ std::string heat_map(const std::vector<CaseResult>& results) {
             Cell& cell = cells[result.family][label];
             ++cell.asked;
             cell.green += harness::is_green(result.outcome) ? 1 : 0;
-            cell.executed += harness::is_executed(result.outcome) ? 1 : 0;
+            cell.judged += harness::is_judged(result.outcome) ? 1 : 0;
         }
     }
     std::string text = "<div class=\"scroll\"><table><thead><tr><th>feature</th>";
@@ -92,9 +92,9 @@ std::string heat_map(const std::vector<CaseResult>& results) {
                 continue;
             }
             const Cell& cell = found->second;
-            const char* colour = cell.green < cell.asked ? "red" : cell.executed == 0 ? "grey" : "green";
-            text += fmt::format("<td class=\"cell {}\" title=\"{} of {} green, {} executed\">{}/{}</td>",
-                                colour, cell.green, cell.asked, cell.executed, cell.green, cell.asked);
+            const char* colour = cell.green < cell.asked ? "red" : cell.judged == 0 ? "grey" : "green";
+            text += fmt::format("<td class=\"cell {}\" title=\"{} of {} green, {} judged\">{}/{}</td>",
+                                colour, cell.green, cell.asked, cell.judged, cell.green, cell.asked);
         }
         text += "</tr>\n";
     }
@@ -190,8 +190,7 @@ std::string html(const Report& report) {
         policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
         heat_map(report.results), failures(report.results), sections, margins_section(report.results),
-        coverage_section(report.results), slowest_section(report.results), all_results(report.results),
-        script);
+        coverage_section(report.results), slowest_section(report.results), all_results(report.results), script);
 }
 
 } // namespace fmha::reports

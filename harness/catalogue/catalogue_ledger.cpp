@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace fmha::harness {
 namespace {
@@ -89,6 +90,16 @@ bool CatalogueLedger::complete() const {
     for (const Account account : accounts) sum += count(account);
     return sum == static_cast<std::int64_t>(list_.size()) && count(Account::missing) == 0 &&
            count(Account::red) == 0 && twice_.empty();
+}
+
+void CatalogueLedger::object_to(Ledger& ledger) const {
+    if (complete() || !ledger.green()) return;
+    std::string what;
+    for (const auto& [number, words] : {std::pair{count(Account::red), "red"},
+                                        {count(Account::missing), "missing"},
+                                        {static_cast<std::int64_t>(twice_.size()), "accounted for twice"}})
+        if (number > 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", number, words);
+    ledger.object(fmt::format("kernels of the list: {}", what));
 }
 
 std::vector<std::string> CatalogueLedger::missing() const {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "harness/catalogue/witness.hpp"
-#include "harness/results/result.hpp"
+#include "harness/results/ledger.hpp"
 
 #include <cstdint>
 #include <map>
@@ -34,6 +34,8 @@ class CatalogueLedger {
     std::int64_t count(Account account) const;
     /// Every kernel has one account, and none is missing or red; nothing was said twice.
     bool complete() const;
+    /// Makes a run red whose results say nothing against it though the account is not complete.
+    void object_to(Ledger& ledger) const;
     /// Names of kernels that no result speaks of.
     std::vector<std::string> missing() const;
 

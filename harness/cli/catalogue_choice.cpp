@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace fmha::cli {
 
@@ -23,7 +24,7 @@ void CatalogueChoice::declare(OptionSet& options) {
     options.flag(
         "--covering", covering_,
         "With --catalogue: a sample with every data type, head dimension, tile and pipeline, and every "
-        "pair of features");
+        "pair of features, of the kernels that no rule forbids");
     options.option(
         "--sample", sample_,
         "With --catalogue: number of kernels of that sample to keep of each family: the first ones, which "
@@ -34,6 +35,7 @@ void CatalogueChoice::declare(OptionSet& options) {
 
 std::vector<harness::Case> CatalogueChoice::choose(const arch::ArchSet& archs, const std::string& arch,
                                                    const CatalogueFilter& filter) {
+    filter_ = filter;
     const catalog::Request request = options_.request(archs, {archs.at(arch).name()});
     list_.clear();
     catalog::enumerate(archs, request, [&](const KernelConfig& listed) {
@@ -86,11 +88,19 @@ std::vector<bool> CatalogueChoice::kept_kernels(const CatalogueFilter& filter) {
     }
     keep_by_options(kept);
     if (!covering_ && !sample_) return kept;
+    std::vector<bool> refused(list_.size(), false);
+    for (const harness::Witness& witness : all_)
+        for (const std::size_t i : witness.kernels)
+            refused[i] = witness.of.expect != harness::Expectation::pass;
+    std::set<KernelFamily> run;
+    for (std::size_t i = 0; i < list_.size(); ++i)
+        if (kept[i] && !refused[i]) run.insert(configs[i].signature.family);
+    // Of a family's kernels those that run, if there are any.
     std::vector<bool> sampled(list_.size(), false);
     std::vector<std::size_t> positions;
     std::vector<KernelConfig> own;
     for (std::size_t i = 0; i < list_.size(); ++i)
-        if (kept[i]) {
+        if (kept[i] && refused[i] != run.contains(configs[i].signature.family)) {
             positions.push_back(i);
             own.push_back(configs[i]);
         }
@@ -143,8 +153,35 @@ harness::CatalogueLedger CatalogueChoice::account(const std::vector<harness::Cas
     std::erase_if(asked, [&](const harness::Witness& witness) { return !names.contains(witness.of.id); });
     harness::CatalogueLedger ledger(list_, all_, asked);
     for (const harness::CaseResult& result : results) ledger.add(result);
-    if (!ledger_.empty()) system::write_file(ledger_, ledger.lines());
     return ledger;
+}
+
+void CatalogueChoice::check_ledger_file() const {
+    if (!ledger_.empty()) system::check_writable(ledger_);
+}
+
+void CatalogueChoice::check() const {
+    if (on()) return;
+    for (const auto& [given, option] : {std::pair{!ledger_.empty(), "--ledger"},
+                                        {covering_, "--covering"},
+                                        {sample_.has_value(), "--sample"}})
+        if (given) throw InputError(fmt::format("{} needs --catalogue, or --config of a sweep", option));
+}
+
+std::vector<std::string> CatalogueChoice::recorded(const std::string& arch_dir) const {
+    std::vector<std::string> words{"--catalogue"};
+    const auto add = [&](const char* option, const std::string& value) {
+        if (!value.empty()) words.insert(words.end(), {option, value});
+    };
+    for (const std::string& word : options_.arguments()) words.push_back(word);
+    if (covering_) words.emplace_back("--covering");
+    if (sample_) add("--sample", std::to_string(*sample_));
+    add("--family", filter_.family);
+    add("--where", filter_.where);
+    add("--kernel", filter_.kernel);
+    add("--arch-dir", arch_dir);
+    words.insert(words.end(), filter_.names.begin(), filter_.names.end());
+    return words;
 }
 
 } // namespace fmha::cli

@@ -43,10 +43,18 @@ class CatalogueChoice {
     /// Kernels for these cases; this must outlive it.
     std::unique_ptr<harness::KernelSource> source(std::shared_ptr<const harness::Target> target) const;
 
-    /// The account of all listed kernels in a run of `cases`, some of those that were chosen; written to the file of `--ledger`
-    /// when there is one.
+    /// The account of all listed kernels in a run of `cases`, some of those that were chosen.
     harness::CatalogueLedger account(const std::vector<harness::Case>& cases,
                                      const std::vector<harness::CaseResult>& results) const;
+    /// The file of `--ledger`; "" without it.
+    const std::string& ledger_file() const { return ledger_; }
+    /// Throws InputError when it cannot be written.
+    void check_ledger_file() const;
+    /// Throws InputError when an option that only a list has was given without one.
+    void check() const;
+
+    /// Words from which `fmha merge` makes the same choice again (recorded_catalogue.hpp), for the filter that was chosen with.
+    std::vector<std::string> recorded(const std::string& arch_dir) const;
 
   private:
     void keep(const std::vector<bool>& kernels);
@@ -61,6 +69,7 @@ class CatalogueChoice {
     std::optional<std::uint64_t> sample_;
     std::vector<harness::ListedKernel> list_;
     std::vector<harness::Witness> all_, chosen_;
+    CatalogueFilter filter_;
 };
 
 } // namespace fmha::cli

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
+#include "harness/cli/recorded_catalogue.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/results/journal.hpp"
@@ -80,6 +81,9 @@ class MergeCommand final : public Command {
         options.option("--not-run-budget", not_run_budget_,
                        "Number of results that a green run may have not run");
         options.flag("--strict", strict_, "A case whose data type the architecture lacks makes the run red");
+        options.option("--ledger", ledger_,
+                       "Of shards with --catalogue: write a line for each kernel: name, account, and the "
+                       "rule or reason");
         store_.declare(options);
         options.option("--json", json_, "Write the results as JSON");
         options.option("--junit", junit_, "Write JUnit XML");
@@ -88,28 +92,37 @@ class MergeCommand final : public Command {
     int run(const Streams& streams) override {
         if (not_run_budget_ < 0) throw InputError("--not-run-budget: allowed: 0 and above");
         // Found out now rather than after the work.
-        for (const std::string& file : {json_, junit_, html_})
+        for (const std::string& file : {json_, junit_, html_, ledger_})
             if (!file.empty()) system::check_writable(file);
         store_.check();
         std::vector<Part> parts;
         for (const std::string& file : files_)
             for (Part& part : parts_of(file)) parts.push_back(std::move(part));
         const Merged merged = harness::merge(std::move(parts));
-        reports::Report report = report_of(merged, streams.invocation);
-        const bool green = merged.problems.empty() && report.ledger.green();
+        const auto list = RecordedCatalogue::of(merged.identity);
+        if (!list && !ledger_.empty())
+            throw InputError("--ledger: these are no shards of a run with --catalogue");
+        reports::Report report = report_of(merged, list.has_value(), streams.invocation);
+        std::optional<harness::CatalogueLedger> account;
+        if (list) {
+            account = list->account(report.results);
+            if (merged.problems.empty()) account->object_to(report.ledger);
+        }
         print(merged, report, streams);
+        if (account) fmt::print(streams.out, "{}", account->text());
         if (!json_.empty()) system::write_file(json_, reports::json(report));
         if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
         if (!html_.empty()) system::write_file(html_, reports::html(report));
-        remember(merged, report, green, streams.invocation);
-        return green ? all_well : check_failed;
+        if (account && !ledger_.empty()) system::write_file(ledger_, account->lines());
+        remember(merged, report, streams.invocation);
+        return report.ledger.green() ? all_well : check_failed;
     }
 
   private:
-    reports::Report report_of(const Merged& merged, const std::string& invocation) const {
+    reports::Report report_of(const Merged& merged, bool of_list, const std::string& invocation) const {
         reports::Report report;
         report.results = merged.results;
-        report.ledger = harness::Ledger({not_run_budget_, strict_});
+        report.ledger = harness::Ledger({not_run_budget_, strict_, of_list});
         for (const auto& result : report.results) {
             report.ledger.add(result);
             report.info.seconds += result.seconds;
@@ -121,8 +134,9 @@ class MergeCommand final : public Command {
         report.info.arch = text("arch");
         report.info.kernels = text("kernels");
         report.info.machine = text("machine");
+        report.info.compiler = text("compiler");
         report.info.started = now_utc();
-        report.info.left_out = merged.problems;
+        for (const std::string& problem : merged.problems) report.ledger.object(problem);
         report.identity = merged.identity;
         return report;
     }
@@ -131,19 +145,14 @@ class MergeCommand final : public Command {
         for (const auto& result : report.results)
             if (!harness::is_green(result.outcome))
                 fmt::print(streams.out, "{}\n", reports::failure_text(result));
-        std::string ledger = report.ledger.text();
-        // The ledger's verdict is about the shards that are there.
-        if (!merged.problems.empty() && report.ledger.green()) ledger.erase(ledger.rfind("GREEN"));
         const auto shards = merged.identity.value("shards", std::uint64_t{1});
         fmt::print(streams.out, "{} run{} of {} shard{}\n{}", merged.runs.size(),
-                   merged.runs.size() == 1 ? "" : "s", shards, shards == 1 ? "" : "s", ledger);
-        for (const std::string& problem : merged.problems) fmt::print(streams.out, "RED: {}\n", problem);
+                   merged.runs.size() == 1 ? "" : "s", shards, shards == 1 ? "" : "s", report.ledger.text());
         streams.out.flush();
     }
 
     /// A whole run in the store, once however often its shards are merged.
-    void remember(const Merged& merged, const reports::Report& report, bool green,
-                  const std::string& invocation) const {
+    void remember(const Merged& merged, const reports::Report& report, const std::string& invocation) const {
         if (store_.file().empty() || !merged.problems.empty()) return;
         store::RunRecord run = new_run("verify", invocation);
         constexpr std::size_t digits = 32;
@@ -152,6 +161,8 @@ class MergeCommand final : public Command {
         run.target = merged.identity.value("target_name", report.info.target);
         run.arch = report.info.arch;
         run.version = report.info.version;
+        run.driver = merged.identity.value("driver", run.driver);
+        run.compiler = merged.identity.value("compiler", run.compiler);
         run.commit = merged.identity.value("commit", run.commit);
         if (!report.info.machine.empty()) run.machine = report.info.machine;
         run.asked = static_cast<std::int64_t>(merged.identity.value("cases", std::uint64_t{0}));
@@ -164,12 +175,12 @@ class MergeCommand final : public Command {
             recording->add(report.results[i].name, std::span(report.results).subspan(i, end - i));
             i = end;
         }
-        finish(recording.get(), report.info.seconds, green);
+        finish(recording.get(), report.info.seconds, report.ledger.green());
     }
 
     std::vector<std::string> files_;
     StoreOption store_;
-    std::string json_, junit_, html_;
+    std::string json_, junit_, html_, ledger_;
     std::int64_t not_run_budget_ = 0;
     bool strict_ = false;
 };

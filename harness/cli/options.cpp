@@ -1,5 +1,7 @@
 #include "harness/cli/options.hpp"
 
+#include "dispatcher/types/error.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <charconv>
@@ -98,6 +100,19 @@ void OptionSet::choice(const std::string& names, std::string& target, const std:
 void OptionSet::positionals(const std::string& name, std::vector<std::string>& target,
                             const std::string& help) {
     app_.add_option(name, target, help)->check(refuse_empty);
+}
+
+void read_words(const std::vector<std::string>& words, const std::function<void(OptionSet&)>& declare) {
+    CLI::App app;
+    OptionSet options(app);
+    declare(options);
+    try {
+        // CLI11 consumes a vector from its end.
+        std::vector<std::string> reversed(words.rbegin(), words.rend());
+        app.parse(reversed);
+    } catch (const CLI::ParseError& error) {
+        throw InputError(error.what());
+    }
 }
 
 } // namespace fmha::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,5 +46,8 @@ class OptionSet {
   private:
     CLI::App& app_;
 };
+
+/// Reads words that a run has recorded into the options that `declare` declares. Throws InputError for words that are none of them.
+void read_words(const std::vector<std::string>& words, const std::function<void(OptionSet&)>& declare);
 
 } // namespace fmha::cli

@@ -15,17 +15,6 @@
 namespace fmha::cli {
 namespace {
 
-std::string digest_of(const std::vector<harness::Case>& cases) {
-    std::string text;
-    for (const auto& c : cases) {
-        text += fmt::format("{}\n{}\n{}\n{}\n{}\n", c.id, c.about, to_string(c.tier),
-                            fmt::join(c.labels, ","), c.seed);
-        for (const auto& field : harness::case_fields())
-            if (!field.compound()) text += fmt::format("{}={}\n", field.name, field.print(c));
-    }
-    return system::sha256(text);
-}
-
 /// Of every file in a folder; "" for no folder.
 std::string digest_of_folder(const std::string& folder) {
     if (folder.empty()) return {};
@@ -43,15 +32,28 @@ std::string program_sha256() {
     return system::sha256(system::read_file("/proc/self/exe"));
 }
 
+std::string cases_sha256(const std::vector<harness::Case>& cases) {
+    std::string text;
+    for (const auto& c : cases) {
+        text += fmt::format("{}\n{}\n{}\n{}\n{}\n", c.id, c.about, to_string(c.tier),
+                            fmt::join(c.labels, ","), c.seed);
+        for (const auto& field : harness::case_fields())
+            if (!field.compound()) text += fmt::format("{}={}\n", field.name, field.print(c));
+    }
+    return system::sha256(text);
+}
+
 Json run_identity(const std::vector<harness::Case>& cases, const harness::Target& target,
                   const harness::RunOptions& options) {
     const auto& run = options.of_case;
     const std::string kernels = target.kernel_build();
     return {{"cases", cases.size()},
-            {"cases_sha256", digest_of(cases)},
+            {"cases_sha256", cases_sha256(cases)},
             {"cases_root", run.cases_root},
             {"target", std::string(target.name()) + run.target_flags},
             {"machine", target.description()},
+            {"driver", target.driver()},
+            {"compiler", __VERSION__},
             {"arch", run.arch},
             {"arch_files_sha256", digest_of_folder(run.arch_dir)},
             {"kernels", !run.catalogue.empty() ? "list " + run.catalogue

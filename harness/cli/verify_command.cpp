@@ -1,5 +1,6 @@
 #include "harness/cli/verify_command.hpp"
 
+#include "dispatcher/system/files.hpp"
 #include "dispatcher/system/processor.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/system/stopwatch.hpp"
@@ -113,7 +114,9 @@ class VerifyCommand final : public Command {
         }
         // Found out now rather than after an hour of work.
         reports_.write_usual_page(!catalogue_.on());
-        reports_.check_files({{"--journal", journal_}, {"--store", store_.file()}});
+        reports_.check_files(
+            {{"--journal", journal_}, {"--store", store_.file()}, {"--ledger", catalogue_.ledger_file()}});
+        catalogue_.check_ledger_file();
         reports::Report report;
         report.sections = reports_.sections();
         const int jobs = chosen_jobs(cases.size());
@@ -157,12 +160,27 @@ class VerifyCommand final : public Command {
             report.info.devices = harness::shares_of_devices(report.results, devices);
         if (auto sampled = sampled_shapes(report.results, target->runs_row_tiles()); !sampled.empty())
             report.info.left_out.push_back(std::move(sampled));
-        reports_.publish(report, headline(report), journal_, streams);
-        const bool green = accounted(report, cases, streams) && report.ledger.green();
+        std::optional<harness::CatalogueLedger> account;
+        if (catalogue_.on()) {
+            account = catalogue_.account(cases, report.results);
+            if (!report.ledger.interrupted()) account->object_to(report.ledger);
+        }
+        const auto end_record = [&] {
+            if (!report.ledger.interrupted())
+                finish(recording.get(), report.info.seconds, report.ledger.green());
+        };
+        try {
+            reports_.publish(report, headline(report), journal_, streams);
+            if (account) publish_account(*account, streams);
+        } catch (const InputError&) {
+            // A report that cannot be written changes nothing about the verdict that the store keeps.
+            end_record();
+            throw;
+        }
         // The findings of the run are out by now.
-        if (!report.ledger.interrupted()) finish(recording.get(), report.info.seconds, green);
+        end_record();
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());
-        return green ? all_well : check_failed;
+        return report.ledger.green() ? all_well : check_failed;
     }
 
   private:
@@ -173,6 +191,7 @@ class VerifyCommand final : public Command {
             if (value < 0 || value > 1'000'000)
                 throw InputError(fmt::format("{} is {}; allowed: 0 to 1000000", name, value));
         run_.check(&catalogue_);
+        catalogue_.check();
         if (!catalogue_.on() && !family_.empty() && family_ != "all")
             static_cast<void>(parse_option<ApiFamily>("--family", family_));
         if (catalogue_.on() && shrink_ > 0)
@@ -186,16 +205,13 @@ class VerifyCommand final : public Command {
         if (pairs_ && reports_.prints_json()) throw InputError("--pairs prints a table for people, not JSON");
     }
 
-    /// Prints the account of a list's kernels. False when it is incomplete.
-    bool accounted(const reports::Report& report, const std::vector<Case>& cases,
-                   const Streams& streams) const {
-        if (!catalogue_.on()) return true;
-        const harness::CatalogueLedger ledger = catalogue_.account(cases, report.results);
+    /// Prints the account of a list's kernels, and writes it to the file of --ledger.
+    void publish_account(const harness::CatalogueLedger& account, const Streams& streams) const {
         if (!reports_.prints_json()) {
             if (!catalogue_.sentence().empty()) fmt::print(streams.out, "{}\n", catalogue_.sentence());
-            fmt::print(streams.out, "{}", ledger.text());
+            fmt::print(streams.out, "{}", account.text());
         }
-        return ledger.complete();
+        if (!catalogue_.ledger_file().empty()) system::write_file(catalogue_.ledger_file(), account.lines());
     }
 
     /// More processes than cases would leave threads idle that the processes at work could use.
@@ -292,6 +308,7 @@ class VerifyCommand final : public Command {
         identity["shards"] = shard().count;
         identity["balance_sha256"] = balance_;
         identity["selection"] = selection();
+        if (catalogue_.on()) identity["catalogue"] = catalogue_.recorded(run_.arch_files().folder());
         identity["target_name"] = run_.target_name();
         identity["commit"] = std::string(built_commit());
         identity["shard"] = shard().index;
@@ -342,7 +359,7 @@ class VerifyCommand final : public Command {
         harness::RunOptions options;
         options.jobs = jobs;
         options.timeout = run_.timeout();
-        options.rules = {not_run_budget_, strict_};
+        options.rules = {not_run_budget_, strict_, catalogue_.on()};
         options.fail_fast = fail_fast_;
         options.of_case = run_.of_case(target, jobs);
         if (catalogue_.on()) {

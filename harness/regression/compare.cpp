@@ -55,7 +55,7 @@ std::map<std::string, CaseEnd> ends_of(const std::vector<CaseResult>& results) {
             end.text = outcome_of(result);
         }
         end.green = end.green && green;
-        end.executed = end.executed || harness::is_executed(result.outcome);
+        end.executed = end.executed || harness::is_judged(result.outcome);
     }
     return ends;
 }

@@ -3,6 +3,7 @@
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -25,8 +26,19 @@ bool Ledger::failed() const {
     return false;
 }
 
+std::int64_t Ledger::executed() const {
+    std::int64_t sum = 0;
+    for (const auto& entry : EnumTable<Outcome>::names)
+        if (is_executed(entry.value)) sum += count(entry.value);
+    return sum;
+}
+
+bool Ledger::of_refusals_alone() const {
+    return !rules_.of_list && asked_ > 0 && count(Outcome::refused_as_predicted) == asked_;
+}
+
 bool Ledger::red() const {
-    return failed() || reasons_.contains(NotRunReason::none) || interrupted() ||
+    return failed() || !objections_.empty() || reasons_.contains(NotRunReason::none) || interrupted() ||
            count(Outcome::not_run) > rules_.not_run_budget ||
            (rules_.strict && count(Outcome::type_absent) > 0);
 }
@@ -52,13 +64,18 @@ std::string Ledger::text() const {
                             rules_.strict ? "" : "; --strict makes this red");
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), rules_.not_run_budget);
-    if (interrupted())
+    if (!objections_.empty())
+        line += fmt::format("RED: {}\n", fmt::join(objections_, "\nRED: "));
+    else if (interrupted())
         line += "RED: interrupted\n";
     else if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
         line += fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)\n",
                             after->second.count);
-    else if (executed() == 0)
-        line += "RED: nothing was executed\n";
+    else if (executed() == 0 && !failed() && !of_refusals_alone())
+        line += fmt::format("RED: nothing was executed{}\n",
+                            rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
+                                ? ", every kernel that was asked for is refused"
+                                : "");
     else if (const auto not_run = count(Outcome::not_run); not_run > rules_.not_run_budget)
         line += fmt::format("RED: {} were not run, the budget is {}{}\n", not_run, rules_.not_run_budget,
                             failed() || reasons_.contains(NotRunReason::none)

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fmha::harness {
@@ -15,6 +16,8 @@ namespace fmha::harness {
 struct LedgerRules {
     std::int64_t not_run_budget = 0; ///< how many results may be not_run
     bool strict = false;             ///< no result may be type_absent
+    bool of_list =
+        false; ///< kernels of a list are asked for: refusals alone are not what a run of them is for
 };
 
 /// The arithmetic of a run: asked = the sum over all outcomes, and green has to be earned.
@@ -26,8 +29,8 @@ class Ledger {
 
     std::int64_t asked() const { return asked_; }
     std::int64_t count(Outcome outcome) const { return counts_[static_cast<std::size_t>(outcome)]; }
-    /// Results for which a kernel ran or a refusal was checked.
-    std::int64_t executed() const { return asked_ - count(Outcome::not_run) - count(Outcome::type_absent); }
+    /// Results for which a kernel ran, or should have.
+    std::int64_t executed() const;
     std::int64_t distinct_kernels() const { return static_cast<std::int64_t>(kernels_.size()); }
 
     /// The run was stopped before every result was there.
@@ -36,8 +39,11 @@ class Ledger {
     /// Something is in it that no further result makes up for.
     bool red() const;
 
-    /// Not red, and something was executed.
-    bool green() const { return !red() && executed() > 0; }
+    /// Not red, and something was executed, or refusals were all that was asked for.
+    bool green() const { return !red() && (executed() > 0 || of_refusals_alone()); }
+
+    /// Something beside the results makes the run red: a sentence that says what.
+    void object(std::string sentence) { objections_.push_back(std::move(sentence)); }
 
     /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one says why the
     /// run is red when no failure does, and which budget would make it green.
@@ -45,8 +51,10 @@ class Ledger {
 
   private:
     bool failed() const;
+    bool of_refusals_alone() const;
 
     LedgerRules rules_;
+    std::vector<std::string> objections_;
     std::int64_t asked_ = 0;
     std::array<std::int64_t, EnumTable<Outcome>::names.size()> counts_{};
     struct NotRun {

@@ -38,9 +38,15 @@ constexpr bool is_green(Outcome outcome) {
            outcome == Outcome::type_absent || outcome == Outcome::not_run;
 }
 
-/// The outcomes for which a kernel ran or a refusal was checked.
-constexpr bool is_executed(Outcome outcome) {
+/// The outcomes that say something about a kernel or about a refusal.
+constexpr bool is_judged(Outcome outcome) {
     return outcome != Outcome::not_run && outcome != Outcome::type_absent;
+}
+
+/// The outcomes for which a kernel ran, or should have.
+constexpr bool is_executed(Outcome outcome) {
+    return is_judged(outcome) && outcome != Outcome::refused_as_predicted &&
+           outcome != Outcome::refused_unexpectedly;
 }
 
 } // namespace fmha::harness

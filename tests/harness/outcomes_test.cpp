@@ -13,6 +13,7 @@
 namespace fmha::harness::test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 CaseResult only(std::vector<CaseResult> results) {
@@ -183,7 +184,7 @@ TEST(Ledger, AskedIsTheSumOfAllOutcomes) {
     for (const auto& entry : EnumTable<Outcome>::names) sum += ledger.count(entry.value);
     EXPECT_EQ(ledger.asked(), 9);
     EXPECT_EQ(sum, ledger.asked());
-    EXPECT_EQ(ledger.executed(), 7); // all but not_run and type_absent
+    EXPECT_EQ(ledger.executed(), 5); // all but not_run, type_absent and refusals
 }
 
 TEST(Ledger, OneOfTheseIsRed) {
@@ -203,6 +204,34 @@ TEST(Ledger, NothingExecutedIsRed) {
     Ledger skipped({.not_run_budget = 10});
     skipped.add(with(Outcome::not_run, "", NotRunReason::no_memory));
     EXPECT_FALSE(skipped.green());
+}
+
+TEST(Ledger, RefusalsAloneAreGreenOfCasesThatAskForThemAndRedOfAList) {
+    Ledger cases, list({.of_list = true});
+    for (Ledger* each : {&cases, &list}) {
+        each->add(with(Outcome::refused_as_predicted, ""));
+        EXPECT_EQ(each->executed(), 0);
+    }
+    EXPECT_TRUE(cases.green());
+    EXPECT_FALSE(list.green());
+    EXPECT_THAT(list.text(),
+                HasSubstr("RED: nothing was executed, every kernel that was asked for is refused\n"));
+    list.add(with(Outcome::passed));
+    EXPECT_TRUE(list.green());
+    // Beside cases that were not run they are no run.
+    cases.add(with(Outcome::type_absent, ""));
+    EXPECT_FALSE(cases.green());
+    EXPECT_THAT(cases.text(), HasSubstr("RED: nothing was executed\n"));
+}
+
+TEST(Ledger, AnObjectionIsRedAndSaysWhy) {
+    Ledger ledger;
+    ledger.add(with(Outcome::passed));
+    ledger.object("shard 2 is missing");
+    ledger.object("shard 3 is damaged");
+    EXPECT_FALSE(ledger.green());
+    EXPECT_TRUE(ledger.red());
+    EXPECT_THAT(ledger.text(), EndsWith("RED: shard 2 is missing\nRED: shard 3 is damaged\n"));
 }
 
 TEST(Ledger, AnAbsentTypeIsCountedApartAndAStrictRunRefusesIt) {
