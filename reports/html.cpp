@@ -21,7 +21,7 @@ constexpr std::string_view style = R"(
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e8ee; --paper: #14171c; --line: #343b46; --quiet: #98a3b3;
           --good: #58b368; --bad: #ee6a63; --odd: #d9a441; --none: #6c7788; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto; max-width: 76rem; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 13px; } th, td { border: 1px solid var(--line); padding: .25rem .5rem; text-align: left; vertical-align: top; }
 td.n { text-align: right; font-variant-numeric: tabular-nums; } td.name { overflow-wrap: anywhere; min-width: 14rem; }
@@ -30,7 +30,7 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; } td.name { overfl
 .passed, .refused_as_predicted { color: var(--good); } .not_run, .type_absent { color: var(--quiet); } .mistrusted { color: var(--odd); }
 .failed, .crashed, .timed_out, .refused_unexpectedly { color: var(--bad); }
 pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12px; }
-.scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; }
+.scroll { overflow-x: auto; } input { font: inherit; padding: .25rem .5rem; width: 24rem; max-width: 100%; box-sizing: border-box; }
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
 .bar { background: linear-gradient(90deg, color-mix(in srgb, var(--good) 45%, transparent) var(--share), transparent var(--share)); }
 .bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
@@ -42,6 +42,7 @@ thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }
   body { margin: 0; max-width: none; } #find { display: none; } .scroll, pre { overflow: visible; } pre { white-space: pre-wrap; }
+  table { font-size: 9px; } th, td, td.name, .cell { min-width: 0; padding: .1rem .2rem; overflow-wrap: anywhere; } thead th { white-space: normal; }
   tr, figure { break-inside: avoid; } .cell, .bar, .wrong { print-color-adjust: exact; } }
 )";
 
@@ -190,7 +191,7 @@ std::string html(const Report& report) {
         policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
         heat_map(report.results), failures(report.results), sections, margins_section(report.results),
-        coverage_section(report.results), slowest_section(report.results), all_results(report.results), script);
+        coverage_section(report), slowest_section(report.results), all_results(report.results), script);
 }
 
 } // namespace fmha::reports

@@ -113,13 +113,14 @@ std::string slowest_section(const std::vector<CaseResult>& results) {
     return text + std::string(end_of_table);
 }
 
-std::string coverage_section(const std::vector<CaseResult>& results) {
+std::string coverage_section(const Report& report) {
     struct Cell {
         std::set<std::string> kernels;
-        std::int64_t results = 0, red = 0;
+        std::int64_t listed = 0, results = 0, red = 0;
     };
     std::map<std::tuple<std::string, std::int64_t, std::int64_t>, Cell> cells;
-    for (const CaseResult& result : results) {
+    for (const auto& [place, kernels] : report.listed) cells[place].listed = kernels;
+    for (const CaseResult& result : report.results) {
         // Names of the kernels of several stages stand in launch order too.
         std::size_t begin = 0;
         for (const auto& tile : result.tiles) {
@@ -132,14 +133,15 @@ std::string coverage_section(const std::vector<CaseResult>& results) {
         }
     }
     if (cells.empty()) return {};
-    std::string text =
-        "<h2>Kernels that ran</h2>\n" + head({"family", "tile", "kernels", "results", "not green"});
+    std::string text = "<h2>Kernels that ran</h2>\n" +
+                       head({"family", "tile", "kernels", "of the list", "results", "not green"});
     for (const auto& [place, cell] : cells) {
         const auto& [family, m0, n0] = place;
         // Kernels that loop over no keys have rows alone.
         text += row({"<td>" + escaped(family) + "</td>",
                      number_cell(n0 == 0 ? fmt::format("{}", m0) : fmt::format("{} × {}", m0, n0)),
                      number_cell(fmt::format("{}", cell.kernels.size())),
+                     number_cell(report.listed.empty() ? std::string() : fmt::format("{}", cell.listed)),
                      number_cell(fmt::format("{}", cell.results)),
                      fmt::format("<td class=\"n{}\">{}</td>", cell.red > 0 ? " failed" : "", cell.red)});
     }

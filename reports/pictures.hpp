@@ -1,6 +1,7 @@
 #pragma once
 
 #include "harness/results/result.hpp"
+#include "reports/report.hpp"
 
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ std::string margins_section(const std::vector<harness::CaseResult>& results);
 /// The results that took longest.
 std::string slowest_section(const std::vector<harness::CaseResult>& results);
 
-/// Which kernels ran: of each family and tile how many, with how many results.
-std::string coverage_section(const std::vector<harness::CaseResult>& results);
+/// Which kernels ran: of each family and tile how many of those in the list, with how many results.
+std::string coverage_section(const Report& report);
 
 } // namespace fmha::reports

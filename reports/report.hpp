@@ -4,8 +4,11 @@
 #include "harness/results/ledger.hpp"
 #include "harness/results/result.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 /// A run, rendered. Every function is pure: the same run gives the same text.
@@ -15,6 +18,8 @@ struct Report {
     harness::RunInfo info;
     std::vector<harness::CaseResult> results;
     harness::Ledger ledger;
+    /// How many kernels the list has of each family, rows and keys of a tile; empty where nobody counted.
+    std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int64_t> listed{};
     /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are; scripts in them do not run.
     std::vector<std::string> sections;
     /// What `fmha merge` needs of a shard (harness/results/merge.hpp); null when nobody asked for it.

@@ -140,6 +140,12 @@ void CatalogueChoice::keep(const std::vector<bool>& kernels) {
     std::erase_if(chosen_, [](const harness::Witness& witness) { return witness.kernels.empty(); });
 }
 
+harness::TileCounts CatalogueChoice::tiles() const {
+    harness::TileCounts counts;
+    for (const harness::ListedKernel& kernel : list_) harness::count_tile(kernel.config, counts);
+    return counts;
+}
+
 std::unique_ptr<harness::KernelSource>
 CatalogueChoice::source(std::shared_ptr<const harness::Target> target) const {
     return std::make_unique<harness::ListedKernels>(list_, all_, chosen_, std::move(target));

@@ -4,6 +4,7 @@
 #include "harness/catalogue/witness.hpp"
 #include "harness/cli/list_options.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/run/listed_tiles.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/catalog/catalog.hpp"
 
@@ -40,6 +41,8 @@ class CatalogueChoice {
     /// used and when nothing is left.
     std::vector<harness::Case> choose(const arch::ArchSet& archs, const std::string& arch,
                                       const CatalogueFilter& filter);
+    /// How many kernels of each tile the list has.
+    harness::TileCounts tiles() const;
     /// Kernels for these cases; this must outlive it.
     std::unique_ptr<harness::KernelSource> source(std::shared_ptr<const harness::Target> target) const;
 

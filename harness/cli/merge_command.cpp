@@ -106,6 +106,7 @@ class MergeCommand final : public Command {
         std::optional<harness::CatalogueLedger> account;
         if (list) {
             account = list->account(report.results);
+            report.listed = list->tiles();
             if (merged.problems.empty()) account->object_to(report.ledger);
         }
         print(merged, report, streams);

@@ -20,6 +20,8 @@ class RecordedCatalogue {
         return choice_.account(cases_, results);
     }
 
+    harness::TileCounts tiles() const { return choice_.tiles(); }
+
   private:
     CatalogueChoice choice_;
     std::vector<harness::Case> cases_;

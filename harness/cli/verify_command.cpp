@@ -156,6 +156,10 @@ class VerifyCommand final : public Command {
         report.ledger = harness::Ledger(options.rules);
         for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
+        if (reports_.has_page())
+            report.listed = catalogue_.on() ? catalogue_.tiles()
+                                            : harness::house_tiles_of(target->arch(), target->archs(),
+                                                                      harness::kernel_families_of(cases));
         if (const auto devices = target->devices(); devices.size() > 1)
             report.info.devices = harness::shares_of_devices(report.results, devices);
         if (auto sampled = sampled_shapes(report.results, target->runs_row_tiles()); !sampled.empty())

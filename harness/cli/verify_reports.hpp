@@ -23,6 +23,8 @@ class VerifyReports {
     bool prints_json() const { return format_ == "json"; }
     bool has_json() const { return prints_json() || !json_.empty(); }
 
+    bool has_page() const { return !page_file().empty(); }
+
     /// Whether a run without another report writes the page `fmha-report/index.html`. It does unless told otherwise.
     void write_usual_page(bool usual) { usual_page_ = usual; }
 

@@ -135,14 +135,18 @@ TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
                      {.gate = "G4", .required = false, .ratio = 0.1}};
     }
     with.results.back().gates.front().ratio = 7.0;
+    with.listed = {{{"fwd_splitkv_combine", 32, 0}, 12}, {{"fwd_appendkv", 64, 0}, 99}};
     const std::string page = html(with);
     EXPECT_EQ(count(page, "<svg "), 5U); // of nine results four are green
     EXPECT_THAT(page, HasSubstr("<td>fwd</td><td>G1</td><td>o</td>"));
     EXPECT_THAT(page, HasSubstr("style=\"--share:100%\">8</td>"));
     EXPECT_THAT(page, HasSubstr("bar beyond\" style=\"--share:12%\">1</td>"));
     EXPECT_THAT(page, Not(HasSubstr("<td>G4</td>")));
-    EXPECT_THAT(page, HasSubstr("<td>fwd_splitkv_combine</td><td class=\"n\">32</td><td "
-                                "class=\"n\">1</td><td class=\"n\">9</td>"));
+    EXPECT_THAT(page, HasSubstr("<td>fwd_splitkv_combine</td><td class=\"n\">32</td><td class=\"n\">1</td>"
+                                "<td class=\"n\">12</td><td class=\"n\">9</td>"));
+    // None of these ran.
+    EXPECT_THAT(page, HasSubstr("<td>fwd_appendkv</td><td class=\"n\">64</td><td class=\"n\">0</td>"
+                                "<td class=\"n\">99</td><td class=\"n\">0</td>"));
     EXPECT_THAT(page, HasSubstr("<h2>Slowest</h2>"));
     EXPECT_THAT(page, Not(HasSubstr("k<1>")));
 }

@@ -1,0 +1,20 @@
+#include "harness/run/listed_tiles.hpp"
+
+namespace fmha::harness {
+
+void count_tile(const KernelConfig& kernel, TileCounts& counts) {
+    const Tile& tile = kernel.algorithm.tile;
+    ++counts[{std::string(to_string(kernel.signature.family)), tile.m0, tile.n0}];
+}
+
+TileCounts house_tiles_of(const std::string& arch, const arch::ArchSet& archs, catalog::FamilySet families) {
+    catalog::Request request;
+    request.rules = catalog::RuleSet::house;
+    request.targets = {archs.at(arch).name()};
+    request.families = families;
+    TileCounts counts;
+    catalog::enumerate(archs, request, [&](const KernelConfig& kernel) { count_tile(kernel, counts); });
+    return counts;
+}
+
+} // namespace fmha::harness
