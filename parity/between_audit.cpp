@@ -1,6 +1,5 @@
 #include "parity/between_audit.hpp"
 
-#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/family_traits.hpp"
 
 #include <fmt/format.h>
@@ -169,13 +168,13 @@ std::string level_of(std::string_view beginning) {
 }
 
 AuditReport audit_between(const arch::ArchSet& archs, RuleSet left, RuleSet right,
-                          const std::vector<ArchName>& on, const catalog::Profile& profile) {
+                          const std::vector<ArchName>& on, const catalog::Profile& profile,
+                          const OnCheck& on_check) {
     AuditReport report;
     report.title = fmt::format("{} against {}", to_string(left), to_string(right));
     report.differences_are_failures = false;
-    report.checks.resize(on.size());
-    system::parallel_for(on.size(), [&](std::size_t i) {
-        Check& check = report.checks[i];
+    run_checks(report, on.size(), on_check, [&](std::size_t i) {
+        Check check;
         check.subject = fmt::format("{} {}", on[i].view(), catalog::profile_name(profile));
         check.unit = "kernels";
         auto expected = keys_of(archs, left, on[i], profile, check);
@@ -184,6 +183,7 @@ AuditReport audit_between(const arch::ArchSet& archs, RuleSet left, RuleSet righ
         check.difference = difference(std::move(expected), std::move(actual), Renames::ignore);
         merge_by_level(check.difference->lost, right);
         merge_by_level(check.difference->gained, left);
+        return check;
     });
     return report;
 }

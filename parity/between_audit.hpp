@@ -22,6 +22,7 @@ std::string level_of(std::string_view beginning);
 /// they part. `ck` takes part with the generic mask vocabulary, the only one that tells causal masks from
 /// windows.
 AuditReport audit_between(const arch::ArchSet& archs, catalog::RuleSet left, catalog::RuleSet right,
-                          const std::vector<ArchName>& on, const catalog::Profile& profile);
+                          const std::vector<ArchName>& on, const catalog::Profile& profile,
+                          const OnCheck& on_check = {});
 
 } // namespace fmha::parity

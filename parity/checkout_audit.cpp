@@ -1,6 +1,5 @@
 #include "parity/checkout_audit.hpp"
 
-#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "parity/facts.hpp"
@@ -162,20 +161,19 @@ Generator find_generator(const CheckoutScope& scope) {
     return generator;
 }
 
-AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scope) {
+AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scope, const OnCheck& on_check) {
     AuditReport report;
     report.title = "comparison with " + scope.root.string();
     const auto generator = find_generator(scope);
     const auto jobs = jobs_of(archs, scope);
     const system::TemporaryDirectory lists;
-    report.checks.resize(jobs.size());
-    system::parallel_for(jobs.size(), [&](std::size_t i) {
-        report.checks[i] =
-            audit_job(archs, scope, generator, jobs[i], lists.path() / fmt::format("{}.txt", i));
+    run_checks(report, jobs.size(), on_check, [&](std::size_t i) {
+        Check check = audit_job(archs, scope, generator, jobs[i], lists.path() / fmt::format("{}.txt", i));
         if (!generator.has_targets)
-            report.checks[i].notes.emplace_back("the generator has no --targets: it writes one list for "
-                                                "every architecture and no suffix in names, so "
-                                                "suffixes were left out of the comparison");
+            check.notes.emplace_back("the generator has no --targets: it writes one list for "
+                                     "every architecture and no suffix in names, so "
+                                     "suffixes were left out of the comparison");
+        return check;
     });
     return report;
 }

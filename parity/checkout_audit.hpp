@@ -36,6 +36,7 @@ Generator find_generator(const CheckoutScope& scope);
 
 /// Runs the checkout's generator for every combination, in parallel, and compares its names with ours. A
 /// generator that fails is a failure with its whole stderr.
-AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scope);
+AuditReport audit_checkout(const arch::ArchSet& archs, const CheckoutScope& scope,
+                           const OnCheck& on_check = {});
 
 } // namespace fmha::parity

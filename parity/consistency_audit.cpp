@@ -2,7 +2,6 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/system/files.hpp"
-#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/json.hpp"
 #include "kernels/catalog/glob.hpp"
@@ -245,7 +244,8 @@ ExpectedFindings read_expected(const std::filesystem::path& file) {
 
 AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<RuleSet>& rules,
                               const std::vector<ArchName>& on, const WitnessLattice& lattice,
-                              const ExpectedFindings& expected, const ProblemsOf& problems) {
+                              const ExpectedFindings& expected, const ProblemsOf& problems,
+                              const OnCheck& on_check) {
     const auto wanted = [](const auto& list, const auto& value) {
         return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
     };
@@ -257,10 +257,8 @@ AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<Rule
     const TypesOfApi anywhere = types_of_apis(archs);
     AuditReport report;
     report.title = "internal consistency";
-    report.checks.resize(subjects.size());
-    system::parallel_for(subjects.size(), [&](std::size_t i) {
-        report.checks[i] =
-            audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems, anywhere);
+    run_checks(report, subjects.size(), on_check, [&](std::size_t i) {
+        return audit_one(archs, subjects[i].first, subjects[i].second, lattice, expected, problems, anywhere);
     });
     return report;
 }

@@ -44,6 +44,7 @@ ExpectedFindings read_expected(const std::filesystem::path& file);
 ///   a data type that the hardware has when another architecture lists such kernels (named `API[TYPE]`).
 AuditReport audit_consistency(const arch::ArchSet& archs, const std::vector<catalog::RuleSet>& rules,
                               const std::vector<ArchName>& on, const WitnessLattice& lattice,
-                              const ExpectedFindings& expected, const ProblemsOf& problems);
+                              const ExpectedFindings& expected, const ProblemsOf& problems,
+                              const OnCheck& on_check = {});
 
 } // namespace fmha::parity

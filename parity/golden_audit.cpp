@@ -183,13 +183,12 @@ std::string cause_sentence(const arch::ArchSet& archs, const catalog::Request& r
 }
 
 AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
-                         const GoldenScope& scope) {
+                         const GoldenScope& scope, const OnCheck& on_check) {
     AuditReport report;
     report.title = "golden audit";
     const auto all = subjects(archs, directory, scope, true);
-    report.checks.resize(all.size());
-    system::parallel_for(all.size(),
-                         [&](std::size_t i) { report.checks[i] = audit_subject(archs, directory, all[i]); });
+    run_checks(report, all.size(), on_check,
+               [&](std::size_t i) { return audit_subject(archs, directory, all[i]); });
     return report;
 }
 

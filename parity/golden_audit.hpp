@@ -24,7 +24,7 @@ bool has_rules(const arch::ArchTables& arch, catalog::RuleSet rules);
 /// what it was and what it is; the names that were lost and gained follow with the rule or table entry
 /// responsible. A combination without golden file, or a golden file without architecture, is a failure.
 AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
-                         const GoldenScope& scope);
+                         const GoldenScope& scope, const OnCheck& on_check = {});
 
 /// Writes the facts of today as golden files and records the reason in each file that changed. Returns one
 /// sentence for each file. Throws InputError for an empty reason. `date` is written as it is.

@@ -1,10 +1,12 @@
 #include "parity/report.hpp"
 
+#include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace fmha::parity {
 namespace {
@@ -94,6 +96,19 @@ std::string row_html(const Check& check) {
 }
 
 } // namespace
+
+void run_checks(AuditReport& report, std::size_t count, const OnCheck& on_check,
+                const std::function<Check(std::size_t)>& check) {
+    report.checks.resize(count);
+    std::mutex one_at_a_time;
+    std::size_t done = 0;
+    system::parallel_for(count, [&](std::size_t i) {
+        report.checks[i] = check(i);
+        if (!on_check) return;
+        const std::scoped_lock lock(one_at_a_time);
+        on_check(++done, count, report.checks[i].subject);
+    });
+}
 
 std::int64_t AuditReport::compared() const {
     std::int64_t total = 0;

@@ -3,10 +3,13 @@
 #include "dispatcher/types/json.hpp"
 #include "parity/set_difference.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +41,13 @@ struct AuditReport {
     /// Why it is not ok when no check says so; empty otherwise.
     std::string verdict() const;
 };
+
+/// Told after each check, one call at a time: how many are done, of how many, and the subject of the last one.
+using OnCheck = std::function<void(std::size_t, std::size_t, std::string_view)>;
+
+/// Makes check(0) … check(count - 1) on all processors; they stand in the report in this order.
+void run_checks(AuditReport& report, std::size_t count, const OnCheck& on_check,
+                const std::function<Check(std::size_t)>& check);
 
 /// For people: a table of the checks, then each failure and difference with its cause, at most
 /// `examples` names for each.

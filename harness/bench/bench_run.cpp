@@ -183,6 +183,7 @@ BenchEnd bench_cases(const BenchRun& run, BenchJournal* journal,
                 ++result.resumed;
                 on_row(c, *earlier);
             }
+    if (run.on_planned) run.on_planned(pairs.size());
     const auto timed = [&](std::size_t n, const TaskEnd& end) {
         const Pair& pair = pairs[n];
         const BenchRow row = end.kind == TaskEnd::Kind::done ? unpack_row(Json::parse(end.answer))

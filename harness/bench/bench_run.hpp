@@ -40,7 +40,9 @@ struct BenchRun {
     std::int64_t rounds = 1;         ///< over all cases and kernels, one after the other
     int workers = 1;                 ///< processes at a time; 0 = everything in this process
     std::chrono::seconds timeout{0}; ///< of one kernel on one case in a worker; 0 = none
-    std::function<bool()> stop{};    ///< asked several times a second; true ends the run early
+    /// Told when it is known how many rows will be measured.
+    std::function<void(std::size_t)> on_planned{};
+    std::function<bool()> stop{}; ///< asked several times a second; true ends the run early
 };
 
 /// How a benchmark ended.

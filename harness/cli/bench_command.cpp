@@ -10,6 +10,7 @@
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/progress.hpp"
 #include "harness/cli/run_identity.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/run/interrupt.hpp"
@@ -111,8 +112,13 @@ class BenchCommand final : public Command {
         const auto recording = store_.begin(record);
         const system::Stopwatch watch;
         std::vector<std::pair<std::size_t, BenchRow>> rows;
+        std::optional<Progress> progress;
+        bench.on_planned = [&](std::size_t measured) {
+            progress.emplace(streams.err, streams.progress, measured);
+        };
         const auto end = harness::bench_cases(
             bench, journal ? &*journal : nullptr, [&](std::size_t c, const BenchRow& row) {
+                if (progress) progress->clear();
                 if (format_ == "text") {
                     if (rounds() > 1 && (rows.empty() || rows.back().second.round != row.round))
                         fmt::print(streams.out, "round {} of {}\n", row.round, rounds());
@@ -120,8 +126,13 @@ class BenchCommand final : public Command {
                 }
                 streams.out.flush();
                 if (recording) recording->add(time_record(row));
+                if (progress) {
+                    progress->red(row.outcome == BenchOutcome::measured ? 0 : 1);
+                    progress->step(row.name);
+                }
                 rows.emplace_back(c, row);
             });
+        if (progress) progress->clear();
         const int code = conclude(cases, rows, *target, watch.seconds(), end, streams);
         if (!end.interrupted) finish(recording.get(), watch.seconds(), code == all_well);
         if (journal && !journal->failure().empty()) throw InputError(journal->failure());

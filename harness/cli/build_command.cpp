@@ -3,6 +3,7 @@
 #include "harness/cli/build_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/kernel_request.hpp"
+#include "harness/cli/progress.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/run/interrupt.hpp"
@@ -76,7 +77,8 @@ class BuildCommand final : public Command {
         check_budget_options();
         const auto recording = store_.begin(run_record(selection, tools, streams.invocation));
         const harness::InterruptWatch interrupt;
-        auto result = generator::build(selection, tools, options(streams, interrupt));
+        Progress progress(streams.err, streams.progress, 0);
+        auto result = generator::build(selection, tools, options(progress, interrupt));
         std::vector<generator::AuditFinding> findings;
         if (audit_)
             findings = generator::audit(result, tools, archs, compile_.out(), allowed_spills(selection));
@@ -85,7 +87,7 @@ class BuildCommand final : public Command {
                 fmt::print(streams.err, "{}\n", sentence);
         const auto verdict = judge_budgets(result, streams);
         findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
-        if (streams.progress) fmt::print(streams.err, "\r\x1b[K");
+        progress.clear();
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
         if (format_ == "json")
@@ -139,7 +141,7 @@ class BuildCommand final : public Command {
         return verdict;
     }
 
-    generator::BuildOptions options(const Streams& streams, const harness::InterruptWatch& interrupt) const {
+    generator::BuildOptions options(Progress& progress, const harness::InterruptWatch& interrupt) const {
         if (jobs_ < 0 || jobs_ > 4096) throw InputError(fmt::format("--jobs {}: allowed: 0 to 4096", jobs_));
         if (no_cache_ && !cache_.empty()) throw InputError("--cache and --no-cache exclude one another");
         generator::BuildOptions options = compile_.build();
@@ -149,12 +151,9 @@ class BuildCommand final : public Command {
             options.cache =
                 cache_.empty() ? generator::KernelCache::usual_folder() : std::filesystem::path(cache_);
         options.stop = [&interrupt] { return interrupt.requested(); };
-        if (streams.progress)
-            options.progress = [&streams](std::size_t done, std::size_t all, std::string_view what) {
-                constexpr std::size_t widest = 70;
-                fmt::print(streams.err, "\r\x1b[K[{}/{}] {}", done, all, what.substr(0, widest));
-                streams.err.flush();
-            };
+        options.progress = [&progress](std::size_t done, std::size_t all, std::string_view what) {
+            progress.at(done, all, std::string(what));
+        };
         return options;
     }
 

@@ -8,6 +8,7 @@
 #include "harness/cli/case_snapshot.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/progress.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/run/planned_kernels.hpp"
 #include "parity/between_audit.hpp"
@@ -86,7 +87,7 @@ void ParityCommand::declare(OptionSet& options) {
                    "text for people, json with every name for programs");
 }
 
-parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs) const {
+parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs, const parity::OnCheck& on_check) const {
     if (!between_.empty()) {
         auto on = parse_archs(archs, archs_);
         const auto left = parse_rules("--between", between_[0]);
@@ -96,14 +97,14 @@ parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs) const {
                 if (parity::has_rules(arch, left) && parity::has_rules(arch, right))
                     on.push_back(arch.name());
         const auto profile = catalog::parse_profile(profiles_.empty() ? "ck_default" : profiles_.front());
-        return parity::audit_between(archs, left, right, on, profile);
+        return parity::audit_between(archs, left, right, on, profile, on_check);
     }
     if (consistency_) {
         const auto scope = golden_scope(archs, rules_, archs_, !no_sweep_);
-        return parity::audit_consistency(archs, scope.rules, scope.archs,
-                                         parity::read_lattice(FMHA_PARITY_DIR "/witnesses.json"),
-                                         parity::read_expected(FMHA_PARITY_DIR "/expected.json"),
-                                         [&](const ArchName& arch) { return case_problems(cases_, arch); });
+        return parity::audit_consistency(
+            archs, scope.rules, scope.archs, parity::read_lattice(FMHA_PARITY_DIR "/witnesses.json"),
+            parity::read_expected(FMHA_PARITY_DIR "/expected.json"),
+            [&](const ArchName& arch) { return case_problems(cases_, arch); }, on_check);
     }
     if (!ck_root_.empty()) {
         parity::CheckoutScope scope;
@@ -114,9 +115,10 @@ parity::AuditReport ParityCommand::audit(const arch::ArchSet& archs) const {
         for (const auto& text : profiles_) scope.profiles.push_back(catalog::parse_profile(text));
         for (const auto& text : masks_)
             scope.masks.push_back(parse_option<catalog::MaskVocabulary>("--masks", text));
-        return parity::audit_checkout(archs, scope);
+        return parity::audit_checkout(archs, scope, on_check);
     }
-    return parity::audit_golden(archs, golden_dir_, golden_scope(archs, rules_, archs_, !no_sweep_));
+    return parity::audit_golden(archs, golden_dir_, golden_scope(archs, rules_, archs_, !no_sweep_),
+                                on_check);
 }
 
 int ParityCommand::accept(const arch::ArchSet& archs, const Streams& streams) const {
@@ -160,8 +162,15 @@ int ParityCommand::run(const Streams& streams) {
                              static_cast<std::size_t>(examples_), streams);
     const auto archs = arch_files_.load();
     if (accept_) return accept(archs, streams);
+    // Found out now rather than after the work.
+    store_.check();
+    if (!report_dir_.empty()) system::check_writable(std::filesystem::path(report_dir_) / "parity.json");
     const auto start = std::chrono::steady_clock::now();
-    const auto report = audit(archs);
+    Progress progress(streams.err, streams.progress, 0);
+    const auto report = audit(archs, [&](std::size_t done, std::size_t all, std::string_view subject) {
+        progress.at(done, all, std::string(subject));
+    });
+    progress.clear();
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     const auto text = parity::to_text(report, examples_);
     fmt::print(streams.out, "{}", format_ == "json" ? parity::to_json(report).dump(2) + "\n" : text);

@@ -25,7 +25,7 @@ class ParityCommand : public Command {
   private:
     /// Throws InputError for options that contradict or do nothing.
     void check_options() const;
-    parity::AuditReport audit(const arch::ArchSet& archs) const;
+    parity::AuditReport audit(const arch::ArchSet& archs, const parity::OnCheck& on_check) const;
     void remember(const parity::AuditReport& report, double seconds, const std::string& invocation) const;
     int accept(const arch::ArchSet& archs, const Streams& streams) const;
 

@@ -61,6 +61,16 @@ void Progress::step(const std::string& name, Clock::time_point now) {
     stream_.flush();
 }
 
+void Progress::at(std::size_t done, std::size_t total, const std::string& name, Clock::time_point now) {
+    if (done <= done_ || total != total_) {
+        before_ = done - 1;
+        start_ = now;
+    }
+    done_ = done - 1;
+    total_ = total;
+    step(name, now);
+}
+
 void Progress::clear() {
     if (on_) fmt::print(stream_, "\r\x1b[K");
 }

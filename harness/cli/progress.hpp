@@ -23,6 +23,10 @@ class Progress {
     void ends_at(Clock::time_point end) { end_ = end; }
     /// A step has ended.
     void step(const std::string& name, Clock::time_point now = Clock::now());
+    /// A step has ended of work that counts its own: it was the `done`-th of `total`. Fewer than before are those of another part of
+    /// the work, which begins a rate of its own.
+    void at(std::size_t done, std::size_t total, const std::string& name,
+            Clock::time_point now = Clock::now());
     /// Results of it were red.
     void red(std::size_t results = 1) { red_ += results; }
     void clear();

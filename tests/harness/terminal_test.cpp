@@ -48,6 +48,34 @@ TEST(Progress, IsNeverWiderThanTheTerminalAndNeverOnAPipe) {
     EXPECT_EQ(pipe.str(), "");
 }
 
+TEST(Progress, OfWorkThatCountsItsStepsKnowsAnotherPart) {
+    std::ostringstream out;
+    Progress progress(out, true, 0, 0, 200);
+    const auto start = Progress::Clock::now();
+    progress.at(1, 50, "a", start);
+    progress.at(11, 50, "b", start + seconds(10));
+    EXPECT_THAT(out.str(), HasSubstr("[11/50] 1.1/s, 35 s left   b"));
+    progress.at(1, 4, "again", start + seconds(60));
+    EXPECT_THAT(out.str(), HasSubstr("[1/4]   again"));
+}
+
+// Each of the commands that work for long, on a terminal and on a pipe.
+TEST(Progress, OfEveryLongCommandIsTheSameLine) {
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"parity", "--rules", "house", "--arch", "gfx1201"},
+          {"bench", "--shape", "dtype=fp32,batch=1,heads=1,seqlen=16,hdim=32", "--seconds", "0.001"},
+          {"verify", "fwd/tiny[hdim=64,seqlen=1,dtype=fp16]@1", "--jobs", "0", "--junit", "/dev/null",
+           "--cases-root", FMHA_CASES_DIR},
+          {"fuzz", "--count", "2", "--minutes", "0", "--seed", "1", "--jobs", "1", "--cases-root",
+           FMHA_CASES_DIR}})
+        for (const bool terminal : {true, false}) {
+            std::ostringstream out, err;
+            run_command_line(words, all_commands(), {out, err, terminal, {}});
+            EXPECT_EQ(err.str().find("\r\x1b[K[1") != std::string::npos, terminal)
+                << words.front() << err.str();
+        }
+}
+
 TEST(Progress, WritesNotMoreOftenThanAnybodyReads) {
     std::ostringstream out;
     Progress progress(out, true, 100'000, 0, 80);
