@@ -7,8 +7,26 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <sstream>
 
 namespace fmha::cli {
+namespace {
+
+/// Both run a compiler here that is told a language with -x which they do not know: nothing would come of the other machines.
+void refuse_distribution(const std::string& launcher) {
+    std::istringstream words(launcher);
+    for (std::string word; words >> word;) {
+        const std::string program = std::filesystem::path(word).filename().string();
+        if (program == "distcc" || program == "pump" || program == "icecc")
+            throw InputError(fmt::format(
+                "--launcher {}: {} compiles HIP and CUDA sources on this machine alone; allowed: ccache, or "
+                "another program that runs the command behind it",
+                launcher, program));
+    }
+}
+
+} // namespace
 
 void CompileOptions::declare(OptionSet& options) {
     options.option("--out", out_, "Folder for sources, code objects and manifest.json");
@@ -17,7 +35,7 @@ void CompileOptions::declare(OptionSet& options) {
     options.option("--compiler", compiler_,
                    "Compiler (default: the newest of the machine's that knows the architecture)");
     options.option("--launcher", launcher_,
-                   "Put before the compiler, ccache or distcc (default: FMHA_COMPILER_LAUNCHER)");
+                   "Put before the compiler, such as ccache (default: FMHA_COMPILER_LAUNCHER)");
     options.option("--per-file", per_file_, "Kernels a translation unit");
 }
 
@@ -37,10 +55,12 @@ std::string CompileOptions::regenerate(const std::vector<std::string>& request) 
 
 generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs, const generator::Selection& selection,
                                             const std::vector<std::string>& request) const {
-    const char* launcher = std::getenv("FMHA_COMPILER_LAUNCHER");
-    auto tools = generator::find_tools(
-        archs, selection.kernels, generator::CompilerPlaces::of_environment(compiler_),
-        generator::kernel_root(root_), !launcher_.empty() || launcher == nullptr ? launcher_ : launcher);
+    const char* usual = std::getenv("FMHA_COMPILER_LAUNCHER");
+    const std::string launcher = !launcher_.empty() || usual == nullptr ? launcher_ : usual;
+    refuse_distribution(launcher);
+    auto tools =
+        generator::find_tools(archs, selection.kernels, generator::CompilerPlaces::of_environment(compiler_),
+                              generator::kernel_root(root_), launcher);
     tools.regenerate = regenerate(request);
     return tools;
 }

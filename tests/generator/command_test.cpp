@@ -125,6 +125,15 @@ TEST_F(Commands, ContradictionsAreRefused) {
                 HasSubstr("--per-file 0: allowed: 1 to 1000"));
 }
 
+// They would compile everything on this machine.
+TEST_F(Commands, LaunchersThatSendNothingAreRefused) {
+    for (const char* launcher : {"distcc", "/usr/bin/icecc", "ccache distcc"}) {
+        const auto ran = build({"--arch", "gfx942", "--sample", "1", "--launcher", launcher});
+        EXPECT_EQ(ran.code, cli::bad_input) << launcher;
+        EXPECT_THAT(ran.err, HasSubstr("compiles HIP and CUDA sources on this machine alone"));
+    }
+}
+
 TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {
     const std::string sweeps = std::string(FMHA_CASES_DIR) + "/sweeps/";
     const auto ran =

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# harness/scale/parallel.sh with GNU parallel on this machine; a host that does not exist loses nothing.
+# harness/scale/parallel.sh with GNU parallel on this machine.
 source "$(dirname "$0")/common.sh"
 need parallel python3
 "$root/harness/scale/parallel.sh" : 3 "$work/run" "${arguments[@]}" || fail "exit code $?"
