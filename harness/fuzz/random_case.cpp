@@ -4,6 +4,7 @@
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/micro_scaled.hpp"
 #include "harness/cases/cache_case.hpp"
+#include "harness/cases/check_form.hpp"
 #include "harness/cases/plain_case.hpp"
 #include "harness/data/edge_code.hpp"
 #include "harness/data/fwd_fill.hpp"
@@ -46,6 +47,9 @@ class RandomCase {
                 planned_tile && c_.split.stage == SplitStage::both ? planned_tile(c_) : std::nullopt;
             if (tile) lengths(*tile);
         }
+        if (api_.reads_cache) room();
+        if (api_.attends && api_.reads_cache && draw_.one_in(3)) chain();
+        if (api_.contiguous() || api_.lists_pages) far_apart();
         return named_by_plain(c_, plain);
     }
 
@@ -75,7 +79,16 @@ class RandomCase {
             c_.qscale = QScale::mx;
             c_.v_layout = VLayout::column;
         }
-        if (c_.data_type == DataType::fp8 && api_.attends) c_.scale_o = draw_.any({1.0, 16.0, 100.0});
+        if (c_.data_type == DataType::fp8 && api_.attends && !api_.gradients) {
+            c_.scale_o = draw_.any({1.0, 16.0, 100.0});
+            c_.static_quant = !api_.lists_pages && draw_.one_in(4);
+            // No list has such kernels with descales.
+            if (c_.static_quant) c_.qscale = QScale::no_scale;
+        }
+        // Blocks are multiples of every kernel's tiles.
+        if (c_.qscale != QScale::blockscale) return;
+        c_.block_scale_q = draw_.any({128, 128, 256, 384});
+        c_.block_scale_k = draw_.any({128, 128, 256, 384});
     }
 
     void appended() {
@@ -285,6 +298,58 @@ class RandomCase {
             c_.physical_q.push_back(c_.seqlen_q[b] + draw_.between(0, 20));
             c_.physical_k.push_back(c_.seqlen_k[b] + 2 * draw_.between(0, 10));
         }
+    }
+
+    /// Takes `with` where it does not contradict itself.
+    void take_if_legal(const Case& with) {
+        try {
+            check_form(with, with.id);
+            c_ = with;
+        } catch (const InputError&) {
+            return;
+        }
+    }
+
+    /// More slots of a cache than its keys need.
+    void room() {
+        if (!draw_.one_in(4)) return;
+        Case with = c_;
+        with.cache.capacity = std::ranges::max(c_.seqlen_k) + (api_.stores_keys ? c_.append.seqlen_knew : 0) +
+                              draw_.between(0, 150);
+        take_if_legal(with);
+    }
+
+    /// What runs around attention over a cache; many masks and pages allow none.
+    void chain() {
+        Case with = c_;
+        const std::int64_t rows = std::max<std::int64_t>(c_.seqlen_q.front(), 1);
+        switch (draw_.between(0, 2)) {
+        case 0:
+            with.chain.appended = draw_.between(1, std::max<std::int64_t>(1, std::ranges::min(c_.seqlen_k)));
+            if (!is_8_bit(c_.data_type) && c_.hdim_q >= 16 && draw_.one_in(2)) {
+                with.fill = Fill::normal;
+                with.append.rope = draw_.any({Rope::interleaved, Rope::half_rotated});
+                with.append.rotary_dim = 16 * draw_.between(1, c_.hdim_q / 16);
+            }
+            break;
+        case 1:
+            // Each call is a run of the kernel.
+            with.chain.chunk_rows = draw_.between((rows + 4) / 5, rows);
+            break;
+        default:
+            with.chain.last_rows = draw_.between(1, rows);
+        }
+        take_if_legal(with);
+    }
+
+    /// Entries or pages with nothing between them, about 2^31 and 2^32 elements apart.
+    void far_apart() {
+        if (!draw_.one_in(24)) return;
+        Case with = c_;
+        with.wide_tensor = api_.lists_pages ? draw_.any({"k", "v"}) : draw_.any({"q", "k", "v", "o"});
+        with.wide_batch_stride = draw_.any({std::int64_t{1} << 22, (std::int64_t{1} << 31) - 64,
+                                            (std::int64_t{1} << 31) + 64, (std::int64_t{1} << 32) + 64});
+        take_if_legal(with);
     }
 
     Draw draw_;

@@ -2,11 +2,13 @@
 
 #include "harness/fuzz/fuzz.hpp"
 
+#include "harness/cases/case_fields.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/load.hpp"
 #include "harness/cases/plain_case.hpp"
 #include "harness/data/fwd_fill.hpp"
+#include "harness/families/family.hpp"
 #include "harness/fuzz/random_case.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/planned_kernels.hpp"
@@ -15,6 +17,9 @@
 #include "tests/harness/faulty_kernels.hpp"
 
 #include <gmock/gmock.h>
+
+#include <map>
+#include <set>
 
 namespace fmha::harness::test {
 namespace {
@@ -48,6 +53,30 @@ TEST_P(EveryFamily, NamesReadBackAndNearlyAllAreLegal) {
     }
     EXPECT_GT(names.size(), problems * 9 / 10);
     EXPECT_GE(legal, problems * 9 / 10);
+}
+
+// A field that is always as in the plain case is one that no random problem tests.
+TEST_P(EveryFamily, EveryFieldIsDrawn) {
+    std::map<std::string, std::set<std::string>> values;
+    for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+        const Case c = random_case(plain_, seed, {});
+        for (const CaseField& field : case_fields())
+            if (!field.compound() && field.families.contains(GetParam()))
+                values[std::string(field.name)].insert(field.print(c));
+    }
+    // How often and of which rows a problem is judged, and what comes out, is no part of it.
+    std::set<std::string> fixed{"repeats", "sampled_rows", "expect"};
+    const ApiTraits& api = traits_of(GetParam());
+    if (api.stores_keys) fixed.insert({"mode", "fill", "length_form_k"});
+    if (api.reads_cache) fixed.insert({"v_layout", "physical_q", "physical_k", "length_form_q"});
+    if (api.always_paged || api.lists_pages) fixed.insert("cache_batch_idx");
+    if (api.splits_keys) fixed.insert("chunk_rows"); // their bits are not promised
+    if (api.lists_pages)
+        fixed.insert({"mode", "gappy", "p_drop", "dropout_seed", "dropout_offset", "store_randval", "scale_o",
+                      "static_quant"});
+    else if (family_of(GetParam()).random_types().scales_of_8_bits.empty() && api.reads_cache)
+        fixed.insert("qscale");
+    for (const auto& [field, drawn] : values) EXPECT_EQ(drawn.size() > 1, !fixed.contains(field)) << field;
 }
 
 TEST_P(EveryFamily, LengthsLieAtTheEdgesOfThePlannedTile) {
