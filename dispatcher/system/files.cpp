@@ -37,6 +37,7 @@ fs::path behind_links(fs::path file) {
 Destination destination_of(const fs::path& file) {
     std::error_code failure;
     if (file.has_parent_path()) fs::create_directories(file.parent_path(), failure);
+    if (failure) throw InputError(fmt::format("{}: cannot be written: {}", file.string(), failure.message()));
     const auto there = fs::status(file, failure);
     if (fs::is_directory(there))
         throw InputError(fmt::format("{}: is a folder, not a file to write", file.string()));

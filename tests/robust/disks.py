@@ -3,6 +3,7 @@
 file's name and ends with 2, and a verdict that was reached is told. Both disks are small file systems of a mount namespace of
 this process; without the right to one it ends with 77."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -14,20 +15,31 @@ FMHA, CASES_ROOT = sys.argv[1], sys.argv[2]
 VERIFY = ["verify", "fwd/sink_tokens", "--shard", "1/3", "--jobs", "1", "--cases-root", CASES_ROOT]
 GENERATE = ["generate", "--arch", "gfx942", "--covering", "--sample", "20", "--out"]
 
+LIST = ["verify", "--catalogue", "--arch", "gfx950", "--family", "bwd_convert_dq", "--sample", "1", "--jobs", "1"]
+GATE = ["gate", "--store", "before.db", "--against", "before.db"]
+AUDIT = ["parity", "--rules", "house", "--arch", "gfx1201"]
 BUILD = ["build", "--arch", "gfx942", "--covering", "--sample", "6", "--compiler", "bin/clang++-99", "--root", "root", "--cache", "cache"]
 
-# The words of each command, with {} for the folder of the disk, and whether its verdict comes before the file is written.
+# The words of each command, with {} for the folder of the disk, whether its verdict comes before the file is written, and whether the file
+# is so small that nothing may be left of the disk.
 COMMANDS = [
-    ([*VERIFY, "--journal", "{}/run.jsonl"], True),
-    ([*VERIFY, "--store", "{}/runs.db"], False),
-    ([*VERIFY, "--json", "{}/run.json"], True),
-    ([*VERIFY, "--html", "{}/run.html"], True),
-    ([*GENERATE, "{}/kernels"], False),
-    (["bench", "--shape", "dtype=fp16,seqlen=16", "--seconds", "0.001", "--cases-root", CASES_ROOT, "--store", "{}/bench.db"], False),
-    (["merge", "shard.json", "--json", "{}/merged.json"], True),
-    (["merge", "whole.json", "--store", "{}/merged.db"], True),
-    (["reference", "--case", "fwd/tiny[hdim=64,seqlen=3:3,dtype=fp32]@1", "--cases-root", CASES_ROOT, "--out", "{}/tensors"], False),
-    ([*BUILD, "--out", "{}/kernels"], False),
+    ([*VERIFY, "--journal", "{}/run.jsonl"], True, False),
+    ([*VERIFY, "--store", "{}/runs.db"], False, False),
+    ([*VERIFY, "--json", "{}/run.json"], True, False),
+    ([*VERIFY, "--html", "{}/run.html"], True, False),
+    ([*LIST, "--ledger", "{}/ledger.tsv"], True, False),
+    ([*GENERATE, "{}/kernels"], False, False),
+    (["bench", "--shape", "dtype=fp16,seqlen=16", "--seconds", "0.001", "--cases-root", CASES_ROOT, "--store", "{}/bench.db"], False, False),
+    (["merge", "shard.json", "--json", "{}/merged.json"], True, False),
+    (["merge", "whole.json", "--store", "{}/merged.db"], True, False),
+    (["merge", "list.json", "--ledger", "{}/merged.tsv"], True, False),
+    ([*GATE, "--html", "{}/gate.html"], True, True),
+    ([*GATE, "--json", "{}/gate.json"], True, True),
+    ([*AUDIT, "--store", "{}/parity.db"], False, False),
+    ([*AUDIT, "--report", "{}/parity"], False, True),
+    (["history", "fwd/tiny[hdim=64,seqlen=1,dtype=bf16]", "--store", "before.db", "--html", "{}/course.html"], False, True),
+    (["reference", "--case", "fwd/tiny[hdim=64,seqlen=3:3,dtype=fp32]@1", "--cases-root", CASES_ROOT, "--out", "{}/tensors"], False, False),
+    ([*BUILD, "--out", "{}/kernels"], False, False),
 ]
 REASONS = {"read-only": "Read-only file system", "full": "No space left on device"}
 
@@ -45,6 +57,12 @@ def inside_namespace():
 def mount(folder, options):
     folder.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], check=True)
+
+
+def fill(disk):
+    with contextlib.suppress(OSError), open(disk / "filler", "wb", buffering=0) as filler:
+        while filler.write(b"." * 512):
+            pass
 
 
 def complaint(words, disk, folder, verdict):
@@ -71,11 +89,14 @@ def main():
         shutil.copy(pathlib.Path(__file__).parent.parent / "generator/fake_compiler.sh", folder / "bin/clang++-99")
         (folder / "root/kernels/targets/hip").mkdir(parents=True)
         (folder / "root/kernels/targets/hip/entry.hpp").write_text("#include <cstdint>\n")
-        for words in ([*VERIFY, "--json", "shard.json"], ["verify", "fwd/tiny", "--cases-root", CASES_ROOT, "--json", "whole.json"]):
+        whole = ["verify", "fwd/tiny", "--cases-root", CASES_ROOT]
+        for words in ([*VERIFY, "--json", "shard.json"], [*whole, "--json", "whole.json"], [*whole, "--store", "before.db"], [*LIST, "--json", "list.json"]):
             subprocess.run([FMHA, *words], cwd=folder, capture_output=True, check=True, timeout=120)
         wrong = []
         for disk in REASONS:
-            for words, verdict in COMMANDS:
+            for words, verdict, small in COMMANDS:
+                if disk == "full" and small:
+                    fill(folder / disk)
                 wrong += complaint(words, disk, folder, verdict)
                 if disk == "full":
                     subprocess.run(["find", str(folder / disk), "-mindepth", "1", "-delete"], check=True)
