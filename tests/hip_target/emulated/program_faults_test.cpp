@@ -9,10 +9,9 @@
 #include "harness/run/targets.hpp"
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/faulty_context.hpp"
-#include "kernels/targets/faulty_teams.hpp"
-#include "kernels/targets/hip/emulated/team_executor.hpp"
 #include "kernels/targets/hip/faulty_ws.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
+#include "tests/hip_target/emulated/faulty_team_kernels.hpp"
 
 #include <gtest/gtest.h>
 
@@ -24,21 +23,6 @@ namespace {
 using harness::Outcome;
 using targets::Fault;
 using targets::TeamFault;
-
-/// Teams whose contexts `make(machine, setup)` makes.
-template <class MakeContext>
-void emulate_teams_with(const KernelConfig& config, const FwdArgs& args, Schedule schedule,
-                        MakeContext make) {
-    emulate_teams(
-        config, args, 1, schedule,
-        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-            return EmulatedTeamMachine(block, unit, maps, agent);
-        },
-        make);
-}
-
-using TeamSetup = RunTimePlan<WsPlan>;
-using TeamContext = WsContext<EmulatedTeamMachine, TeamSetup>;
 
 void emulate_with_fault(const KernelConfig& config, const FwdArgs& args, Fault fault) {
     if (config.algorithm.pipeline == Pipeline::ws) {
@@ -129,15 +113,11 @@ class EveryTeamFault : public testing::TestWithParam<TeamFaultIn> {};
 
 TEST_P(EveryTeamFault, IsCaught) {
     const auto& [schedule, row] = GetParam();
-    const KernelConfig kernel = expect_caught(
-        "sm_90", row.case_name,
-        [fault = row.fault, order = static_cast<Schedule>(schedule)](const KernelConfig& config,
-                                                                     const FwdArgs& args) {
-            emulate_teams_with(config, args, order,
-                               [fault](EmulatedTeamMachine& machine, const TeamSetup& setup) {
-                                   return targets::FaultyTeams<TeamContext>(fault, machine, setup);
-                               });
-        });
+    const KernelConfig kernel = expect_caught("sm_90", row.case_name,
+                                              [fault = row.fault, order = static_cast<Schedule>(schedule)](
+                                                  const KernelConfig& config, const FwdArgs& args) {
+                                                  emulate_teams_with_fault(config, args, fault, order);
+                                              });
     EXPECT_EQ(kernel.algorithm.pipeline, Pipeline::ws);
 }
 
