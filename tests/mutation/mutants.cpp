@@ -1,7 +1,5 @@
 #include "tests/mutation/mutants.hpp"
 
-#include "kernels/targets/host/host_target.hpp"
-
 #include <fmt/format.h>
 
 namespace fmha::test {
@@ -15,10 +13,6 @@ std::span<const Mutant> mutants() {
 #include "mutants.inc"
     };
     return all;
-}
-
-std::shared_ptr<const KernelInstance> mutated_kernel(const KernelConfig& config) {
-    return host_target::make_instance(config, 1);
 }
 
 } // namespace fmha::test

@@ -5,12 +5,11 @@
 #include "dispatcher/system/parallel.hpp"
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/families/family.hpp"
 #include "harness/run/catalogue_kernels.hpp"
-#include "harness/run/host_target.hpp"
 #include "harness/run/planned_kernels.hpp"
-#include "kernels/targets/host/host_target.hpp"
-#include "kernels/targets/host/numerics.hpp"
 #include "tests/mutation/score.hpp"
+#include "tests/mutation/subject.hpp"
 #include "tests/mutation/survivors.hpp"
 #include "tests/mutation/trials.hpp"
 
@@ -24,6 +23,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -36,7 +36,7 @@ using fmha::test::mutants;
 
 constexpr std::string_view usage =
     "usage: mutation_score [--every N] [--only TEXT] [--cases FILES] [--per-file N] [--survivors FILE] "
-    "[--record FILE] [--jobs N] [--no-checks]\n"
+    "[--record FILE] [--jobs N] [--arch A] [--no-checks]\n"
     "  --every N         every Nth mutant that the table of survivors does not list; 1 (default): all, "
     "listed ones too\n"
     "  --only TEXT       those whose name begins with TEXT, or whose names are the lines of the file @TEXT\n"
@@ -45,15 +45,15 @@ constexpr std::string_view usage =
     "  --survivors FILE  the table of survivors, instead of the one beside the sources\n"
     "  --record FILE     write every verdict and all sums as JSON\n"
     "  --jobs N          processes at a time\n"
+    "  --arch A          the architecture whose kernels are tried, gfx950 (default) or another\n"
     "  --no-checks       only cases may kill: shows what the smoke tier notices by itself\n";
 
-const std::string arch = "gfx950";
 /// From so many mutants on, all cases are prepared once for all of them.
 constexpr std::size_t many = 200;
 
 struct Settings {
     std::size_t every = 1, per_file = 12;
-    std::string only, cases, survivors = FMHA_MUTATION_DIR "/survivors.txt", record;
+    std::string only, cases, survivors, record, arch = "gfx950";
     int jobs = system::hardware_threads();
     bool checks = true;
 };
@@ -86,6 +86,8 @@ Settings read_settings(std::vector<std::string> words) {
             settings.cases = value;
         else if (option == "--survivors")
             settings.survivors = value;
+        else if (option == "--arch")
+            settings.arch = value;
         else if (option == "--record")
             settings.record = value;
         else
@@ -94,19 +96,6 @@ Settings read_settings(std::vector<std::string> words) {
     if (settings.every == 0) throw InputError("--every: a number of at least 1 is expected, found 0");
     return settings;
 }
-
-/// The host target, with programs that can be wrong.
-class MutatedTarget final : public Target {
-  public:
-    std::string_view name() const override { return "mutated"; }
-    const std::string& arch() const override { return ::arch; }
-    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
-        return host_target::cannot_execute(config);
-    }
-    StageKernel make(const KernelConfig& config) const override {
-        return {{}, fmha::test::mutated_kernel(config), host_target::numerics_of(config)};
-    }
-};
 
 /// Another target, whose kernels of forward and of paged-KV run the warp-specialised program where that has all that they need: no
 /// list has it for the architecture that cases are planned for.
@@ -137,12 +126,13 @@ bool is_of_teams(const Mutant& mutant) {
            mutant.expression.starts_with("fmha_fwd_ws(");
 }
 
-/// At most `per_file` cases of each file of the smoke tier in `folder`, spread over the file; the first of every file, then the second.
-std::vector<Case> smoke_cases(const std::string& folder, std::size_t per_file) {
-    const auto named = folder.empty() ? std::vector<std::string>{} : std::vector{folder};
+/// At most `per_file` cases of each file of the smoke tier that need no more work, spread over the file; the first of every file, then the second.
+std::vector<Case> smoke_cases(const Settings& settings, double most_work) {
+    const std::size_t per_file = settings.per_file;
+    const auto named = settings.cases.empty() ? std::vector<std::string>{} : std::vector{settings.cases};
     std::map<std::string, std::vector<Case>> files;
-    for (Case& c : load_cases(named, {.root = FMHA_CASES_DIR, .planned_tile = house_tiles(arch)}))
-        if (c.expect == Expectation::pass)
+    for (Case& c : load_cases(named, {.root = FMHA_CASES_DIR, .planned_tile = house_tiles(settings.arch)}))
+        if (c.expect == Expectation::pass && family_of(c.family).flops(c) <= most_work)
             files[c.id.substr(0, c.id.find_first_of("[@"))].push_back(std::move(c));
     std::vector<Case> chosen;
     bool found = true;
@@ -171,15 +161,23 @@ std::uint64_t stable_hash(std::string_view name) {
     return hash;
 }
 
+/// Whether a mutant is equivalent by what another target's table says of the programs.
+bool is_proved(const std::map<std::string, KnownSurvivor>& of_programs, const std::string& name) {
+    const KnownSurvivor* survivor = find_survivor(of_programs, name);
+    return survivor != nullptr && survivor->equivalent && survivor->why.find("host") == std::string::npos;
+}
+
 std::vector<Mutant> chosen_mutants(const Settings& settings,
-                                   const std::map<std::string, KnownSurvivor>& known) {
+                                   const std::map<std::string, KnownSurvivor>& known,
+                                   const std::map<std::string, KnownSurvivor>& of_programs) {
     const std::string names =
         settings.only.starts_with('@') ? "\n" + system::read_file(settings.only.substr(1)) : "";
     std::vector<Mutant> chosen;
     for (const Mutant& mutant : mutants()) {
         const std::string name = mutant.name();
-        if (!wanted(name, settings.only, names)) continue;
-        const bool sampled = stable_hash(name) % settings.every == 0;
+        if (!wanted(name, settings.only, names) || is_proved(of_programs, name)) continue;
+        // There are few missing waits and barriers, and each is one of its own kind.
+        const bool sampled = mutant.operation == "wait" || stable_hash(name) % settings.every == 0;
         if (sampled && (settings.every == 1 || find_survivor(known, name) == nullptr))
             chosen.push_back(mutant);
     }
@@ -203,32 +201,38 @@ std::size_t report_stale(const std::map<std::string, KnownSurvivor>& known) {
 }
 
 int run(const Settings& settings) {
-    const auto known = read_survivors(settings.survivors);
-    const std::vector<Mutant> tried = chosen_mutants(settings, known);
-    const std::vector<Case> cases = smoke_cases(settings.cases, settings.per_file);
-    TargetOptions host;
-    host.arch = arch;
-    host.jobs = system::
-        hardware_threads(); // one thread a launch: the sums of backward's atomics depend on the order of blocks
-    const std::shared_ptr<const Target> targets[] = {std::make_shared<MutatedTarget>(),
-                                                     make_host_target(host)};
+    const Subject subject = harness::test::subject(settings.arch);
+    const auto known = read_survivors(settings.survivors.empty() ? FMHA_MUTATION_DIR "/" + subject.survivors
+                                                                 : settings.survivors);
+    const std::string& other = subject.survivors_of_programs;
+    const std::vector<Mutant> tried =
+        chosen_mutants(settings, known,
+                       other.empty() ? std::map<std::string, KnownSurvivor>{}
+                                     : read_survivors(FMHA_MUTATION_DIR "/" + other));
+    const std::vector<Case> cases = smoke_cases(settings, subject.most_work);
     fmt::print("{} mutants of {}, {} cases\n", tried.size(), mutants().size(), cases.size());
 
     ScoreTable table(known);
-    std::size_t told = 0;
-    const auto try_on = [&](const std::vector<Case>& on, const std::vector<Mutant>& some,
+    std::size_t told = 0, unreached = 0;
+    const auto try_on = [&](std::vector<Case> on, const std::vector<Mutant>& some,
                             const std::shared_ptr<const Target>& mutated,
                             const std::shared_ptr<const Target>& original,
-                            std::vector<Mutant>* unreached = nullptr) {
+                            std::vector<Mutant>* elsewhere = nullptr) {
         if (some.empty()) return;
         const auto families = kernel_families_of(on);
-        Trials trials(on, house_kernels(mutated, {}, families), house_kernels(original, {}, families), arch,
+        const std::shared_ptr<const KernelSource> right = house_kernels(original, {}, families);
+        // An architecture lacks data types, which says nothing about a mutant.
+        std::erase_if(on, [&](const Case& c) { return !right->has_type(c.data_type); });
+        Trials trials(std::move(on), house_kernels(mutated, {}, families), right, settings.arch,
                       settings.checks);
         if (some.size() >= many) trials.prepare_all();
         trials.run(some, settings.jobs, [&](std::size_t i, const harness::test::Verdict& verdict) {
-            if (unreached != nullptr && verdict.kind == harness::test::Verdict::Kind::unreached)
-                return unreached->push_back(some[i]);
-            table.add(some[i], verdict);
+            const bool is_unreached = verdict.kind == harness::test::Verdict::Kind::unreached;
+            if (is_unreached && elsewhere != nullptr) return elsewhere->push_back(some[i]);
+            if (is_unreached && !subject.counts_unreached)
+                ++unreached;
+            else
+                table.add(some[i], verdict);
             fmt::print("{}: {} {} {}\n", some[i].name(), to_string(verdict.kind), verdict.gate,
                        verdict.case_name);
             for (; told < table.contradictions().size(); ++told)
@@ -237,19 +241,23 @@ int run(const Settings& settings) {
         });
     };
     std::vector<Mutant> of_teams, others;
-    std::ranges::partition_copy(tried, std::back_inserter(of_teams), std::back_inserter(others), is_of_teams);
+    std::ranges::partition_copy(
+        tried, std::back_inserter(of_teams), std::back_inserter(others),
+        [&](const Mutant& mutant) { return subject.other_kernels_are_teams && is_of_teams(mutant); });
     // Teams come through places of shared headers that nobody else comes through.
-    try_on(cases, others, targets[0], targets[1], &of_teams);
+    try_on(cases, others, subject.mutated, subject.original,
+           subject.other_kernels_are_teams ? &of_teams : nullptr);
     std::vector<Case> for_teams = cases;
     std::erase_if(for_teams, [](const Case& c) {
         return c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv;
     });
     if (for_teams.empty()) for_teams = cases;
-    try_on(for_teams, of_teams, std::make_shared<TeamTarget>(targets[0]),
-           std::make_shared<TeamTarget>(targets[1]));
+    try_on(for_teams, of_teams, std::make_shared<TeamTarget>(subject.mutated),
+           std::make_shared<TeamTarget>(subject.original));
     if (!settings.record.empty())
         system::write_file(settings.record, table.record(mutants().size()).dump(1) + "\n");
     fmt::print("\n{}", table.text());
+    if (unreached > 0) fmt::print("{} mutants lie where no case comes through\n", unreached);
     const std::size_t stale = report_stale(known);
     const bool green = table.contradictions().empty() && stale == 0;
     fmt::print("{}: {} of {} mutants tried, {} killed, {} contradict the table of survivors\n",

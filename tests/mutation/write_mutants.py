@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""write_mutants.py SOURCES OUT TABLE HEADER…: copies headers from below SOURCES to below OUT with a place for each mistake that
+"""write_mutants.py SOURCES OUT TABLE HEADER… [--waits HEADER…]: copies headers from below SOURCES to below OUT with a place for each mistake that
 the operators below can make there, and lists the places in TABLE, as initialisers of MutantPlace.
 
 The sources are formatted, so an expression is found by its text: binary operators stand between blanks, a statement begins a line.
-A copy without a planted mistake computes what the original computes."""
+In headers behind --waits the one operator is a missing wait or barrier. A copy without a planted mistake computes what the original computes."""
 
 import pathlib
 import re
@@ -166,7 +166,16 @@ class Header:
                     self.add("member", match.start(), match.end(),
                              [(match.start(), f"(::fmha::test::on({{n}}) ? {yield_object}{other} : "), (match.end(), ")")])
 
-    def places(self):
+    def wait(self):
+        for match in re.finditer(r"(?<=\n)\s*([a-z_][\w.]*\.)?\w*(wait|barrier|arrive|fence|commit)\w*\([^;{}]*\);", self.code):
+            at = match.start() + len(match.group(0)) - len(match.group(0).lstrip())
+            end = match.end() - 1
+            self.add("wait", at, end, [(at, "::fmha::test::on({n}) ? void() : void("), (end, ")")])
+
+    def places(self, waits_alone):
+        if waits_alone:
+            self.wait()
+            return self.found
         for operator in (self.compare, self.condition, self.arithmetic, self.constant, self.drop, self.swap, self.member):
             operator()
         return sorted(self.found, key=lambda place: (place[1], place[0]))
@@ -192,11 +201,15 @@ def known_twin(path, have, other):
 def main():
     sources, out, table = (pathlib.Path(word) for word in sys.argv[1:4])
     rows, number = [], 0
+    waits_alone = False
     for header in sys.argv[4:]:
+        if header == "--waits":
+            waits_alone = True
+            continue
         text = (sources / header).read_text()
         insertions, times = {}, {}
         name = pathlib.Path(header).name
-        for operator, _, expression, places, deltas in Header(code_only(text)).places():
+        for operator, _, expression, places, deltas in Header(code_only(text)).places(waits_alone):
             key = (operator, expression)
             times[key] = times.get(key, 0) + 1
             shown = expression + (f" #{times[key]}" if times[key] > 1 else "")
