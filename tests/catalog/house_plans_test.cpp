@@ -98,6 +98,8 @@ TEST(PlansOfHopper, Of128ChannelsHave176KeysWithoutAMask) {
         for (const BiasType bias : {BiasType::elementwise, BiasType::alibi})
             expect_tiles({.hdim_q = 128, .hdim_v = 128, .rows = rows, .bias = bias},
                          {"128x128", "128x128", "128x128"});
+        expect_tiles({.hdim_q = 128, .hdim_v = 128, .rows = rows, .soft_cap = true},
+                     {"128x128", "128x128", "128x128"});
     }
 }
 
@@ -117,6 +119,8 @@ TEST(PlansOfHopper, Of256ChannelsHave80Keys) {
 TEST(PlansOfHopper, OfOtherHeadDimensionsHaveOneTile) {
     for (const std::int64_t rows : {65, 1000, 16384}) {
         expect_tiles({96, 96, rows}, {"128x128", "128x128", "128x128"});
+        expect_tiles({.hdim_q = 96, .hdim_v = 96, .rows = rows, .soft_cap = true},
+                     {"128x128", "128x128", "128x128"});
         expect_tiles({192, 128, rows}, {"128x128", "128x128", "128x128"});
         expect_tiles({192, 192, rows}, {"128x112", "128x112", "128x112"});
     }
@@ -134,8 +138,8 @@ TEST(PlansOfHopper, OfFewRowsAreOfOtherPipelines) {
         for (const MaskClass mask : masks) EXPECT_THAT(planned({hdim, hdim, 64, mask}), StartsWith("qr"));
 }
 
-TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesWhereItWouldSpill) {
-    for (const std::int64_t hdim : {96, 128, 192})
+TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesAbove128Channels) {
+    for (const std::int64_t hdim : {136, 192})
         for (const MaskClass mask : masks)
             EXPECT_THAT(
                 planned({.hdim_q = hdim, .hdim_v = hdim, .rows = 4096, .mask = mask, .soft_cap = true}),

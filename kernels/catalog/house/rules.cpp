@@ -38,7 +38,7 @@ bool features_beside_accumulators(const KernelConfig& c) {
         return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap &&
                c.signature.mask != MaskClass::generic;
     constexpr int keys_with_bias = 128, keys_of_256_channels = 80;
-    if (keys > keys_with_bias) return bias == BiasType::no_bias;
+    if (keys > keys_with_bias) return bias == BiasType::no_bias && !c.signature.has_logits_soft_cap;
     return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
@@ -80,7 +80,8 @@ constexpr std::array own_rules{
          "products of warp groups, 64 rows each, and pipeline ws go together", warp_group_tiles},
     Rule{"H7", "fwd and fwd_pagedkv on sm_90",
          "pipeline ws: three teams come without bias, soft cap and generic mask, tiles of more than 128 keys "
-         "without bias, those of 80 keys without ALiBi: their registers do not do, or their products are "
+         "without bias and soft cap, those of 80 keys without ALiBi: their registers do not do, or their "
+         "products are "
          "serialized",
          features_beside_accumulators},
     Rule{"H8", "fwd on sm_90",
