@@ -32,13 +32,13 @@ __device__ void multiply(const GroupProductArgs& args) {
 #pragma unroll
         for (int k = 0; k < GroupProductArgs::most_steps; ++k)
             if (k < args.steps)
-                machine.multiply_registers(type, d, a, 4 * k, b + k * depth * SwizzledTile::line_bytes);
+                machine.multiply_registers(type, d, a, 4 * k, b + k * depth * SwizzledTile::line_bytes, true);
     } else {
         const MatrixDescriptor left = machine.descriptor(0, unused, eight_lines),
                                right = machine.descriptor(args.b, unused, eight_lines);
         for (int k = 0; k < args.steps; ++k) {
-            const int block = k * depth / SwizzledTile::block_elements,
-                      in_line = k * depth % SwizzledTile::block_elements * 2;
+            const int block = k * depth / SwizzledTile::block_elements(type),
+                      in_line = k * depth % SwizzledTile::block_elements(type) * 2;
             machine.multiply_lds(type, d, left + (block * SwizzledTile::block_bytes(rows) + in_line),
                                  right + (block * SwizzledTile::block_bytes(args.b_lines) + in_line), true);
         }

@@ -85,14 +85,16 @@ int column_of(int thread, int r) {
 struct Image {
     explicit Image(const Operands& of)
         : b_lines(of.form.a_in_registers ? of.all_depth() : of.form.columns),
-          b(SwizzledTile::bytes(rows, of.all_depth())),
+          b(SwizzledTile::bytes(rows, of.all_depth(), of.form.type)),
           lds(static_cast<std::size_t>(
-              b + SwizzledTile::bytes(b_lines, of.form.a_in_registers ? of.form.columns : of.all_depth()))),
+              b + SwizzledTile::bytes(b_lines, of.form.a_in_registers ? of.form.columns : of.all_depth(),
+                                      of.form.type))),
           a(static_cast<std::size_t>(threads * words_a)) {
-        const auto put = [this](int at, int lines, int line, int element, std::uint16_t code) {
-            const int block = element / SwizzledTile::block_elements;
+        const int block_elements = SwizzledTile::block_elements(of.form.type);
+        const auto put = [&](int at, int lines, int line, int element, std::uint16_t code) {
+            const int block = element / block_elements;
             const int address = at + block * SwizzledTile::block_bytes(lines) +
-                                line * SwizzledTile::line_bytes + element % SwizzledTile::block_elements * 2;
+                                line * SwizzledTile::line_bytes + element % block_elements * 2;
             std::memcpy(lds.data() + SwizzledTile::swizzled(address), &code, sizeof code);
         };
         for (int k = 0; k < of.all_depth(); ++k) {
@@ -155,11 +157,11 @@ std::vector<float> emulated(const Operands& operands, int more_leading = 0, int 
         const MatrixDescriptor right = machine.descriptor(
             image.b, SwizzledTile::block_bytes(image.b_lines) + more_leading, eight_lines + more_stride);
         for (int k = 0; k < form.steps; ++k) {
-            const int in_block = k * depth / SwizzledTile::block_elements,
-                      in_line = k * depth % SwizzledTile::block_elements * 2;
+            const int block_elements = SwizzledTile::block_elements(form.type),
+                      in_block = k * depth / block_elements, in_line = k * depth % block_elements * 2;
             if (form.a_in_registers)
                 machine.multiply_registers(form.type, d, a, 4 * k,
-                                           right + k * depth * SwizzledTile::line_bytes);
+                                           right + k * depth * SwizzledTile::line_bytes, true);
             else
                 machine.multiply_lds(
                     form.type, d, left + (in_block * SwizzledTile::block_bytes(rows) + in_line),
