@@ -201,6 +201,11 @@ FwdArgs skeleton_of(const Problem& problem) {
     // Rows of whole units of 16 bytes, whatever the type, and heads and entries that share their memory: or a row that does.
     for (TensorView* view : {&args.q, &args.k, &args.v})
         view->row_stride = problem.tensors_mappable ? 2 * most_tensor_alignment : 0;
+    if (s.v_layout == VLayout::column) {
+        // Lines of V are channels, and its entries and heads have memory of their own.
+        std::swap(args.v.row_stride, args.v.col_stride);
+        args.v.batch_stride = args.v.head_stride = args.v.col_stride;
+    }
     if (s.has_lse) args.lse.data = placeholder<std::uint64_t>();
     if (s.is_store_randval) args.randval.data = placeholder<std::uint64_t>();
     if (s.bias == BiasType::elementwise) args.bias.data = placeholder<std::uint64_t>();

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <limits>
 
 namespace fmha {
@@ -120,7 +121,21 @@ TEST(Invocation, StridesDecideWhetherTensorMapsDescribeThem) {
         args.k.head_stride = 0;
     }));
     EXPECT_TRUE(mappable([](FwdArgs& args) { args.o.row_stride = -128; })); // is stored element by element
-    EXPECT_TRUE(mappable([](FwdArgs& args) { args.v.row_stride = 0; }, VLayout::column));
+    // V by column has lines of keys, which lie next to each other and end where the tensor does.
+    const auto by_column = [&](auto change) {
+        return mappable(
+            [&](FwdArgs& args) {
+                std::swap(args.v.row_stride, args.v.col_stride);
+                change(args);
+            },
+            VLayout::column);
+    };
+    EXPECT_TRUE(by_column([](FwdArgs&) {}));
+    EXPECT_FALSE(by_column([](FwdArgs& args) { args.v.row_stride = 0; }));
+    EXPECT_FALSE(by_column([](FwdArgs& args) { args.v.col_stride = 0; }));
+    EXPECT_FALSE(by_column([](FwdArgs& args) { args.v.batch_stride = 0; }));
+    static constexpr std::array<std::int32_t, 2> lengths{3, 4};
+    EXPECT_FALSE(by_column([](FwdArgs& args) { args.lengths.seqlen_k = lengths.data(); }));
     // What stands for one entry or one head is not asked.
     EXPECT_TRUE(mappable([](FwdArgs& args) {
         args.shape.nhead_k = args.shape.batch = 1;

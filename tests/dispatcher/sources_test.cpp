@@ -98,7 +98,7 @@ TEST_F(Sources, AnInstanceIsKeptAndAnotherOneConflicts) {
 
 TEST_F(Sources, AConfigurationForAnotherRuleSetIsRefused) {
     catalog::Request request = sweep_;
-    request.rules = catalog::RuleSet::house;
+    request.rules = catalog::RuleSet::ck;
     EXPECT_THROW(add_catalogue(registry_, archs_, request), InputError);
     EXPECT_TRUE(registry_.empty());
 }
