@@ -116,15 +116,17 @@ constexpr float slack_of(MatrixUnit unit, ElementType weights, const Accumulator
 /// Whether lanes exchange sums of rows once, in the end. Additions that nothing waits for then stand beside the products of values, and what
 /// they add stays in registers until there. By the loop model that pays where products are many and registers left; exchanges of CDNA 4 are
 /// vector instructions, and NVIDIA's full kernels would spill.
-constexpr bool keeps_parts(MatrixUnit unit, const AccumulatorPlan& output) {
+constexpr bool keeps_parts(MatrixUnit unit, const AccumulatorPlan& output, bool has_dropout) {
     constexpr int many = 64, full = 128;
     switch (unit) {
     case MatrixUnit::cdna2:
     case MatrixUnit::cdna3:
         return output.registers >= many && output.registers < full;
     case MatrixUnit::rdna3:
-    case MatrixUnit::rdna4:
         return output.registers >= full;
+    case MatrixUnit::rdna4:
+        return output.registers >= full &&
+               !has_dropout; // random numbers take the registers: 60 bytes of scratch
     default:
         return false;
     }
@@ -205,7 +207,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     if (const auto problem = planning::plan_left_weights(cfg, types, scores, row_tiles, plan);
         problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
-    plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output);
+    plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output, cfg.signature.has_dropout);
     plan.weights.slack = planning::slack_of(plan.unit, types.p, output);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan);
