@@ -66,13 +66,18 @@ void judge(const Context& context, fmha_status status) {
     require(rule.empty() || status == FMHA_BAD_PROBLEM, "status " + std::to_string(status) + ", " + rule);
 }
 
-/// What any pointer points to; whoever only plans does not look. As lengths, offsets and pages of a few entries the first numbers are legal.
+/// What any pointer points to; whoever only plans does not look. As lengths, offsets and pages of a few entries the first numbers are legal: they
+/// begin with 0, as offsets do. Lengths of last pages, which are above 0, begin at the second.
 using Numbers = std::array<std::int32_t, 1024>;
 alignas(16) Numbers memory{};
 constexpr std::size_t edited_numbers = 64;
 
+const std::int32_t* last_page_lens() {
+    return memory.data() + 1;
+}
+
 void fill_memory() {
-    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = 1 + static_cast<std::int32_t>(i % 7);
+    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::int32_t>(i % 7);
 }
 
 /// A legal call; the members of other APIs that `Args` lacks stay out.
@@ -109,7 +114,8 @@ Args legal(fmha_api api) {
             args.place.page_count = 8;
             args.place.kv_layout = FMHA_KV_LINEAR;
             args.place.kv_lookup = FMHA_KV_SGLANG_1D;
-            args.place.kv_indptr = args.place.kv_page_indices = args.place.kv_last_page_lens = memory.data();
+            args.place.kv_indptr = args.place.kv_page_indices = memory.data();
+            args.place.kv_last_page_lens = last_page_lens();
         }
     } else if (api == FMHA_FWD_PAGEDKV || api == FMHA_FWD_APPENDKV) {
         args.lengths.seqlen_k = memory.data();
@@ -184,9 +190,10 @@ void keep_promises(Args& args) {
         point_to_memory(*array);
     if constexpr (requires { args.place; }) {
         fmha_kv_place& place = args.place;
-        for (const std::int32_t** array : {&place.block_table, &place.kv_indptr, &place.kv_page_indices,
-                                           &place.kv_last_page_lens, &place.cache_batch_idx})
+        for (const std::int32_t** array :
+             {&place.block_table, &place.kv_indptr, &place.kv_page_indices, &place.cache_batch_idx})
             point_to_memory(*array);
+        if (place.kv_last_page_lens != nullptr) place.kv_last_page_lens = last_page_lens();
         // A single row may be said to be long, as nobody reads it beyond its keys.
         if (shape.batch > 1) limit(place.block_table_stride, row);
         if constexpr (requires { args.seqlen_knew; })
