@@ -188,6 +188,10 @@ void keep_promises(Args& args) {
     for (const std::int32_t** array : {&lengths.seqstart_q, &lengths.seqstart_k, &lengths.seqlen_q,
                                        &lengths.seqlen_k, &lengths.cu_seqlen_q, &lengths.cu_seqlen_k})
         point_to_memory(*array);
+    // Four bytes each, as the numbers have: any bits are a float.
+    if constexpr (requires { args.score; })
+        if (args.score.sink_logit != nullptr)
+            args.score.sink_logit = reinterpret_cast<const float*>(memory.data());
     if constexpr (requires { args.place; }) {
         fmha_kv_place& place = args.place;
         for (const std::int32_t** array :
