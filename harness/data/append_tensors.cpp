@@ -94,7 +94,7 @@ template void fill_angles<true>(const DataSource&, GuardedTensor&);
 
 template <bool values>
 TensorLayout layout_new(const Case& c, const Geometry& g) {
-    const StrideMaker strides(c);
+    const StrideMaker strides = StrideMaker::of_cache(c);
     const std::int64_t rows = new_keys(c);
     if (!values) return strides.make(g.types.k, c.batch, c.nhead_k, rows, c.hdim_q, seq_major(c));
     return c.v_layout == VLayout::row

@@ -44,7 +44,7 @@ constexpr std::int64_t blocks_of(std::int64_t length, std::int64_t size) {
 class StrideMaker {
   public:
     explicit StrideMaker(const Case& c) : padding_(c.stride_padding), group_(c.mode == Mode::group) {}
-    /// Of a cache, whose slots or pages lie one after another in every mode.
+    /// Of a cache and of new keys, whose slots, pages or entries lie one after another in every mode.
     static StrideMaker of_cache(const Case& c) {
         StrideMaker strides(c);
         strides.group_ = false;
