@@ -67,6 +67,8 @@ std::vector<std::string> expand_ranges(std::string_view text) {
         const auto equals = field.find('=');
         const auto values =
             equals == std::string_view::npos ? std::nullopt : values_of(field.substr(equals + 1));
+        if (values && shapes.size() > most_shapes / values->size())
+            throw InputError(fmt::format("{}: more than {} shapes", whole, most_shapes));
         std::vector<std::string> longer;
         for (const std::string& shape : shapes) {
             const std::string head = shape.empty() ? shape : shape + ',';
@@ -74,8 +76,6 @@ std::vector<std::string> expand_ranges(std::string_view text) {
             for (const std::int64_t value : values.value_or(std::vector<std::int64_t>()))
                 longer.push_back(fmt::format("{}{}{}", head, field.substr(0, equals + 1), value));
         }
-        if (longer.size() > most_shapes)
-            throw InputError(fmt::format("{}: more than {} shapes", whole, most_shapes));
         shapes = std::move(longer);
         if (comma == std::string_view::npos) return shapes;
         text.remove_prefix(comma + 1);

@@ -280,6 +280,8 @@ TEST(Ranges, MultiplyOrAdd) {
     EXPECT_THAT(refused("seqlen=1:99999:+1"), HasSubstr("more than 10000"));
     EXPECT_THAT(refused("seqlen=1:9223372036854775807:x2,batch=1:1000:+1"),
                 HasSubstr("more than 10000 shapes"));
+    // Refused before 76 million shapes are made.
+    EXPECT_THAT(refused("seqlen=62:44188:+5,batch=62:44188:+5"), HasSubstr("more than 10000 shapes"));
 }
 
 } // namespace
