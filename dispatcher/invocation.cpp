@@ -5,6 +5,7 @@
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/kernel_instance.hpp"
 
 #include <fmt/format.h>
 
@@ -31,16 +32,11 @@ void* placeholder_at(std::int64_t bytes) {
 
 template <class Args>
 constexpr ApiFamily api_of = ApiFamily::fwd;
-template <>
-constexpr ApiFamily api_of<SplitKvArgs> = ApiFamily::fwd_splitkv;
-template <>
-constexpr ApiFamily api_of<PagedKvArgs> = ApiFamily::fwd_pagedkv;
-template <>
-constexpr ApiFamily api_of<AppendKvArgs> = ApiFamily::fwd_appendkv;
-template <>
-constexpr ApiFamily api_of<BatchPrefillArgs> = ApiFamily::batch_prefill;
-template <>
-constexpr ApiFamily api_of<BwdArgs> = ApiFamily::bwd;
+#define FMHA_API_OF(name, Args, ...)                                                                         \
+    template <>                                                                                              \
+    constexpr ApiFamily api_of<Args> = ApiFamily::name;
+FMHA_API_FAMILIES(FMHA_API_OF)
+#undef FMHA_API_OF
 
 Problem begin(const Signature& traits, ApiFamily api, const Shape& shape, const ArchName& arch) {
     Problem problem;
@@ -169,12 +165,10 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
     if constexpr (api.lists_pages) problem.kv_pool_bytes = pool_bytes(args.place, args.k);
     return normalised(problem);
 }
-template Problem problem_of(const Signature&, const FwdArgs&, const ArchName&);
-template Problem problem_of(const Signature&, const SplitKvArgs&, const ArchName&);
-template Problem problem_of(const Signature&, const PagedKvArgs&, const ArchName&);
-template Problem problem_of(const Signature&, const AppendKvArgs&, const ArchName&);
-template Problem problem_of(const Signature&, const BatchPrefillArgs&, const ArchName&);
-template Problem problem_of(const Signature&, const BwdArgs&, const ArchName&);
+#define FMHA_PROBLEM_OF(name, Args, ...)                                                                     \
+    template Problem problem_of(const Signature&, const Args&, const ArchName&);
+FMHA_API_FAMILIES(FMHA_PROBLEM_OF)
+#undef FMHA_PROBLEM_OF
 
 FwdArgs skeleton_of(const Problem& problem) {
     const Signature& s = problem.signature;

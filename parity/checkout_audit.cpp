@@ -22,7 +22,7 @@ struct UpstreamApi {
     std::string_view argument, api_file;
 };
 
-constexpr std::array<UpstreamApi, EnumTable<ApiFamily>::names.size()> upstream_apis{
+constexpr std::array<UpstreamApi, 6> upstream_apis{
     {{ApiFamily::fwd, "fwd", "fmha_fwd_api.cpp"},
      {ApiFamily::fwd_splitkv, "fwd_splitkv", "fmha_fwd_splitkv_api.cpp"},
      {ApiFamily::fwd_appendkv, "fwd_appendkv", "fmha_fwd_appendkv_api.cpp"},
@@ -45,7 +45,7 @@ struct Job {
 
 std::vector<Job> jobs_of(const arch::ArchSet& archs, CheckoutScope scope) {
     if (scope.apis.empty())
-        for (const auto& [api, unused] : EnumTable<ApiFamily>::names) scope.apis.push_back(api);
+        for (const UpstreamApi& upstream : upstream_apis) scope.apis.push_back(upstream.api);
     if (scope.archs.empty())
         for (const auto& arch : archs.all())
             if (arch.has_rule_set("ck")) scope.archs.push_back(arch.name());

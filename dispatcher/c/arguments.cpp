@@ -10,11 +10,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 namespace fmha::c {
@@ -287,21 +290,19 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
     require(args != nullptr, "args");
     // All six begin with size, version and API.
     const auto api = static_cast<const fmha_fwd_args*>(args)->api;
-    switch (enumerator<ApiFamily>("args.api", api)) {
-    case ApiFamily::fwd:
-        return read_call<fmha_fwd_args, FwdArgs>(args, arch, memory);
-    case ApiFamily::fwd_pagedkv:
-        return read_call<fmha_pagedkv_args, PagedKvArgs>(args, arch, memory);
-    case ApiFamily::fwd_splitkv:
-        return read_call<fmha_splitkv_args, SplitKvArgs>(args, arch, memory);
-    case ApiFamily::fwd_appendkv:
-        return read_call<fmha_appendkv_args, AppendKvArgs>(args, arch, memory);
-    case ApiFamily::batch_prefill:
-        return read_call<fmha_batch_prefill_args, BatchPrefillArgs>(args, arch, memory);
-    case ApiFamily::bwd:
-        return read_call<fmha_bwd_args, BwdArgs>(args, arch, memory);
-    }
-    throw InputError(fmt::format("args.api is {}", api));
+    const ApiFamily family = enumerator<ApiFamily>("args.api", api);
+    using Read = Call (*)(const void*, const ArchName&, Memory);
+    static constexpr std::array<std::pair<ApiFamily, Read>, 6> structures{
+        {{ApiFamily::fwd, read_call<fmha_fwd_args, FwdArgs>},
+         {ApiFamily::fwd_pagedkv, read_call<fmha_pagedkv_args, PagedKvArgs>},
+         {ApiFamily::fwd_splitkv, read_call<fmha_splitkv_args, SplitKvArgs>},
+         {ApiFamily::fwd_appendkv, read_call<fmha_appendkv_args, AppendKvArgs>},
+         {ApiFamily::batch_prefill, read_call<fmha_batch_prefill_args, BatchPrefillArgs>},
+         {ApiFamily::bwd, read_call<fmha_bwd_args, BwdArgs>}}};
+    const auto* const found = std::ranges::find(structures, family, &std::pair<ApiFamily, Read>::first);
+    if (found == structures.end())
+        throw InputError(fmt::format("args.api is {}: family {} has no C structure", api, to_string(family)));
+    return found->second(args, arch, memory);
 }
 
 void check_pointers(const Invocation& arguments, Memory memory) {

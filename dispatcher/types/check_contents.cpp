@@ -26,15 +26,14 @@ void check_lengths_and_places(const AppendKvArgs& args) {
     check_append(args);
 }
 
-void check_lengths_and_places(const BwdArgs& args) {
-    check_lengths(args.shape, args.lengths);
-}
-
-/// Of attention over a cache.
 template <class Args>
 void check_lengths_and_places(const Args& args) {
-    check_query_lengths(args.shape, args.lengths);
-    check_cache(args.shape, args.lengths, args.place, args.quant);
+    if constexpr (requires { args.place; }) {
+        check_query_lengths(args.shape, args.lengths);
+        check_cache(args.shape, args.lengths, args.place, args.quant);
+    } else {
+        check_lengths(args.shape, args.lengths);
+    }
 }
 
 } // namespace

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "dispatcher/types/family_table.hpp"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -11,19 +13,10 @@
 /// one table each.
 namespace fmha {
 
-enum class ApiFamily : std::uint8_t { fwd, fwd_pagedkv, fwd_splitkv, fwd_appendkv, batch_prefill, bwd };
-
-enum class KernelFamily : std::uint8_t {
-    fwd,
-    fwd_pagedkv,
-    fwd_splitkv,
-    fwd_splitkv_combine,
-    fwd_appendkv,
-    batch_prefill,
-    bwd_dot_do_o,
-    bwd_dq_dk_dv,
-    bwd_convert_dq,
-};
+#define FMHA_MEMBER(name, ...) name,
+enum class ApiFamily : std::uint8_t { FMHA_API_FAMILIES(FMHA_MEMBER) };
+enum class KernelFamily : std::uint8_t { FMHA_KERNEL_FAMILIES(FMHA_MEMBER) };
+#undef FMHA_MEMBER
 
 enum class DataType : std::uint8_t { fp32, fp16, bf16, fp8, bf8, fp8bf16, fp8fp32, mxfp8, mxfp4 };
 
@@ -136,32 +129,21 @@ inline constexpr std::array<EnumName<E>, 0> no_aliases{};
 
 template <>
 struct EnumTable<ApiFamily> {
-    using enum ApiFamily;
-    static constexpr std::array<EnumName<ApiFamily>, 6> names{{{fwd, "fwd"},
-                                                               {fwd_pagedkv, "fwd_pagedkv"},
-                                                               {fwd_splitkv, "fwd_splitkv"},
-                                                               {fwd_appendkv, "fwd_appendkv"},
-                                                               {batch_prefill, "batch_prefill"},
-                                                               {bwd, "bwd"}}};
-    static constexpr std::array<EnumName<ApiFamily>, 4> aliases{{{fwd_pagedkv, "pagedkv"},
-                                                                 {fwd_splitkv, "splitkv"},
-                                                                 {fwd_appendkv, "appendkv"},
-                                                                 {fwd_pagedkv, "pagedkv_prefill"}}};
+#define FMHA_NAME(name, ...) EnumName<ApiFamily>{ApiFamily::name, #name},
+    static constexpr std::array names{FMHA_API_FAMILIES(FMHA_NAME)};
+#undef FMHA_NAME
+    static constexpr std::array<EnumName<ApiFamily>, 4> aliases{
+        {{ApiFamily::fwd_pagedkv, "pagedkv"},
+         {ApiFamily::fwd_splitkv, "splitkv"},
+         {ApiFamily::fwd_appendkv, "appendkv"},
+         {ApiFamily::fwd_pagedkv, "pagedkv_prefill"}}};
 };
 
 template <>
 struct EnumTable<KernelFamily> {
-    using enum KernelFamily;
-    static constexpr std::array<EnumName<KernelFamily>, 9> names{
-        {{fwd, "fwd"},
-         {fwd_pagedkv, "fwd_pagedkv"},
-         {fwd_splitkv, "fwd_splitkv"},
-         {fwd_splitkv_combine, "fwd_splitkv_combine"},
-         {fwd_appendkv, "fwd_appendkv"},
-         {batch_prefill, "batch_prefill"},
-         {bwd_dot_do_o, "bwd_dot_do_o"},
-         {bwd_dq_dk_dv, "bwd_dq_dk_dv"},
-         {bwd_convert_dq, "bwd_convert_dq"}}};
+#define FMHA_NAME(name, ...) EnumName<KernelFamily>{KernelFamily::name, #name},
+    static constexpr std::array names{FMHA_KERNEL_FAMILIES(FMHA_NAME)};
+#undef FMHA_NAME
     static constexpr auto& aliases = no_aliases<KernelFamily>;
 };
 

@@ -7,85 +7,9 @@
 #include <span>
 #include <string_view>
 
-/// What rooms ask about a family instead of which one it is: a row a family, a column a question. A new family is a row in each
-/// table and its own files; `tests/architecture` refuses comparisons with a family elsewhere.
+/// What rooms ask about a family instead of which one it is: a row a family, a column a question. The rows stand in
+/// `family_table.hpp`; `tests/architecture` refuses comparisons with a family elsewhere.
 namespace fmha {
-
-/// An API family.
-struct ApiTraits {
-    ApiFamily api = ApiFamily::fwd;
-    std::string_view short_name;            ///< of its folder in cases/
-    std::span<const KernelFamily> stages{}; ///< in launch order, whether or not a plan needs all of them
-    KernelFamily main = KernelFamily::fwd;  ///< the stage that the others follow
-    bool attends = true;                    ///< computes scores
-    bool gradients = false;                 ///< computes gradients, from O and LSE of forward
-    bool reads_cache = false;               ///< K and V lie in a cache (P-1)
-    bool stores_keys = false;               ///< puts new keys and values into a cache (V-1)
-    bool splits_keys = false;               ///< partial results of splits are combined (S-1)
-    bool always_paged = false;              ///< reads K and V from pages only
-    bool lists_pages = false;               ///< problems state layout and look-up of pages (B-1)
-    bool dropout = false;                   ///< knows dropout (D-8)
-    bool min_seqlen_q = false;              ///< skips entries below min_seqlen_q (N-5)
-    bool tensor_maps = false;               ///< has kernels that copy by tensor maps (L-1)
-
-    /// Computes O.
-    constexpr bool forward() const { return attends && !gradients; }
-    /// Computes O from K and V that follow one another.
-    constexpr bool contiguous() const { return forward() && !reads_cache; }
-};
-
-namespace api_stages {
-inline constexpr std::array forward{KernelFamily::fwd};
-inline constexpr std::array pagedkv{KernelFamily::fwd_pagedkv};
-inline constexpr std::array splitkv{KernelFamily::fwd_splitkv, KernelFamily::fwd_splitkv_combine};
-inline constexpr std::array appendkv{KernelFamily::fwd_appendkv};
-inline constexpr std::array prefill{KernelFamily::batch_prefill};
-inline constexpr std::array backward{KernelFamily::bwd_dot_do_o, KernelFamily::bwd_dq_dk_dv,
-                                     KernelFamily::bwd_convert_dq};
-} // namespace api_stages
-
-inline constexpr std::array<ApiTraits, EnumTable<ApiFamily>::names.size()> api_table{{
-    {.api = ApiFamily::fwd,
-     .short_name = "fwd",
-     .stages = api_stages::forward,
-     .main = KernelFamily::fwd,
-     .dropout = true,
-     .min_seqlen_q = true,
-     .tensor_maps = true},
-    {.api = ApiFamily::fwd_pagedkv,
-     .short_name = "pagedkv",
-     .stages = api_stages::pagedkv,
-     .main = KernelFamily::fwd_pagedkv,
-     .reads_cache = true,
-     .always_paged = true,
-     .tensor_maps = true},
-    {.api = ApiFamily::fwd_splitkv,
-     .short_name = "splitkv",
-     .stages = api_stages::splitkv,
-     .main = KernelFamily::fwd_splitkv,
-     .reads_cache = true,
-     .splits_keys = true},
-    {.api = ApiFamily::fwd_appendkv,
-     .short_name = "appendkv",
-     .stages = api_stages::appendkv,
-     .main = KernelFamily::fwd_appendkv,
-     .attends = false,
-     .reads_cache = true,
-     .stores_keys = true},
-    {.api = ApiFamily::batch_prefill,
-     .short_name = "batch_prefill",
-     .stages = api_stages::prefill,
-     .main = KernelFamily::batch_prefill,
-     .reads_cache = true,
-     .always_paged = true,
-     .lists_pages = true},
-    {.api = ApiFamily::bwd,
-     .short_name = "bwd",
-     .stages = api_stages::backward,
-     .main = KernelFamily::bwd_dq_dk_dv,
-     .gradients = true,
-     .dropout = true},
-}};
 
 /// The matrix products of a block.
 enum class MatrixProducts : std::uint8_t {
@@ -110,50 +34,64 @@ struct KernelTraits {
     bool completes_dq = false; ///< makes dQ of partial sums, where the main stage leaves some
 };
 
-inline constexpr std::array<KernelTraits, EnumTable<KernelFamily>::names.size()> kernel_table{{
-    {.family = KernelFamily::fwd, .api = ApiFamily::fwd, .products = MatrixProducts::two, .key_tiles = true},
-    {.family = KernelFamily::fwd_pagedkv,
-     .api = ApiFamily::fwd_pagedkv,
-     .products = MatrixProducts::two,
-     .key_tiles = true},
-    {.family = KernelFamily::fwd_splitkv,
-     .api = ApiFamily::fwd_splitkv,
-     .products = MatrixProducts::two,
-     .key_tiles = true,
-     .stores_splits = true},
-    {.family = KernelFamily::fwd_splitkv_combine,
-     .api = ApiFamily::fwd_splitkv,
-     .key_axis = false,
-     .query_dim = false,
-     .combines_splits = true},
-    {.family = KernelFamily::fwd_appendkv, .api = ApiFamily::fwd_appendkv},
-    {.family = KernelFamily::batch_prefill,
-     .api = ApiFamily::batch_prefill,
-     .products = MatrixProducts::two,
-     .query_tiles = false},
-    {.family = KernelFamily::bwd_dot_do_o,
-     .api = ApiFamily::bwd,
-     .key_axis = false,
-     .query_dim = false,
-     .row_sums = true},
-    {.family = KernelFamily::bwd_dq_dk_dv,
-     .api = ApiFamily::bwd,
-     .products = MatrixProducts::five,
-     .query_tiles = false},
-    {.family = KernelFamily::bwd_convert_dq,
-     .api = ApiFamily::bwd,
-     .key_axis = false,
-     .value_dim = false,
-     .completes_dq = true},
-}};
+#define FMHA_TRAITS(name, of_api, ...)                                                                       \
+    KernelTraits{.family = KernelFamily::name, .api = ApiFamily::of_api __VA_OPT__(, ) __VA_ARGS__},
+inline constexpr std::array kernel_table{FMHA_KERNEL_FAMILIES(FMHA_TRAITS)};
+#undef FMHA_TRAITS
 
-static_assert([] {
-    for (std::size_t i = 0; i < api_table.size(); ++i)
-        if (static_cast<std::size_t>(api_table[i].api) != i) return false;
-    for (std::size_t i = 0; i < kernel_table.size(); ++i)
-        if (static_cast<std::size_t>(kernel_table[i].family) != i) return false;
-    return true;
-}());
+/// The stages of an API in launch order, whether or not a plan needs all of them.
+template <ApiFamily api>
+inline constexpr auto api_stages = [] {
+    constexpr std::size_t count = [] {
+        std::size_t stages = 0;
+        for (const KernelTraits& kernel : kernel_table) stages += kernel.api == api ? 1 : 0;
+        return stages;
+    }();
+    std::array<KernelFamily, count> stages{};
+    std::size_t next = 0;
+    for (const KernelTraits& kernel : kernel_table)
+        if (kernel.api == api) stages[next++] = kernel.family;
+    return stages;
+}();
+
+/// The stage of an API that the others follow: the first one that multiplies matrices, if there is one.
+template <ApiFamily api>
+inline constexpr KernelFamily main_of_api = [] {
+    for (const KernelFamily stage : api_stages<api>)
+        if (kernel_table[static_cast<std::size_t>(stage)].products != MatrixProducts::none) return stage;
+    return api_stages<api>.front();
+}();
+
+/// An API family.
+struct ApiTraits {
+    ApiFamily api = ApiFamily::fwd;
+    std::span<const KernelFamily> stages{}; ///< in launch order
+    KernelFamily main = KernelFamily::fwd;  ///< the stage that the others follow
+    std::string_view short_name;            ///< of its folder in cases/
+    bool attends = true;                    ///< computes scores
+    bool gradients = false;                 ///< computes gradients, from O and LSE of forward
+    bool reads_cache = false;               ///< K and V lie in a cache (P-1)
+    bool stores_keys = false;               ///< puts new keys and values into a cache (V-1)
+    bool splits_keys = false;               ///< partial results of splits are combined (S-1)
+    bool always_paged = false;              ///< reads K and V from pages only
+    bool lists_pages = false;               ///< problems state layout and look-up of pages (B-1)
+    bool dropout = false;                   ///< knows dropout (D-8)
+    bool min_seqlen_q = false;              ///< skips entries below min_seqlen_q (N-5)
+    bool tensor_maps = false;               ///< has kernels that copy by tensor maps (L-1)
+
+    /// Computes O.
+    constexpr bool forward() const { return attends && !gradients; }
+    /// Computes O from K and V that follow one another.
+    constexpr bool contiguous() const { return forward() && !reads_cache; }
+};
+
+#define FMHA_TRAITS(name, Args, ...)                                                                         \
+    ApiTraits{.api = ApiFamily::name,                                                                        \
+              .stages = api_stages<ApiFamily::name>,                                                         \
+              .main = main_of_api<ApiFamily::name>,                                                          \
+              __VA_ARGS__},
+inline constexpr std::array api_table{FMHA_API_FAMILIES(FMHA_TRAITS)};
+#undef FMHA_TRAITS
 
 /// For a number that is no family, those of forward.
 constexpr const ApiTraits& traits_of(ApiFamily api) {

@@ -12,8 +12,9 @@
 namespace fmha {
 
 /// The arguments of a call, one alternative an API: all stages of a plan get the same.
-using Invocation =
-    std::variant<std::monostate, FwdArgs, SplitKvArgs, PagedKvArgs, AppendKvArgs, BatchPrefillArgs, BwdArgs>;
+#define FMHA_ALTERNATIVE(name, Args, ...) , Args
+using Invocation = std::variant<std::monostate FMHA_API_FAMILIES(FMHA_ALTERNATIVE)>;
+#undef FMHA_ALTERNATIVE
 
 /// A stream of the target's runtime; the host target ignores it.
 struct Stream {

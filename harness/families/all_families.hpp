@@ -4,11 +4,9 @@
 
 namespace fmha::harness {
 
-const Family& fwd_family();
-const Family& splitkv_family();
-const Family& appendkv_family();
-const Family& pagedkv_family();
-const Family& bwd_family();
-const Family& prefill_family();
+/// One a row of the table of APIs: `fwd_family()` and so on, each in a file of its own.
+#define FMHA_FAMILY(name, ...) const Family& name##_family();
+FMHA_API_FAMILIES(FMHA_FAMILY)
+#undef FMHA_FAMILY
 
 } // namespace fmha::harness

@@ -65,7 +65,7 @@ class AppendKvFamily final : public Family {
 
 } // namespace
 
-const Family& appendkv_family() {
+const Family& fwd_appendkv_family() {
     static const AppendKvFamily family;
     return family;
 }

@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-const Family& pagedkv_family() {
+const Family& fwd_pagedkv_family() {
     using enum DataType;
     static const AttentionFamily<PagedKvArgs> family(KernelFamily::fwd_pagedkv,
                                                      {{fp16, bf16, fp16, bf16, fp8}, {}});

@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-const Family& prefill_family() {
+const Family& batch_prefill_family() {
     using enum DataType;
     static const AttentionFamily<BatchPrefillArgs> family(KernelFamily::batch_prefill,
                                                           {{fp16, bf16, fp16, bf16, fp8bf16}, {}});

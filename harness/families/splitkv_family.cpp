@@ -251,7 +251,7 @@ class SplitKvFamily final : public Family {
 
 } // namespace
 
-const Family& splitkv_family() {
+const Family& fwd_splitkv_family() {
     static const SplitKvFamily family;
     return family;
 }

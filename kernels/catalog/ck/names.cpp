@@ -78,8 +78,9 @@ std::string_view api_prefix(KernelFamily family) {
         return "fmha_bwd_d";
     case KernelFamily::bwd_convert_dq:
         return "fmha_bwd_convert_dq_d";
+    default: // upstream does not have it
+        return "";
     }
-    return "";
 }
 
 /// `p` and the letters of the padded axes, or `otherwise`.
@@ -239,6 +240,8 @@ void append_stem(MaskVocabulary masks, const KernelConfig& config, std::string& 
         w.text("_b").number(a.tile.m0).text(mode).text("_o").number(a.block_per_cu);
         pad_letters(w, a.pad.s, false, a.pad.d != 0, false, "_npad");
         w.flag(s.is_deterministic, "_deterministic", "_ndeterministic");
+        break;
+    default:
         break;
     }
 }

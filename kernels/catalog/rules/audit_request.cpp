@@ -56,7 +56,7 @@ ReceiptFilter receipts_of(const Profile& profile) {
     return filter;
 }
 
-SweepVariant variant_of(KernelFamily family) {
+std::optional<SweepVariant> variant_of(KernelFamily family) {
     switch (family) {
     case KernelFamily::fwd:
         return SweepVariant::fwd;
@@ -73,8 +73,9 @@ SweepVariant variant_of(KernelFamily family) {
     case KernelFamily::bwd_dq_dk_dv:
     case KernelFamily::bwd_convert_dq:
         return SweepVariant::bwd;
+    default:
+        return std::nullopt;
     }
-    return SweepVariant::fwd;
 }
 
 std::vector<Selection> selections_of(const Request& request) {

@@ -8,7 +8,8 @@ namespace fmha::catalog::audit {
 /// Upstream's numbers behind a profile: those of every member of a group; `all` keeps everything.
 ReceiptFilter receipts_of(const Profile& profile);
 
-SweepVariant variant_of(KernelFamily family);
+/// nullopt: upstream does not have the family.
+std::optional<SweepVariant> variant_of(KernelFamily family);
 
 /// The subject of a request, one selection a variant, in the order in which a whole architecture is listed.
 /// Throws InputError for options that these rule sets do not have.

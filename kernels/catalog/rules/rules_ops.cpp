@@ -69,6 +69,8 @@ std::vector<WhyStep> origins(const RulesTables& tables, const KernelConfig& conf
     case KernelFamily::bwd_convert_dq:
         steps.push_back(table_step(backward_source(tables.backward, config), "the tile or head dimension"));
         break;
+    default: // upstream does not have it
+        break;
     }
     steps.push_back(feature_step(config));
     return steps;

@@ -44,7 +44,7 @@ std::size_t index_of(const std::vector<std::int64_t>& values, std::int64_t value
 std::vector<WhyStep> origins(const SweepTables& tables, const KernelConfig& config) {
     const Tile& tile = config.algorithm.tile;
     std::vector<WhyStep> steps;
-    switch (variant_of(config.signature.family)) {
+    switch (variant_of(config.signature.family).value()) {
     case SweepVariant::fwd:
     case SweepVariant::pagedkv:
     case SweepVariant::batch_prefill:
