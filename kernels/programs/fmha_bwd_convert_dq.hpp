@@ -60,6 +60,9 @@ struct Program<KernelFamily::bwd_convert_dq> {
     using Item = ConvertDqItem;
     using Grid = ConvertDqGrid;
     static constexpr bool has_products = false;
+    static constexpr RowTile row_tile(const KernelConfig& config) {
+        return {config.algorithm.tile.m0, static_cast<int>(config.signature.hdim_q)};
+    }
 
     static std::int64_t rows(const KernelConfig& config, const BwdArgs& args, const ConvertDqItem& item) {
         const std::int64_t tile = config.algorithm.tile.m0;

@@ -108,6 +108,9 @@ struct Program<KernelFamily::bwd_dot_do_o> {
     using Item = DotDoOItem;
     using Grid = DotDoOGrid;
     static constexpr bool has_products = false;
+    static constexpr RowTile row_tile(const KernelConfig& config) {
+        return {config.algorithm.tile.m0, static_cast<int>(config.signature.hdim_v)};
+    }
 
     static std::int64_t rows(const KernelConfig& config, const BwdArgs& args, const DotDoOItem& item) {
         const std::int64_t tile = config.algorithm.tile.m0;

@@ -336,6 +336,9 @@ struct Program<KernelFamily::fwd_splitkv_combine> {
     using Item = CombineItem;
     using Grid = CombineGrid;
     static constexpr bool has_products = false;
+    static constexpr RowTile row_tile(const KernelConfig& config) {
+        return {combine_rows, config.algorithm.tile.n1};
+    }
 
     static std::int64_t rows(const KernelConfig& config, const SplitKvArgs& args, const CombineItem& item) {
         const std::int64_t queries = Entry::of_queries(args.shape, args.lengths, item.b).seqlen_q;

@@ -1,8 +1,9 @@
 #pragma once
 
-#include "dispatcher/types/enums.hpp"
+#include "dispatcher/types/kernel_config.hpp"
 #include "kernels/programs/device.hpp"
 
+#include <concepts>
 #include <cstdint>
 
 namespace fmha::kernels {
@@ -15,10 +16,22 @@ namespace fmha::kernels {
 /// - `rows(config, args, item)`: how many rows of the block's tiles exist; a target may leave the others out
 /// - `run(ctx, args, item)`: the program, over any block context
 /// - `has_products`: whether it multiplies matrices
+/// - `row_tile(config)`, of a program of row operations alone: the extents of its tiles
 ///
 /// `with_program` (kernels/targets) turns a family that is known at run time into its specialisation.
 template <KernelFamily family>
 struct Program;
+
+/// The extents of `partial()` and `output()`, and the rows of every row vector.
+struct RowTile {
+    int rows = 0, columns = 0;
+};
+
+/// A program that multiplies no matrices and has no tiles but those. A target that has row operations runs it in a context that all of them share.
+template <class Program>
+concept RowProgram = requires(const KernelConfig& config) {
+    { Program::row_tile(config) } -> std::same_as<RowTile>;
+};
 
 /// A number of a launch, by one of its extents, and the rest. Both have 32 bits; a division of 64 bits costs a GPU a hundred
 /// instructions, before a block has asked for anything.

@@ -5,11 +5,11 @@
 #include "harness/run/catalogue_kernels.hpp"
 #include "kernels/targets/host/append_context.hpp"
 #include "kernels/targets/host/backward_context.hpp"
-#include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "kernels/targets/host/row_program_context.hpp"
 
 #include <utility>
 

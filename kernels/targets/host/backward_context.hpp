@@ -2,23 +2,8 @@
 
 #include "kernels/programs/bwd_decisions.hpp"
 #include "kernels/targets/host/score_context.hpp"
-#include "kernels/targets/host/two_tiles.hpp"
 
 namespace fmha::host_target {
-
-/// The block context of backward's first stage.
-class DotDoOContext : public TwoTiles, public kernels::BwdDecisions {
-  public:
-    explicit DotDoOContext(const KernelConfig& config)
-        : TwoTiles(config, config.algorithm.tile.m0, static_cast<int>(config.signature.hdim_v)) {}
-};
-
-/// The block context of backward's last stage.
-class ConvertDqContext : public TwoTiles, public kernels::BwdDecisions {
-  public:
-    explicit ConvertDqContext(const KernelConfig& config)
-        : TwoTiles(config, config.algorithm.tile.m0, static_cast<int>(config.signature.hdim_q)) {}
-};
 
 /// Rows of Q, K, V or dO in the forms in which products take them; a form that no product takes is absent.
 struct Operand {

@@ -1,11 +1,12 @@
 #include "kernels/targets/host/host_target.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/micro_scaled.hpp"
 #include "kernels/targets/host/append_context.hpp"
 #include "kernels/targets/host/backward_context.hpp"
-#include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
+#include "kernels/targets/host/row_program_context.hpp"
 #include "kernels/targets/launch.hpp"
 #include "kernels/targets/wrong_features.hpp"
 
@@ -28,6 +29,12 @@ class HostKernel final : public KernelInstance {
     int threads_;
 };
 
+std::optional<std::string> unfit_dims(const Signature& s) {
+    const KernelTraits& depends = traits_of(s.family);
+    if ((s.hdim_q > 0 || !depends.query_dim) && (s.hdim_v > 0 || !depends.value_dim)) return std::nullopt;
+    return fmt::format("head dimensions must be positive, found ({}, {})", s.hdim_q, s.hdim_v);
+}
+
 /// Why the context of attention does not run a kernel.
 std::optional<std::string> unfit_tiles(const KernelConfig& config) {
     const Signature& s = config.signature;
@@ -35,8 +42,7 @@ std::optional<std::string> unfit_tiles(const KernelConfig& config) {
     if (tile.m0 <= 0 || tile.n0 <= 0 || tile.k0 <= 0 || tile.n1 <= 0 || tile.k1 <= 0)
         return fmt::format("tile extents must be positive, found m0={} n0={} k0={} n1={} k1={}", tile.m0,
                            tile.n0, tile.k0, tile.n1, tile.k1);
-    if (s.hdim_q <= 0 || s.hdim_v <= 0)
-        return fmt::format("head dimensions must be positive, found ({}, {})", s.hdim_q, s.hdim_v);
+    if (auto reason = unfit_dims(s)) return reason;
     if (s.hdim_q > tile.k0max)
         return fmt::format("hdim_q={} does not fit the query tile of k0max={}", s.hdim_q, tile.k0max);
     if (tile.n0 % tile.k1 != 0)
@@ -54,16 +60,16 @@ std::optional<std::string> unfit_tiles(const KernelConfig& config) {
 /// Why no context of the host runs the kernel of a program.
 template <KernelFamily family>
 std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
-    if (auto reason = targets::wrong_features(config)) return reason;
-    return unfit_tiles(config);
-}
-
-std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>,
-                                 const KernelConfig& config) {
-    if (config.algorithm.tile.n1 <= 0 || config.signature.hdim_v <= 0)
-        return fmt::format("a tile of n1={} columns and a head dimension of {} must be positive",
-                           config.algorithm.tile.n1, config.signature.hdim_v);
-    return std::nullopt;
+    using Program = kernels::Program<family>;
+    if constexpr (kernels::RowProgram<Program>) {
+        const auto [rows, columns] = Program::row_tile(config);
+        if (rows <= 0 || columns <= 0)
+            return fmt::format("a tile of {} rows and {} columns must be positive", rows, columns);
+        return unfit_dims(config.signature);
+    } else {
+        if (auto reason = targets::wrong_features(config)) return reason;
+        return unfit_tiles(config);
+    }
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig& config) {
@@ -71,25 +77,7 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, c
     if (tile.m0 <= 0 || tile.n0 != tile.m0)
         return fmt::format("an append kernel has as many queries as keys in a tile, found m0={} and n0={}",
                            tile.m0, tile.n0);
-    if (config.signature.hdim_q <= 0 || config.signature.hdim_v <= 0)
-        return fmt::format("head dimensions must be positive, found ({}, {})", config.signature.hdim_q,
-                           config.signature.hdim_v);
-    return std::nullopt;
-}
-
-/// Of the stages of backward.
-std::optional<std::string> no_extent(const KernelConfig& config, bool has_keys) {
-    const Tile& tile = config.algorithm.tile;
-    if (tile.m0 <= 0 || (has_keys && tile.n0 <= 0))
-        return fmt::format("tile extents must be positive, found m0={} n0={}", tile.m0, tile.n0);
-    if (config.signature.hdim_q <= 0 || config.signature.hdim_v <= 0)
-        return fmt::format("head dimensions must be positive, found ({}, {})", config.signature.hdim_q,
-                           config.signature.hdim_v);
-    return std::nullopt;
-}
-
-std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig& config) {
-    return no_extent(config, false);
+    return unfit_dims(config.signature);
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const KernelConfig& config) {
@@ -98,37 +86,25 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dq_dk_dv>, c
         return fmt::format(
             "a kernel that stores dQ itself has all of its {} query rows in one tile, found m0={}", most,
             config.algorithm.tile.m0);
-    return no_extent(config, true);
+    const Tile& tile = config.algorithm.tile;
+    if (tile.m0 <= 0 || tile.n0 <= 0)
+        return fmt::format("tile extents must be positive, found m0={} n0={}", tile.m0, tile.n0);
+    return unfit_dims(config.signature);
 }
 
-std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig& config) {
-    return no_extent(config, false);
-}
-
+/// Those of row operations visit no key tiles for a row, nor do these.
 template <KernelFamily family>
-HostContext context_of(kernels::Program<family>, const KernelConfig& config, std::vector<TileVisit>* trace) {
-    return {config, trace};
-}
-
-/// These visit no key tiles for a row.
-CombineContext context_of(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig& config,
-                          std::vector<TileVisit>*) {
-    return CombineContext(config);
-}
-DotDoOContext context_of(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig& config,
-                         std::vector<TileVisit>*) {
-    return DotDoOContext(config);
+auto context_of(kernels::Program<family>, const KernelConfig& config,
+                [[maybe_unused]] std::vector<TileVisit>* trace) {
+    if constexpr (kernels::RowProgram<kernels::Program<family>>)
+        return RowProgramContext<kernels::Program<family>>(config);
+    else
+        return HostContext(config, trace);
 }
 BackwardContext context_of(kernels::Program<KernelFamily::bwd_dq_dk_dv>, const KernelConfig& config,
                            std::vector<TileVisit>*) {
     return BackwardContext(config);
 }
-ConvertDqContext context_of(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig& config,
-                            std::vector<TileVisit>*) {
-    return ConvertDqContext(config);
-}
-
-/// Nor does appending.
 AppendContext context_of(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig& config,
                          std::vector<TileVisit>*) {
     return AppendContext(config);

@@ -7,6 +7,7 @@
 #include "kernels/targets/host/backward_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "kernels/targets/host/row_program_context.hpp"
 
 #include <gtest/gtest.h>
 

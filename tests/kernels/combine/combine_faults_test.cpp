@@ -4,9 +4,9 @@
 #include "kernels/targets/faulty_combine.hpp"
 #include "kernels/targets/hip/emulated/executor.hpp"
 #include "kernels/targets/hip/numerics.hpp"
-#include "kernels/targets/host/combine_context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "kernels/targets/host/row_program_context.hpp"
 
 #include <gtest/gtest.h>
 
