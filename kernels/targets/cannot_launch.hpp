@@ -38,7 +38,7 @@ std::optional<std::string> wrong_lse(const KernelConfig& config, const TensorVie
 
 /// nullopt when a kernel of `config` can be launched with `args`, the arguments of its family; otherwise the reason, one
 /// sentence. A feature that the arguments ask for and the kernel lacks is a reason; a ragged length without a padding
-/// flag is not, because a launch cannot see it on a GPU either.
+/// flag is not, because a launch cannot see it on a GPU either. Of parts that a family's arguments lack nothing is asked.
 template <class Args>
 std::optional<std::string> cannot_launch(const KernelConfig& config, const Args& args) {
     const ElementTypes types = element_types(config.signature.data_type, fp8_flavour(config.arch));
@@ -48,17 +48,23 @@ std::optional<std::string> cannot_launch(const KernelConfig& config, const Args&
     if constexpr (requires { args.place; })
         keys_elsewhere = lists_pages || (args.place.page_size > 0 && args.lengths.seqlen_k != nullptr);
     if (!reason) reason = wrong_lengths(args.shape, args.lengths, keys_elsewhere);
-    if (!reason)
-        reason = wrong_tensors(
-            {{"q", args.q, types.q}, {"k", args.k, types.k}, {"v", args.v, types.v}, {"o", args.o, types.o}});
-    if (!reason) reason = wrong_score(config, args.score);
-    if (!reason && args.score.bias_type == BiasType::elementwise)
-        reason = wrong_tensors({{"bias", args.bias, types.bias}});
-    if (!reason) reason = wrong_mask(config, args.mask);
-    if (!reason) reason = wrong_lse(config, args.lse);
+    if (!reason) reason = wrong_tensors({{"q", args.q, types.q}});
+    if constexpr (requires { args.k; })
+        if (!reason) reason = wrong_tensors({{"k", args.k, types.k}, {"v", args.v, types.v}});
+    if (!reason) reason = wrong_tensors({{"o", args.o, types.o}});
+    if constexpr (requires { args.score; }) {
+        if (!reason) reason = wrong_score(config, args.score);
+        if (!reason && args.score.bias_type == BiasType::elementwise)
+            reason = wrong_tensors({{"bias", args.bias, types.bias}});
+    }
+    if constexpr (requires { args.mask; })
+        if (!reason) reason = wrong_mask(config, args.mask);
+    if constexpr (requires { args.lse; })
+        if (!reason) reason = wrong_lse(config, args.lse);
     if constexpr (requires { args.dropout; })
         if (!reason) reason = wrong_dropout(config, args.dropout);
-    if (!reason) reason = wrong_quant(config, args.quant);
+    if constexpr (requires { args.quant; })
+        if (!reason) reason = wrong_quant(config, args.quant);
     if constexpr (requires { args.place; })
         if (!reason)
             reason = lists_pages ? wrong_pool(config, args.place, args.shape)

@@ -47,19 +47,24 @@ std::optional<std::string> null_tensor(std::initializer_list<NeededTensor> tenso
 /// The same for the arguments of a family.
 template <class Args, class AskElements>
 std::optional<std::string> null_tensor(const Args& args, AskElements elements) {
-    auto reason = null_tensor({{"q", args.q, &Elements::queries},
-                               {"o", args.o, &Elements::queries},
-                               {"k", args.k, &Elements::keys},
-                               {"v", args.v, &Elements::keys}},
-                              elements);
-    if (!reason && args.score.bias_type == BiasType::elementwise)
-        reason = null_tensor({{"bias", args.bias, &Elements::pairs}}, elements);
-    if (reason || args.quant.qscale == QScale::no_scale) return reason;
-    const bool single = args.quant.qscale == QScale::pertensor;
-    return null_tensor({{"q_descale", args.quant.q_descale, single ? &Elements::scalars : &Elements::queries},
-                        {"k_descale", args.quant.k_descale, single ? &Elements::scalars : &Elements::keys},
-                        {"v_descale", args.quant.v_descale, single ? &Elements::scalars : &Elements::keys}},
-                       elements);
+    auto reason =
+        null_tensor({{"q", args.q, &Elements::queries}, {"o", args.o, &Elements::queries}}, elements);
+    if constexpr (requires { args.k; })
+        if (!reason)
+            reason = null_tensor({{"k", args.k, &Elements::keys}, {"v", args.v, &Elements::keys}}, elements);
+    if constexpr (requires { args.score; })
+        if (!reason && args.score.bias_type == BiasType::elementwise)
+            reason = null_tensor({{"bias", args.bias, &Elements::pairs}}, elements);
+    if constexpr (requires { args.quant; }) {
+        if (reason || args.quant.qscale == QScale::no_scale) return reason;
+        const bool single = args.quant.qscale == QScale::pertensor;
+        reason = null_tensor(
+            {{"q_descale", args.quant.q_descale, single ? &Elements::scalars : &Elements::queries},
+             {"k_descale", args.quant.k_descale, single ? &Elements::scalars : &Elements::keys},
+             {"v_descale", args.quant.v_descale, single ? &Elements::scalars : &Elements::keys}},
+            elements);
+    }
+    return reason;
 }
 
 } // namespace fmha::targets

@@ -10,7 +10,10 @@ BlockShape block_shape(const KernelConfig& config) {
     if (config.algorithm.pipeline == Pipeline::ws) return ws_plan_of(config);
     return targets::with_program(config.signature.family,
                                  [&]<KernelFamily family>(kernels::Program<family>) -> BlockShape {
-                                     return FamilyPlan<family>::of(config);
+                                     if constexpr (PlannedFamily<family>)
+                                         return FamilyPlan<family>::of(config);
+                                     else
+                                         return planning::refused<BlockShape>(PlanProblem::no_plan);
                                  });
 }
 

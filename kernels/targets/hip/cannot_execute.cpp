@@ -18,6 +18,8 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
     switch (plan.problem) {
     case PlanProblem::none:
         break;
+    case PlanProblem::no_plan:
+        return fmt::format("no plan says how a GPU runs kernels of {}", to_string(config.signature.family));
     case PlanProblem::unknown_unit:
         return fmt::format("the matrix instructions of {} are not in the table", config.arch.view());
     case PlanProblem::no_instruction:
@@ -107,18 +109,13 @@ std::optional<std::string> unfit_attention(const KernelConfig& config) {
 /// Why this target has no kernel of a program for a configuration, beside what its plan says.
 template <KernelFamily family>
 std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
-    return unfit_attention(config);
-}
-
-std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_splitkv_combine>, const KernelConfig&) {
-    return std::nullopt;
+    if constexpr (!PlannedFamily<family> || kernels::RowProgram<kernels::Program<family>>)
+        return std::nullopt;
+    else
+        return unfit_attention(config);
 }
 
 std::optional<std::string> unfit(kernels::Program<KernelFamily::fwd_appendkv>, const KernelConfig&) {
-    return std::nullopt;
-}
-
-std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dot_do_o>, const KernelConfig&) {
     return std::nullopt;
 }
 
@@ -127,10 +124,6 @@ std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_dq_dk_dv>, c
     if (most <= config.algorithm.tile.m0) return std::nullopt;
     return fmt::format("a kernel that stores dQ itself has all of its {} query rows in one tile, found m0={}",
                        most, config.algorithm.tile.m0);
-}
-
-std::optional<std::string> unfit(kernels::Program<KernelFamily::bwd_convert_dq>, const KernelConfig&) {
-    return std::nullopt;
 }
 
 } // namespace

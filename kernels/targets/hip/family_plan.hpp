@@ -8,9 +8,15 @@
 
 namespace fmha::hip_target {
 
-/// How this target runs the kernels of a family: `of(config)` is the block plan. Its context is `FamilyContext`.
+/// How this target runs the kernels of a family: `of(config)` is the block plan. Its context is `FamilyContext`. A family without
+/// one has no kernels for GPUs.
 template <KernelFamily family>
 struct FamilyPlan;
+
+template <KernelFamily family>
+concept PlannedFamily = requires(const KernelConfig& config) {
+    FamilyPlan<family>::of(config);
+};
 
 template <>
 struct FamilyPlan<KernelFamily::fwd> {

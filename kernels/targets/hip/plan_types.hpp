@@ -13,6 +13,7 @@ namespace fmha::hip_target {
 /// Why a configuration has no plan; `cannot_execute` says it in words.
 enum class PlanProblem : std::uint8_t {
     none,
+    no_plan,
     unknown_unit,
     no_instruction,
     different_shapes,

@@ -45,17 +45,18 @@ void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
                                   });
                     return;
                 }
-            emulate_blocks(
-                program, config, args, options,
-                [&](MachineShape shape) {
-                    shape.last_thread_first = options.last_thread_first;
-                    return EmulatedMachine(shape);
-                },
-                [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
-                    using Context =
-                        typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
-                    return Context(machine, setup);
-                });
+            if constexpr (PlannedFamily<family>) // nothing else gets here
+                emulate_blocks(
+                    program, config, args, options,
+                    [&](MachineShape shape) {
+                        shape.last_thread_first = options.last_thread_first;
+                        return EmulatedMachine(shape);
+                    },
+                    [](EmulatedMachine& machine, const RunTimeOf<family>& setup) {
+                        using Context =
+                            typename FamilyContext<family>::template Type<EmulatedMachine, RunTimeOf<family>>;
+                        return Context(machine, setup);
+                    });
         });
 }
 
