@@ -191,7 +191,6 @@ std::optional<std::string_view> home_of_comparisons(std::string_view path) {
         {"dispatcher/c/arguments.cpp", "the only list of the C structures"},
         {"dispatcher/upstream/", "upstream's chains of conditions, one a family"},
         {"kernels/catalog/", "the lists of kernels, which every rule set makes family by family"},
-        {"kernels/targets/hip/", "how a GPU runs a family, beside FamilyPlan and FamilyContext"},
         {"kernels/targets/with_program.hpp", "the switch over all programs, made of the table"},
         {"parity/side_by_side/checkout/", "calls of upstream's functions, one a family"}};
     if (of_one_family(path)) return "a family's own files";
@@ -234,7 +233,7 @@ TEST(Families, AreComparedInTheirHomesOnly) {
             broken.push_back(fmt::format("{}:{}: \"{}\": ask traits_of(family)", path, number, *found));
     });
     EXPECT_THAT(broken, testing::IsEmpty());
-    EXPECT_EQ(used.size(), 7U) << "a home without a comparison is to leave the list";
+    EXPECT_EQ(used.size(), 6U) << "a home without a comparison is to leave the list";
 }
 
 TEST(Families, AComparisonIsSeen) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/programs/matrix.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
@@ -58,11 +59,11 @@ constexpr PlanProblem plan_both_products(const KernelConfig& cfg, const ElementT
     return PlanProblem::none;
 }
 
-/// Whether the waves of a block may have keys of their own: those of split-KV alone, where no sink logit stands in a row's total, and of
-/// V by row, whose lines are keys as those of K are.
+/// Whether the waves of a block may have keys of their own: those that store splits alone, where no sink logit stands in a row's total,
+/// and of V by row, whose lines are keys as those of K are.
 constexpr bool has_key_waves(const KernelConfig& cfg, const BlockPlan& plan) {
     const GemmTriples& wave = cfg.algorithm.wave;
-    return cfg.signature.family == KernelFamily::fwd_splitkv && plan.second.load_matrix && wave.m0 == 1 &&
+    return traits_of(cfg.signature.family).stores_splits && plan.second.load_matrix && wave.m0 == 1 &&
            wave.n0 == wave.k1 && cfg.algorithm.tile.k1 == cfg.algorithm.tile.n0 &&
            cfg.signature.v_layout == VLayout::row;
 }
@@ -98,7 +99,7 @@ constexpr void plan_right_operands(const KernelConfig& cfg, const ElementTypes& 
     // to LDS then, have not been audited with that.
     const bool as_others = plan.unit == MatrixUnit::nvidia && cfg.signature.kv_layout == KvLayout::linear &&
                            cfg.signature.page_size % tile.n0 == 0;
-    plan.staging.gathers = cfg.signature.family == KernelFamily::batch_prefill && !as_others;
+    plan.staging.gathers = api_traits_of(cfg.signature.family).lists_pages && !as_others;
     // Vectors of the vectorized layout of V are slots of one channel (B-3).
     plan.value.stored_by_column =
         cfg.signature.v_layout == VLayout::column || cfg.signature.kv_layout == KvLayout::vectorized;
@@ -190,7 +191,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     AccumulatorPlan output =
         planning::accumulator_plan(by.second, by.transposed, row_waves, row_tiles, tile.n1 / by.cols());
     scores.loaded = types.bias;
-    output.stored = cfg.signature.family == KernelFamily::fwd_splitkv ? ElementType::fp32 : types.o;
+    output.stored = traits_of(cfg.signature.family).stores_splits ? ElementType::fp32 : types.o;
     output.skips_ones = plan.unit == MatrixUnit::nvidia ? output.registers > scores.registers
                                                         : output.registers >= scores.registers;
     plan.joined = planning::part_of_columns(output, plan.key_waves);

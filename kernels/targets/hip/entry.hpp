@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/programs/programs.hpp"
 #include "kernels/targets/hip/family_context.hpp"
 #include "kernels/targets/hip/ws_context.hpp"
@@ -76,7 +77,7 @@ struct Launch {
     }();
 
     /// Blocks of the next kernel may come as soon as all of this one are there. The main stage of split-KV says when (KeyWaves).
-    static constexpr bool next_comes_at_once = family != KernelFamily::fwd_splitkv;
+    static constexpr bool next_comes_at_once = !traits_of(family).stores_splits;
 
     __attribute__((device, always_inline)) static void run(const Args& args, std::int64_t block) {
         Machine machine = Parts::machine(args);

@@ -119,23 +119,24 @@ template <class Context>
 struct FaultyOverCache<targets::CacheFault, Context> {
     using Type = targets::FaultyCache<Context>;
     static constexpr bool makes(KernelFamily family) {
-        return family == KernelFamily::fwd_splitkv || family == KernelFamily::fwd_pagedkv;
+        const ApiTraits& api = api_traits_of(family);
+        return api.attends && api.reads_cache && !api.lists_pages && !traits_of(family).combines_splits;
     }
 };
 template <class Context>
 struct FaultyOverCache<targets::CombineFault, Context> {
     using Type = targets::FaultyCombine<Context>;
-    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::fwd_splitkv_combine; }
+    static constexpr bool makes(KernelFamily family) { return traits_of(family).combines_splits; }
 };
 template <class Context>
 struct FaultyOverCache<targets::AppendFault, Context> {
     using Type = targets::FaultyAppend<Context>;
-    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::fwd_appendkv; }
+    static constexpr bool makes(KernelFamily family) { return api_traits_of(family).stores_keys; }
 };
 template <class Context>
 struct FaultyOverCache<targets::PrefillFault, Context> {
     using Type = targets::FaultyPrefill<Context>;
-    static constexpr bool makes(KernelFamily family) { return family == KernelFamily::batch_prefill; }
+    static constexpr bool makes(KernelFamily family) { return api_traits_of(family).lists_pages; }
 };
 
 /// The same of a kernel over a cache; `Fault` is CacheFault, CombineFault, AppendFault or PrefillFault.

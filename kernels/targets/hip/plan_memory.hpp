@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/targets/hip/plan_types.hpp"
 #include "kernels/targets/hip/transposing_read.hpp"
@@ -190,9 +191,9 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     value.reads_transposed = false;
     value.by_column = column || !(element_bits(value.type) == 32 || plan.second.load_matrix);
     // On NVIDIA a cache is copied asynchronously; 8-bit values are not, because they are transposed on their way.
-    const KernelFamily family = cfg.signature.family;
-    const bool cached = plan.unit == MatrixUnit::nvidia && element_bits(key.type) == 16 &&
-                        (family == KernelFamily::fwd_splitkv || family == KernelFamily::fwd_pagedkv);
+    const ApiTraits& api = api_traits_of(cfg.signature.family);
+    const bool cached = plan.unit == MatrixUnit::nvidia && element_bits(key.type) == 16 && api.reads_cache &&
+                        !api.lists_pages;
     if (!transposing && pipeline != Pipeline::qr_async && !cached) return;
     if (plan.unit == MatrixUnit::nvidia) {
         if (transposing) return;

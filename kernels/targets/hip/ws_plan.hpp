@@ -73,12 +73,12 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.problem = PlanProblem::ws_features;
     const bool halves = has.data_type == DataType::fp16 || has.data_type == DataType::bf16;
     const bool e4m3 = kernels::adds_tiles_apart(has.data_type);
-    const bool paged = has.family == KernelFamily::fwd_pagedkv;
+    const ApiTraits& api = api_traits_of(has.family);
+    const bool paged = api.tensor_maps && api.always_paged;
     // Products of 8 bits take lines of depth alone.
     const VLayout layout = e4m3 ? VLayout::column : VLayout::row;
-    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia ||
-        (has.family != KernelFamily::fwd && (!paged || e4m3)) || (!halves && !e4m3) ||
-        has.v_layout != layout || has.has_dropout ||
+    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || (paged && e4m3) ||
+        (!halves && !e4m3) || has.v_layout != layout || has.has_dropout ||
         (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;
     plan.problem = PlanProblem::ws_tiles;
