@@ -81,7 +81,7 @@ double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::
 /// Calls `visit(b, h, stored row, logical row, entry)` for every needed query of every entry, or every needed key.
 template <class Visit>
 void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads, Visit&& visit) {
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+    each_entry(source, [&](std::int64_t b, const EntryGeometry& entry) {
         for (std::int64_t h = 0; h < heads; ++h) {
             if (queries)
                 source.needed.each_query(b, h, entry.seqlen_q,
@@ -95,7 +95,7 @@ void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads
 /// Rows of a tensor with one row a query of an entry, or a key.
 void rows_of_side(const DataSource& source, bool queries, std::int64_t heads, std::int64_t columns,
                   const RowVisit& visit) {
-    each_row_of_side(source, queries, heads, [&](auto b, auto h, auto stored, auto, const Entry&) {
+    each_row_of_side(source, queries, heads, [&](auto b, auto h, auto stored, auto, const EntryGeometry&) {
         visit({b, h, stored, columns});
     });
 }
@@ -106,7 +106,7 @@ void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, s
                std::int64_t columns, Values&& values) {
     std::vector<double> row(static_cast<std::size_t>(columns));
     each_row_of_side(source, stream == stream_q, heads,
-                     [&](auto b, auto h, auto stored, auto i, const Entry& entry) {
+                     [&](auto b, auto h, auto stored, auto i, const EntryGeometry& entry) {
                          values(b, h, i, entry, std::span<double>(row));
                          roles::encode_row(source, tensor, stream, {b, h, i, b, stored}, row);
                      });
@@ -116,7 +116,7 @@ void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, s
 template <class Columns>
 void rows_of_output(const DataSource& source, const RowVisit& visit, Columns columns) {
     const std::int64_t first = first_row(source.c);
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+    each_entry(source, [&](std::int64_t b, const EntryGeometry& entry) {
         if (entry.skipped) return;
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
             source.needed.each_query(b, h, entry.seqlen_q, [&](std::int64_t i) {
@@ -132,7 +132,7 @@ void each_bias_row(const DataSource& source, Visit&& visit) {
     const Case& c = source.c;
     const Geometry& g = source.geometry;
     const bool shared = c.mode == Mode::batch && c.bias_rank < 2;
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+    each_entry(source, [&](std::int64_t b, const EntryGeometry& entry) {
         if (shared && b > 0) return;
         const std::int64_t rows = shared ? g.max_seqlen_q : entry.seqlen_q;
         const std::int64_t keys = shared ? g.max_seqlen_k : entry.seqlen_k;
@@ -222,18 +222,20 @@ TensorLayout layout_sink_logits(const Case& c, const Geometry&) {
 }
 
 void fill_q(const DataSource& source, GuardedTensor& tensor) {
-    fill_side(source, tensor, stream_q, source.c.nhead_q, source.c.hdim_q,
-              [&](auto b, auto h, auto i, const Entry&, auto row) { source.fill.q_row(b, h, i, row); });
+    fill_side(
+        source, tensor, stream_q, source.c.nhead_q, source.c.hdim_q,
+        [&](auto b, auto h, auto i, const EntryGeometry&, auto row) { source.fill.q_row(b, h, i, row); });
 }
 void fill_k(const DataSource& source, GuardedTensor& tensor) {
     fill_side(source, tensor, stream_k, source.c.nhead_k, source.c.hdim_q,
-              [&](auto b, auto h, auto j, const Entry& entry, auto row) {
+              [&](auto b, auto h, auto j, const EntryGeometry& entry, auto row) {
                   source.fill.k_row(b, h, j, entry.seqlen_k, row);
               });
 }
 void fill_v(const DataSource& source, GuardedTensor& tensor) {
-    fill_side(source, tensor, stream_v, source.c.nhead_k, source.c.hdim_v,
-              [&](auto b, auto h, auto j, const Entry&, auto row) { source.fill.v_row(b, h, j, row); });
+    fill_side(
+        source, tensor, stream_v, source.c.nhead_k, source.c.hdim_v,
+        [&](auto b, auto h, auto j, const EntryGeometry&, auto row) { source.fill.v_row(b, h, j, row); });
 }
 void fill_bias(const DataSource& source, GuardedTensor& tensor) {
     each_bias_row(source, [&](auto b, auto h, auto stored, auto i, auto keys) {
@@ -264,16 +266,16 @@ void rows_of_v(const DataSource& source, const RowVisit& visit) {
     rows_of_side(source, false, source.c.nhead_k, source.c.hdim_v, visit);
 }
 void rows_of_o(const DataSource& source, const RowVisit& visit) {
-    rows_of_output(source, visit, [&](const Entry&) { return source.c.hdim_v; });
+    rows_of_output(source, visit, [&](const EntryGeometry&) { return source.c.hdim_v; });
 }
 void rows_of_lse(const DataSource& source, const RowVisit& visit) {
-    rows_of_output(source, visit, [](const Entry&) { return std::int64_t{1}; });
+    rows_of_output(source, visit, [](const EntryGeometry&) { return std::int64_t{1}; });
 }
 void rows_of_bias(const DataSource& source, const RowVisit& visit) {
     each_bias_row(source, [&](auto b, auto h, auto stored, auto, auto keys) { visit({b, h, stored, keys}); });
 }
 void rows_of_randval(const DataSource& source, const RowVisit& visit) {
-    rows_of_output(source, visit, [](const Entry& entry) { return entry.seqlen_k; });
+    rows_of_output(source, visit, [](const EntryGeometry& entry) { return entry.seqlen_k; });
 }
 void rows_of_alibi_slopes(const DataSource& source, const RowVisit& visit) {
     for (std::int64_t b = 0; b < (source.c.bias_rank >= 1 ? source.c.batch : 1); ++b)
@@ -289,7 +291,7 @@ void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulati
         tensor.set_code(0, 0, 0, n++, static_cast<std::uint32_t>(static_cast<std::int32_t>(number)));
     };
     if (cumulative) put(0);
-    for (const Entry& entry : source.geometry.entries) {
+    for (const EntryGeometry& entry : source.geometry.entries) {
         sum += value(entry);
         put(cumulative ? sum : value(entry));
     }
@@ -301,7 +303,7 @@ MaskArgs mask_args(const Case& c) {
 
 Shape shape_args(const DataSource& source) {
     const Case& c = source.c;
-    const Entry& first = source.geometry.entries.front();
+    const EntryGeometry& first = source.geometry.entries.front();
     return {.mode = c.mode,
             .batch = c.batch,
             .nhead_q = c.nhead_q,

@@ -57,7 +57,7 @@ void encode_row(const DataSource& source, GuardedTensor& tensor, Stream stream, 
                 std::span<double> values);
 
 /// An array of one number an entry, or of one more: `value(entry)` for each, after a 0 when `cumulative`.
-using EntryNumber = std::int64_t (*)(const Entry&);
+using EntryNumber = std::int64_t (*)(const EntryGeometry&);
 void fill_entries(const DataSource& source, GuardedTensor& tensor, bool cumulative, EntryNumber value);
 
 inline bool always(const Case&) {
@@ -83,7 +83,7 @@ void all_numbers(const DataSource& source, const RowVisit& visit) {
 
 /// Lengths or offsets of entries: `batch` values, or `batch + 1` of which each adds `member` to the one before.
 template <class Args, const std::int32_t* LengthArrays::*argument, bool cumulative,
-          std::int64_t Entry::*member>
+          std::int64_t EntryGeometry::*member>
 constexpr Role<Args> lengths_role(std::string_view name, bool (*present)(const Case&)) {
     constexpr std::int64_t extra = cumulative ? 1 : 0;
     return {.name = name,
@@ -93,7 +93,7 @@ constexpr Role<Args> lengths_role(std::string_view name, bool (*present)(const C
             .fill =
                 [](const DataSource& source, GuardedTensor& tensor) {
                     fill_entries(source, tensor, cumulative,
-                                 [](const Entry& entry) { return entry.*member; });
+                                 [](const EntryGeometry& entry) { return entry.*member; });
                 },
             .logical = all_numbers<extra>,
             .bind =
@@ -106,15 +106,15 @@ constexpr Role<Args> lengths_role(std::string_view name, bool (*present)(const C
 /// The lengths of forward and backward, in every form (G-1 to G-4).
 template <class Args>
 constexpr std::array<Role<Args>, 6> length_roles{
-    lengths_role<Args, &LengthArrays::seqstart_q, true, &Entry::physical_q>("seqstart_q", is_group),
-    lengths_role<Args, &LengthArrays::seqstart_k, true, &Entry::physical_k>("seqstart_k", is_group),
-    lengths_role<Args, &LengthArrays::seqlen_q, false, &Entry::seqlen_q>(
+    lengths_role<Args, &LengthArrays::seqstart_q, true, &EntryGeometry::physical_q>("seqstart_q", is_group),
+    lengths_role<Args, &LengthArrays::seqstart_k, true, &EntryGeometry::physical_k>("seqstart_k", is_group),
+    lengths_role<Args, &LengthArrays::seqlen_q, false, &EntryGeometry::seqlen_q>(
         "seqlen_q", gives<&Case::length_form_q, LengthForm::seqlen>),
-    lengths_role<Args, &LengthArrays::seqlen_k, false, &Entry::seqlen_k>(
+    lengths_role<Args, &LengthArrays::seqlen_k, false, &EntryGeometry::seqlen_k>(
         "seqlen_k", gives<&Case::length_form_k, LengthForm::seqlen>),
-    lengths_role<Args, &LengthArrays::cu_seqlen_q, true, &Entry::seqlen_q>(
+    lengths_role<Args, &LengthArrays::cu_seqlen_q, true, &EntryGeometry::seqlen_q>(
         "cu_seqlen_q", gives<&Case::length_form_q, LengthForm::cu_seqlen>),
-    lengths_role<Args, &LengthArrays::cu_seqlen_k, true, &Entry::seqlen_k>(
+    lengths_role<Args, &LengthArrays::cu_seqlen_k, true, &EntryGeometry::seqlen_k>(
         "cu_seqlen_k", gives<&Case::length_form_k, LengthForm::cu_seqlen>)};
 
 template <class Args>

@@ -78,7 +78,7 @@ void fill_d_o(const DataSource& source, Tensor& tensor) {
     const Case& c = source.c;
     const Random random(c.seed, stream_d_o);
     for (std::int64_t b = 0; b < c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < c.nhead_q; ++h)
             for (std::int64_t i = 0; i < entry.seqlen_q; ++i) {
                 const Random row = random.row(static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(h),
@@ -97,7 +97,7 @@ void fill_randval(const DataSource& source, Tensor& tensor) {
     args.shape.nhead_q = source.c.nhead_q;
     args.dropout = dropout_of_bytes(source.c);
     for (std::int64_t b = 0; b < source.c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
             for (std::int64_t i = 0; i < entry.seqlen_q; ++i)
                 for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
@@ -110,7 +110,7 @@ void fill_randval(const DataSource& source, Tensor& tensor) {
 template <std::int64_t Case::*columns>
 void rows_of_key_gradient(const DataSource& source, const RowVisit& visit) {
     for (std::int64_t b = 0; b < source.c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < heads_of_key_gradient(source.c); ++h)
             for (std::int64_t j = 0; j < entry.seqlen_k; ++j)
                 visit({b, h, entry.start_k + j, source.c.*columns});

@@ -85,7 +85,7 @@ void visit_cached(const DataSource& source, bool values, const RowVisit& visit) 
 /// Where the pages of every entry begin in the list, and where those of the last one end. The first place is nobody's.
 std::vector<std::int64_t> listed_pages(const Case& c, const Geometry& g) {
     std::vector<std::int64_t> starts{1};
-    for (const Entry& entry : g.entries)
+    for (const EntryGeometry& entry : g.entries)
         starts.push_back(starts.back() + blocks_of(entry.seqlen_k, c.cache.page_size));
     return starts;
 }
@@ -166,7 +166,7 @@ void fill_cache_batch_idx(const DataSource& source, GuardedTensor& tensor) {
         tensor.set_code(0, 0, 0, b, static_cast<std::uint32_t>(places.slot(b)));
 }
 void fill_seqlen_k(const DataSource& source, GuardedTensor& tensor) {
-    fill_entries(source, tensor, false, [](const Entry& entry) { return entry.seqlen_k; });
+    fill_entries(source, tensor, false, [](const EntryGeometry& entry) { return entry.seqlen_k; });
 }
 
 TensorLayout layout_starts(const Case& c, const Geometry&) {
@@ -205,11 +205,12 @@ void rows_of_call_lengths(const DataSource& source, const RowVisit& visit) {
 }
 
 void fill_seqstart_q(const DataSource& source, GuardedTensor& tensor) {
-    fill_entries(source, tensor, true, [](const Entry& entry) { return entry.physical_q; });
+    fill_entries(source, tensor, true, [](const EntryGeometry& entry) { return entry.physical_q; });
 }
 void fill_seqstart_k(const DataSource& source, GuardedTensor& tensor) {
     if (!source.c.cache.gappy)
-        return fill_entries(source, tensor, true, [](const Entry& entry) { return entry.physical_k; });
+        return fill_entries(source, tensor, true,
+                            [](const EntryGeometry& entry) { return entry.physical_k; });
     const CachePlaces places(source.c);
     for (std::int64_t b = 0; b <= source.c.batch; ++b)
         tensor.set_code(0, 0, 0, b, static_cast<std::uint32_t>(places.start(b)));

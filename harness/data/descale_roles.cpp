@@ -12,7 +12,7 @@ using roles::stream_v;
 struct BlockRange {
     std::int64_t first, count;
 };
-BlockRange blocks_of_entry(const Case& c, const Entry& entry, Stream stream) {
+BlockRange blocks_of_entry(const Case& c, const EntryGeometry& entry, Stream stream) {
     const bool group = c.mode == Mode::group;
     if (stream == stream_q)
         return {group ? entry.block_start_q : 0, blocks_of(entry.seqlen_q, c.block_scale_q)};
@@ -43,7 +43,7 @@ void each_descale_row(const DataSource& source, Stream stream, Visit&& visit) {
     const Case& c = source.c;
     const std::int64_t heads = stream == stream_q ? c.nhead_q : c.nhead_k;
     if (c.qscale == QScale::pertensor) return visit(0, 0, 0, 0, 1);
-    each_entry(source, [&](std::int64_t b, const Entry& entry) {
+    each_entry(source, [&](std::int64_t b, const EntryGeometry& entry) {
         const bool by_row = c.qscale == QScale::mx && stream != stream_v;
         const BlockRange blocks = by_row ? BlockRange{stream == stream_q ? entry.start_q : entry.start_k,
                                                       stream == stream_q ? entry.seqlen_q : entry.seqlen_k}

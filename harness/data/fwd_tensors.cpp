@@ -23,7 +23,7 @@ template <TensorView QuantArgs::*member>
 void bind_descale(FwdArgs& args, const Tensor& tensor) {
     args.quant.*member = tensor.view();
 }
-template <const std::int32_t* QuantArgs::*argument, std::int64_t Entry::*member>
+template <const std::int32_t* QuantArgs::*argument, std::int64_t EntryGeometry::*member>
 constexpr Line block_starts_role(std::string_view name) {
     return {.name = name,
             .flow = Flow::in,
@@ -31,7 +31,8 @@ constexpr Line block_starts_role(std::string_view name) {
             .layout = layout_numbers<0>,
             .fill =
                 [](const DataSource& source, Tensor& tensor) {
-                    fill_entries(source, tensor, false, [](const Entry& entry) { return entry.*member; });
+                    fill_entries(source, tensor, false,
+                                 [](const EntryGeometry& entry) { return entry.*member; });
                 },
             .logical = all_numbers<0>,
             .bind =
@@ -60,8 +61,10 @@ constexpr std::array<Line, 10> tensors{{
      bind_descale<&QuantArgs::v_descale>},
 }};
 constexpr std::array<Line, 2> block_starts{
-    block_starts_role<&QuantArgs::block_scale_seqstart_q, &Entry::block_start_q>("block_scale_seqstart_q"),
-    block_starts_role<&QuantArgs::block_scale_seqstart_k, &Entry::block_start_k>("block_scale_seqstart_k")};
+    block_starts_role<&QuantArgs::block_scale_seqstart_q, &EntryGeometry::block_start_q>(
+        "block_scale_seqstart_q"),
+    block_starts_role<&QuantArgs::block_scale_seqstart_k, &EntryGeometry::block_start_k>(
+        "block_scale_seqstart_k")};
 
 constexpr auto table = joined(tensors, length_roles<FwdArgs>, block_starts, slope_and_sink_roles<FwdArgs>);
 

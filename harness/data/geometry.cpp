@@ -16,11 +16,11 @@ std::int64_t pick(const std::vector<std::int64_t>& lengths, std::int64_t entry, 
     return lengths[static_cast<std::size_t>(n == 1 ? 0 : entry)];
 }
 
-std::vector<Entry> make_entries(const Case& c) {
-    std::vector<Entry> entries;
+std::vector<EntryGeometry> make_entries(const Case& c) {
+    std::vector<EntryGeometry> entries;
     const auto& physical_q = c.physical_q.empty() ? c.seqlen_q : c.physical_q;
     const auto& physical_k = c.physical_k.empty() ? c.seqlen_k : c.physical_k;
-    Entry next;
+    EntryGeometry next;
     std::int64_t widest_q = 0, widest_k = 0;
     for (std::int64_t b = 0; b < c.batch; ++b) {
         next.seqlen_q = pick(c.seqlen_q, b, c.batch, "seqlen_q");
@@ -38,7 +38,7 @@ std::vector<Entry> make_entries(const Case& c) {
         next.block_start_k += blocks_of(next.physical_k, keys_of_block(c));
     }
     if (c.mode == Mode::batch)
-        for (Entry& entry : entries) {
+        for (EntryGeometry& entry : entries) {
             entry.physical_q = widest_q;
             entry.physical_k = widest_k;
         }
@@ -55,12 +55,12 @@ Geometry geometry_of(const Case& c, Fp8Flavour flavour) {
     Geometry g;
     g.entries = make_entries(c);
     g.types = element_types(c.data_type, flavour);
-    for (const Entry& entry : g.entries) {
+    for (const EntryGeometry& entry : g.entries) {
         g.max_seqlen_q = std::max(g.max_seqlen_q, entry.seqlen_q);
         g.max_seqlen_k = std::max(g.max_seqlen_k, entry.seqlen_k);
     }
     const bool group = c.mode == Mode::group;
-    const Entry& last = g.entries.back();
+    const EntryGeometry& last = g.entries.back();
     g.stored_batch = group ? 1 : c.batch;
     g.rows_q = last.start_q + last.physical_q;
     g.rows_k = last.start_k + last.physical_k;

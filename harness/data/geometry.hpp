@@ -10,7 +10,7 @@
 namespace fmha::harness {
 
 /// One sequence pair (semantics section 4). `start_*` is the row offset of group mode, 0 in batch mode.
-struct Entry {
+struct EntryGeometry {
     std::int64_t seqlen_q = 0, seqlen_k = 0;     ///< logical
     std::int64_t physical_q = 0, physical_k = 0; ///< allocated
     std::int64_t start_q = 0, start_k = 0;
@@ -20,7 +20,7 @@ struct Entry {
 
 /// The extents that the tensors of a case follow from.
 struct Geometry {
-    std::vector<Entry> entries;
+    std::vector<EntryGeometry> entries;
     ElementTypes types;
     std::int64_t max_seqlen_q = 0, max_seqlen_k = 0; ///< of the logical lengths
     std::int64_t stored_batch = 0;                   ///< 1 in group mode, whose rows are packed

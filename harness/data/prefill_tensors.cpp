@@ -43,7 +43,7 @@ void each_scale(const DataSource& source, Stream stream, Visit&& visit) {
         return;
     }
     for (std::int64_t b = 0; b < c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         if (stream == stream_q) {
             for (std::int64_t h = 0; h < c.nhead_q; ++h)
                 for (std::int64_t i = 0; i < entry.seqlen_q; ++i) visit(0, h, entry.start_q + i, b, i);

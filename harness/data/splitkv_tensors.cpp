@@ -38,7 +38,7 @@ template <class Visit>
 void each_partial(const DataSource& source, Visit&& visit) {
     const Case& c = source.c;
     for (std::int64_t b = 0; b < c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < c.nhead_q; ++h)
             for (std::int64_t split = 0; split < c.split.num_splits; ++split)
                 for (std::int64_t i = first_row(c); i < entry.physical_q; ++i)
@@ -84,7 +84,7 @@ void rows_of_lse_acc(const DataSource& source, const RowVisit& visit) {
 /// Rows of O and LSE. Combining knows no logical lengths.
 void each_combined_row(const DataSource& source, std::int64_t columns, const RowVisit& visit) {
     for (std::int64_t b = 0; b < source.c.batch; ++b) {
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(b)];
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
             for (std::int64_t i = first_row(source.c); i < entry.physical_q; ++i)
                 visit({b, h, entry.start_q + i, columns});

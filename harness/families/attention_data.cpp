@@ -16,7 +16,7 @@ struct OutputExtents {
 
 OutputExtents outputs_of(const Case& c, const Geometry& geometry) {
     OutputExtents extents;
-    for (const Entry& entry : geometry.entries) {
+    for (const EntryGeometry& entry : geometry.entries) {
         if (entry.skipped) continue;
         extents.rows += c.nhead_q * entry.seqlen_q;
         if (c.store_randval) extents.random_bytes += c.nhead_q * entry.seqlen_q * entry.seqlen_k;
@@ -29,7 +29,7 @@ std::int64_t judged_rows(const Case& c, const Geometry& geometry, std::int64_t a
     if (!c.sampled_rows) return all;
     constexpr std::int64_t sample = 13 + 64; // fixed and random ones of an entry and head
     std::int64_t rows = 0;
-    for (const Entry& entry : geometry.entries) rows += c.nhead_q * std::min(entry.seqlen_q, sample);
+    for (const EntryGeometry& entry : geometry.entries) rows += c.nhead_q * std::min(entry.seqlen_q, sample);
     return rows;
 }
 
@@ -47,7 +47,7 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
     if (set.has("randval")) randval.emplace(set.tensor("randval").layout(), NpyType::uint8);
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& id = rows[r];
-        const Entry& entry = source.geometry.entries[static_cast<std::size_t>(id.b)];
+        const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(id.b)];
         const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b;
         const std::int64_t row = entry.start_q + first_row(source.c) + id.i;
         const auto n = static_cast<Eigen::Index>(r);

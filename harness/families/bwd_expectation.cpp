@@ -41,7 +41,7 @@ void store_forward_results(const BwdTensors& tensors) {
     };
     for (std::size_t n = 0; n < rows.size(); ++n) {
         const auto [b, h, i] = rows[n];
-        const Entry& entry = tensors.geometry().entries[static_cast<std::size_t>(b)];
+        const EntryGeometry& entry = tensors.geometry().entries[static_cast<std::size_t>(b)];
         const auto line = static_cast<Eigen::Index>(n);
         put(stored.lse, stored.lse.offset(b, h, entry.start_q + i, 0), result.lse(line));
         for (std::int64_t c = 0; c < args.shape.hdim_v; ++c)

@@ -20,7 +20,7 @@ BwdWorkspaceLayout workspace_of(const Case& c, const Geometry& geometry, const K
     BwdWorkspaceInputs inputs = bwd_workspace_inputs(to_problem(c, {}), main);
     std::vector<std::int64_t> physical_q, physical_k;
     inputs.keys_may_be_shorter = false;
-    for (const Entry& entry : geometry.entries) {
+    for (const EntryGeometry& entry : geometry.entries) {
         physical_q.push_back(entry.physical_q);
         physical_k.push_back(entry.physical_k);
         inputs.keys_may_be_shorter |= entry.seqlen_k < entry.physical_k || entry.seqlen_k == 0;
@@ -163,7 +163,7 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
         if (!tensors_.has(name)) return;
         ReferenceFile file(tensors_.tensor(name).layout(), NpyType::float64);
         for (std::size_t n = 0; n < ids.size(); ++n) {
-            const Entry& entry = tensors_.geometry().entries[static_cast<std::size_t>(ids[n].b)];
+            const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(ids[n].b)];
             const auto [start, i, columns] = place(ids[n], entry, table);
             for (std::int64_t c = 0; c < columns; ++c)
                 file.put(group ? 0 : ids[n].b, ids[n].h, start + i, c,
@@ -174,17 +174,17 @@ std::size_t BwdData::write_reference(const std::filesystem::path& folder) const 
     struct Place {
         std::int64_t start, i, columns;
     };
-    const auto row = [](const reference::RowId& id, const Entry& entry, const auto& table) {
+    const auto row = [](const reference::RowId& id, const EntryGeometry& entry, const auto& table) {
         return Place{entry.start_q, id.i, table.cols};
     };
-    const auto key = [](const reference::KeyId& id, const Entry& entry, const auto& table) {
+    const auto key = [](const reference::KeyId& id, const EntryGeometry& entry, const auto& table) {
         return Place{entry.start_k, id.j, table.cols};
     };
     write("dq", expected.dq, request.rows, row);
     write("dk", expected.dk, request.keys, key);
     write("dv", expected.dv, request.keys, key);
     write("dbias", expected.dbias, request.rows,
-          [](const reference::RowId& id, const Entry& entry, const auto&) {
+          [](const reference::RowId& id, const EntryGeometry& entry, const auto&) {
               return Place{entry.start_q, id.i, entry.seqlen_k};
           });
     if (args.d_sink != nullptr) {
@@ -215,7 +215,7 @@ struct Extents {
 };
 Extents extents_of(const Case& c, const Geometry& geometry) {
     Extents extents;
-    for (const Entry& entry : geometry.entries) {
+    for (const EntryGeometry& entry : geometry.entries) {
         extents.pairs += static_cast<double>(c.nhead_q * entry.seqlen_q * entry.seqlen_k);
         extents.rows += c.nhead_q * entry.seqlen_q;
         extents.keys += c.nhead_q * entry.seqlen_k;

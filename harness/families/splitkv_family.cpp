@@ -115,7 +115,7 @@ class SplitExpectation final : public CaseExpectation {
             for (std::size_t n = 0; n < rows_.size(); ++n) {
                 const auto& [b, h, i] = rows_[n];
                 const auto r = static_cast<Eigen::Index>(n);
-                const Entry& entry = tensors_.geometry().entries[static_cast<std::size_t>(b)];
+                const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(b)];
                 const std::int64_t head = h * partials.num_splits + split, row = entry.start_q + i;
                 store(partials.lse_acc, partials.lse_acc.offset(b, head, row, 0), rows.lse(r));
                 for (std::int64_t c = 0; c < args.shape.hdim_v; ++c)
@@ -191,7 +191,7 @@ std::size_t SplitKvData::write_reference(const std::filesystem::path& folder) co
     if (tensors_.has("lse")) lse.emplace(tensors_.tensor("lse").layout(), NpyType::float64);
     for (std::size_t r = 0; r < rows.size(); ++r) {
         const auto& id = rows[r];
-        const Entry& entry = tensors_.geometry().entries[static_cast<std::size_t>(id.b)];
+        const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(id.b)];
         const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b, row = entry.start_q + id.i;
         for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
             o.put(b, id.h, row, d, expected.scale_o * expected.o(static_cast<std::int64_t>(r), d));

@@ -79,7 +79,7 @@ TEST(EdgeFills, DecideRowsOutsideTheSample) {
 std::pair<bool, bool> sees_and_decides(const Case& c, const Geometry& geometry, const EdgeCode& code) {
     const bool last_wins = c.fill == Fill::edge_last;
     bool sees = false;
-    for (const Entry& entry : geometry.entries) {
+    for (const EntryGeometry& entry : geometry.entries) {
         reference::AttentionArgs args;
         args.shape.batch = args.shape.nhead_q = args.shape.nhead_k = 1;
         args.shape.seqlen_q = entry.seqlen_q;
