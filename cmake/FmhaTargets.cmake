@@ -48,6 +48,7 @@ endfunction()
 # fmha_group(<target> [sources apart]): with FMHA_UNITY the sources of the target are compiled as one, but those whose file-local names others
 # have too.
 function(fmha_group target)
+  set_target_properties(${target} PROPERTIES FMHA_APART "${ARGN}")
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
   if(FMHA_UNITY AND count GREATER 1)
