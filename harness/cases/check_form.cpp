@@ -276,6 +276,8 @@ class FormCheck {
         if (!edge && !tie) return;
         if (api_.stores_keys)
             fail("fill", to_string(case_.fill), "append-KV computes no scores, which this fill is about");
+        if (case_.split.stage == SplitStage::combine)
+            fail("fill", to_string(case_.fill), "combining computes no scores, which this fill is about");
         const auto refuse = [&](std::string_view why) {
             fail("fill", to_string(case_.fill), fmt::format("the answer is exact only {}", why));
         };

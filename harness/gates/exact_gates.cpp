@@ -180,8 +180,8 @@ std::string edge_does_not_apply(const JudgeContext& context) {
 }
 
 void judge_edge_rows(const JudgeContext& context, Findings& findings, Judgement& judgement) {
+    if (!has_edge_rows(context.fill, context.data_of_fill)) return;
     const bool last_wins = context.fill == Fill::edge_last;
-    if (!context.data_of_fill || (!last_wins && context.fill != Fill::edge_first)) return;
     ExactGate gate("exact", "o");
     const std::string excuse = edge_does_not_apply(context);
     std::int64_t seeing = 0, decided = 0;
@@ -201,18 +201,28 @@ void judge_edge_rows(const JudgeContext& context, Findings& findings, Judgement&
         findings.wrong(o, id, -1);
     }
     if (seeing == 0) return;
-    if (!excuse.empty())
+    if (!excuse.empty()) {
         gate.fail(excuse);
-    else if (decided == 0 && context.args.num_splits > 1)
-        return; // its keys share a rank; those of another split are decided
-    else if (decided == 0)
-        gate.fail(fmt::format("the fill decides none of the {} rows that see a key: each of them ends where "
-                              "keys share a rank",
-                              seeing));
+    } else if (decided == 0) {
+        if (context.args.num_splits > 1) return; // who judges all splits asks whether another one decides
+        return judgement.gates.push_back(undecided_edge_rows("o", seeing));
+    }
     judgement.gates.push_back(gate.verdict());
 }
 
 } // namespace
+
+bool has_edge_rows(Fill fill, bool data_of_fill) {
+    return data_of_fill && (fill == Fill::edge_last || fill == Fill::edge_first);
+}
+
+GateVerdict undecided_edge_rows(const std::string& tensor, std::int64_t seeing) {
+    ExactGate gate("exact", tensor);
+    gate.fail(fmt::format("the fill decides none of the {} rows that see a key: each of them ends where "
+                          "keys share a rank",
+                          seeing));
+    return gate.verdict();
+}
 
 void judge_exactly(const JudgeContext& context, Findings& findings, Judgement& judgement) {
     judge_random_bytes(context, findings, judgement);

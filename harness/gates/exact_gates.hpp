@@ -7,11 +7,18 @@
 
 namespace fmha::harness::detail {
 
-/// G5.1 to G5.3, G5.9 and the exact rows of edge fills and of ties, on all rows.
+/// G5.1 to G5.3, G5.9 and the exact rows of edge fills and of ties, on all rows. One split of several has no verdict on the rows
+/// of an edge fill where it decides none, because another may.
 void judge_exactly(const JudgeContext& context, Findings& findings, Judgement& judgement);
 
 /// The exact rows of the fills `ties` and `weight_ties`.
 void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement);
+
+/// Whether the gate `exact` asks for the winning key of each row.
+bool has_edge_rows(Fill fill, bool data_of_fill);
+
+/// The failed gate `exact` of an edge fill that decides none of the `seeing` rows that see a key.
+GateVerdict undecided_edge_rows(const std::string& tensor, std::int64_t seeing);
 
 bool is_power_of_two(double value);
 

@@ -4,6 +4,7 @@
 #include "harness/gates/exact_gates.hpp"
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"
+#include "reference/visibility.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -46,12 +47,27 @@ class WorstGates {
                  worst.passed && (!gate.passed || gate.ratio > worst.ratio))
             worst = std::move(gate);
     }
+    bool has(std::string_view gate) const {
+        return std::ranges::any_of(gates_, [&](const GateVerdict& verdict) { return verdict.gate == gate; });
+    }
     std::vector<GateVerdict> take() { return std::move(gates_); }
 
   private:
     std::map<std::pair<std::string, std::string>, std::size_t> by_name_;
     std::vector<GateVerdict> gates_;
 };
+
+/// Rows of all splits that see a key of their split.
+std::int64_t seeing_rows(const SplitKvArgs& args, const OutputRows& rows) {
+    std::int64_t seeing = 0;
+    for (std::int64_t split = 0; split < args.partials.num_splits; ++split) {
+        const reference::AttentionArgs of_split = reference::attention_of(args, split);
+        seeing += std::ranges::count_if(rows.ids(), [&](const reference::RowId& id) {
+            return !reference::end_keys(of_split, id).none();
+        });
+    }
+    return seeing;
+}
 
 /// How far a deviation is beyond its limit.
 double excess(const Deviation& deviation) {
@@ -222,7 +238,10 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
             all.pattern = fmt::format("split {}: {}", split, judgement.pattern);
         all.elements += judgement.elements;
     }
+    const bool asks = detail::has_edge_rows(context.fill, context.data_of_fill);
+    const std::int64_t seeing = asks && !gates.has("exact") ? seeing_rows(context.args, *rows) : 0;
     all.gates = gates.take();
+    if (seeing > 0) all.gates.push_back(detail::undecided_edge_rows(stored_name("o"), seeing));
     std::ranges::stable_sort(all.worst, std::ranges::greater(), excess);
     constexpr std::size_t most = 10;
     if (all.worst.size() > most) all.worst.resize(most);

@@ -24,7 +24,8 @@ struct PartialsJudgeContext {
     bool data_of_fill = true; ///< the inputs are those of `fill`
 };
 
-/// The gates of forward on what each split says about its own keys (S-1, S-2, B.7): each gate once, as its worst split has it.
+/// The gates of forward on what each split says about its own keys (S-1, S-2, B.7): each gate once, as its worst split has it. The
+/// rows of an edge fill are judged in the splits that decide them; some split must.
 Judgement judge_partials(const PartialsJudgeContext& context);
 
 /// The reference of a split-KV case whose two stages ran.

@@ -163,6 +163,29 @@ TEST(SplitGates, EdgeFillsDecideEverySplitAndTheWhole) {
     EXPECT_NE(computed.verdict(), "");
 }
 
+// e4m3 has 256 ranks at this head dimension. Rows see the first keys only, and these share the lowest one in every split.
+TEST(SplitGates, EdgeFillsThatDecideNoRowOfAnySplitAreNotPassedOver) {
+    Case c = split_case();
+    c.fill = Fill::edge_last;
+    c.data_type = DataType::fp8bf16;
+    c.hdim_q = c.hdim_v = 64;
+    c.seqlen_q = {7};
+    c.seqlen_k = {600};
+    c.mask = MaskType::top_left;
+    c.window_right = 1;
+    Computed undecided(c);
+    EXPECT_THAT(undecided.verdict(), HasSubstr("exact:o_acc the fill decides none of the 28 rows"));
+    c.mask = MaskType::no_mask; // the last split decides its rows
+    Computed decided(c);
+    EXPECT_EQ(decided.verdict(), "");
+    EXPECT_THAT(decided.seen(), testing::Contains("exact:o_acc"));
+    c.mask = MaskType::top_left;
+    c.seqlen_k = {0};
+    Computed empty(c);
+    EXPECT_EQ(empty.verdict(), "");
+    EXPECT_THAT(empty.seen(), testing::Not(testing::Contains("exact:o_acc")));
+}
+
 TEST(SplitGates, TheNumberOfSplitsIsTheDevicesWhereTheCaseHasNone) {
     Case c = split_case();
     c.split.num_splits = 0;

@@ -246,6 +246,9 @@ TEST(Malformed, CaseFiles) {
          "keys"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"p_drop": 0.5}, "fill": "edge_first"})",
          "X: fwd/x[fill=edge_first]@1: fill=edge_first: the answer is exact only without dropout"},
+        {R"({"about": "a", "family": "fwd_splitkv", "tier": "smoke", "set": {"stage": "combine"}, "fill": "edge_last"})",
+         "X: fwd/x[fill=edge_last]@1: fill=edge_last: combining computes no scores, which this fill is "
+         "about"},
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"dtype": "fp32"}, "fill": "ties"})",
          "X: fwd/x[fill=ties]@1: fill=ties: the answer is exact only with a 16- or 8-bit output, because an "
          "fp32 sum has no tie in fp32"},
