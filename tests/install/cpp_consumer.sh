@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # cpp_consumer.sh CMAKE BUILD SOURCE GENERATOR FMHA WORK: a C++ project outside of the tree is built against the installed components and runs, and the
-# command generates from its exported registry the kernels that the registry has at run time, those and no others (TST-11).
+# command generates from its exported registry the kernels that the registry has at run time, those and no others (TST-11). Both lists come from one expansion of the set, so a third one is made without it.
 set -euo pipefail
 cmake=$1 build=$2 source=$3 generator=$4 fmha=$5 work=$6
 rm -rf "$work/prefix" && mkdir -p "$work"
@@ -20,3 +20,8 @@ configure >"$work/configure.log"
 grep -o '"fwd_gfx950_[^"]*"' "$work/generated.json" | tr -d '"' | sort >"$work/generator.txt"
 [[ $(wc -l <"$work/run_time.txt") -gt 2 ]]
 diff "$work/run_time.txt" "$work/generator.txt"
+# The set's wildcards (mask, LSE, tile) take the values of rule set house; what it does not state is padded, and has neither bias, soft cap nor sink.
+where="c.data_type == 'fp32' and c.hdim_q == 64 and c.hdim_v == 64 and c.pipeline == 'qr' and c.mode == 'batch' and c.vlayout == 'r' and c.bias == 'no'"
+"$fmha" enumerate --arch gfx950 --rules house --family fwd --names --where "$where and not c.dropout and not c.logits" 2>"$work/enumerate.log" |
+  sed -E 's/_p(_|$)/_psskd1dv1\1/; s/_sink//; s/$/_o1/' | sort -u >"$work/enumerated.txt"
+diff "$work/enumerated.txt" "$work/run_time.txt"
