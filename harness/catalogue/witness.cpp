@@ -1,5 +1,6 @@
 #include "harness/catalogue/witness.hpp"
 
+#include "dispatcher/selection/constraint.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/problem.hpp"
@@ -150,19 +151,44 @@ Case features_of(const KernelConfig& kernel) {
 struct Tiles {
     std::int64_t rows = 0, keys = 0;
     bool whole_rows = false, whole_keys = false;
-    std::int64_t most_rows = 0; ///< 0: any number
+    std::int64_t most_rows = 0;  ///< 0: any number
+    std::int64_t least_rows = 0; ///< 0: as few as the tiles allow
+
+    /// Rows that end inside a tile where they may, behind `before` tiles.
+    std::int64_t rows_after(std::int64_t before) const {
+        return whole_rows ? (before + 1) * rows : before * rows + ragged_rows;
+    }
 };
 
-Tiles tiles_of(const KernelConfig& kernel) {
+/// Tiles of rows beyond which no kernel of a list begins.
+constexpr std::int64_t most_tiles = 1024;
+
+/// The fewest rows for which a kernel is not reserved for others; 0 where two tiles of them do, and where the device or the head dimension
+/// decides.
+std::int64_t least_rows(const KernelConfig& kernel, const Case& features, const Tiles& tiles) {
+    const auto constraint = parse_constraint(kernel.algorithm.constraint.view());
+    if (!constraint || needs_compute_units(*constraint)) return 0;
+    const auto takes = [&](std::int64_t rows) {
+        return holds(*constraint, {features.batch, features.nhead_q, rows, features.hdim_q, features.hdim_v});
+    };
+    std::int64_t tiles_before = 1;
+    while (tiles_before < most_tiles && !takes(tiles.rows_after(tiles_before))) ++tiles_before;
+    return tiles_before > 1 && tiles_before < most_tiles ? tiles.rows_after(tiles_before) : 0;
+}
+
+Tiles tiles_of(const KernelConfig& kernel, const Case& features) {
     const Algorithm& a = kernel.algorithm;
     const bool combine = traits_of(kernel.signature.family).combines_splits;
     // A combine kernel walks rows only; keys stand for what its partial results are about.
-    return {a.tile.m0 > 0 ? a.tile.m0 : combined_tile_rows, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
-            needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
+    Tiles tiles{a.tile.m0 > 0 ? a.tile.m0 : combined_tile_rows, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
+                needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
+    tiles.least_rows = least_rows(kernel, features, tiles);
+    return tiles;
 }
 
 void set_lengths(Case& c, const Tiles& tiles) {
-    std::int64_t rows = tiles.whole_rows ? 2 * tiles.rows : tiles.rows + ragged_rows;
+    std::int64_t rows = tiles.rows_after(1);
+    for (std::int64_t before = 2; rows < tiles.least_rows; ++before) rows = tiles.rows_after(before);
     if (tiles.most_rows > 0) rows = std::min(rows, tiles.most_rows);
     // Each split has keys of two tiles.
     const ApiTraits& api = traits_of(c.family);
@@ -183,12 +209,14 @@ void set_lengths(Case& c, const Tiles& tiles) {
     if (c.mask == MaskType::bottom_right && rows > keys) c.mask = MaskType::top_left;
 }
 
-/// Orders kernels that one witness may serve together.
+/// Orders kernels that one witness may serve together. Those that are reserved for many rows have witnesses of their own, because others are
+/// reserved for few.
 std::string class_of(const Case& features, const Tiles& tiles) {
     Case base;
     base.family = features.family;
-    return fmt::format("{} {} {} {} {}", print_name(to_string(features.family), features, base, {}),
-                       features.expect_rule, tiles.whole_rows, tiles.whole_keys, tiles.most_rows);
+    return fmt::format("{} {} {} {} {} {}", print_name(to_string(features.family), features, base, {}),
+                       features.expect_rule, tiles.whole_rows, tiles.whole_keys, tiles.most_rows,
+                       tiles.least_rows > 0);
 }
 
 } // namespace
@@ -202,13 +230,14 @@ std::vector<Witness> witnesses(std::span<const ListedKernel> list) {
     std::vector<Class> classes;
     for (std::size_t i = 0; i < list.size(); ++i) {
         const Case features = features_of(list[i].config);
-        const Tiles tiles = tiles_of(list[i].config);
+        const Tiles tiles = tiles_of(list[i].config, features);
         const auto [place, is_new] = places.emplace(class_of(features, tiles), classes.size());
         if (is_new) classes.push_back({{features, {}}, tiles});
         Class& own = classes[place->second];
         own.witness.kernels.push_back(i);
         own.tiles.rows = std::max(own.tiles.rows, tiles.rows);
         own.tiles.keys = std::max(own.tiles.keys, tiles.keys);
+        own.tiles.least_rows = std::max(own.tiles.least_rows, tiles.least_rows);
     }
     std::vector<Witness> all;
     for (Class& one : classes) {

@@ -29,8 +29,9 @@ struct Witness {
 
 /// Witnesses of all kernels of `list`, each kernel in exactly one. A witness has the kernels' own head dimensions and features;
 /// its lengths end inside a tile where the kernels pad, on the edge of one where they do not, and cross two tiles of each
-/// of its kernels in both directions (one where a kernel takes no more queries than a tile has). A record that a rule
-/// forbids has a witness that expects the refusal and names the rule, which follows from the record alone.
+/// of its kernels in both directions (one where a kernel takes no more queries than a tile has). Kernels that are reserved for
+/// many rows get as many. A record that a rule forbids has a witness that expects the refusal and names the rule, which follows
+/// from the record alone.
 std::vector<Witness> witnesses(std::span<const ListedKernel> list);
 
 } // namespace fmha::harness

@@ -138,6 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Lists, ListTest,
                          testing::Values(std::pair{catalog::RuleSet::claim, "gfx950"},
                                          std::pair{catalog::RuleSet::house, "gfx950"},
                                          std::pair{catalog::RuleSet::house, "gfx1201"},
+                                         std::pair{catalog::RuleSet::house, "sm_90"},
                                          std::pair{catalog::RuleSet::stored, "gfx942"},
                                          std::pair{catalog::RuleSet::ck, "gfx950"}),
                          [](const auto& list) {
