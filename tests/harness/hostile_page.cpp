@@ -1,11 +1,16 @@
 // Prints the page of a run in which every text tries to run a script: its title would become "owned".
 
+#include "dispatcher/types/error.hpp"
+#include "harness/npy/npy.hpp"
 #include "reports/course.hpp"
 #include "reports/gate.hpp"
 #include "reports/report.hpp"
 
 #include <cstdio>
+#include <sstream>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -57,6 +62,37 @@ std::string gate_section() {
     return fmha::reports::section(verdict);
 }
 
+/// What the reader says of a .npy file with this dictionary. A kernel from elsewhere writes the headers of its outputs.
+std::string complaint_about(const std::string& dictionary) {
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += static_cast<char>(dictionary.size() & 0xFFU);
+    file += static_cast<char>(dictionary.size() >> 8U);
+    std::istringstream stream(file + dictionary);
+    try {
+        static_cast<void>(read_npy(stream, "o.npy"));
+    } catch (const fmha::InputError& error) {
+        return error.what();
+    }
+    throw std::logic_error("a hostile header was accepted: " + dictionary);
+}
+
+/// What the reader says of headers whose names and values are hostile. A quotation mark ends each of these.
+std::vector<std::string> complaints_about_headers() {
+    std::vector<std::string> complaints;
+    for (const std::string& text : hostile) {
+        const std::string quoted = "'" + text.substr(0, text.find('\'')) + "'";
+        complaints.push_back(complaint_about("{" + quoted + ": 1, }"));
+        complaints.push_back(complaint_about("{'descr': " + quoted + ", }"));
+        complaints.push_back(
+            complaint_about("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), } " + text));
+    }
+    for (const std::string script :
+         {"<script>document.title=1</script>", "<img src=x onerror=document.title=1>"})
+        for (const std::string before : {"'", "'descr': '", "'descr': '>"})
+            complaints.push_back(complaint_about("{" + before + script + "': 1, }"));
+    return complaints;
+}
+
 /// A course whose every text is hostile.
 std::string course_section() {
     std::vector<fmha::store::Course> courses;
@@ -84,6 +120,15 @@ int main() {
             report.ledger.add(result);
             report.results.push_back(std::move(result));
         }
+    for (const std::string& complaint : complaints_about_headers()) {
+        CaseResult result;
+        result.name = "fwd/plain@1";
+        result.family = "fwd";
+        result.outcome = Outcome::failed;
+        result.message = complaint;
+        report.ledger.add(result);
+        report.results.push_back(std::move(result));
+    }
     auto& info = report.info;
     info.version = info.target = info.arch = info.kernels = info.command = info.started = info.machine =
         hostile[0];

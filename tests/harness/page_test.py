@@ -85,6 +85,10 @@ class HostilePage(unittest.TestCase):
     def test_hostile_text_is_shown_as_text(self):
         shown = re.sub(r"<[^>]*>", "", self.text)
         self.assertIn("&lt;script&gt;document.title=&#39;owned&#39;&lt;/script&gt;", shown)
+        # What headers of .npy files hold stands in what their reader says.
+        for sentence in ("unknown or repeated header key &#39;&lt;script&gt;document.title=1&lt;/script&gt;&#39;",
+                         "dtype &#39;&lt;img src=x onerror=document.title=1&gt;&#39; is not exchanged"):
+            self.assertIn("o.npy: " + sentence, shown)
 
 
 class Browser(unittest.TestCase):
