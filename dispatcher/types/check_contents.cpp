@@ -17,6 +17,7 @@ void check_lengths_and_places(std::monostate) {}
 void check_lengths_and_places(const FwdArgs& args) {
     require_block_starts(args);
     check_lengths(args.shape, args.lengths);
+    check_block_starts(args);
     const QuantArgs& quant = args.quant;
     if (quant.q_descale.present() && quant.k_descale.present() && quant.v_descale.present())
         check_descales(args);

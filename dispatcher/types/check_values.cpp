@@ -101,6 +101,26 @@ void check_descale(const char* name, const TensorView& view, std::int64_t offset
     require(std::isfinite(scale) && scale > 0.0F, "Q-6", name, scale, "a descale must be finite and above 0");
 }
 
+void check_block_starts(const FwdArgs& args) {
+    if (args.shape.mode != Mode::group || args.quant.qscale != QScale::blockscale) return;
+    const auto check = [&](const char* name, const std::int32_t* blocks, const std::int32_t* starts,
+                           std::int64_t size) {
+        std::int64_t begin = 0;
+        for (std::int64_t b = 0; b < args.shape.batch; ++b) {
+            require(
+                blocks[b] == begin, "Q-2", name, blocks[b],
+                fmt::format("entry {} begins behind the {} scale blocks of the entries before it", b, begin)
+                    .c_str());
+            begin += blocks_of(std::int64_t{starts[b + 1]} - starts[b], size);
+        }
+    };
+    const QuantArgs& quant = args.quant;
+    check("block_scale_seqstart_q", quant.block_scale_seqstart_q, args.lengths.seqstart_q,
+          quant.block_scale_size_q);
+    check("block_scale_seqstart_k", quant.block_scale_seqstart_k, args.lengths.seqstart_k,
+          quant.block_scale_size_k);
+}
+
 void check_descales(const FwdArgs& args) {
     const QuantArgs& quant = args.quant;
     const Shape& shape = args.shape;

@@ -29,6 +29,10 @@ void check_sink_logits(const ScoreArgs& score, std::int64_t nhead_q);
 /// that is NaN. Throws ProblemError.
 void check_descale(const char* name, const TensorView& view, std::int64_t offset);
 
+/// Where the scale blocks of each entry of a packed batch begin, in host memory: behind the blocks of all entries before, which have
+/// ⌈stored length / block size⌉ each. Other arguments have nothing to check. Throws ProblemError.
+void check_block_starts(const FwdArgs& args);
+
 /// Descales of forward in host memory: finite and above 0, and no e8m0 code that is NaN. Looks at the elements within the lengths.
 /// Throws ProblemError.
 void check_descales(const FwdArgs& args);

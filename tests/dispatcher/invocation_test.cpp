@@ -1,5 +1,6 @@
 #include "dispatcher/invocation.hpp"
 
+#include "dispatcher/types/check_contents.hpp"
 #include "dispatcher/types/check_values.hpp"
 
 #include "dispatcher/types/error.hpp"
@@ -227,6 +228,34 @@ TEST(Values, RulesNameTheirId) {
     EXPECT_EQ(rule(blocks(128, 64)), "");
     EXPECT_EQ(rule(blocks(-128, 64)), "Q-2");
     EXPECT_EQ(rule(blocks(128, 0)), "Q-2");
+}
+
+TEST(Values, ScaleBlocksOfAnEntryBeginBehindThoseBeforeIt) {
+    const std::array<std::int32_t, 4> queries{0, 129, 129, 140}, keys{0, 64, 70, 71};
+    std::array<std::int32_t, 3> blocks_q{0, 2, 2}, blocks_k{0, 1, 2};
+    const auto rule = [&] {
+        return broken_rule(check_contents, [&](FwdArgs& a) {
+            a.shape.mode = Mode::group;
+            a.shape.batch = 3;
+            a.shape.seqlen_q = queries[1];
+            a.shape.seqlen_k = keys[1];
+            a.shape.max_seqlen_q = queries[1];
+            a.lengths.seqstart_q = queries.data();
+            a.lengths.seqstart_k = keys.data();
+            a.quant.qscale = QScale::blockscale;
+            a.quant.block_scale_size_k = 64;
+            a.quant.block_scale_seqstart_q = blocks_q.data();
+            a.quant.block_scale_seqstart_k = blocks_k.data();
+        });
+    };
+    EXPECT_EQ(rule(), "");
+    blocks_q[1] = 1;
+    EXPECT_EQ(rule(), "Q-2");
+    blocks_q[1] = 2;
+    blocks_k[2] = 3;
+    EXPECT_EQ(rule(), "Q-2");
+    blocks_k = {1, 2, 3};
+    EXPECT_EQ(rule(), "Q-2");
 }
 
 TEST(Values, OnlyQuantisedOutputsAreScaled) {

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace fmha::targets {
 namespace {
@@ -58,6 +59,25 @@ TEST(CannotLaunch, ScalesThatAreNoLinesOfBytes) {
                 HasSubstr("tensor k_descale of e8m0"));
     EXPECT_THAT(reason([](FwdArgs& args) { args.quant.v_descale.col_stride = 1 << 22; }), HasSubstr("4 MiB"));
     EXPECT_EQ(reason([](FwdArgs& args) { args.quant.v_descale.col_stride = (1 << 22) - 1; }), "");
+}
+
+// Descales are constant within a tile, so that only a kernel says which blocks it takes.
+TEST(CannotLaunch, ScaleBlocksThatEndWithinATile) {
+    KernelConfig config;
+    config.signature.qscale = QScale::blockscale;
+    config.algorithm.tile.m0 = 128;
+    config.algorithm.tile.n0 = 64;
+    const auto refused = [&](std::int64_t q, std::int64_t k) {
+        QuantArgs quant;
+        quant.qscale = QScale::blockscale;
+        quant.block_scale_size_q = q;
+        quant.block_scale_size_k = k;
+        return wrong_quant(config, quant).value_or("");
+    };
+    EXPECT_EQ(refused(128, 64), "");
+    EXPECT_EQ(refused(256, 192), "");
+    for (const auto& [q, k] : {std::pair{64, 64}, {192, 64}, {128, 32}, {128, 96}, {0, 64}, {128, -64}})
+        EXPECT_THAT(refused(q, k), HasSubstr("not positive multiples of the tile's m0=128 and n0=64"));
 }
 
 TEST(CannotLaunch, GroupModeWithoutStarts) {
