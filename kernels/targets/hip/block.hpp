@@ -35,6 +35,14 @@ struct Block {
         return plan().*Piece;
     }
 
+    /// Whether `member` of `Piece`, data or a function, may have this value: always where the plan is known at run time only. What stands
+    /// behind `if constexpr` of it a device does not compile unless it needs it. A plain `if` leaves the same code, but the
+    /// compiler inlines and simplifies what is dead first, which took most of its time.
+    template <auto Piece, class Member, class Value = bool>
+    FMHA_DEVICE static constexpr bool may(Member member, Value value = true) {
+        return Setup::template may<Piece>(member, value);
+    }
+
     FMHA_DEVICE int lane(int thread) const { return thread % plan().wave_size; }
     FMHA_DEVICE int wave(int thread) const { return thread / plan().wave_size; }
 };

@@ -18,6 +18,15 @@ struct LeftOperand {
     FMHA_DEVICE static bool in_registers(const Block& block) {
         return block.template piece<Piece>().place == OperandPlace::registers;
     }
+    /// Whether it may be read again for every product, and whether it may be in registers.
+    template <class Block>
+    FMHA_DEVICE static constexpr bool may_stream() {
+        return Block::template may<Piece>(&LeftOperandPlan::streams);
+    }
+    template <class Block>
+    FMHA_DEVICE static constexpr bool may_stay() {
+        return Block::template may<Piece>(&LeftOperandPlan::streams, false);
+    }
 };
 
 /// A left operand of which nothing has been loaded.
@@ -65,14 +74,15 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
         return block.template piece<Product>().acc.row_of_wave(block.wave(thread)) + row * p.acc.rows;
     };
     const int r0 = row * p.left_fragment;
-    if (plan.place == OperandPlace::memory) {
-        block.machine.each([&](int thread) {
-            read_left<Product>(block, block.machine.local(thread), left, row, fragment, out, r0);
-        });
-        return;
-    }
+    if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::memory))
+        if (plan.place == OperandPlace::memory) {
+            block.machine.each([&](int thread) {
+                read_left<Product>(block, block.machine.local(thread), left, row, fragment, out, r0);
+            });
+            return;
+        }
     if constexpr (Block::Machine::has_load_matrix)
-        if (p.load_matrix && p.depth == 16) {
+        if (p.left_matrices()) {
             const auto address = [&](int thread) {
                 const int l = block.lane(thread);
                 return image.offset + (first_line(thread) + l % 16) * image.line_bytes +
@@ -81,18 +91,20 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
             block.machine.load_matrix(out, r0, address, false);
             return;
         }
-    const int bits = element_bits(plan.type), run = p.left_run * bits / 32;
-    block.machine.each([&](int thread) {
-        const int l = block.lane(thread);
-        FMHA_UNROLL
-        for (int w = 0; w < p.left_words; w += run) {
-            const int e = w * 32 / bits;
-            const int line = first_line(thread) + p.left_outer.at(l, e);
-            read_words(block.machine, thread, image.offset, image, line,
-                       (fragment * p.depth + p.left_k.at(l, e)) * bits / 8, run,
-                       block.template piece<Piece>().type, out, r0 + w);
-        }
-    });
+    if constexpr (Block::template may<Product>(&ProductPlan::left_matrices, false)) {
+        const int bits = element_bits(plan.type), run = p.left_run * bits / 32;
+        block.machine.each([&](int thread) {
+            const int l = block.lane(thread);
+            FMHA_UNROLL
+            for (int w = 0; w < p.left_words; w += run) {
+                const int e = w * 32 / bits;
+                const int line = first_line(thread) + p.left_outer.at(l, e);
+                read_words(block.machine, thread, image.offset, image, line,
+                           (fragment * p.depth + p.left_k.at(l, e)) * bits / 8, run,
+                           block.template piece<Piece>().type, out, r0 + w);
+            }
+        });
+    }
 }
 
 /// A left operand that a block keeps. `Piece` of the plan is its LeftOperandPlan, `Product` the product that
@@ -110,12 +122,21 @@ class KeptOperand {
         const std::int64_t first = storage_units(plan().type, col0);
         const int fragments = consumer().depth_fragments;
         kept.memory = from.window(row0, first, consumer().acc.block_rows);
-        if (plan().place == OperandPlace::lds)
-            TileCopies<Block, Copies>(block_).copy_lines(plan().image, plan().image.offset, from,
-                                                         {row0, first, consumer().acc.block_rows, 0, 0,
-                                                          consumer().acc.block_rows,
-                                                          units(plan().type, fragments * consumer().depth)});
-        if (plan().place != OperandPlace::registers) return;
+        if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::lds))
+            if (plan().place == OperandPlace::lds)
+                TileCopies<Block, Copies>(block_).copy_lines(
+                    plan().image, plan().image.offset, from,
+                    {row0, first, consumer().acc.block_rows, 0, 0, consumer().acc.block_rows,
+                     units(plan().type, fragments * consumer().depth)});
+        if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::registers))
+            if (plan().place == OperandPlace::registers) load_fragments(kept, matrix, row0, col0, fragments);
+    }
+
+  private:
+    Block block_;
+
+    FMHA_DEVICE void load_fragments(Kept& kept, const kernels::Matrix& matrix, std::int64_t row0,
+                                    std::int64_t col0, int fragments) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int row = 0; row < consumer().acc.row_tiles; ++row) {
@@ -130,9 +151,6 @@ class KeptOperand {
                 kept.x.at(thread, w) = block_.machine.arrived(kept.x.at(thread, w));
         });
     }
-
-  private:
-    Block block_;
 
     FMHA_DEVICE const LeftOperandPlan& plan() const { return block_.template piece<Piece>(); }
     FMHA_DEVICE const ProductPlan& consumer() const { return block_.template piece<Product>(); }

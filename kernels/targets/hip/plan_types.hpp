@@ -137,6 +137,9 @@ struct ProductPlan {
     /// Registers of one read: left fragments of all row tiles, and what one read of the right operand delivers.
     std::int16_t left_registers = 0, right_registers = 0;
     AccumulatorPlan acc;
+
+    /// Left fragments in LDS are read with ldmatrix too.
+    FMHA_DEVICE constexpr bool left_matrices() const { return load_matrix && depth == 16; }
 };
 
 /// Where a left operand lives while the right one streams past.
@@ -152,6 +155,8 @@ struct LeftOperandPlan {
     OperandPlace place = OperandPlace::registers;
     std::int16_t words = 1; ///< registers a thread
     Image image;            ///< OperandPlace::lds
+
+    FMHA_DEVICE constexpr bool streams() const { return place != OperandPlace::registers; }
 };
 
 /// The order in which the depth of a fragment lies in a right operand: that of the matrix, or another one, because a
@@ -206,6 +211,12 @@ struct OperandPlan {
     Image image;
     std::int32_t stage = 0;        ///< bytes from one stage to the next; 0 = one stage
     std::int16_t scale_blocks = 0; ///< scales of one line of a step, of at most four blocks
+
+    FMHA_DEVICE constexpr bool has_scales() const { return scale_blocks != 0; }
+    /// Consecutive depths in memory have places of their own in a line of LDS, less than 16 bytes of them together.
+    FMHA_DEVICE constexpr bool scatters() const {
+        return stored_by_column && !order.natural && order.run() * element_bits(type) < 128;
+    }
 };
 
 /// What is copied asynchronously.
@@ -232,6 +243,8 @@ struct StagingPlan {
     std::int16_t line_waves = 1;
     /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
+
+    FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }
 };
 
 /// Two bits that trade places: the depth that a lane bit stands for goes to an element bit of the weights, and back.

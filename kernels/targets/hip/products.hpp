@@ -13,6 +13,14 @@ template <class Registers>
 struct WeightTile {
     Registers x;
     FMHA_DEVICE static constexpr bool in_registers(const auto& /*block*/) { return true; }
+    template <class Block>
+    FMHA_DEVICE static constexpr bool may_stream() {
+        return false;
+    }
+    template <class Block>
+    FMHA_DEVICE static constexpr bool may_stay() {
+        return true;
+    }
 };
 
 /// Matrix products, any number of them: the accumulator says which of the plan it is, the operands where they are.
@@ -30,9 +38,12 @@ class Products {
     FMHA_DEVICE void product(Accumulator<Product, Registers>& acc, Left& left, int first,
                              const OperandStep<Right>& right, float factor = 1.0F) {
         auto words = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
-        if (block_.template piece<Product>().own_factor)
-            product_with_factor(acc, left, first, right, factor, words);
-        else
+        if constexpr (Block::template may<Product>(&ProductPlan::own_factor))
+            if (block_.template piece<Product>().own_factor) {
+                product_with_factor(acc, left, first, right, factor, words);
+                return;
+            }
+        if constexpr (Block::template may<Product>(&ProductPlan::own_factor, false))
             plain_product(acc, left, first, right, words);
     }
 
@@ -54,14 +65,26 @@ class Products {
     template <auto Product, auto Right, class Registers>
     FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out) {
         const ProductPlan& p = block_.template piece<Product>();
-        const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
-        const Image& image = operand().image;
+        const OperandPlan& operand = block_.template piece<Right>();
         const int k0 = from.depth0 + step * p.depth;
         if constexpr (Block::Machine::has_load_matrix)
             if (p.load_matrix) {
-                load_matrices<Product>(from.address, image, col, k0, !operand().by_column, out);
+                load_matrices<Product>(from.address, operand.image, col, k0, !operand.by_column, out);
                 return;
             }
+        if constexpr (Block::template may<Product>(&ProductPlan::load_matrix, false))
+            read_elements<Product>(from, col, k0, out);
+    }
+
+  private:
+    Block block_;
+
+    /// A right fragment element by element, or in pieces of a line, from depth `k0` of the stage on.
+    template <auto Product, auto Right, class Registers>
+    FMHA_DEVICE void read_elements(const OperandStep<Right>& from, int col, int k0, Registers& out) {
+        const ProductPlan& p = block_.template piece<Product>();
+        const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
+        const Image& image = operand().image;
         const int bits = element_bits(operand().type), run = p.right_run * bits / 32;
         if constexpr (Block::Machine::has_transposing_read)
             if (operand().reads_transposed) {
@@ -106,9 +129,6 @@ class Products {
         read_scales<Right>(p, from.address, col, k0, out);
     }
 
-  private:
-    Block block_;
-
     /// The register where fragment `fragment` of row tile `row` of a left operand begins.
     FMHA_DEVICE static int fragment_at(const ProductPlan& p, int row, int fragment) {
         return (row * p.depth_fragments + fragment) * p.left_fragment;
@@ -124,7 +144,7 @@ class Products {
         FMHA_UNROLL
         for (int step = 0; step < p.step_fragments; ++step) {
             const int fragment = first / p.depth + step;
-            if constexpr (requires { left.memory; })
+            if constexpr (Left::template may_stream<Block>())
                 if (!in_registers) {
                     FMHA_UNROLL
                     for (int row = 0; row < p.acc.row_tiles; ++row)
@@ -138,12 +158,14 @@ class Products {
                     FMHA_UNROLL
                     for (int row = 0; row < p.acc.row_tiles; ++row) {
                         const int to = (row * p.acc.column_tiles + col + half) * p.acc.fragment;
-                        if (in_registers)
-                            multiply(p, acc.x, to, left.x, fragment_at(p, row, fragment), right,
-                                     half * p.right_fragment);
-                        else
-                            multiply(p, acc.x, to, streamed, row * p.left_fragment, right,
-                                     half * p.right_fragment);
+                        if constexpr (Left::template may_stay<Block>())
+                            if (in_registers)
+                                multiply(p, acc.x, to, left.x, fragment_at(p, row, fragment), right,
+                                         half * p.right_fragment);
+                        if constexpr (Left::template may_stream<Block>())
+                            if (!in_registers)
+                                multiply(p, acc.x, to, streamed, row * p.left_fragment, right,
+                                         half * p.right_fragment);
                     }
                 }
             }

@@ -17,6 +17,15 @@ constexpr int register_count(const auto& plan) {
         return (plan.*....*Path);
 }
 
+/// What a member of a piece of the plan is, or returns.
+template <class Piece, class Member>
+FMHA_DEVICE constexpr auto answer(const Piece& piece, Member member) {
+    if constexpr (std::is_member_function_pointer_v<Member>)
+        return (piece.*member)();
+    else
+        return piece.*member;
+}
+
 /// The plan of a kernel whose configuration is a constant expression, computed once.
 template <class Kernel>
 struct Planned {
@@ -46,6 +55,10 @@ struct Constant {
         constexpr int count = register_count<Path...>(Planned<Kernel>::plan);
         return typename Machine::template Registers<T, count>{};
     }
+    template <auto Piece, class Member, class Value>
+    FMHA_DEVICE static constexpr bool may(Member member, Value value) {
+        return answer(Planned<Kernel>::plan.*Piece, member) == value;
+    }
 };
 #endif
 
@@ -60,6 +73,10 @@ class RunTimePlan {
     template <class Machine, class T, auto... Path>
     auto registers(const Machine& machine) const {
         return typename Machine::template Registers<T>(machine.threads(), register_count<Path...>(plan_));
+    }
+    template <auto Piece, class Member, class Value>
+    static constexpr bool may(Member, Value) {
+        return true;
     }
 
   private:

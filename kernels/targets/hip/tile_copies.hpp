@@ -30,54 +30,44 @@ class TileCopies {
         const OperandPlan& operand = block_.template piece<Operand>();
         const ElementType type = operand.type;
         const bool by_column = operand.stored_by_column != operand.transposed;
-        const LineView from = block_.template piece<Piece>().gathers
-                                  ? LineView::of_pages(matrix, type, by_column)
-                                  : LineView::of(matrix, type, by_column);
-        if (!operand.stored_by_column) {
-            const Part part{depth0,          col0,  operand.depth,      step, 0, extent,
-                            operand.columns, phase, operand.whole_lines};
-            if (phase == Phase::direct)
-                copy_direct<Operand>(address, from, part, false);
-            else if (operand.by_column)
-                through_registers_.template transpose_lines<Operand>(address, from, part);
-            else
-                copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
-            return;
+        const LineView from = view(matrix, type, by_column);
+        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column, false))
+            if (!operand.stored_by_column) {
+                copy_depths<Operand>(address, from,
+                                     {depth0, col0, operand.depth, step, 0, extent, operand.columns, phase,
+                                      operand.whole_lines});
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column)) {
+            copy_columns<Operand>(address, from,
+                                  {col0, storage_units(type, depth0), operand.columns, 0, units(type, step),
+                                   operand.columns, units(type, extent), phase, operand.whole_lines});
+            if constexpr (Block::template may<Operand>(&OperandPlan::has_scales))
+                if (phase != Phase::direct)
+                    through_registers_.template copy_scales<Operand>(
+                        address, matrix, by_column,
+                        {col0, depth0 / block_of_scales, operand.columns, 0, step / block_of_scales,
+                         operand.columns, operand.scale_blocks, phase});
         }
-        const Part part{col0,
-                        storage_units(type, depth0),
-                        operand.columns,
-                        0,
-                        units(type, step),
-                        operand.columns,
-                        units(type, extent),
-                        phase,
-                        operand.whole_lines};
-        if (phase == Phase::direct) {
-            copy_direct<Operand>(address, from, part, !operand.order.natural);
-            return;
-        }
-        if (operand.order.natural || operand.order.run() * element_bits(type) >= 128)
-            copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
-        else
-            through_registers_.template scatter_lines<Operand>(address, from, part);
-        through_registers_.template copy_scales<Operand>(address, matrix, by_column,
-                                                         {col0, depth0 / block_of_scales, operand.columns, 0,
-                                                          step / block_of_scales, operand.columns,
-                                                          operand.scale_blocks, phase});
     }
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes, else in `waves` parts,
     /// each by a wave.
     FMHA_DEVICE void copy_lines(const Image& image, int address, const LineView& from, const Part& part,
                                 int waves = 1) {
-        if constexpr (Machine::has_tile_copies)
+        if constexpr (may_copy_tiles)
             if (block_.template piece<Piece>().async == AsyncCopies::tiles) {
                 const int unit = 16 / from.element_size;
-                const TileView tile = from.gathered ? part.window(from) : TileView();
-                if (from.gathered && tile.granule >= 16)
-                    copy_units_async(image, address, tile, part, unit);
-                else if (!from.gathered && from.aligned)
+                if constexpr (may_gather)
+                    if (from.gathered) {
+                        const TileView tile = part.window(from);
+                        if (tile.granule >= 16)
+                            copy_units_async(image, address, tile, part, unit);
+                        else
+                            through_registers_.template gather_lines<4>(image, address, tile, part, false);
+                        return;
+                    }
+                if (from.aligned)
                     copy_lines_async(image, address, from, part.line0 + part.line,
                                      part.element0 + part.element, part.lines, part.elements / unit, unit,
                                      waves);
@@ -86,12 +76,62 @@ class TileCopies {
                                                                 false);
                 return;
             }
-        through_registers_.move_lines(image, address, from, part);
+        constexpr bool through_registers = Block::template may<Piece>(&StagingPlan::copies_through_registers);
+        static_assert(may_copy_tiles || through_registers, "lines have a way to LDS");
+        if constexpr (through_registers) through_registers_.move_lines(image, address, from, part);
     }
 
   private:
     Block block_;
     RegisterCopies<Block, Piece> through_registers_;
+
+    static constexpr bool may_gather = Block::template may<Piece>(&StagingPlan::gathers);
+    static constexpr bool may_copy_tiles =
+        Machine::has_tile_copies && Block::template may<Piece>(&StagingPlan::async, AsyncCopies::tiles);
+    static constexpr bool may_copy_steps =
+        Machine::has_step_copies && Block::template may<Piece>(&StagingPlan::async, AsyncCopies::steps);
+
+    FMHA_DEVICE LineView view(const kernels::Matrix& matrix, ElementType type, bool by_column) const {
+        if constexpr (may_gather)
+            if (block_.template piece<Piece>().gathers) return LineView::of_pages(matrix, type, by_column);
+        return LineView::of(matrix, type, by_column);
+    }
+
+    /// `part` of lines of depths.
+    template <auto Operand>
+    FMHA_DEVICE void copy_depths(int address, const LineView& from, const Part& part) {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        if constexpr (may_copy_steps)
+            if (part.phase == Phase::direct) {
+                copy_direct<Operand>(address, from, part, false);
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::by_column))
+            if (operand.by_column) {
+                through_registers_.template transpose_lines<Operand>(address, from, part);
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::by_column, false))
+            copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
+    }
+
+    /// `part` of lines of columns.
+    template <auto Operand>
+    FMHA_DEVICE void copy_columns(int address, const LineView& from, const Part& part) {
+        const OperandPlan& operand = block_.template piece<Operand>();
+        if constexpr (may_copy_steps)
+            if (part.phase == Phase::direct) {
+                copy_direct<Operand>(address, from, part, !operand.order.natural);
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::scatters, false))
+            if (!operand.scatters()) {
+                copy_lines(operand.image, address, from, part, block_.template piece<Piece>().line_waves);
+                return;
+            }
+        if constexpr (Block::template may<Operand>(&OperandPlan::scatters))
+            through_registers_.template scatter_lines<Operand>(address, from, part);
+    }
 
     /// Starts to copy `part` straight to LDS; what is not aligned for that goes through registers at once. `by_place`: a
     /// line is a column, whose elements have places of their own.

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <utility>
 #include <vector>
 
 namespace fmha::hip_target {
@@ -27,7 +28,7 @@ struct SumPlan : BlockShape {
 };
 
 /// Takes its pieces from forward's first product.
-SumPlan sum_plan(const KernelConfig& config) {
+constexpr SumPlan sum_plan(const KernelConfig& config) {
     const BlockPlan forward = plan_of(config);
     SumPlan plan{forward,     forward.rows, forward.first, forward.query,
                  forward.key, forward.key,  forward.key,   forward.staging};
@@ -41,19 +42,9 @@ SumPlan sum_plan(const KernelConfig& config) {
     return plan;
 }
 
-class SumSetup {
+class SumSetup : public RunTimePlan<SumPlan> {
   public:
-    explicit SumSetup(const KernelConfig& config) : config_(config), plan_(sum_plan(config)) {}
-    const KernelConfig& cfg() const { return config_; }
-    const SumPlan& plan() const { return plan_; }
-    template <class Machine, class T, auto... Path>
-    auto registers(const Machine& machine) const {
-        return typename Machine::template Registers<T>(machine.threads(), register_count<Path...>(plan_));
-    }
-
-  private:
-    KernelConfig config_;
-    SumPlan plan_;
+    explicit SumSetup(const KernelConfig& config) : RunTimePlan(config, sum_plan(config)) {}
 };
 
 template <class Block>
@@ -64,15 +55,16 @@ template <class Block>
 using Left = KeptOperand<Block, &SumPlan::left, &SumPlan::product, &SumPlan::staging>;
 template <class Block>
 using Rights = Staging<Block, &SumPlan::staging, &SumPlan::first, &SumPlan::second, &SumPlan::third>;
-using SumContext = Context<EmulatedMachine, SumSetup, Rows, Memory, Left, Rights, Products>;
-using SumBlock = Block<EmulatedMachine, SumSetup>;
+template <class Setup>
+using SumContext = Context<EmulatedMachine, Setup, Rows, Memory, Left, Rights, Products>;
 
 struct Operands {
     kernels::Matrix left, first, second, third, sum;
 };
 
 /// One block: all columns of the sum, a tile of them at a time.
-void add_products(SumContext& ctx, const SumBlock& block, const Operands& in) {
+template <class Setup>
+void add_products(SumContext<Setup>& ctx, const Block<EmulatedMachine, Setup>& block, const Operands& in) {
     const Tile& tile = ctx.cfg().algorithm.tile;
     auto left = left_operand<&SumPlan::left>(block);
     auto sum = accumulator<&SumPlan::product>(block);
@@ -140,22 +132,42 @@ struct Kernel {
     AsyncCopies async;
 };
 
-class ThreeOperands : public testing::TestWithParam<Kernel> {};
+constexpr Tile small{64, 64, 32, 64, 32, 64, 0, 0, 0};
+constexpr std::array all{
+    Kernel{"gfx942", Pipeline::qr, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::none},
+    Kernel{"gfx942", Pipeline::qr_async, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::steps},
+    Kernel{"gfx1100", Pipeline::qr, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::none},
+    Kernel{"sm_90", Pipeline::qr, small, {16, 8, 16, 16, 8, 16, 1, 1, 1}, AsyncCopies::none},
+    Kernel{"sm_90", Pipeline::qr_async, small, {16, 8, 16, 16, 8, 16, 1, 1, 1}, AsyncCopies::tiles}};
 
-TEST_P(ThreeOperands, TakeTurns) {
+constexpr KernelConfig config_of(const Kernel& kernel) {
     KernelConfig config;
-    config.arch = GetParam().arch;
+    config.arch = kernel.arch;
     config.signature.data_type = DataType::fp16;
-    config.signature.hdim_q = config.signature.hdim_v = GetParam().tile.k0max;
-    config.algorithm.tile = GetParam().tile;
+    config.signature.hdim_q = config.signature.hdim_v = kernel.tile.k0max;
+    config.algorithm.tile = kernel.tile;
     config.algorithm.wave = {4, 1, 1, 4, 1, 1, 1, 1, 1};
-    config.algorithm.warp = GetParam().warp;
-    config.algorithm.pipeline = GetParam().pipeline;
-    const SumSetup setup(config);
-    ASSERT_EQ(setup.plan().problem, PlanProblem::none);
-    ASSERT_EQ(setup.plan().staging.async, GetParam().async);
+    config.algorithm.warp = kernel.warp;
+    config.algorithm.pipeline = kernel.pipeline;
+    return config;
+}
 
-    const Tile& tile = config.algorithm.tile;
+/// A setup that knows its plan when it is compiled, as on a device: what the plan rules out is not there.
+template <std::size_t number>
+class KnownSum : public SumSetup {
+    static constexpr SumPlan known = sum_plan(config_of(all[number]));
+
+  public:
+    KnownSum() : SumSetup(config_of(all[number])) {}
+    template <auto Piece, class Member, class Value>
+    static constexpr bool may(Member member, Value value) {
+        return answer(known.*Piece, member) == value;
+    }
+};
+
+template <class Setup>
+void expect_sum(const Setup& setup) {
+    const Tile& tile = setup.cfg().algorithm.tile;
     const int rows = tile.m0 - 3, cols = 3 * tile.n0, depth = tile.k0max;
     Numbers a(rows, depth, 0), b0(cols, depth, 1), b1(cols, depth, 2), b2(cols, depth, 3);
     std::vector<float> c(static_cast<std::size_t>(rows * cols), -1.0F);
@@ -168,8 +180,8 @@ TEST_P(ThreeOperands, TakeTurns) {
     EmulatedMachine machine(
         {setup.plan().unit, setup.plan().threads, setup.plan().wave_size, setup.plan().lds_bytes, false});
     machine.begin();
-    SumContext context(machine, setup);
-    add_products(context, {machine, setup}, {a.matrix(), b0.matrix(), b1.matrix(), b2.matrix(), sum});
+    SumContext<Setup> context(machine, setup);
+    add_products<Setup>(context, {machine, setup}, {a.matrix(), b0.matrix(), b1.matrix(), b2.matrix(), sum});
 
     for (int r = 0; r < rows; ++r)
         for (int n = 0; n < cols; ++n) {
@@ -181,18 +193,25 @@ TEST_P(ThreeOperands, TakeTurns) {
         }
 }
 
-constexpr Tile small{64, 64, 32, 64, 32, 64, 0, 0, 0};
-INSTANTIATE_TEST_SUITE_P(
-    Parts, ThreeOperands,
-    testing::Values(
-        Kernel{"gfx942", Pipeline::qr, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::none},
-        Kernel{"gfx942", Pipeline::qr_async, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::steps},
-        Kernel{"gfx1100", Pipeline::qr, small, {16, 16, 16, 16, 16, 16, 1, 1, 1}, AsyncCopies::none},
-        Kernel{"sm_90", Pipeline::qr, small, {16, 8, 16, 16, 8, 16, 1, 1, 1}, AsyncCopies::none},
-        Kernel{"sm_90", Pipeline::qr_async, small, {16, 8, 16, 16, 8, 16, 1, 1, 1}, AsyncCopies::tiles}),
-    [](const auto& kernel) {
-        return std::string(kernel.param.arch) + "_" + std::string(to_string(kernel.param.pipeline));
-    });
+class ThreeOperands : public testing::TestWithParam<Kernel> {};
+
+TEST_P(ThreeOperands, TakeTurns) {
+    const SumSetup setup(config_of(GetParam()));
+    ASSERT_EQ(setup.plan().problem, PlanProblem::none);
+    ASSERT_EQ(setup.plan().staging.async, GetParam().async);
+    expect_sum(setup);
+}
+
+INSTANTIATE_TEST_SUITE_P(Parts, ThreeOperands, testing::ValuesIn(all), [](const auto& kernel) {
+    return std::string(kernel.param.arch) + "_" + std::string(to_string(kernel.param.pipeline));
+});
+
+TEST(KnownPlans, ComputeTheSameWithoutWhatTheyRuleOut) {
+    [&]<std::size_t... number>(std::index_sequence<number...>) {
+        (expect_sum(KnownSum<number>()), ...);
+    }
+    (std::make_index_sequence<all.size()>());
+}
 
 } // namespace
 } // namespace fmha::hip_target
