@@ -108,10 +108,7 @@ class RegisterCopies {
                  index += block_.plan().threads) {
                 const int line = index / per_line, element = index % per_line * unit;
                 Words<words> bits{};
-                if (plan().gathers)
-                    tile.gather_in_places(part.line + line, part.element + element, bits);
-                else
-                    tile.gather(part.line + line, part.element + element, bits);
+                gather(tile, part.line + line, part.element + element, bits);
                 int place = element;
                 if constexpr (sizeof...(Operand) > 0)
                     if (by_place) place = block_.template piece<Operand...>().order.place_of(element);
@@ -161,14 +158,13 @@ class RegisterCopies {
     /// in registers. Neighbouring threads have neighbouring places, so that their writes fall on different banks.
     template <auto Operand>
     FMHA_DEVICE void transpose_lines(int address, const LineView& from, const Part& part) {
-        // Constants of the plan, but not for this code before it is inlined: a branch for each width, of which one is left.
         const int words = block_.template piece<Operand>().patch_line;
-        if (words == 4)
-            transpose_patches<4, Operand>(address, from, part);
-        else if (words == 2)
-            transpose_patches<2, Operand>(address, from, part);
-        else
-            transpose_patches<1, Operand>(address, from, part);
+        if constexpr (Block::template may<Operand>(&OperandPlan::patch_line, 4))
+            if (words == 4) transpose_patches<4, Operand>(address, from, part);
+        if constexpr (Block::template may<Operand>(&OperandPlan::patch_line, 2))
+            if (words == 2) transpose_patches<2, Operand>(address, from, part);
+        if constexpr (Block::template may<Operand>(&OperandPlan::patch_line, 1))
+            if (words == 1) transpose_patches<1, Operand>(address, from, part);
     }
 
     /// Words of four elements.
@@ -189,6 +185,9 @@ class RegisterCopies {
     // Reading ahead: the units of the next step, and its scales.
     typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_words> ahead_;
     typename Block::template Registers<std::uint32_t, Piece, &StagingPlan::ahead_scales> ahead_scales_;
+
+    static constexpr bool may_gather = Block::template may<Piece>(&StagingPlan::gathers);
+    static constexpr bool may_read_ahead = Block::template may<Piece>(&StagingPlan::read_ahead);
 
     FMHA_DEVICE const StagingPlan& plan() const { return block_.template piece<Piece>(); }
 
@@ -246,13 +245,24 @@ class RegisterCopies {
         };
     }
 
+    template <int count>
+    FMHA_DEVICE void gather(const TileView& tile, int line, int element, Words<count>& bits) const {
+        if constexpr (may_gather)
+            if (plan().gathers) {
+                tile.gather_in_places(line, element, bits);
+                return;
+            }
+        tile.gather(line, element, bits);
+    }
+
     /// `count` words. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
     template <int count>
     FMHA_DEVICE Words<count> read_unit(const TileView& tile, int thread, int line, int element,
                                        const Corner& corner) const {
-        if (plan().gathers)
-            return tile.read_in_places<count>(block_.machine, thread, corner.line + line,
-                                              corner.element + element);
+        if constexpr (may_gather)
+            if (plan().gathers)
+                return tile.read_in_places<count>(block_.machine, thread, corner.line + line,
+                                                  corner.element + element);
         return tile.read_from<count>(block_.machine, thread, corner, line, element);
     }
 
@@ -269,28 +279,31 @@ class RegisterCopies {
             const int here = kept ? thread : block_.machine.local(thread);
             // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
             // waits for later, together with the copies that have been started since.
-            if (phase == Phase::write && plan().async == AsyncCopies::steps) {
-                FMHA_UNROLL
-                for (int w = 0; w < plan().ahead_words; ++w)
-                    ahead_.at(thread, w) = block_.machine.arrived(ahead_.at(thread, w));
-            }
+            if constexpr (may_read_ahead)
+                if (phase == Phase::write && plan().async == AsyncCopies::steps) {
+                    FMHA_UNROLL
+                    for (int w = 0; w < plan().ahead_words; ++w)
+                        ahead_.at(thread, w) = block_.machine.arrived(ahead_.at(thread, w));
+                }
             if (tile.granule < 16) {
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += threads)
                     write(thread, index, read(thread, index, 0));
                 return;
             }
-            if (phase == Phase::read) {
-                FMHA_UNROLL
-                for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here, i * threads));
-                return;
-            }
-            if (phase == Phase::write) {
-                FMHA_UNROLL
-                for (int i = 0; i < rounds; ++i)
-                    if (total % threads == 0 || here + i * threads < total)
-                        write(thread, here + i * threads, ahead<Unit>(thread, i * words));
-                return;
+            if constexpr (may_read_ahead) {
+                if (phase == Phase::read) {
+                    FMHA_UNROLL
+                    for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here, i * threads));
+                    return;
+                }
+                if (phase == Phase::write) {
+                    FMHA_UNROLL
+                    for (int i = 0; i < rounds; ++i)
+                        if (total % threads == 0 || here + i * threads < total)
+                            write(thread, here + i * threads, ahead<Unit>(thread, i * words));
+                    return;
+                }
             }
             FMHA_UNROLL
             for (int first = 0; first < rounds; first += together) {
