@@ -284,8 +284,9 @@ struct LineView {
 
     /// How many of the `count` elements from (line, element) on exist.
     FMHA_DEVICE int existing(std::int64_t line, std::int64_t element, int count) const {
-        if (line >= lines || element >= elements) return 0;
-        return elements - element < count ? static_cast<int>(elements - element) : count;
+        const std::int64_t right = elements - element;
+        const int in_line = right < count ? static_cast<int>(right) : count;
+        return line < lines && element < elements ? in_line : 0;
     }
 
     /// The `count` lines from `line0` on, from element `element0` on, of which the first `end` may be read, those from
