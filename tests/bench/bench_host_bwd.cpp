@@ -5,12 +5,13 @@
 #include "dispatcher/plan/workspace.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "tests/bench/eigen_yardstick.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <array>
 #include <cstddef>
-#include <random>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -36,33 +37,20 @@ KernelConfig config_of(KernelFamily family, std::int16_t m0, std::int16_t n0, bo
     return config;
 }
 
-/// Tensors of the benchmark shape, [1, heads, seqlen, hdim], fp16 bit patterns of normal values; any LSE does for the time.
-struct Data {
-    std::array<std::vector<std::uint16_t>, 8> tensors;
+/// The benchmark shape in fp16; any LSE does for the time.
+struct Data : fmha::test::DenseProblem<BwdArgs, std::uint16_t> {
     std::vector<float> lse = std::vector<float>(heads * seqlen, 8.0F), d = lse;
     std::vector<std::max_align_t> workspace;
     fmha::BwdWorkspaceLayout layout;
-    BwdArgs args;
 
-    explicit Data(std::int64_t key_tile, bool causal) {
-        std::mt19937 random(1);
-        std::normal_distribution<float> normal;
-        fmha::TensorView* const views[] = {&args.q,   &args.k,  &args.v,  &args.o,
-                                           &args.d_o, &args.dq, &args.dk, &args.dv};
-        for (std::size_t n = 0; n < tensors.size(); ++n) {
-            tensors[n].resize(static_cast<std::size_t>(heads * seqlen * hdim));
-            for (auto& x : tensors[n]) x = Eigen::half(normal(random)).x;
-            *views[n] = {
-                tensors[n].data(), fmha::ElementType::fp16, heads * seqlen * hdim, seqlen * hdim, hdim, 1};
-        }
+    Data(std::int64_t key_tile, bool causal)
+        : DenseProblem({1, heads, heads, seqlen, seqlen, hdim, hdim}, fmha::ElementType::fp16,
+                       fmha::bench::half_code) {
+        for (fmha::TensorView* view : {&args.o, &args.d_o, &args.dq}) *view = query_tensor(hdim);
+        for (fmha::TensorView* view : {&args.dk, &args.dv}) *view = key_tensor(hdim);
         args.lse = {lse.data(), fmha::ElementType::fp32, heads * seqlen, seqlen, 1, 1};
         args.d = args.lse;
         args.d.data = d.data();
-        args.shape.batch = 1;
-        args.shape.nhead_q = args.shape.nhead_k = heads;
-        args.shape.seqlen_q = args.shape.seqlen_k = seqlen;
-        args.shape.hdim_q = args.shape.hdim_v = hdim;
-        args.score.scale_s = 0.0883883476F;
         if (causal) args.mask = {fmha::MaskType::top_left, -1, 0, 0};
         fmha::BwdWorkspaceInputs inputs;
         inputs.batch = 1;
@@ -74,9 +62,6 @@ struct Data {
         workspace.resize(static_cast<std::size_t>(layout.size.bytes) / sizeof workspace[0] + 1);
         args.workspace = workspace.data();
     }
-    Data(const Data&) = delete;
-    Data& operator=(const Data&) = delete;
-    ~Data() = default;
 };
 
 void backward(benchmark::State& state, std::int16_t m0, std::int16_t n0, bool causal) {

@@ -3,12 +3,12 @@
 // Shape: batch 1, 8 heads, 2048 x 2048, hdim 128, fp16 in and out, 2 threads; work counted as 4·B·H·Sq·Sk·D.
 #include "kernels/targets/host/host_target.hpp"
 #include "tests/bench/eigen_yardstick.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <array>
-#include <random>
-#include <vector>
+#include <cstdint>
 
 namespace {
 
@@ -22,34 +22,14 @@ using fmha::bench::yardstick_flops;
 
 constexpr std::int64_t heads = 8, seqlen = 2048, hdim = 128;
 
-/// Tensors of the benchmark shape, [1, heads, seqlen, hdim], fp16 bit patterns of normal values.
-struct Data {
-    std::vector<std::uint16_t> q, k, v, o;
-    FwdArgs args;
-
-    explicit Data(bool causal) {
-        std::mt19937 random(1);
-        std::normal_distribution<float> normal;
-        const auto fill = [&](std::vector<std::uint16_t>& to) {
-            to.resize(static_cast<std::size_t>(heads * seqlen * hdim));
-            for (auto& x : to) x = Eigen::half(normal(random)).x;
-        };
-        fill(q), fill(k), fill(v), fill(o);
-        const auto view = [](std::vector<std::uint16_t>& data) {
-            return fmha::TensorView{
-                data.data(), fmha::ElementType::fp16, heads * seqlen * hdim, seqlen * hdim, hdim, 1};
-        };
-        args.shape.batch = 1;
-        args.shape.nhead_q = args.shape.nhead_k = heads;
-        args.shape.seqlen_q = args.shape.seqlen_k = seqlen;
-        args.shape.hdim_q = args.shape.hdim_v = hdim;
-        args.q = view(q), args.k = view(k), args.v = view(v), args.o = view(o);
-        args.score.scale_s = 0.0883883476F;
+/// The benchmark shape in fp16.
+struct Data : fmha::test::DenseProblem<FwdArgs, std::uint16_t> {
+    explicit Data(bool causal)
+        : DenseProblem({1, heads, heads, seqlen, seqlen, hdim, hdim}, fmha::ElementType::fp16,
+                       fmha::bench::half_code) {
+        args.o = query_tensor(hdim);
         if (causal) args.mask = {fmha::MaskType::top_left, -1, 0, 0};
     }
-    Data(const Data&) = delete;
-    Data& operator=(const Data&) = delete;
-    ~Data() = default;
 };
 
 KernelConfig config_of(std::int16_t m0, std::int16_t n0, bool causal) {

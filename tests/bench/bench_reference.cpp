@@ -1,25 +1,24 @@
 // Speed of the matrix oracle in units of Eigen's own double product, measured in the same run.
 #include "reference/backward.hpp"
 #include "reference/forward.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <Eigen/Core>
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
-#include <random>
 #include <thread>
 #include <vector>
 
 namespace {
 
 using fmha::ElementType;
-using fmha::FwdArgs;
-using fmha::TensorView;
 using fmha::reference::ForwardOptions;
+using fmha::test::DenseProblem;
+using fmha::test::same_value;
 
 constexpr std::int64_t heads = 8, length = 2048, hdim = 128;
 constexpr int threads = 2, repetitions = 7;
@@ -66,37 +65,17 @@ class ConcurrentProducts {
 /// Batch 1, 8 heads, 2048 x 2048, head dimension 128, fp32 inputs.
 class Attention {
   public:
-    Attention() : q_(size), k_(size), v_(size) {
-        std::mt19937 engine{1};
-        std::normal_distribution<float> normal;
-        for (auto* tensor : {&q_, &k_, &v_})
-            for (float& value : *tensor) value = normal(engine);
-        args_.shape.batch = 1;
-        args_.shape.nhead_q = args_.shape.nhead_k = heads;
-        args_.shape.seqlen_q = args_.shape.seqlen_k = length;
-        args_.shape.hdim_q = args_.shape.hdim_v = hdim;
-        args_.score.scale_s = 0.0883883461F;
-        args_.q = view(q_);
-        args_.k = view(k_);
-        args_.v = view(v_);
-        rows_ = fmha::reference::all_rows(args_);
-    }
-
     void run(bool companions) const {
         ForwardOptions options;
         options.companions = companions;
         options.threads = threads;
-        benchmark::DoNotOptimize(fmha::reference::forward(args_, rows_, options).o.data());
+        benchmark::DoNotOptimize(fmha::reference::forward(problem_.args, rows_, options).o.data());
     }
 
   private:
-    static constexpr std::size_t size = heads * length * hdim;
-    static TensorView view(std::vector<float>& values) {
-        return {values.data(), ElementType::fp32, 0, length * hdim, hdim, 1};
-    }
-    std::vector<float> q_, k_, v_;
-    FwdArgs args_;
-    std::vector<fmha::reference::RowId> rows_;
+    DenseProblem<fmha::FwdArgs, float> problem_{
+        {1, heads, heads, length, length, hdim, hdim}, ElementType::fp32, same_value};
+    std::vector<fmha::reference::RowId> rows_ = fmha::reference::all_rows(problem_.args);
 };
 
 /// Interleaves the three so that other load on the machine meets all of them.
@@ -128,20 +107,8 @@ class Backward {
     static constexpr double flops = 10.0 * of_heads * rows * rows * hdim;
 
     Backward() : lse_(of_heads * rows, 8.0F) {
-        std::mt19937 engine{2};
-        std::normal_distribution<float> normal;
-        for (auto& tensor : tensors_) {
-            tensor.resize(of_heads * rows * hdim);
-            for (float& value : tensor) value = normal(engine);
-        }
-        args_.shape.batch = 1;
-        args_.shape.nhead_q = args_.shape.nhead_k = of_heads;
-        args_.shape.seqlen_q = args_.shape.seqlen_k = rows;
-        args_.shape.hdim_q = args_.shape.hdim_v = hdim;
-        args_.score.scale_s = 0.0883883461F;
-        TensorView* const views[] = {&args_.q, &args_.k, &args_.v, &args_.o, &args_.d_o};
-        for (std::size_t n = 0; n < tensors_.size(); ++n)
-            *views[n] = {tensors_[n].data(), ElementType::fp32, 0, rows * hdim, hdim, 1};
+        args_.o = problem_.query_tensor(hdim);
+        args_.d_o = problem_.query_tensor(hdim);
         args_.lse = {lse_.data(), ElementType::fp32, 0, rows, 1, 1};
         request_.rows = fmha::reference::all_rows(args_);
         request_.keys = fmha::reference::all_keys(args_);
@@ -155,9 +122,10 @@ class Backward {
     }
 
   private:
-    std::array<std::vector<float>, 5> tensors_;
+    DenseProblem<fmha::BwdArgs, float> problem_{
+        {1, of_heads, of_heads, rows, rows, hdim, hdim}, ElementType::fp32, same_value, 2};
+    fmha::BwdArgs& args_ = problem_.args;
     std::vector<float> lse_;
-    fmha::BwdArgs args_;
     fmha::reference::GradientRequest request_;
 };
 

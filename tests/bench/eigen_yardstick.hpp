@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <thread>
 
 /// The yardstick of kernels of the host: Eigen's own float product, two of 1024³ at the same time, one a thread.
@@ -13,6 +14,11 @@ namespace fmha::bench {
 
 inline constexpr int repetitions = 7;
 inline constexpr double yardstick_flops = 4.0 * 1024 * 1024 * 1024;
+
+/// The bits of a number in fp16.
+inline std::uint16_t half_code(float value) {
+    return Eigen::half(value).x;
+}
 
 double seconds_of(auto&& work) {
     const auto start = std::chrono::steady_clock::now();

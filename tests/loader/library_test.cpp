@@ -6,6 +6,7 @@
 #include "kernels/loader/kernel_library.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "tests/loader/fake_runtime.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <gmock/gmock.h>
 
@@ -168,21 +169,14 @@ TEST(Library, AFileThatLacksItsSymbol) {
         HasSubstr("finding fmha_brain in "));
 }
 
-FwdArgs arguments(const KernelConfig& config) {
-    static float memory[4];
-    FwdArgs args;
-    args.shape.batch = 2;
-    args.shape.nhead_q = args.shape.nhead_k = 3;
-    args.shape.seqlen_q = args.shape.max_seqlen_q = 129;
-    args.shape.seqlen_k = 64;
-    args.shape.hdim_q = config.signature.hdim_q;
-    args.shape.hdim_v = config.signature.hdim_v;
-    const ElementTypes types = element_types(config.signature.data_type, Fp8Flavour::ocp);
-    args.q.type = args.k.type = args.v.type = types.q;
-    args.o.type = types.o;
-    for (TensorView* view : {&args.q, &args.k, &args.v, &args.o}) view->data = memory;
-    return args;
-}
+/// A problem of fp16 that a kernel takes; the fake's kernels read no element.
+struct Problem : fmha::test::DenseProblem<FwdArgs, std::uint16_t> {
+    explicit Problem(const Signature& s)
+        : DenseProblem({2, 3, 3, 129, 64, s.hdim_q, s.hdim_v}, ElementType::fp16,
+                       [](float) { return std::uint16_t{0}; }) {
+        args.o = query_tensor(s.hdim_v);
+    }
+};
 
 TEST(Kernel, LaunchesTheGridOfTheProgramAndTheBlockOfThePlan) {
     const Build build;
@@ -194,7 +188,7 @@ TEST(Kernel, LaunchesTheGridOfTheProgramAndTheBlockOfThePlan) {
         ran = &config;
         EXPECT_EQ(args.shape.seqlen_q, 129);
     };
-    instance->launch(arguments(instance->config()), {});
+    instance->launch(Problem(instance->config().signature).args, {});
     ASSERT_NE(ran, nullptr);
     EXPECT_EQ(*ran, instance->config());
     EXPECT_EQ(runtime.last_shape().blocks, 2U * 3 * 2) << "entries, heads, tiles of 128 rows";
@@ -208,12 +202,13 @@ TEST(Kernel, RefusesWhatItCannotCompute) {
     FakeRuntime runtime;
     KernelLibrary library(build.open(), Device(runtime, 0));
     const auto instance = library.load(kernel(DataType::fp16), "named");
-    FwdArgs args = arguments(instance->config());
+    const Problem problem(instance->config().signature);
+    FwdArgs args = problem.args;
     args.q.type = ElementType::bf16;
     EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
                 HasSubstr("tensor q is bf16, the kernel takes fp16"));
     EXPECT_THROW(instance->launch(std::monostate{}, {}), ArgumentTypeError);
-    args = arguments(instance->config());
+    args = problem.args;
     args.shape.batch = std::int64_t{1} << 31;
     EXPECT_THAT(sentence_of<UnsupportedInvocation>([&] { instance->launch(args, {}); }),
                 HasSubstr("blocks; allowed: at most 2147483647"));

@@ -4,6 +4,7 @@
 #include "kernels/loader/hip_kernel.hpp"
 #include "kernels/targets/hip/ws_maps.hpp"
 #include "tests/loader/fake_runtime.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +27,11 @@ KernelConfig kernel() {
 class MapLaunch : public testing::Test {
   protected:
     FakeRuntime runtime;
-    alignas(16) std::array<std::uint16_t, 8> memory{}; // the fake's kernels read nothing
+    // The fake's kernels read no element.
+    fmha::test::DenseProblem<FwdArgs, std::uint16_t> problem{
+        {2, 4, 2, 300, 500, 128, 128}, ElementType::bf16, [](float) { return std::uint16_t{0}; }};
+
+    MapLaunch() { problem.args.o = problem.query_tensor(128); }
 
     /// In a code object for the fake's device, whatever the kernel is for.
     HipKernel loaded() {
@@ -35,31 +40,12 @@ class MapLaunch : public testing::Test {
             std::make_shared<const Module>(device, fake_image("gfx950", {{"fmha_ws", kernel()}}), "ws.cubin");
         return {built::BuiltKernel{"ws", kernel(), "fmha_ws", {}}, device, module};
     }
-    FwdArgs args() {
-        FwdArgs args;
-        args.shape = {.mode = Mode::batch,
-                      .batch = 2,
-                      .nhead_q = 4,
-                      .nhead_k = 2,
-                      .seqlen_q = 300,
-                      .seqlen_k = 500,
-                      .max_seqlen_q = 300,
-                      .min_seqlen_q = 0,
-                      .hdim_q = 128,
-                      .hdim_v = 128};
-        const auto view = [&](std::int64_t heads, std::int64_t rows) {
-            return TensorView{memory.data(), ElementType::bf16, heads * rows * 128, rows * 128, 128, 1};
-        };
-        args.q = args.o = view(4, 300);
-        args.k = args.v = view(2, 500);
-        return args;
-    }
 };
 
 TEST_F(MapLaunch, BringsTheMapsOfItsArguments) {
     FwdArgs seen;
     runtime.run = [&](const KernelConfig&, const FwdArgs& given) { seen = given; };
-    const FwdArgs given = args();
+    const FwdArgs& given = problem.args;
     loaded().launch(given, {});
     EXPECT_EQ(seen.k.data, given.k.data);
     EXPECT_EQ(seen.shape.seqlen_k, 500);
@@ -71,12 +57,12 @@ TEST_F(MapLaunch, BringsTheMapsOfItsArguments) {
     EXPECT_EQ(q.extents, (std::array<std::int64_t, 5>{128, 300, 4, 2, 1}));
     EXPECT_EQ(q.strides, (std::array<std::int64_t, 5>{2, 256, 76800, 307200, 16}));
     const hip_target::TensorMapSpec& v = runtime.last_maps()[2];
-    EXPECT_EQ(v.base, memory.data());
+    EXPECT_EQ(v.base, given.v.data);
     EXPECT_EQ(v.extents, (std::array<std::int64_t, 5>{128, 500, 2, 2, 1}));
 }
 
 TEST_F(MapLaunch, RefusesWhatHasNoMap) {
-    FwdArgs given = args();
+    FwdArgs given = problem.args;
     given.v.row_stride = 129;
     try {
         loaded().launch(given, {});
@@ -92,7 +78,7 @@ TEST_F(MapLaunch, SaysWhatTheDriverRefuses) {
     runtime.failing_call = runtime.calls() + 1; // the second map
     runtime.failure = {1, Fault::other};
     try {
-        kernel.launch(args(), {});
+        kernel.launch(problem.args, {});
         FAIL() << "it was launched";
     } catch (const DeviceError& error) {
         EXPECT_EQ(std::string(error.what()).rfind("encoding tensor map 1 of ", 0), 0U) << error.what();

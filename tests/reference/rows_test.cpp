@@ -5,6 +5,7 @@
 #include "reference/forward.hpp"
 #include "reference/visibility.hpp"
 #include "tests/reference/random_problem.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <gmock/gmock.h>
 
@@ -46,22 +47,11 @@ TEST_P(BothOracles, SampledRowsEqualAllRowsInAnyOrder) {
     }
 }
 
-/// One long head whose row i sees a window of keys.
-struct LongHead {
-    std::vector<float> data;
-    FwdArgs args;
-
+/// Heads of 8 channels, in fp32.
+struct LongHead : fmha::test::DenseProblem<FwdArgs, float> {
     LongHead(std::int64_t length, std::int64_t heads, const MaskArgs& mask)
-        : data(static_cast<std::size_t>(length * heads * 8)) {
-        std::mt19937 engine{3};
-        for (float& value : data) value = std::normal_distribution<float>()(engine);
-        args.shape.batch = 1;
-        args.shape.nhead_q = args.shape.nhead_k = heads;
-        args.shape.seqlen_q = args.shape.seqlen_k = length;
-        args.shape.hdim_q = args.shape.hdim_v = 8;
-        args.score.scale_s = 0.5F;
+        : DenseProblem({1, heads, heads, length, length, 8, 8}, ElementType::fp32, fmha::test::same_value) {
         args.mask = mask;
-        args.q = args.k = args.v = {data.data(), ElementType::fp32, 0, length * 8, 8, 1};
     }
 };
 

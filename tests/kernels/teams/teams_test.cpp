@@ -9,6 +9,7 @@
 #include "kernels/targets/hip/ws_plan.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "team_kernels.hpp"
+#include "tests/support/dense_problem.hpp"
 
 #include <gtest/gtest.h>
 
@@ -208,16 +209,7 @@ TEST(TeamPlan, RefusesWhatItHasNoInstructionFor) {
 /// A launch that has only extents.
 FwdArgs extents(std::int64_t batch, std::int64_t heads, std::int64_t seqlen, std::int64_t hdim) {
     FwdArgs args;
-    args.shape = {.mode = Mode::batch,
-                  .batch = batch,
-                  .nhead_q = heads,
-                  .nhead_k = heads / 2,
-                  .seqlen_q = seqlen,
-                  .seqlen_k = seqlen,
-                  .max_seqlen_q = seqlen,
-                  .min_seqlen_q = 0,
-                  .hdim_q = hdim,
-                  .hdim_v = hdim};
+    args.shape = fmha::test::dense_shape({batch, heads, heads / 2, seqlen, seqlen, hdim, hdim});
     return args;
 }
 KernelConfig masked(MaskClass mask) {
