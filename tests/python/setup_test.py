@@ -239,6 +239,12 @@ class Compiling(unittest.TestCase):
         self.assertEqual([stage for stage in told if stage[0] == "compile"], [("compile", 1, 2), ("compile", 2, 2)])
         self.assertEqual(len(self.calls()), 2)
 
+    def test_no_number_of_workers_raises(self):
+        self.behave(self.GOOD)
+        for workers in (0, -1):
+            results = setup_multiple_fmha_dispatchers([config_of()], self.folder / str(workers), max_workers=workers)
+            self.assertEqual([result.error for result in results], [""])
+
     def test_pools_of_the_caller(self):
         self.behave(self.GOOD)
         for number, kind in enumerate((ThreadPoolExecutor, ProcessPoolExecutor)):
