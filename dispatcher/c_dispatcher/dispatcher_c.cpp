@@ -35,42 +35,87 @@ void refuse(bool asked, const char* flag, const char* lacking) {
                                     lacking);
 }
 
-template <class Args>
-Args fresh(fmha_api api, const Kind& kind, const Sizes& sizes, bool group) {
-    if (std::min({sizes.batch, sizes.nhead_q, sizes.nhead_k, sizes.seqlen_q, sizes.seqlen_k, sizes.hdim_q,
-                  sizes.hdim_v}) < 1)
+/// Features of a problem that no call has an argument for.
+void refuse_features(int bias_type, int has_dropout, int has_logits, int has_sink) {
+    refuse(bias_type != 0, "bias_type", "a bias");
+    refuse(has_dropout != 0, "has_dropout", "its probability");
+    refuse(has_logits != 0, "has_logits", "the soft-cap");
+    refuse(has_sink != 0, "has_sink", "sinks");
+}
+
+/// `call` begins the sentence.
+void require_rows_of_v(int v_rowmajor, const char* call) {
+    if (v_rowmajor == 0) throw std::invalid_argument(std::string(call) + " has V by rows; v_rowmajor is 0");
+}
+
+Sizes checked(const Sizes& s) {
+    if (std::min({s.batch, s.nhead_q, s.nhead_k, s.seqlen_q, s.seqlen_k, s.hdim_q, s.hdim_v}) < 1)
         throw std::invalid_argument("sizes have to be 1 or more");
+    return s;
+}
+
+/// The arguments of one call and what they point to.
+template <class Args>
+struct Call {
+    const Kind& kind;
+    Sizes sizes;
+    bool group;
     Args args{};
-    args.size = sizeof args;
-    args.version = FMHA_ABI_VERSION;
-    args.api = api;
-    fmha_shape& shape = args.shape;
-    shape.data_type = kind.type;
-    shape.mode = group ? FMHA_GROUP : FMHA_BATCH;
-    shape.batch = sizes.batch;
-    shape.nhead_q = sizes.nhead_q;
-    shape.nhead_k = sizes.nhead_k;
-    shape.seqlen_q = shape.max_seqlen_q = sizes.seqlen_q;
-    shape.seqlen_k = shape.max_seqlen_k = sizes.seqlen_k;
-    shape.hdim_q = sizes.hdim_q;
-    shape.hdim_v = sizes.hdim_v;
-    return args;
-}
+    Placed placed;
+    std::vector<float> statistics; ///< one number a row, which the caller does not get
 
-void set_mask(fmha_mask_args& mask, int type, int left, int right) {
-    mask.type = type;
-    mask.window_left = left;
-    const bool causal = type == FMHA_TOP_LEFT || type == FMHA_BOTTOM_RIGHT;
-    mask.window_right = causal && left == -1 && right == -1 ? 0 : right;
-}
+    Call(fmha_api api, const char* data_type, const Sizes& given, bool in_group)
+        : kind(kind_of(data_type)), sizes(checked(given)), group(in_group), placed(in_group, sizes) {
+        args.size = sizeof args;
+        args.version = FMHA_ABI_VERSION;
+        args.api = api;
+        fmha_shape& shape = args.shape;
+        shape.data_type = kind.type;
+        shape.mode = group ? FMHA_GROUP : FMHA_BATCH;
+        shape.batch = sizes.batch;
+        shape.nhead_q = sizes.nhead_q;
+        shape.nhead_k = sizes.nhead_k;
+        shape.seqlen_q = shape.max_seqlen_q = sizes.seqlen_q;
+        shape.seqlen_k = shape.max_seqlen_k = sizes.seqlen_k;
+        shape.hdim_q = sizes.hdim_q;
+        shape.hdim_v = sizes.hdim_v;
+        placed.lengths(args.lengths);
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    ~Call() = default;
 
-double launch(fmha_context* context, const void* args) {
-    fmha_run_info info{};
-    info.size = sizeof info;
-    info.version = FMHA_ABI_VERSION;
-    if (fmha_run_host(context, args, &info) != FMHA_OK) throw std::runtime_error(fmha_last_error(context));
-    return info.milliseconds;
-}
+    void queries(const void* q, void* o, bool heads_first = true) {
+        args.q = placed.input(q, sizes.rows(sizes.hdim_q, kind.input, heads_first));
+        args.o = placed.output(o, sizes.rows(sizes.hdim_v, kind.output, heads_first));
+    }
+    void keys(const void* k, const void* v, bool heads_first = true) {
+        args.k = placed.input(k, sizes.keys(sizes.hdim_q, kind.input, heads_first));
+        args.v = placed.input(v, sizes.keys(sizes.hdim_v, kind.input, heads_first));
+    }
+    /// One number a row; of a group [heads, rows of all].
+    fmha_tensor row_numbers() {
+        statistics.resize(static_cast<std::size_t>(sizes.batch * sizes.nhead_q * sizes.seqlen_q));
+        return group ? fmha_tensor{statistics.data(), 0, sizes.batch * sizes.seqlen_q, 1, 1}
+                     : sizes.rows(1, sizeof(float)).view(statistics.data());
+    }
+    void score(float scale, int mask_type, int left, int right) {
+        args.score.scale_s = scale;
+        args.mask.type = mask_type;
+        args.mask.window_left = left;
+        const bool causal = mask_type == FMHA_TOP_LEFT || mask_type == FMHA_BOTTOM_RIGHT;
+        args.mask.window_right = causal && left == -1 && right == -1 ? 0 : right;
+    }
+    double run(fmha_context* context) const {
+        fmha_run_info info{};
+        info.size = sizeof info;
+        info.version = FMHA_ABI_VERSION;
+        if (fmha_run_host(context, &args, &info) != FMHA_OK)
+            throw std::runtime_error(fmha_last_error(context));
+        placed.finish();
+        return info.milliseconds;
+    }
+};
 
 template <class Body>
 int guarded(float* time_ms, const Body& body) {
@@ -126,38 +171,25 @@ int fmha_dispatcher_run_fwd(const void* q, const void* k, const void* v, void* o
                             int group_mode, int window_left, int window_right, int has_logits, int has_sink,
                             int, float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse(bias_type != 0, "bias_type", "a bias");
-        refuse(has_dropout != 0, "has_dropout", "its probability");
-        refuse(has_logits != 0, "has_logits", "the soft-cap");
-        refuse(has_sink != 0, "has_sink", "sinks");
+        refuse_features(bias_type, has_dropout, has_logits, has_sink);
         if ((traits_hdim_q > 0 && traits_hdim_q != hdim_q) || (traits_hdim_v > 0 && traits_hdim_v != hdim_v))
             throw std::invalid_argument("traits_hdim_q and traits_hdim_v differ from the tensors' channels");
         const bool group = group_mode != 0, heads_first = perm != 0;
-        if (group && v_rowmajor == 0) throw std::invalid_argument("a group has V by rows; v_rowmajor is 0");
-        auto args = fresh<fmha_fwd_args>(FMHA_FWD, kind, sizes, group);
-        Placed placed(group, sizes);
-        placed.lengths(args.lengths);
-        args.q = placed.input(q, sizes.rows(hdim_q, kind.input, heads_first));
-        args.k = placed.input(k, sizes.keys(hdim_q, kind.input, heads_first));
-        args.v = placed.input(v, sizes.keys(hdim_v, kind.input, heads_first));
+        if (group) require_rows_of_v(v_rowmajor, "a group");
+        Call<fmha_fwd_args> call(FMHA_FWD, data_type, sizes, group);
+        auto& args = call.args;
+        call.queries(q, o, heads_first);
+        call.keys(k, v, heads_first);
         if (v_rowmajor == 0) {
             args.shape.v_layout = FMHA_V_COLUMN;
             args.v.head_stride = heads_first ? std::int64_t{hdim_v} * seqlen_k : seqlen_k;
             args.v.row_stride = 1;
             args.v.col_stride = heads_first ? seqlen_k : std::int64_t{nhead_k} * seqlen_k;
         }
-        args.o = placed.output(o, sizes.rows(hdim_v, kind.output, heads_first));
-        std::vector<float> lse(has_lse != 0 ? static_cast<std::size_t>(sizes.batch * nhead_q * seqlen_q) : 0);
-        if (has_lse != 0)
-            args.lse = group ? fmha_tensor{lse.data(), 0, sizes.batch * seqlen_q, 1, 1}
-                             : sizes.rows(1, 4).view(lse.data());
-        args.score.scale_s = scale;
-        set_mask(args.mask, mask_type, window_left, window_right);
-        const double milliseconds = launch(context, &args);
-        placed.finish();
-        return milliseconds;
+        if (has_lse != 0) args.lse = call.row_numbers();
+        call.score(scale, mask_type, window_left, window_right);
+        return call.run(context);
     });
 }
 
@@ -168,43 +200,36 @@ int fmha_dispatcher_run_bwd(const void* q, const void* k, const void* v, const v
                             int has_dbias, int deterministic, int group_mode, int store_randval, int,
                             float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse(bias_type != 0, "bias_type", "a bias");
-        refuse(has_dropout != 0, "has_dropout", "its probability");
+        refuse_features(bias_type, has_dropout, 0, 0);
         refuse(has_dbias != 0, "has_dbias", "the gradient of a bias");
         refuse(store_randval != 0, "store_randval", "random bytes");
         const bool group = group_mode != 0;
-        auto args = fresh<fmha_bwd_args>(FMHA_BWD, kind, sizes, group);
-        Placed placed(group, sizes);
-        placed.lengths(args.lengths);
-        args.q = placed.input(q, sizes.rows(hdim_q, kind.input));
-        args.k = placed.input(k, sizes.keys(hdim_q, kind.input));
-        args.v = placed.input(v, sizes.keys(hdim_v, kind.input));
-        args.o = placed.input(o, sizes.rows(hdim_v, kind.output));
-        args.d_o = placed.input(d_o, sizes.rows(hdim_v, kind.input));
-        args.dq = placed.output(dq, sizes.rows(hdim_q, kind.input));
-        args.dk = placed.output(dk, sizes.keys(hdim_q, kind.input));
-        args.dv = placed.output(dv, sizes.keys(hdim_v, kind.input));
+        Call<fmha_bwd_args> call(FMHA_BWD, data_type, sizes, group);
+        auto& args = call.args;
+        const auto queries = [&](const void* data, std::int64_t width, std::int64_t bytes) {
+            return call.placed.input(data, sizes.rows(width, bytes));
+        };
+        call.keys(k, v);
+        args.q = queries(q, hdim_q, call.kind.input);
+        args.o = queries(o, hdim_v, call.kind.output);
+        args.d_o = queries(d_o, hdim_v, call.kind.input);
+        args.dq = call.placed.output(dq, sizes.rows(hdim_q, call.kind.input));
+        args.dk = call.placed.output(dk, sizes.keys(hdim_q, call.kind.input));
+        args.dv = call.placed.output(dv, sizes.keys(hdim_v, call.kind.input));
         args.reduce_dk_dv = 1;
         args.deterministic = deterministic != 0;
-        // LSE and the row sums: one number a row, in a group [heads, rows of all].
+        args.d = call.row_numbers();
         Bytes numbers;
-        std::vector<float> sums(static_cast<std::size_t>(sizes.batch * nhead_q * seqlen_q));
         if (group) {
             const Dense heads_last{1, batch, nhead_q, seqlen_q, sizeof(float), true};
             numbers = packed(lse, heads_last); // exchanges entries and heads
             args.lse = {numbers.data(), 0, sizes.batch * seqlen_q, 1, 1};
-            args.d = {sums.data(), 0, sizes.batch * seqlen_q, 1, 1};
         } else {
             args.lse = sizes.rows(1, sizeof(float)).view(lse);
-            args.d = sizes.rows(1, sizeof(float)).view(sums.data());
         }
-        args.score.scale_s = scale;
-        set_mask(args.mask, mask_type, -1, -1);
-        const double milliseconds = launch(context, &args);
-        placed.finish();
-        return milliseconds;
+        call.score(scale, mask_type, -1, -1);
+        return call.run(context);
     });
 }
 
@@ -215,38 +240,26 @@ int fmha_dispatcher_run_splitkv(const void* q, const void* k, const void* v, voi
                                 int has_sink, int paged, int page_size, int window_left, int window_right,
                                 float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse(bias_type != 0, "bias_type", "a bias");
-        refuse(has_logits != 0, "has_logits", "the soft-cap");
-        refuse(has_sink != 0, "has_sink", "sinks");
-        if (v_rowmajor == 0) throw std::invalid_argument("split-KV has V by rows; v_rowmajor is 0");
+        refuse_features(bias_type, 0, has_logits, has_sink);
+        require_rows_of_v(v_rowmajor, "split-KV");
         const bool group = group_mode != 0, heads_first = perm != 0;
         if (paged != 0 && !heads_first) throw std::invalid_argument("pages are cut with perm 1; perm is 0");
-        auto args = fresh<fmha_splitkv_args>(FMHA_FWD_SPLITKV, kind, sizes, group);
-        Placed placed(group, sizes);
-        placed.lengths(args.lengths);
-        args.q = placed.input(q, sizes.rows(hdim_q, kind.input, heads_first));
-        args.o = placed.output(o, sizes.rows(hdim_v, kind.output, heads_first));
+        Call<fmha_splitkv_args> call(FMHA_FWD_SPLITKV, data_type, sizes, group);
+        auto& args = call.args;
+        call.queries(q, o, heads_first);
         std::vector<Pool> pool;
         if (paged != 0) {
             args.lengths.seqstart_k = nullptr;
-            pool.emplace_back(k, v, kind, sizes, std::max<std::int64_t>(page_size, least_page), false);
+            pool.emplace_back(k, v, call.kind, sizes, std::max<std::int64_t>(page_size, least_page), false);
             pool.front().give(args, sizes, false);
         } else {
-            args.k = placed.input(k, sizes.keys(hdim_q, kind.input, heads_first));
-            args.v = placed.input(v, sizes.keys(hdim_v, kind.input, heads_first));
+            call.keys(k, v, heads_first);
         }
-        std::vector<float> lse(has_lse != 0 ? static_cast<std::size_t>(sizes.batch * nhead_q * seqlen_q) : 0);
-        if (has_lse != 0)
-            args.lse = group ? fmha_tensor{lse.data(), 0, sizes.batch * seqlen_q, 1, 1}
-                             : sizes.rows(1, 4).view(lse.data());
+        if (has_lse != 0) args.lse = call.row_numbers();
         args.num_splits = std::max(num_splits, 0);
-        args.score.scale_s = scale;
-        set_mask(args.mask, mask_type, window_left, window_right);
-        const double milliseconds = launch(context, &args);
-        placed.finish();
-        return milliseconds;
+        call.score(scale, mask_type, window_left, window_right);
+        return call.run(context);
     });
 }
 
@@ -256,22 +269,17 @@ int fmha_dispatcher_run_pagedkv(const void* q, const void* k, const void* v, voi
                                 int has_lse, int has_logits, int has_sink, int, int bias_type,
                                 float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse(bias_type != 0, "bias_type", "a bias");
-        refuse(has_logits != 0, "has_logits", "the soft-cap");
-        refuse(has_sink != 0, "has_sink", "sinks");
-        if (v_rowmajor == 0) throw std::invalid_argument("paged-KV has V by rows; v_rowmajor is 0");
-        auto args = fresh<fmha_pagedkv_args>(FMHA_FWD_PAGEDKV, kind, sizes, false);
-        args.q = sizes.rows(hdim_q, kind.input).view(q);
-        args.o = sizes.rows(hdim_v, kind.output).view(o);
-        Pool pool(k, v, kind, sizes, std::max<std::int64_t>(page_size, least_page), false);
+        refuse_features(bias_type, 0, has_logits, has_sink);
+        require_rows_of_v(v_rowmajor, "paged-KV");
+        Call<fmha_pagedkv_args> call(FMHA_FWD_PAGEDKV, data_type, sizes, false);
+        auto& args = call.args;
+        call.queries(q, o);
+        Pool pool(k, v, call.kind, sizes, std::max<std::int64_t>(page_size, least_page), false);
         pool.give(args, sizes, false);
-        std::vector<float> lse(has_lse != 0 ? static_cast<std::size_t>(sizes.batch * nhead_q * seqlen_q) : 0);
-        if (has_lse != 0) args.lse = sizes.rows(1, 4).view(lse.data());
-        args.score.scale_s = scale;
-        set_mask(args.mask, mask_type, -1, -1);
-        return launch(context, &args);
+        if (has_lse != 0) args.lse = call.row_numbers();
+        call.score(scale, mask_type, -1, -1);
+        return call.run(context);
     });
 }
 
@@ -279,15 +287,15 @@ int fmha_dispatcher_run_appendkv(const void*, const void* k_new, const void* v_n
                                  int nhead_k, int, int seqlen_knew, int hdim_q, int hdim_v, int v_rowmajor,
                                  int rope, int, int, const char* data_type, float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         // The cache has room for the new tokens.
         const Sizes sizes{batch, nhead_q, nhead_k, 1, seqlen_knew, hdim_q, hdim_v};
         refuse(rope != 0, "rope", "rotary tables");
-        if (v_rowmajor == 0) throw std::invalid_argument("append-KV has V by rows; v_rowmajor is 0");
-        auto args = fresh<fmha_appendkv_args>(FMHA_FWD_APPENDKV, kind, sizes, false);
+        require_rows_of_v(v_rowmajor, "append-KV");
+        Call<fmha_appendkv_args> call(FMHA_FWD_APPENDKV, data_type, sizes, false);
+        auto& args = call.args;
         args.shape.seqlen_q = args.shape.max_seqlen_q = args.shape.max_seqlen_k = 0;
         args.seqlen_knew = seqlen_knew;
-        const Dense k = sizes.keys(hdim_q, kind.input), v = sizes.keys(hdim_v, kind.input);
+        const Dense k = sizes.keys(hdim_q, call.kind.input), v = sizes.keys(hdim_v, call.kind.input);
         Bytes k_cache(static_cast<std::size_t>(k.bytes())), v_cache(static_cast<std::size_t>(v.bytes()));
         const std::vector<std::int32_t> empty(static_cast<std::size_t>(batch));
         args.k = k.view(k_cache.data());
@@ -295,7 +303,7 @@ int fmha_dispatcher_run_appendkv(const void*, const void* k_new, const void* v_n
         args.k_new = k.view(k_new);
         args.v_new = v.view(v_new);
         args.lengths.seqlen_k = empty.data();
-        return launch(context, &args);
+        return call.run(context);
     });
 }
 
@@ -306,35 +314,25 @@ int fmha_dispatcher_run_batch_prefill(const void* q, const void* k, const void* 
                                       int has_lse, int has_dropout, int has_logits, int has_sink, int,
                                       float* time_ms) {
     return guarded(time_ms, [&](fmha_context* context) {
-        const Kind& kind = kind_of(data_type);
         const Sizes sizes{batch, nhead_q, nhead_k, seqlen_q, seqlen_k, hdim_q, hdim_v};
-        refuse(bias_type != 0, "bias_type", "a bias");
-        refuse(has_dropout != 0, "has_dropout", "its probability");
-        refuse(has_logits != 0, "has_logits", "the soft-cap");
-        refuse(has_sink != 0, "has_sink", "sinks");
-        if (v_rowmajor == 0) throw std::invalid_argument("batch prefill has V by rows; v_rowmajor is 0");
+        refuse_features(bias_type, has_dropout, has_logits, has_sink);
+        require_rows_of_v(v_rowmajor, "batch prefill");
         const bool vectorized = kv_layout == 0, by_lists = kv_lookup != 0;
-        const std::int64_t vector = 16 / kind.input;
         if (page_size < 1) throw std::invalid_argument("page_size is below 1");
+        Call<fmha_batch_prefill_args> call(FMHA_BATCH_PREFILL, data_type, sizes, true);
+        const std::int64_t vector = 16 / call.kind.input;
         if (vectorized && (page_size % vector != 0 || hdim_q % vector != 0))
             throw std::invalid_argument(
                 "vectorized pages hold whole vectors of 16 bytes; page_size or hdim_q does not");
-        auto args = fresh<fmha_batch_prefill_args>(FMHA_BATCH_PREFILL, kind, sizes, true);
-        Placed placed(true, sizes);
-        placed.lengths(args.lengths);
+        auto& args = call.args;
         args.lengths.seqstart_k = nullptr;
-        args.q = placed.input(q, sizes.rows(hdim_q, kind.input));
-        args.o = placed.output(o, sizes.rows(hdim_v, kind.output));
-        Pool pool(k, v, kind, sizes, page_size, vectorized);
+        call.queries(q, o);
+        Pool pool(k, v, call.kind, sizes, page_size, vectorized);
         pool.give(args, sizes, by_lists);
         args.place.kv_layout = vectorized ? FMHA_KV_VECTORIZED : FMHA_KV_LINEAR;
         args.place.kv_lookup = by_lists ? FMHA_KV_SGLANG_1D : FMHA_KV_VLLM_2D;
-        std::vector<float> lse(has_lse != 0 ? static_cast<std::size_t>(sizes.batch * nhead_q * seqlen_q) : 0);
-        if (has_lse != 0) args.lse = {lse.data(), 0, sizes.batch * seqlen_q, 1, 1};
-        args.score.scale_s = scale;
-        set_mask(args.mask, mask_type, -1, -1);
-        const double milliseconds = launch(context, &args);
-        placed.finish();
-        return milliseconds;
+        if (has_lse != 0) args.lse = call.row_numbers();
+        call.score(scale, mask_type, -1, -1);
+        return call.run(context);
     });
 }
