@@ -15,8 +15,8 @@ namespace fmha::loader {
 namespace {
 
 /// Threads and LDS of a launch. On AMD the compiler knows the LDS and reserves it.
-LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
-    const hip_target::BlockShape plan = hip_target::block_shape(config);
+LaunchShape shape_of(const KernelConfig& config, const hip_target::BlockShape& plan,
+                     const DeviceRuntime& runtime) {
     LaunchShape shape;
     shape.threads = static_cast<std::uint32_t>(plan.threads);
     if (runtime.platform() == "nvidia") {
@@ -30,18 +30,18 @@ LaunchShape shape_of(const KernelConfig& config, const DeviceRuntime& runtime) {
     return shape;
 }
 
-/// The parameter of a warp-specialised kernel. Throws UnsupportedInvocation for tensors that have no map.
+/// The parameter of a warp-specialised kernel, of which a compute unit holds `resident` blocks. Throws UnsupportedInvocation for
+/// tensors that have no map.
 template <class Args>
-hip_target::WsParameter<Args> ws_parameter(const KernelConfig& config, const Args& args,
-                                           const Device& device) {
+hip_target::WsParameter<Args> ws_parameter(const KernelConfig& config, const Args& args, const Device& device,
+                                           std::int64_t resident) {
     DeviceRuntime& runtime = device.runtime();
     const hip_target::WsMaps maps = hip_target::ws_maps_of(config, args);
     if (maps.problem) throw UnsupportedInvocation(hip_target::to_sentence(*maps.problem));
     hip_target::WsParameter<Args> parameter{{}, args};
     hip_target::WsLaunch& launch = parameter.launch;
     launch.grid =
-        kernels::WsGrid(config, args)
-            .on(std::int64_t{device.properties().compute_units} * hip_target::block_shape(config).blocks);
+        kernels::WsGrid(config, args).on(std::int64_t{device.properties().compute_units} * resident);
     for (std::size_t i = 0; i < maps.specs.size(); ++i) {
         launch.rows[i] = maps.rows[i];
         if (maps.specs[i].any())
@@ -55,8 +55,12 @@ hip_target::WsParameter<Args> ws_parameter(const KernelConfig& config, const Arg
 
 HipKernel::HipKernel(const built::BuiltKernel& kernel, const Device& device,
                      std::shared_ptr<const Module> module)
+    : HipKernel(kernel, device, std::move(module), hip_target::block_shape(kernel.config)) {}
+
+HipKernel::HipKernel(const built::BuiltKernel& kernel, const Device& device,
+                     std::shared_ptr<const Module> module, const hip_target::BlockShape& plan)
     : config_(kernel.config), name_("hip." + kernel.name), device_(device), module_(std::move(module)),
-      shape_(shape_of(config_, device.runtime())),
+      resident_(plan.blocks), shape_(shape_of(config_, plan, device.runtime())),
       function_(module_->function(kernel.symbol, shape_.dynamic_lds)) {}
 
 targets::Elements HipKernel::elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const {
@@ -98,7 +102,7 @@ void HipKernel::launch(const Invocation& invocation, Stream stream) const {
         shape.blocks = static_cast<std::uint32_t>(blocks);
         if constexpr (kernels::HasTeams<typename Program::Args>)
             if (config_.algorithm.pipeline == Pipeline::ws) {
-                const auto parameter = ws_parameter(config_, args, device_);
+                const auto parameter = ws_parameter(config_, args, device_, resident_);
                 shape.blocks = parameter.launch.grid.blocks;
                 function_.launch(shape, &parameter, stream.handle);
                 return;

@@ -5,8 +5,13 @@
 #include "kernels/loader/device.hpp"
 #include "kernels/targets/null_tensors.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
+
+namespace fmha::hip_target {
+struct BlockShape;
+}
 
 namespace fmha::loader {
 
@@ -24,12 +29,15 @@ class HipKernel final : public KernelInstance {
     std::unique_ptr<PassClock> clock(Stream stream) const override;
 
   private:
+    HipKernel(const built::BuiltKernel& kernel, const Device& device, std::shared_ptr<const Module> module,
+              const hip_target::BlockShape& plan);
     targets::Elements elements(const Shape& shape, const LengthArrays& lengths, Stream stream) const;
 
     KernelConfig config_;
     std::string name_;
     Device device_;
     std::shared_ptr<const Module> module_; ///< keeps the function
+    std::int64_t resident_;                ///< blocks that a compute unit holds at a time
     LaunchShape shape_;                    ///< of every launch, but for the number of blocks
     Function function_;
 };
