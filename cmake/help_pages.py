@@ -17,7 +17,7 @@ class Unreadable(Exception):
 
 @dataclass
 class Entry:
-    """An option, a positional or a subcommand: its names, what it takes, what is said about it."""
+    """An option, a positional or a subcommand: its names, its values, its description."""
     names: list
     value: str
     text: str

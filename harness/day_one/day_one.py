@@ -53,7 +53,7 @@ def arguments(given):
 
 
 def pack(run):
-    """Everything of the folder in one archive, less what is too large, which is listed."""
+    """The folder in one archive; files that are too large are left out and listed."""
     archive = run.folder.parent / f"{run.folder.name}.tar.gz"
     part = archive.with_suffix(".part")
     left_out = []

@@ -1,4 +1,4 @@
-"""The folder of a run: programs that it starts, what they said, and which steps passed."""
+"""The folder of a run: programs that it starts, their output, and the steps that passed."""
 
 import json
 import os
@@ -18,7 +18,7 @@ class WrongFolder(Exception):
 
 
 class Run:
-    """The folder of a run: what each step said, and which passed."""
+    """The folder of a run: the sentence of each step, and the steps that passed."""
 
     def __init__(self, chosen):
         self.chosen, self.folder = chosen, chosen.out.resolve()
@@ -37,7 +37,7 @@ class Run:
                 raise WrongFolder(f"{self.folder} is a run with {key} {value}, and this one has {asked[key]}: name another --out")
 
     def identity(self):
-        """What must not change under a run that is continued."""
+        """Facts that must not change under a run that is continued."""
         try:
             head = subprocess.run(["git", "-C", str(TREE), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
             commit = head.stdout.strip() or "unknown"
@@ -111,7 +111,7 @@ class Run:
 
 
 def end(process):
-    """The process and what it started."""
+    """The process and its children."""
     for sign, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, sign)
@@ -125,7 +125,7 @@ def end(process):
 
 
 def verdict(said):
-    """The line of an output that says what was wrong."""
+    """The line of an output with the error."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for mark in ("[  FAILED  ]", "FAILED ", "error:", "rror"):
         for line in lines:

@@ -1,4 +1,4 @@
-"""What the first day consists of. A step takes the run, returns one line, and throws Failed with one sentence."""
+"""The steps of the first day. A step takes the run, returns one line, and throws Failed with one sentence."""
 
 import grp
 import json

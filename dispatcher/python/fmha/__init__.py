@@ -21,7 +21,7 @@ __all__ = ["ABI_VERSION", "ARGUMENTS", "BATCH", "BATCH_PREFILL", "BF16", "BF8", 
 
 
 def __getattr__(name: str) -> Any:
-    """What works on arrays is imported when it is first used, so that the rest does without NumPy."""
+    """Names that work on arrays are imported when they are first used, so that the others do without NumPy."""
     if name not in _OF_ARRAYS:
         raise AttributeError(f"module fmha has no attribute {name}")
     from importlib import import_module

@@ -1,4 +1,4 @@
-"""python3 -m fmha SCRIPT ARGUMENTS…: runs a client of the dispatcher's Python layer on these kernels, whatever folder it puts first."""
+"""python3 -m fmha SCRIPT ARGUMENTS…: runs a client of the dispatcher's Python layer on these kernels, even if it puts another folder first."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def number_of(value: Any, table: dict[str, int], what: str) -> int:
 
 
 class Call:
-    """The arguments of one call, the memory behind them, and what it computed."""
+    """The arguments of one call, the memory behind them, and its outputs."""
 
     def __init__(self, context: Context, api: int, data_type: str, arch: str, stream: int | None = None):
         self.context, self.side = context, side_of(context, stream)

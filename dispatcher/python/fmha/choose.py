@@ -27,7 +27,7 @@ TILE = ("m0", "n0", "k0", "n1", "k1", "k0max")
 
 
 class NoKernel(ValueError):
-    """No kernel computes what was wished; the sentence says which wish leaves none."""
+    """No kernel meets the wishes; the sentence names the wish that leaves none."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ def choose(catalogue: Catalogue, config: Any) -> Choice:
 
 
 def _limit(kernel: dict[str, Any]) -> str:
-    """What a kernel asks of the sizes of a problem, empty when it takes all."""
+    """The conditions of a kernel on the sizes of a problem, empty when it takes all."""
     algorithm = kernel["algorithm"]
     longest = algorithm["max_seq_len_q"]
     return " and ".join(filter(None, (algorithm["constraint"], f"seqlen_q <= {longest}" if longest > 0 else "")))
@@ -121,7 +121,7 @@ def _accompanies(other: dict[str, Any], main: dict[str, Any]) -> bool:
 
 
 def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool]]]:
-    """What the kernel has to compute, in the order in which it is looked for."""
+    """The features that the kernel must have, in the order of the search."""
     family = config.family
     wishes: list[tuple[str, Any, Callable]] = []
 
@@ -165,7 +165,7 @@ def _wishes(config: Any) -> list[tuple[str, Any, Callable[[dict[str, Any]], bool
 
 
 def _takes(kernel: dict[str, Any], what: str, size: int) -> bool:
-    """Whether a kernel takes a head dimension: its own, or a smaller one that it pads. Stages that do not see it say 0."""
+    """Whether a kernel takes a head dimension: its own, or a smaller one with padding. Stages that do not see it say 0."""
     own = kernel["signature"][what]
     pad = kernel["algorithm"]["pad"]["d" if what == "hdim_q" else "dv"]
     return own in (0, size) or (own > size and pad != 0 and size % pad == 0)

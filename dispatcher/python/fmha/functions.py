@@ -15,7 +15,7 @@ from fmha.tensors import View, view_of
 
 @dataclass
 class Attention:
-    """What a call computed: `o`, and `lse` [entries, heads, rows] and `randval` where they were asked for."""
+    """The outputs of a call: `o`, and `lse` [entries, heads, rows] and `randval` where they were asked for."""
     o: Any
     lse: Any = None
     randval: Any = None
@@ -25,7 +25,7 @@ class Attention:
 
 @dataclass
 class Gradients:
-    """What a backward call computed, in the shapes of the inputs."""
+    """The outputs of a backward call, in the shapes of the inputs."""
     dq: Any
     dk: Any
     dv: Any

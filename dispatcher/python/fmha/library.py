@@ -248,7 +248,7 @@ class Context:
         return self._text(self.lib.functions.fmha_explain, byref(args))
 
     def plan(self, args: Structure) -> Any:
-        """What would run: an fmha_run_info."""
+        """The kernels that would run: an fmha_run_info."""
         info = self.lib.fresh("fmha_run_info")
         self._check(self.lib.functions.fmha_plan(self.handle, byref(args), byref(info)))
         return info
@@ -260,7 +260,7 @@ class Context:
         return size.value, bool(exact.value)
 
     def prepare_workspace(self, args: Structure, workspace: int, stream: int | None = None) -> None:
-        """Puts into device memory what kernels expect in their workspace. Backward needs it before every run."""
+        """Prepares the workspace of kernels in device memory. Backward needs it before every run."""
         self._check(self.lib.functions.fmha_prepare_workspace(self.handle, byref(args), workspace, stream))
 
     def run_on_host(self, args: Structure) -> Any:

@@ -1,4 +1,4 @@
-"""Problems, kernel configurations and what belongs to them."""
+"""Problems, kernel configurations and their helpers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fmha.arch import FALLBACK
 
 
 def whole_number(what: str, value: Any) -> int:
-    """The number as an int, whatever its type. Raises ValueError for what is no whole number."""
+    """The number as an int, whatever its type. Raises ValueError for another value."""
     try:
         if not isinstance(value, (str, bytes)) and int(value) == value:
             return int(value)
@@ -38,7 +38,7 @@ class FmhaProblem:
 
     @property
     def num_ops(self) -> int:
-        """Multiplications and additions of both products, whatever the mask."""
+        """Multiplications and additions of both products, as without a mask."""
         return 2 * int(self.batch) * int(self.nhead_q) * int(self.seqlen_q) * int(self.seqlen_k) * (
             int(self.hdim_q) + int(self.hdim_v))
 
@@ -56,7 +56,7 @@ class FmhaProblem:
 
 
 def checked_problem(prob: Any) -> FmhaProblem:
-    """The sizes that an object has, as ints. Raises TypeError for an object without them, ValueError for what is no size."""
+    """The sizes that an object has, as ints. Raises TypeError for an object without them, ValueError for a value that is no size."""
     names = [field.name for field in fields(FmhaProblem)]
     if not all(hasattr(prob, name) for name in names):
         raise TypeError(f"prob is a {type(prob).__name__}; needed: FmhaProblem")
@@ -160,7 +160,7 @@ class FmhaKernelConfig:
 
     @property
     def name(self) -> str:
-        """A name that leaves out some fields; `key` is what tells configurations apart."""
+        """A name that leaves out some fields; `key` tells configurations apart."""
         heads = f"h{self.hdim_q}" if self.hdim_q == self.hdim_v else f"h{self.hdim_q}x{self.hdim_v}"
         tile = "x".join(map(str, self.tile[:6])) + (f".{self.tile_tag}" if self.tile_tag else "")
         parts = [f"fmha_{self.family}_{self.data_type}", self.mode, heads, self.pipeline, f"t{tile}",

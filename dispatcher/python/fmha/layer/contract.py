@@ -59,7 +59,7 @@ def dtype_contract_from_components(data_type: str, q_dtype: str, k_dtype: str, v
 
 
 def dtype_contract_from_data_type(token: str) -> FmhaDTypeContract:
-    """What a data type's name says of its tensors."""
+    """The element types that the name of a data type means."""
     name = _plain(token)
     part, output = ("fp8", _OUTPUTS[name]) if name in _OUTPUTS else (name, name)
     return dtype_contract_from_components(name, part, part, part, output)

@@ -40,7 +40,7 @@ class FmhaDispatcherLib:
 
     @classmethod
     def find(cls) -> FmhaDispatcherLib | None:
-        """The library that this package would use; None without one that can be loaded."""
+        """The library that this package would use; None without a library that can be loaded."""
         try:
             return cls.load(find.library())
         except (OSError, Error):

@@ -50,7 +50,7 @@ def _log(verbose: bool, text: str) -> None:
 
 
 def _key(config: FmhaKernelConfig, choice: Choice) -> str:
-    """What a compiled folder follows from: the configuration, its kernels, the command and the interface."""
+    """The origins of a compiled folder: the configuration, its kernels, the command and the interface."""
     command = find.command()
     try:
         status = os.stat(command) if command else None
@@ -92,7 +92,7 @@ class _Plan:
         return self.folder / f"kernels-{self.config.key}"
 
     def is_built(self) -> bool:
-        """Whether the folder holds what this configuration compiles to."""
+        """Whether the folder holds the kernels of this configuration."""
         if self.target == "host":
             return True
         try:
@@ -105,7 +105,7 @@ class _Plan:
         return self.config.gfx_arch, self.choice.where, families, str(self.kernels_dir), jobs
 
     def finish(self) -> None:
-        """Writes down what `runner_of` needs to open it again."""
+        """Writes the record with which `runner_of` opens it again."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.target == "device":
             (self.kernels_dir / "fmha-key.json").write_text(_key(self.config, self.choice))

@@ -25,7 +25,7 @@ KEYWORDS = frozenset("""is_v_rowmajor perm is_group_mode window_left window_righ
     block_table seqlens_k k_cache v_cache cache_seqlens rotary_cos rotary_sin q_descale k_descale v_descale kv_indptr
     kv_page_indices kv_last_page_lens stream q_rotate""".split())
 
-Planned = tuple[Call, Callable[[Any], Any]]  # a call, and what brings its output into the caller's layout
+Planned = tuple[Call, Callable[[Any], Any]]  # a call, and a function that brings its output into the caller's layout
 
 # Keywords that bring data, and which families take them. The dispatcher's clients give every family all settings, such as
 # num_splits; data that a family has no place for would be left out of the result.
@@ -204,7 +204,7 @@ class FmhaRunner:
         return bool(keywords.get("is_group_mode", configured)) or keywords.get("seqstart_q") is not None
 
     def _placed(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any], v_column: bool = False) -> tuple:
-        """Q, K and V as a family takes them, their layout and lengths, and what brings the output into the caller's layout."""
+        """Q, K and V as a family takes them, their layout and lengths, and a function that brings the output into the caller's layout."""
         heads_first = bool(keywords.get("perm", 1))
         lengths = {name: keywords[name] for name in ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "max_seqlen_q", "max_seqlen_k",
                                                      "min_seqlen_q") if keywords.get(name) is not None}
