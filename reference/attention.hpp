@@ -16,8 +16,8 @@ ForwardRows attention(const AttentionArgs& args, std::span<const RowId> rows,
                       const ForwardOptions& options = {}, Oracle oracle = Oracle::matrix);
 
 /// As `forward_low_precision`.
-ForwardRows::Table attention_low_precision(const AttentionArgs& args, std::span<const RowId> rows,
-                                           const ElementTypes& types, int threads = 0);
+Table attention_low_precision(const AttentionArgs& args, std::span<const RowId> rows,
+                              const ElementTypes& types, int threads = 0);
 
 /// Logical lengths of entry b (P-3, B-4, B-5), and every logical row, entries outermost.
 EntryLengths entry_lengths(const AttentionArgs& args, std::int64_t b);

@@ -63,14 +63,14 @@ double alibi_error(double range, double gap, double max_a, bool from_largest) {
 namespace {
 
 /// η_S of B.2. |M − β0| is at most M − max s + max a: no score is further from its bias than a, and none of the largest bias below β0 − a.
-double sink_error(const ForwardRows& rows, Eigen::Index row) {
+double sink_error(const ForwardRows& rows, std::int64_t row) {
     const double above = rows.row_max(row) - rows.score_max(row);
     return above > 0.0 && std::isfinite(above) ? 3.0 * u32 * (above + rows.max_a(row)) : 0.0;
 }
 
 } // namespace
 
-RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row_(row) {
+RowBound::RowBound(const ForwardRows& rows, std::int64_t row) : rows_(rows), row_(row) {
     const Numerics& kernel = rows.numerics;
     relative_ = std::expm1(2.0 * (rows.eta(row) + sink_error(rows, row))) + 2.0 * kernel.eps_e + kernel.u_p +
                 kernel.u_m + accumulation_growth(2 * rows.seqlen_k(row) + 8, kernel) + 8.0 * u32;
@@ -78,19 +78,19 @@ RowBound::RowBound(const ForwardRows& rows, Eigen::Index row) : rows_(rows), row
     p_floor_ = kernel.f_p / (rows.p_undrop * normaliser);
 }
 
-double RowBound::error(Eigen::Index c) const {
+double RowBound::error(std::int64_t c) const {
     // A row without weight has no relative error, however large (even infinite) that of its scores is.
     const double weighted = rows_.weighted_abs(row_, c);
     return (weighted > 0.0 ? weighted * relative_ : 0.0) + p_floor_ * rows_.abs_v(row_, c);
 }
 
-double RowBound::limit(Eigen::Index c) const {
+double RowBound::limit(std::int64_t c) const {
     const Numerics& kernel = rows_.numerics;
     return std::abs(rows_.scale_o) * (1.0 + kernel.u_o) * error(c) + kernel.u_o * std::abs(expected(c)) +
            kernel.f_o;
 }
 
-double RowBound::variance(Eigen::Index c) const {
+double RowBound::variance(std::int64_t c) const {
     const Numerics& kernel = rows_.numerics;
     const double inside = rows_.weight_variance(row_, c) + square(u32 * rows_.weighted_abs(row_, c)) +
                           square(p_floor_) / 3.0 * rows_.square_v(row_, c);
@@ -102,7 +102,7 @@ bool code_reachable(ElementType type, double got, double exact, double error) {
     return round_to(type, exact - error) <= got && got <= round_to(type, exact + error);
 }
 
-double lse_limit(const ForwardRows& rows, Eigen::Index row) {
+double lse_limit(const ForwardRows& rows, std::int64_t row) {
     return rows.eta(row) + lse_rounding(rows.numerics, rows.seqlen_k(row), rows.lse(row));
 }
 
@@ -113,7 +113,7 @@ double empty_row_lse_limit(const Numerics& kernel, std::int64_t seqlen_k, double
 double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
     if (x.rows != y.rows || x.o.cols() != y.o.cols()) return infinity;
     double worst = 0.0;
-    for (Eigen::Index r = 0; r < x.o.rows(); ++r) {
+    for (std::int64_t r = 0; r < x.o.rows(); ++r) {
         if (x.visible_keys(r) != y.visible_keys(r) || x.first_visible(r) != y.first_visible(r) ||
             x.last_visible(r) != y.last_visible(r))
             return infinity;
@@ -123,7 +123,7 @@ double oracle_disagreement(const ForwardRows& x, const ForwardRows& y) {
         // Scores as large as the LSE have lost that many bits to their rounding in binary64.
         const double score = std::isfinite(x.lse(r)) ? 0x1p-50 * std::abs(x.lse(r)) : 0.0;
         const double relative = 1e-12 * std::max(1.0, magnitude) + score;
-        for (Eigen::Index c = 0; c < x.o.cols(); ++c)
+        for (std::int64_t c = 0; c < x.o.cols(); ++c)
             worst = std::max(worst,
                              distance(x.o(r, c), y.o(r, c), relative * x.weighted_abs(r, c) + lost_weight));
     }

@@ -28,20 +28,20 @@ double alibi_error(double range, double gap, double max_a, bool from_largest);
 class RowBound {
   public:
     /// `rows` must have companions and outlive this.
-    RowBound(const ForwardRows& rows, Eigen::Index row);
+    RowBound(const ForwardRows& rows, std::int64_t row);
 
     /// What the gates compare with: scale_o·O of F-10, unrounded and unclamped.
-    double expected(Eigen::Index c) const { return rows_.scale_o * rows_.o(row_, c); }
+    double expected(std::int64_t c) const { return rows_.scale_o * rows_.o(row_, c); }
     /// E(c) of B.2, before scale_o.
-    double error(Eigen::Index c) const;
+    double error(std::int64_t c) const;
     /// G1: the largest |o − expected(c)| that is accepted.
-    double limit(Eigen::Index c) const;
+    double limit(std::int64_t c) const;
     /// G2: predicted variance of o − expected(c).
-    double variance(Eigen::Index c) const;
+    double variance(std::int64_t c) const;
 
   private:
     const ForwardRows& rows_;
-    Eigen::Index row_;
+    std::int64_t row_;
     double relative_ = 0.0; ///< factor of A in E
     double p_floor_ = 0.0;  ///< factor of V1 in E
 };
@@ -52,7 +52,7 @@ bool code_reachable(ElementType type, double got, double exact, double error);
 
 /// G3: the largest |lse − reference| that is accepted where the reference is finite; infinities must
 /// coincide.
-double lse_limit(const ForwardRows& rows, Eigen::Index row);
+double lse_limit(const ForwardRows& rows, std::int64_t row);
 /// The same for a row without visible key, whose LSE is its sink logit; no score has an error there.
 double empty_row_lse_limit(const Numerics& kernel, std::int64_t seqlen_k, double sink);
 

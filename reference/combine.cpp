@@ -45,13 +45,10 @@ CombinedRows empty_combination(const SplitKvArgs& args, std::span<const RowId> r
         if (row.i < 0 || row.i >= query_rows(args, row.b))
             throw Error("row " + std::to_string(row.i) + " of entry " + std::to_string(row.b) +
                         " was asked for; it has " + std::to_string(query_rows(args, row.b)) + " query rows");
-    const auto table = [&] {
-        return RowTable{args.shape.hdim_v,
-                        std::vector<double>(rows.size() * static_cast<std::size_t>(args.shape.hdim_v))};
-    };
+    const Table table(static_cast<std::int64_t>(rows.size()), args.shape.hdim_v);
     CombinedRows out;
     out.rows.assign(rows.begin(), rows.end());
-    out.o = table();
+    out.o = table;
     out.lse.assign(rows.size(), -infinity);
     out.splits_taken.assign(rows.size(), 0);
     out.numerics = options.numerics;
@@ -60,7 +57,7 @@ CombinedRows empty_combination(const SplitKvArgs& args, std::span<const RowId> r
     if (!options.companions) return out;
     out.ell.assign(rows.size(), 0.0);
     out.largest_lse = out.mean_distance = out.ell;
-    out.weighted_abs = out.weighted_distance = out.abs_o = out.weight_variance = table();
+    out.weighted_abs = out.weighted_distance = out.abs_o = out.weight_variance = table;
     return out;
 }
 
@@ -110,13 +107,13 @@ double combined_lse_limit(const CombinedRows& rows, std::int64_t row) {
 }
 
 double oracle_disagreement(const CombinedRows& x, const CombinedRows& y) {
-    if (x.rows != y.rows || x.o.cols != y.o.cols || x.splits_taken != y.splits_taken) return infinity;
+    if (x.rows != y.rows || x.o.cols() != y.o.cols() || x.splits_taken != y.splits_taken) return infinity;
     double worst = 0.0;
     for (std::size_t r = 0; r < x.rows.size(); ++r) {
         const double magnitude = x.largest_lse[r];
         worst = std::max(worst, distance(x.lse[r], y.lse[r], 1e-12 * (1.0 + std::abs(x.lse[r]) + magnitude)));
         const auto row = static_cast<std::int64_t>(r);
-        for (std::int64_t c = 0; c < x.o.cols; ++c)
+        for (std::int64_t c = 0; c < x.o.cols(); ++c)
             worst = std::max(
                 worst, distance(x.o(row, c), y.o(row, c),
                                 1e-12 * x.weighted_abs(row, c) * std::max(1.0, magnitude) + lost_partial));

@@ -11,34 +11,21 @@
 /// The second stage of split-KV in binary64: S-4 on the partial results as they are stored, by any kernel.
 namespace fmha::reference {
 
-/// One value a row and channel.
-struct RowTable {
-    std::int64_t cols = 0;
-    std::vector<double> values;
-
-    double& operator()(std::int64_t row, std::int64_t c) {
-        return values[static_cast<std::size_t>(row * cols + c)];
-    }
-    double operator()(std::int64_t row, std::int64_t c) const {
-        return values[static_cast<std::size_t>(row * cols + c)];
-    }
-};
-
 /// One entry per requested row, in the order asked; tables are rows x hdim_v. Companions are empty unless asked for.
 /// w_s = exp(lse_s − LSE) is the weight of split s, M the largest lse_s or the sink logit.
 struct CombinedRows {
     std::vector<RowId> rows;
-    RowTable o;                             ///< O of S-4 before scale_o and before any rounding
+    Table o;                                ///< O of S-4 before scale_o and before any rounding
     std::vector<double> lse;                ///< LSE of S-4; −∞ without a key and without a sink
     std::vector<std::int64_t> splits_taken; ///< splits with lse_s > −∞
 
     std::vector<double> ell;           ///< Σ exp(lse_s − M) + exp(sink − M), at least 1
     std::vector<double> largest_lse;   ///< max |lse_s| over the splits taken, and |sink|
     std::vector<double> mean_distance; ///< Σ w_s (M − lse_s), the sink's term included
-    RowTable weighted_abs;             ///< A(c) = Σ w_s |o_s(c)|
-    RowTable weighted_distance;        ///< Σ w_s (M − lse_s) |o_s(c)|
-    RowTable abs_o;                    ///< Σ |o_s(c)| over the splits taken
-    RowTable weight_variance; ///< Σ w_s² ζ_s² (o_s(c) − O(c))², ζ_s² = u32²((M − lse_s)² + 1) + ε_e²/3
+    Table weighted_abs;                ///< A(c) = Σ w_s |o_s(c)|
+    Table weighted_distance;           ///< Σ w_s (M − lse_s) |o_s(c)|
+    Table abs_o;                       ///< Σ |o_s(c)| over the splits taken
+    Table weight_variance; ///< Σ w_s² ζ_s² (o_s(c) − O(c))², ζ_s² = u32²((M − lse_s)² + 1) + ε_e²/3
 
     Numerics numerics;
     double scale_o = 1.0;

@@ -11,10 +11,10 @@ namespace fmha::reference {
 
 ForwardRows empty_result(const FwdArgs& args, std::span<const RowId> rows, const ForwardOptions& options) {
     constexpr double nothing = -std::numeric_limits<double>::infinity();
-    const auto count = static_cast<Eigen::Index>(rows.size());
-    const auto table = [&] { return ForwardRows::Table::Zero(count, args.shape.hdim_v); };
-    const auto column = [&](double value) { return ForwardRows::Column::Constant(count, value); };
-    const auto indices = [&](std::int64_t value) { return ForwardRows::Indices::Constant(count, value); };
+    const auto count = static_cast<std::int64_t>(rows.size());
+    const auto table = [&] { return Table(count, args.shape.hdim_v); };
+    const auto column = [&](double value) { return Column<double>(count, value); };
+    const auto indices = [&](std::int64_t value) { return Column<std::int64_t>(count, value); };
     ForwardRows out;
     out.rows.assign(rows.begin(), rows.end());
     out.o = table();

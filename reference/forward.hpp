@@ -2,8 +2,7 @@
 
 #include "reference/kernel_numerics.hpp"
 #include "reference/rows.hpp"
-
-#include <Eigen/Core>
+#include "reference/table.hpp"
 
 #include <cstdint>
 #include <span>
@@ -25,25 +24,21 @@ struct ForwardOptions {
 /// One entry per requested row, in the order asked; tables are rows x hdim_v. Companions are empty unless
 /// asked for.
 struct ForwardRows {
-    using Table = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-    using Column = Eigen::VectorXd;
-    using Indices = Eigen::Matrix<std::int64_t, Eigen::Dynamic, 1>;
-
     std::vector<RowId> rows;
-    Table o;    ///< O of F-10 before scale_o and before any rounding
-    Column lse; ///< F-7; −∞ without visible key and sink
-    Column
+    Table o;            ///< O of F-10 before scale_o and before any rounding
+    Column<double> lse; ///< F-7; −∞ without visible key and sink
+    Column<double>
         score_max; ///< max_j s(j) over visible keys, −∞ without one; the score itself when there is one key
-    Column row_max;        ///< M of F-6: score_max or the sink logit
-    Indices visible_keys;  ///< keys with s(j) > −∞ (E-2)
-    Indices first_visible; ///< −1 without one
-    Indices last_visible;  ///< −1 without one
-    Indices seqlen_k;      ///< Sk(b)
+    Column<double> row_max;             ///< M of F-6: score_max or the sink logit
+    Column<std::int64_t> visible_keys;  ///< keys with s(j) > −∞ (E-2)
+    Column<std::int64_t> first_visible; ///< −1 without one
+    Column<std::int64_t> last_visible;  ///< −1 without one
+    Column<std::int64_t> seqlen_k;      ///< Sk(b)
 
-    Column eta, ell, max_a; ///< η, ℓ and max_j a(j) of B.2
-    Table weighted_abs;     ///< A(c) = Σ w|v̂|
-    Table abs_v;            ///< Σ|v̂| over visible keys: p_undrop · V1(c)
-    Table square_v;         ///< Σ v̂² over visible keys
+    Column<double> eta, ell, max_a; ///< η, ℓ and max_j a(j) of B.2
+    Table weighted_abs;             ///< A(c) = Σ w|v̂|
+    Table abs_v;                    ///< Σ|v̂| over visible keys: p_undrop · V1(c)
+    Table square_v;                 ///< Σ v̂² over visible keys
     Table weight_variance; ///< Σ w²ζ²(v̂ − O)² + u_p²/3·Σ w²v̂², the part of B.3 that depends on the weights
 
     Numerics numerics;
@@ -61,7 +56,7 @@ ForwardRows forward(const FwdArgs& args, std::span<const RowId> rows, const Forw
 
 /// O as one plain pass in low precision gives it, for gate G4: un-normalised P rounded to `types.p`, products
 /// and sums exact, scale_o·O rounded to `types.o`. rows x hdim_v.
-ForwardRows::Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows,
-                                         const ElementTypes& types, int threads = 0);
+Table forward_low_precision(const FwdArgs& args, std::span<const RowId> rows, const ElementTypes& types,
+                            int threads = 0);
 
 } // namespace fmha::reference

@@ -5,8 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-/// Rows of the output and single values behind them. The tables of a result stand apart, in forward.hpp, because Eigen
-/// costs every source that reads them seconds.
+/// Rows of the output and single values behind them.
 namespace fmha::reference {
 
 /// One logical row of the output: entry, query head, in-sequence row.

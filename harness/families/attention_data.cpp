@@ -50,7 +50,7 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
         const EntryGeometry& entry = source.geometry.entries[static_cast<std::size_t>(id.b)];
         const std::int64_t b = args.shape.mode == Mode::group ? 0 : id.b;
         const std::int64_t row = entry.start_q + first_row(source.c) + id.i;
-        const auto n = static_cast<Eigen::Index>(r);
+        const auto n = static_cast<std::int64_t>(r);
         for (std::int64_t d = 0; d < args.shape.hdim_v; ++d)
             o.put(b, id.h, row, d, expected.scale_o * expected.o(n, d));
         if (lse) lse->put(b, id.h, row, 0, expected.lse(n));

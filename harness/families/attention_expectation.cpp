@@ -5,6 +5,7 @@
 #include "reference/bounds.hpp"
 #include "reference/numerics/formats.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 
@@ -19,10 +20,11 @@ constexpr double work_of_full_agreement = 4e7;
 bool must_not_be_zero(const Judgement& judgement, const reference::ForwardRows& expected, ElementType o) {
     for (const GateVerdict& gate : judgement.gates)
         if (gate.gate == "G1") return !gate.passed;
-    for (Eigen::Index row = 0; row < expected.o.rows(); ++row)
+    for (std::int64_t row = 0; row < expected.o.rows(); ++row)
         if (expected.visible_keys(row) > 0 && expected.row_max(row) == expected.score_max(row) &&
-            expected.o.row(row).cwiseAbs().maxCoeff() * std::abs(expected.scale_o) >
-                2.0 * reference::rounding_floor(o))
+            std::ranges::any_of(expected.o.row(row), [&](double x) {
+                return std::abs(x * expected.scale_o) > 2.0 * reference::rounding_floor(o);
+            }))
             return true;
     return false;
 }
@@ -48,7 +50,8 @@ double attention_disagreement(const reference::AttentionArgs& args, const std::v
 }
 
 bool has_nan(const reference::ForwardRows& rows) {
-    return rows.o.size() > 0 && (rows.o.hasNaN() || rows.lse.hasNaN());
+    const auto is_nan = [](double x) { return std::isnan(x); };
+    return std::ranges::any_of(rows.o.values(), is_nan) || std::ranges::any_of(rows.lse.values(), is_nan);
 }
 
 AttentionExpectation::AttentionExpectation(const DataSource& source, reference::AttentionArgs args,

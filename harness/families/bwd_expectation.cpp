@@ -42,7 +42,7 @@ void store_forward_results(const BwdTensors& tensors) {
     for (std::size_t n = 0; n < rows.size(); ++n) {
         const auto [b, h, i] = rows[n];
         const EntryGeometry& entry = tensors.geometry().entries[static_cast<std::size_t>(b)];
-        const auto line = static_cast<Eigen::Index>(n);
+        const auto line = static_cast<std::int64_t>(n);
         put(stored.lse, stored.lse.offset(b, h, entry.start_q + i, 0), result.lse(line));
         for (std::int64_t c = 0; c < args.shape.hdim_v; ++c)
             put(stored.o, stored.o.offset(b, h, entry.start_q + i, c), result.o(line, c));

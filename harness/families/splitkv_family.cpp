@@ -98,7 +98,7 @@ class SplitExpectation final : public CaseExpectation {
                          source.geometry.types.p, data_of_fill},
                         verdict.judgement);
         }
-        if (std::ranges::any_of(expected.o.values, [](double x) { return std::isnan(x); }))
+        if (std::ranges::any_of(expected.o.values(), [](double x) { return std::isnan(x); }))
             verdict.mistrust = "the reference is NaN";
         return verdict;
     }
@@ -114,7 +114,7 @@ class SplitExpectation final : public CaseExpectation {
             const reference::ForwardRows& rows = splits_[static_cast<std::size_t>(split)];
             for (std::size_t n = 0; n < rows_.size(); ++n) {
                 const auto& [b, h, i] = rows_[n];
-                const auto r = static_cast<Eigen::Index>(n);
+                const auto r = static_cast<std::int64_t>(n);
                 const EntryGeometry& entry = tensors_.geometry().entries[static_cast<std::size_t>(b)];
                 const std::int64_t head = h * partials.num_splits + split, row = entry.start_q + i;
                 store(partials.lse_acc, partials.lse_acc.offset(b, head, row, 0), rows.lse(r));

@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace fmha::harness {
 namespace {
 
-std::int64_t median(const reference::ForwardRows::Indices& values) {
-    if (values.size() == 0) return 0;
-    std::vector<std::int64_t> sorted(values.data(), values.data() + values.size());
+std::int64_t median(std::span<const std::int64_t> values) {
+    if (values.empty()) return 0;
+    std::vector<std::int64_t> sorted(values.begin(), values.end());
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
     return *middle;
@@ -24,8 +25,8 @@ std::int64_t median(const reference::ForwardRows::Indices& values) {
 RowSpace query_rows(const JudgeContext& context) {
     const reference::AttentionArgs& args = context.args;
     const OutputRows& rows = context.outputs.at("o").rows();
-    std::vector<Eigen::Index> expected_row(static_cast<std::size_t>(rows.size()), -1);
-    Eigen::Index next = 0;
+    std::vector<std::int64_t> expected_row(static_cast<std::size_t>(rows.size()), -1);
+    std::int64_t next = 0;
     for (const auto& id : context.expected.rows)
         expected_row[static_cast<std::size_t>(rows.index(id))] = next++;
     return {.axis = Axis::query,
@@ -34,9 +35,9 @@ RowSpace query_rows(const JudgeContext& context) {
             .group_size = args.shape.nhead_q / args.shape.nhead_k,
             .checked_rows = static_cast<std::int64_t>(context.expected.rows.size()),
             .all_rows = rows.size(),
-            .median_partners = median(context.expected.visible_keys),
+            .median_partners = median(context.expected.visible_keys.values()),
             .facts = [&context, &rows, expected_row = std::move(expected_row)](const reference::RowId& id) {
-                const Eigen::Index row = expected_row[static_cast<std::size_t>(rows.index(id))];
+                const std::int64_t row = expected_row[static_cast<std::size_t>(rows.index(id))];
                 RowSpace::Facts facts{.checked = row >= 0,
                                       .length = reference::entry_lengths(context.args, id.b).seqlen_q};
                 if (facts.checked)
@@ -76,8 +77,8 @@ PlainPass plain_pass(const reference::AttentionArgs& args, const std::vector<ref
         sample.push_back(rows[static_cast<std::size_t>(at)]);
         plain.of.push_back(at);
     }
-    const auto o = reference::attention_low_precision(args, sample, types, 1);
-    plain.o.assign(o.data(), o.data() + o.size());
+    const reference::Table o = reference::attention_low_precision(args, sample, types, 1);
+    plain.o.assign(o.values().begin(), o.values().end());
     return plain;
 }
 
@@ -89,7 +90,7 @@ GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTy
     double error = 0.0, plain_error = 0.0, granularity = 0.0;
     for (std::size_t n = 0; n < plain.of.size(); ++n) {
         const double* const plain_o = &plain.o[n * static_cast<std::size_t>(expected.o.cols())];
-        for (Eigen::Index c = 0; c < expected.o.cols(); ++c) {
+        for (std::int64_t c = 0; c < expected.o.cols(); ++c) {
             const double exact = expected.scale_o * expected.o(plain.of[n], c);
             const double got =
                 o.value(o.rows().index(expected.rows[static_cast<std::size_t>(plain.of[n])]), c);

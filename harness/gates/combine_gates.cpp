@@ -23,7 +23,7 @@ class CombinedO final : public Bounded {
     void read(std::int64_t row, BoundedRow& into) const override {
         const reference::CombineBound bound(rows_, row);
         into.id = rows_.rows[static_cast<std::size_t>(row)];
-        into.resize(static_cast<std::size_t>(rows_.o.cols));
+        into.resize(static_cast<std::size_t>(rows_.o.cols()));
         const bool narrow = element_bits(type()) <= 8;
         for (std::size_t n = 0; n < into.value.size(); ++n) {
             const auto c = static_cast<std::int64_t>(n);

@@ -131,7 +131,7 @@ void judge_single_lse(const JudgeContext& context, std::span<const reference::Ro
         const auto expected =
             reference::attention(context.args, rows.subspan(begin, std::min(at_once, rows.size() - begin)),
                                  {.numerics = context.expected.numerics, .threads = 1});
-        for (Eigen::Index row = 0; row < expected.lse.size(); ++row) {
+        for (std::int64_t row = 0; row < expected.lse.size(); ++row) {
             const auto& id = expected.rows[static_cast<std::size_t>(row)];
             const double got = lse->value(lse->rows().index(id), 0), wanted = expected.lse(row);
             if (std::abs(got - wanted) <= reference::lse_limit(expected, row)) continue;

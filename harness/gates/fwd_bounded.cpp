@@ -18,7 +18,7 @@ void BoundedO::read(std::int64_t row, BoundedRow& into) const {
     into.in_mean = rows_.seqlen_k(row) >= 64;
     const bool narrow = element_bits(type()) <= 8;
     for (std::size_t n = 0; n < into.value.size(); ++n) {
-        const auto c = static_cast<Eigen::Index>(n);
+        const auto c = static_cast<std::int64_t>(n);
         into.value[n] = bound.expected(c);
         into.limit[n] = bound.limit(c);
         if (narrow) into.error[n] = std::abs(rows_.scale_o) * bound.error(c);
@@ -29,7 +29,7 @@ void BoundedO::read(std::int64_t row, BoundedRow& into) const {
 /// Whether the weights of a row lie within one step of P's type, of which the step is at most 2·u_p of the weight. All of
 /// them round to one value or two then, and with a sink logit above the scores those of every row of a head do: a head has one
 /// rounding error and not many independent ones. Asked of the mean weight, as a part of the largest one.
-bool BoundedO::weights_round_alike(Eigen::Index row) const {
+bool BoundedO::weights_round_alike(std::int64_t row) const {
     const double step = 2.0 * rows_.numerics.u_p;
     if (step == 0.0 || rows_.visible_keys(row) == 0) return false;
     const double top = rows_.row_max(row);
@@ -70,7 +70,9 @@ bool BoundedO::has_mean() const {
 
 /// Under a sink logit no weight is 1, and where one key is all that counts its rounding is that of the whole row.
 bool BoundedO::lines_may_round_once() const {
-    return (rows_.row_max.array() > rows_.score_max.array()).any();
+    for (std::int64_t row = 0; row < rows(); ++row)
+        if (rows_.row_max(row) > rows_.score_max(row)) return true;
+    return false;
 }
 
 double BoundedO::lean() const {

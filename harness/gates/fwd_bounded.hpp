@@ -27,7 +27,7 @@ class BoundedO final : public Bounded {
     double lean() const override;
 
   private:
-    bool weights_round_alike(Eigen::Index row) const;
+    bool weights_round_alike(std::int64_t row) const;
 
     const reference::AttentionArgs& args_;
     const reference::ForwardRows& rows_;

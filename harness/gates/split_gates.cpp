@@ -78,7 +78,7 @@ double excess(const Deviation& deviation) {
 /// The limit of B.7 on one row of the final O, and of its LSE.
 class WholeRow {
   public:
-    WholeRow(const WholeJudgeContext& context, Eigen::Index row)
+    WholeRow(const WholeJudgeContext& context, std::int64_t row)
         : context_(context), row_(row),
           combined_row_(static_cast<std::int64_t>(
               std::ranges::lower_bound(context.combined.rows,
@@ -115,7 +115,7 @@ class WholeRow {
 
   private:
     const WholeJudgeContext& context_;
-    Eigen::Index row_;
+    std::int64_t row_;
     std::int64_t combined_row_;
     reference::CombineBound combined_;
     double lse_error_ = 0.0;

@@ -1,6 +1,7 @@
 #include "reference/matrix/blocks.hpp"
 
 #include "reference/bounds.hpp"
+#include "reference/matrix/lines.hpp"
 #include "reference/matrix/product.hpp"
 
 #include <algorithm>
@@ -240,8 +241,8 @@ void RowGroup::bound_scores(Eigen::Index r) {
 
 /// Σ|v̂| and Σv̂² over the visible keys.
 void RowGroup::add_value_sums(Eigen::Index r) {
-    auto absolute = out_.abs_v.row(out_row(r));
-    auto square = out_.square_v.row(out_row(r));
+    auto absolute = line_of(out_.abs_v, out_row(r));
+    auto square = line_of(out_.square_v, out_row(r));
     const Runs& runs = runs_[static_cast<std::size_t>(r)];
     if (!elementwise_ && runs[1].size == keys_.size()) {
         absolute += keys_.v_abs_total;
@@ -285,18 +286,18 @@ void RowGroup::drop(Eigen::Index r) {
 void RowGroup::rescale_row(Eigen::Index r, double factor) {
     const Eigen::Index row = out_row(r);
     sum_(chunk_ + r) *= factor;
-    out_.o.row(row) *= factor;
+    line_of(out_.o, row) *= factor;
     if (!companions_) return;
     const double square = factor * factor;
-    out_.weighted_abs.row(row) *= factor;
-    out_.weight_variance.row(row) *= square;
+    line_of(out_.weighted_abs, row) *= factor;
+    line_of(out_.weight_variance, row) *= square;
     zeta_value_.row(chunk_ + r) *= square;
     zeta_sum_(chunk_ + r) *= square;
 }
 
 void RowGroup::accumulate_chunk() {
     const Eigen::Index count = s_.rows();
-    const auto rows = [&](auto& table) { return table.middleRows(out_row(0), count); };
+    const auto rows = [&](auto& table) { return lines_of(table, out_row(0), count); };
     const auto keys = [&](const Matrix& values) { return values.middleRows(column_, columns_); };
     add_product(rows(out_.o), s_, keys(keys_.v));
     if (!companions_) return;
@@ -318,7 +319,7 @@ void RowGroup::finish_row(Eigen::Index r) {
     const double weight = shift / normaliser;
     out_.row_max(row) = maximum;
     out_.lse(row) = maximum + std::log(normaliser);
-    out_.o.row(row) *= weight;
+    line_of(out_.o, row) *= weight;
     if (!companions_) return;
     out_.ell(row) = normaliser;
     if (alibi_) {
@@ -326,9 +327,9 @@ void RowGroup::finish_row(Eigen::Index r) {
         out_.eta(row) +=
             alibi_error(beta_range_(r), beta_gap_(r), out_.max_a(row), is_from_largest(args_, id));
     }
-    out_.weighted_abs.row(row) *= weight;
-    const auto o = out_.o.row(row).array();
-    auto variance = out_.weight_variance.row(row).array();
+    line_of(out_.weighted_abs, row) *= weight;
+    const auto o = line_of(out_.o, row).array();
+    auto variance = line_of(out_.weight_variance, row).array();
     variance =
         ((variance - 2.0 * o * zeta_value_.row(r).array() + o.square() * zeta_sum_(r)) * (weight * weight))
             .max(0.0);

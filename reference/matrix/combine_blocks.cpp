@@ -4,6 +4,7 @@
 #include "reference/bounds.hpp"
 #include "reference/combine_result.hpp"
 #include "reference/matrix/decode.hpp"
+#include "reference/matrix/lines.hpp"
 
 #include <Eigen/Core>
 
@@ -81,8 +82,8 @@ class CombineBlock {
     Eigen::Map<Eigen::VectorXd> column(std::vector<double>& values) const {
         return {values.data() + begin_, size_};
     }
-    Eigen::Map<Eigen::RowVectorXd> line_of(RowTable& table, Eigen::Index r) const {
-        return {table.values.data() + (begin_ + r) * table.cols, table.cols};
+    Eigen::Map<Eigen::RowVectorXd> line_of(Table& table, Eigen::Index r) const {
+        return matrix::line_of(table, begin_ + r);
     }
 
     void combine(Eigen::Index r, const Line& taken, const Line& weight, const Line& distance) {

@@ -65,29 +65,32 @@ void require_rows_inside(const matrix::EntryExtent& extent, std::span<const RowI
 }
 
 /// Row n of the result is row order[n] of the request.
-ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen::Index>& order,
+ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<std::int64_t>& order,
                            std::span<const RowId> asked) {
     ForwardRows out = computed;
     out.rows.assign(asked.begin(), asked.end());
-    const auto permute = [&](const auto& from, auto& to) {
-        for (Eigen::Index r = 0; r < from.rows(); ++r)
-            to.row(order[static_cast<std::size_t>(r)]) = from.row(r);
+    const auto move_column = [&](const auto& from, auto& to) {
+        for (std::int64_t r = 0; r < from.size(); ++r) to(order[static_cast<std::size_t>(r)]) = from(r);
     };
-    permute(computed.o, out.o);
-    permute(computed.lse, out.lse);
-    permute(computed.score_max, out.score_max);
-    permute(computed.row_max, out.row_max);
-    permute(computed.visible_keys, out.visible_keys);
-    permute(computed.first_visible, out.first_visible);
-    permute(computed.last_visible, out.last_visible);
-    permute(computed.seqlen_k, out.seqlen_k);
-    permute(computed.eta, out.eta);
-    permute(computed.ell, out.ell);
-    permute(computed.max_a, out.max_a);
-    permute(computed.weighted_abs, out.weighted_abs);
-    permute(computed.abs_v, out.abs_v);
-    permute(computed.square_v, out.square_v);
-    permute(computed.weight_variance, out.weight_variance);
+    const auto move_table = [&](const Table& from, Table& to) {
+        for (std::int64_t r = 0; r < from.rows(); ++r)
+            std::ranges::copy(from.row(r), to.row(order[static_cast<std::size_t>(r)]).begin());
+    };
+    move_table(computed.o, out.o);
+    move_column(computed.lse, out.lse);
+    move_column(computed.score_max, out.score_max);
+    move_column(computed.row_max, out.row_max);
+    move_column(computed.visible_keys, out.visible_keys);
+    move_column(computed.first_visible, out.first_visible);
+    move_column(computed.last_visible, out.last_visible);
+    move_column(computed.seqlen_k, out.seqlen_k);
+    move_column(computed.eta, out.eta);
+    move_column(computed.ell, out.ell);
+    move_column(computed.max_a, out.max_a);
+    move_table(computed.weighted_abs, out.weighted_abs);
+    move_table(computed.abs_v, out.abs_v);
+    move_table(computed.square_v, out.square_v);
+    move_table(computed.weight_variance, out.weight_variance);
     return out;
 }
 
@@ -96,12 +99,12 @@ ForwardRows in_asked_order(const ForwardRows& computed, const std::vector<Eigen:
 ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const RowId> rows,
                                    const ForwardOptions& options) {
     require_known_scales(args);
-    std::vector<Eigen::Index> order(rows.size());
-    std::iota(order.begin(), order.end(), Eigen::Index{0});
-    const auto asked = [&](Eigen::Index n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };
+    std::vector<std::int64_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    const auto asked = [&](std::int64_t n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };
     std::ranges::stable_sort(order, {}, asked);
     std::vector<RowId> sorted;
-    for (const Eigen::Index n : order) sorted.push_back(asked(n));
+    for (const std::int64_t n : order) sorted.push_back(asked(n));
 
     ForwardRows out = empty_result(args, sorted, options);
     const int threads = system::thread_count(options.threads);
@@ -113,7 +116,7 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
         const matrix::EntryExtent extent = matrix::entry_extent(args, mine.front().b);
         require_rows_inside(extent, mine);
         matrix::RowGroup group(args, extent, kv_head(args, mine.front()), mine,
-                               static_cast<Eigen::Index>(share.begin), out);
+                               static_cast<std::int64_t>(share.begin), out);
         scores_evaluated += group.run();
     };
     system::parallel_for(shares.size(), compute, threads);

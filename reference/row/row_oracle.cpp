@@ -27,7 +27,7 @@ Normaliser normaliser_of(const std::vector<ScoredKey>& keys, double sink) {
     return n;
 }
 
-void store_scores(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys, const Normaliser& n) {
+void store_scores(ForwardRows& out, std::int64_t r, const std::vector<ScoredKey>& keys, const Normaliser& n) {
     out.row_max(r) = n.maximum;
     out.lse(r) = n.maximum > -infinity ? n.maximum + std::log(n.sum) : -infinity;
     out.visible_keys(r) = static_cast<std::int64_t>(keys.size());
@@ -37,12 +37,12 @@ void store_scores(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>
     out.last_visible(r) = keys.back().j;
 }
 
-void store_output(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys, const Normaliser& n,
+void store_output(ForwardRows& out, std::int64_t r, const std::vector<ScoredKey>& keys, const Normaliser& n,
                   const RowScorer& scorer) {
     for (const ScoredKey& key : keys) {
         const double w = std::exp(key.s - n.maximum) / n.sum * key.kept;
         const double* v = scorer.value_row(key.j);
-        for (Eigen::Index c = 0; c < out.o.cols(); ++c) out.o(r, c) += w * v[c];
+        for (std::int64_t c = 0; c < out.o.cols(); ++c) out.o(r, c) += w * v[c];
     }
 }
 
@@ -89,7 +89,7 @@ double score_variance(const FwdArgs& args, const Numerics& kernel, const ScoredK
 }
 
 /// Needs out.o of the row.
-void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<ScoredKey>& keys,
+void store_companions(ForwardRows& out, std::int64_t r, const std::vector<ScoredKey>& keys,
                       const Normaliser& n, const RowScorer& scorer, const FwdArgs& args) {
     const double cast_square = out.numerics.u_p * out.numerics.u_p / 3.0;
     const PositionBias bias =
@@ -101,7 +101,7 @@ void store_companions(ForwardRows& out, Eigen::Index r, const std::vector<Scored
         const double w = std::exp(key.s - n.maximum) / n.sum * key.kept;
         const double zeta_square = score_variance(args, out.numerics, key, bias.origin);
         const double* v = scorer.value_row(key.j);
-        for (Eigen::Index c = 0; c < out.o.cols(); ++c) {
+        for (std::int64_t c = 0; c < out.o.cols(); ++c) {
             const double distance = v[c] - out.o(r, c);
             out.weighted_abs(r, c) += w * std::abs(v[c]);
             out.abs_v(r, c) += std::abs(v[c]);
@@ -141,15 +141,15 @@ ForwardRows forward_row_by_row(const AttentionArgs& args, std::span<const RowId>
     return out;
 }
 
-ForwardRows::Table forward_low_precision(const FwdArgs& fwd, std::span<const RowId> rows,
-                                         const ElementTypes& types, int threads) {
+Table forward_low_precision(const FwdArgs& fwd, std::span<const RowId> rows, const ElementTypes& types,
+                            int threads) {
     return attention_low_precision(attention_of(fwd), rows, types, threads);
 }
 
-ForwardRows::Table attention_low_precision(const AttentionArgs& args, std::span<const RowId> rows,
-                                           const ElementTypes& types, int threads) {
+Table attention_low_precision(const AttentionArgs& args, std::span<const RowId> rows,
+                              const ElementTypes& types, int threads) {
     const auto count = static_cast<std::int64_t>(rows.size());
-    ForwardRows::Table o = ForwardRows::Table::Zero(count, args.shape.hdim_v);
+    Table o(count, args.shape.hdim_v);
     const RowParts parts;
     const std::int64_t share = std::max(rows_per_task, count / system::thread_count(threads) + 1);
     const auto compute = [&](std::int64_t task) {
@@ -161,9 +161,9 @@ ForwardRows::Table attention_low_precision(const AttentionArgs& args, std::span<
             for (const ScoredKey& key : keys) {
                 const double p = round_to(types.p, std::exp(key.s - n.maximum) * key.kept);
                 const double* v = scorer.value_row(key.j);
-                for (Eigen::Index c = 0; c < o.cols(); ++c) o(r, c) += p / n.sum * v[c];
+                for (std::int64_t c = 0; c < o.cols(); ++c) o(r, c) += p / n.sum * v[c];
             }
-            for (Eigen::Index c = 0; c < o.cols(); ++c)
+            for (std::int64_t c = 0; c < o.cols(); ++c)
                 o(r, c) = round_to(types.o, double{args.score.scale_o} * o(r, c));
         }
     };

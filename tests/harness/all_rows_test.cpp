@@ -167,9 +167,9 @@ TEST(CodeRule, SeesACodeThatTheElementLimitLetsThrough) {
     const CaseResult result = run_spoiled(c, [&](const FwdArgs& a) {
         const auto rows = reference::all_rows(a);
         const auto expected = reference::forward(a, rows, {.numerics = numerics, .threads = 1});
-        for (Eigen::Index r = 0; r < expected.o.rows(); ++r) {
+        for (std::int64_t r = 0; r < expected.o.rows(); ++r) {
             const reference::RowBound bound(expected, r);
-            for (Eigen::Index d = 0; d < expected.o.cols(); ++d) {
+            for (std::int64_t d = 0; d < expected.o.cols(); ++d) {
                 const double exact = bound.expected(d), error = a.score.scale_o * bound.error(d);
                 // The next code beyond those that the error explains.
                 const double end = reference::round_to(a.o.type, std::abs(exact) + error);

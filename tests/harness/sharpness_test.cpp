@@ -170,8 +170,8 @@ class Bench {
     /// The customary absolute and relative 1e-2.
     GateVerdict flat(const Outputs& outputs) const {
         GateVerdict verdict{.gate = "flat", .tensor = "o"};
-        for (Eigen::Index row = 0; row < expected_.o.rows(); ++row)
-            for (Eigen::Index c = 0; c < expected_.o.cols(); ++c) {
+        for (std::int64_t row = 0; row < expected_.o.rows(); ++row)
+            for (std::int64_t c = 0; c < expected_.o.cols(); ++c) {
                 const double got = outputs.at("o").value(row, c);
                 const double exact = expected_.o(row, c);
                 verdict.ratio =

@@ -3,6 +3,7 @@
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"
 #include "tests/reference/cache_problem.hpp"
+#include "tests/reference/numbers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,11 +30,8 @@ void expect_same(const ForwardRows& x, const ForwardRows& y) {
     EXPECT_LE(oracle_disagreement(x, y), 1.0);
     EXPECT_EQ(x.seqlen_k, y.seqlen_k);
     EXPECT_EQ(x.scores_evaluated, y.scores_evaluated);
-    if (x.o.rows() == 0) return;
-    for (const auto member : {&ForwardRows::eta, &ForwardRows::ell, &ForwardRows::max_a}) {
-        const auto &a = x.*member, &b = y.*member;
-        EXPECT_LT(((a - b).array().abs() / (a.array().abs() + 1e-30)).maxCoeff(), 1e-9);
-    }
+    for (const auto member : {&ForwardRows::eta, &ForwardRows::ell, &ForwardRows::max_a})
+        EXPECT_LT(test::relative_difference((x.*member).values(), (y.*member).values(), 1e-30), 1e-9);
 }
 
 std::string name_of(const CacheWish& wish) {
@@ -59,7 +57,7 @@ TEST_P(AttentionOverACache, IsForwardOverTheSameKeys) {
         ASSERT_EQ(rows, all_rows(problem.contiguous()));
         const ForwardRows by_row = attention(problem.args(), rows, {}, Oracle::row_by_row);
         const ForwardRows matrix = attention(problem.args(), rows, {}, Oracle::matrix);
-        EXPECT_FALSE(matrix.o.hasNaN() || by_row.o.hasNaN());
+        EXPECT_FALSE(test::has_nan(matrix.o.values()) || test::has_nan(by_row.o.values()));
         expect_same(by_row, matrix);
         // Not a bit depends on where keys lie.
         const ForwardRows whole = forward(problem.contiguous(), rows, {}, Oracle::matrix);
@@ -87,26 +85,26 @@ TEST_P(AttentionOverACache, OfAllSplitsTogetherIsTheWhole) {
         args.num_splits = std::vector<std::int64_t>{1, 2, 3, 7, 128}[seed % 5];
         SCOPED_TRACE("seed " + std::to_string(seed) + ": " + problem.text() + " splits " +
                      std::to_string(args.num_splits));
-        ForwardRows::Table o = ForwardRows::Table::Zero(whole.o.rows(), whole.o.cols());
-        Eigen::VectorXi keys = Eigen::VectorXi::Zero(whole.o.rows());
-        ForwardRows::Column mass = ForwardRows::Column::Zero(whole.o.rows());
+        Table o(whole.o.rows(), whole.o.cols());
+        Column<std::int64_t> keys(whole.o.rows(), 0);
+        Column<double> mass(whole.o.rows(), 0.0);
         for (args.split = 0; args.split < args.num_splits; ++args.split) {
             const ForwardRows part = attention(args, rows, {}, Oracle::matrix);
             expect_same(attention(args, rows, {}, Oracle::row_by_row), part);
-            for (Eigen::Index r = 0; r < o.rows(); ++r) {
-                keys(r) += static_cast<int>(part.visible_keys(r));
+            for (std::int64_t r = 0; r < o.rows(); ++r) {
+                keys(r) += part.visible_keys(r);
                 empty += part.visible_keys(r) == 0 ? 1 : 0;
                 if (!(part.lse(r) > -std::numeric_limits<double>::infinity())) continue;
                 const double weight = std::exp(part.lse(r) - whole.lse(r));
                 mass(r) += weight;
-                o.row(r) += weight * part.o.row(r);
+                for (std::int64_t c = 0; c < o.cols(); ++c) o(r, c) += weight * part.o(r, c);
             }
         }
-        for (Eigen::Index r = 0; r < o.rows(); ++r) {
+        for (std::int64_t r = 0; r < o.rows(); ++r) {
             EXPECT_EQ(keys(r), whole.visible_keys(r));
             if (keys(r) == 0) continue;
             EXPECT_NEAR(mass(r), 1.0, 1e-11 * (1.0 + whole.max_a(r)));
-            for (Eigen::Index c = 0; c < o.cols(); ++c)
+            for (std::int64_t c = 0; c < o.cols(); ++c)
                 EXPECT_NEAR(o(r, c), whole.o(r, c),
                             1e-11 * (1.0 + whole.max_a(r)) * whole.weighted_abs(r, c));
         }
@@ -146,7 +144,7 @@ TEST(Attention, TakesTheDescalesOfPagesAndOfTokens) {
             args.quant.qscale = mode;
             const ForwardRows matrix = attention(args, rows);
             expect_same(attention(args, rows, {}, Oracle::row_by_row), matrix);
-            if (rows.empty() || matrix.visible_keys.maxCoeff() < 2) continue;
+            if (rows.empty() || std::ranges::max(matrix.visible_keys.values()) < 2) continue;
             args.quant.qscale = QScale::no_scale;
             EXPECT_NE(attention(args, rows).o, matrix.o);
         }

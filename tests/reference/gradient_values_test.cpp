@@ -35,7 +35,7 @@ double difference(const RandomGradients& problem, const std::vector<RowId>& rows
             for (std::int64_t c = 0; c < forward.shape.hdim_v; ++c) {
                 float x = 0.0F;
                 std::memcpy(&x, static_cast<const float*>(d_o.data) + d_o.offset(b, h, row, c), 4);
-                sum += double{x} * result.o(static_cast<Eigen::Index>(n), c);
+                sum += double{x} * result.o(static_cast<std::int64_t>(n), c);
             }
         }
         return sum;

@@ -120,7 +120,7 @@ TEST_P(KnownAnswer, MatchesToNineDigits) {
     }
     const ForwardRows result = forward(args, all_rows(args), {}, oracle);
     ASSERT_EQ(result.o.rows(), 3);
-    for (Eigen::Index r = 0; r < 3; ++r) {
+    for (std::int64_t r = 0; r < 3; ++r) {
         const double o = example.o[static_cast<std::size_t>(r)],
                      lse = example.lse[static_cast<std::size_t>(r)];
         EXPECT_NEAR(result.o(r, 0), o, 5e-9 * std::abs(o)) << "row " << r;

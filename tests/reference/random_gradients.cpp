@@ -60,7 +60,7 @@ RandomGradients::RandomGradients(std::uint64_t seed, Wish wish, bool stored_byte
                                    : ForwardRows{};
     for (std::size_t n = 0; n < result.rows.size(); ++n) {
         const auto [b, h, i] = result.rows[n];
-        const auto r = static_cast<Eigen::Index>(n);
+        const auto r = static_cast<std::int64_t>(n);
         const std::int64_t row = entry_of(forward, b).start_q + i;
         put(args_.lse, args_.lse.offset(b, h, row, 0), result.lse(r));
         for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {

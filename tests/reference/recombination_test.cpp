@@ -77,7 +77,7 @@ class SplitEntry {
         for (std::size_t r = 0; r < rows.rows.size(); ++r) {
             const RowId& row = rows.rows[r];
             const std::int64_t head = row.h * p.num_splits + s;
-            const auto at = static_cast<Eigen::Index>(r);
+            const auto at = static_cast<std::int64_t>(r);
             lse_[static_cast<std::size_t>(p.lse_acc.offset(0, head, row.i, 0))] =
                 static_cast<float>(rows.lse(at));
             for (std::int64_t c = 0; c < whole_.shape.hdim_v; ++c)
@@ -124,7 +124,7 @@ TEST(Recombination, OfAnyNumberOfSplitsIsTheUnsplitResult) {
             for (RowId& row : asked) row.b = b;
             const ForwardRows whole = forward(args, asked);
             for (std::size_t r = 0; r < asked.size(); ++r) {
-                const auto at = static_cast<Eigen::Index>(r);
+                const auto at = static_cast<std::int64_t>(r);
                 const auto row = static_cast<std::int64_t>(r);
                 empty_splits += combined.splits_taken[r] < splits ? 1 : 0;
                 if (combined.lse[r] == whole.lse(at)) {

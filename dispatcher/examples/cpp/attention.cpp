@@ -76,7 +76,7 @@ bool Attention::judge(const char* what) const {
     const ref::ForwardRows exact = ref::forward(args_, rows, options);
     double worst = 0.0;
     for (std::size_t row = 0; row < rows.size(); ++row) {
-        const ref::RowBound bound(exact, static_cast<Eigen::Index>(row));
+        const ref::RowBound bound(exact, static_cast<std::int64_t>(row));
         for (std::int64_t c = 0; c < args_.shape.hdim_v; ++c) {
             const auto at =
                 static_cast<std::size_t>(args_.o.offset(rows[row].b, rows[row].h, rows[row].i, c));

@@ -189,7 +189,7 @@ void BackwardProblem::draw(std::mt19937_64& engine) {
         reference::forward(forward, rows, {.companions = false, .numerics = {}, .threads = 1});
     for (std::size_t n = 0; n < rows.size(); ++n) {
         const auto [b, h, i] = rows[n];
-        const auto r = static_cast<Eigen::Index>(n);
+        const auto r = static_cast<std::int64_t>(n);
         put(lse.view, lse.view.offset(b, h, start(b, false) + i, 0), result.lse(r));
         for (std::int64_t c = 0; c < spec_.hdim_v; ++c)
             put(o.view, o.view.offset(b, h, start(b, false) + i, c), result.o(r, c));

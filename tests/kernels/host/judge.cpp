@@ -40,7 +40,7 @@ Distance judge(const FwdProblem& problem, const reference::ForwardRows& expected
     double squares = 0.0, variance = 0.0;
     if (args.o.type == ElementType::fp32) distance.rms_limit = 8.0;
     for (std::size_t n = 0; n < rows.size(); ++n) {
-        const auto row = static_cast<Eigen::Index>(n);
+        const auto row = static_cast<std::int64_t>(n);
         const auto [b, h, i] = rows[n];
         const reference::RowBound bound(expected, row);
         for (std::int64_t c = 0; c < args.shape.hdim_v; ++c) {
@@ -57,12 +57,12 @@ Distance judge(const FwdProblem& problem, const reference::ForwardRows& expected
             }
         }
         if (args.lse.present()) {
-            const double lse = problem.lse(b, h, i), want = expected.lse[row];
+            const double lse = problem.lse(b, h, i), want = expected.lse(row);
             const double limit = reference::lse_limit(expected, row);
             distance.lse = std::max(distance.lse, lse == want ? 0.0 : ratio(std::abs(lse - want), limit));
         }
         if (args.randval.present())
-            for (std::int64_t j = 0; j < expected.seqlen_k[row]; ++j)
+            for (std::int64_t j = 0; j < expected.seqlen_k(row); ++j)
                 if (reference::key_visible(args, b, i, j) &&
                     problem.random_byte(b, h, i, j) != reference::stored_random_byte(args, rows[n], j))
                     distance.random_bytes_agree = false;

@@ -195,7 +195,7 @@ double CachedProblem::judge_partials(const Numerics& numerics, std::string& wors
         const auto rows = reference::all_rows(args);
         const auto expected = reference::attention(args, rows, options);
         for (std::size_t n = 0; n < rows.size(); ++n) {
-            const auto at = static_cast<Eigen::Index>(n);
+            const auto at = static_cast<std::int64_t>(n);
             const auto [b, h, i] = rows[n];
             const bool packed = split_.shape.mode == Mode::group;
             const std::int64_t row = i + (packed ? split_.lengths.seqstart_q[b] : 0);
