@@ -1,6 +1,7 @@
 #include "dispatcher/tensor_maps.hpp"
 
 #include "dispatcher/types/element.hpp"
+#include "dispatcher/types/shared_memory.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -25,10 +26,6 @@ std::int64_t steps(std::int64_t extent, std::int64_t stride, std::int64_t unit) 
     std::int64_t count = 0;
     const bool fits = !__builtin_mul_overflow(std::max<std::int64_t>(extent - 1, 0), stride / unit, &count);
     return fits ? std::min(count, most_places + 1) : most_places + 1;
-}
-
-bool shares_memory(const TensorView& view, std::int64_t entries, std::int64_t heads) {
-    return (entries > 1 && view.batch_stride == 0) || (heads > 1 && view.head_stride == 0);
 }
 
 bool map_has(const Mapped& tensor) {

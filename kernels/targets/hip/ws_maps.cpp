@@ -1,5 +1,6 @@
 #include "kernels/targets/hip/ws_maps.hpp"
 
+#include "dispatcher/types/shared_memory.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
 
 #include <algorithm>
@@ -17,12 +18,6 @@ struct Tensor {
     bool ragged; ///< sequences may end before their slots do
     bool by_column = false;
 };
-
-/// Whether entries or heads share memory. Maps have no stride of 0, but those that end with sequences count what strides have in common.
-bool shares_memory(const Tensor& tensor) {
-    return (tensor.entries > 1 && tensor.view.batch_stride == 0) ||
-           (tensor.heads > 1 && tensor.view.head_stride == 0);
-}
 
 /// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
 std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& stride, MapRows& rows) {
@@ -49,7 +44,8 @@ std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& strid
 std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
                               MapRows& rows) {
     const auto& [name, view, entries, heads, row_count, channels, ragged, by_column] = tensor;
-    const bool ends_with_sequence = ragged || shares_memory(tensor);
+    // A map that ends with sequences counts what strides have in common, of which one may be 0.
+    const bool ends_with_sequence = ragged || shares_memory(view, entries, heads);
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {
         return extent > 1 ? elements * bytes : 16;
