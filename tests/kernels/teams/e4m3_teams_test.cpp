@@ -33,15 +33,8 @@ Shape e4m3_shape(DataType type, std::int64_t channels) {
     return shape;
 }
 
-struct E4m3Variant {
-    const char* name;
-    int teams, keys, channels;
-    DataType type;
-    void (*change)(Shape&);
-};
-
-const E4m3Variant e4m3_variants[] = {
-    {"plain", 2, 128, 64, DataType::fp8bf16, [](Shape&) {}},
+const TeamVariant e4m3_variants[] = {
+    {"plain", 2, 128, 64, DataType::fp8bf16, changes::none},
     {"128 channels, the last keys within a unit", 2, 128, 128, DataType::fp8fp32,
      [](Shape& s) {
          s.hdim_q = s.hdim_v = 125;
@@ -50,29 +43,15 @@ const E4m3Variant e4m3_variants[] = {
      }},
     {"three teams, causal, query heads in groups, descales", 3, 64, 64, DataType::fp8bf16,
      [](Shape& s) {
-         s.nhead_q = 4;
-         s.nhead_k = 2;
-         s.mask = {MaskType::top_left, -1, 0, 0};
+         changes::causal_in_groups_of_heads(s);
          s.qscale = QScale::pertensor;
      }},
     {"96 keys, window and sink tokens, 8-bit output", 2, 96, 128, DataType::fp8,
-     [](Shape& s) {
-         s.seqlen_q = {400};
-         s.seqlen_k = {704};
-         s.mask = {MaskType::top_left, 100, 0, 4};
-     }},
+     changes::window_and_sink_tokens<704>},
     {"160 keys in two blocks of a line, soft cap, sink logits", 2, 160, 64, DataType::fp8fp32,
-     [](Shape& s) {
-         s.soft_cap = 2.0F;
-         s.sink_logit = true;
-     }},
-    {"96 channels, elementwise bias", 2, 64, 96, DataType::fp8bf16,
-     [](Shape& s) { s.bias = BiasType::elementwise; }},
-    {"ALiBi, one tile of keys", 2, 128, 64, DataType::fp8bf16,
-     [](Shape& s) {
-         s.bias = BiasType::alibi;
-         s.seqlen_k = {80};
-     }},
+     changes::soft_cap_and_sink_logits},
+    {"96 channels, elementwise bias", 2, 64, 96, DataType::fp8bf16, changes::elementwise_bias},
+    {"ALiBi, one tile of keys", 2, 128, 64, DataType::fp8bf16, changes::alibi_in_one_tile<80>},
     {"three entries, causal from the bottom right", 2, 64, 64, DataType::fp8bf16,
      [](Shape& s) {
          s.batch = 3;
@@ -82,21 +61,21 @@ const E4m3Variant e4m3_variants[] = {
      }},
 };
 
-Shape shape_of(const E4m3Variant& variant) {
+Shape e4m3_shape_of(const TeamVariant& variant) {
     Shape shape = e4m3_shape(variant.type, variant.channels);
     variant.change(shape);
     return shape;
 }
-KernelConfig kernel_of(const FwdProblem& problem, const E4m3Variant& variant) {
+KernelConfig e4m3_kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
     return team_kernel(problem, variant.teams, variant.keys, variant.channels);
 }
 
 class E4m3EverySchedule : public testing::TestWithParam<int> {};
 
 TEST_P(E4m3EverySchedule, AgreesWithTheReference) {
-    for (const E4m3Variant& variant : e4m3_variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant);
+    for (const TeamVariant& variant : e4m3_variants) {
+        FwdProblem problem(e4m3_shape_of(variant));
+        const KernelConfig kernel = e4m3_kernel_of(problem, variant);
         emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
         const auto distance = judge(problem, numerics_of(kernel));
         EXPECT_TRUE(distance.acceptable()) << variant.name << ": O " << distance.o << ", LSE " << distance.lse
@@ -106,9 +85,9 @@ TEST_P(E4m3EverySchedule, AgreesWithTheReference) {
 INSTANTIATE_TEST_SUITE_P(Teams, E4m3EverySchedule, testing::Range(0, schedules));
 
 TEST(E4m3OneTeam, AgreesWithTheReferenceOnTheHost) {
-    for (const E4m3Variant& variant : e4m3_variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant);
+    for (const TeamVariant& variant : e4m3_variants) {
+        FwdProblem problem(e4m3_shape_of(variant));
+        const KernelConfig kernel = e4m3_kernel_of(problem, variant);
         host_target::run_kernel(kernel, problem.args());
         const auto distance = host_target::test::judge(problem, kernel);
         EXPECT_TRUE(distance.acceptable()) << variant.name << ": O " << distance.o << ", LSE " << distance.lse

@@ -45,4 +45,41 @@ inline Shape team_shape(DataType type, std::int64_t channels) {
     return shape;
 }
 
+/// A problem and a kernel for it.
+struct TeamVariant {
+    const char* name;
+    int teams, keys, channels;
+    DataType type;
+    void (*change)(Shape&);
+};
+
+/// Changes that kernels of several types are tried with.
+namespace changes {
+inline void none(Shape&) {}
+inline void causal_in_groups_of_heads(Shape& s) {
+    s.nhead_q = 4;
+    s.nhead_k = 2;
+    s.mask = {MaskType::top_left, -1, 0, 0};
+}
+inline void soft_cap_and_sink_logits(Shape& s) {
+    s.soft_cap = 2.0F;
+    s.sink_logit = true;
+}
+inline void elementwise_bias(Shape& s) {
+    s.bias = BiasType::elementwise;
+}
+/// `keys` are fewer than a tile of 128.
+template <std::int64_t keys>
+void alibi_in_one_tile(Shape& s) {
+    s.bias = BiasType::alibi;
+    s.seqlen_k = {keys};
+}
+template <std::int64_t keys>
+void window_and_sink_tokens(Shape& s) {
+    s.seqlen_q = {400};
+    s.seqlen_k = {keys};
+    s.mask = {MaskType::top_left, 100, 0, 4};
+}
+} // namespace changes
+
 } // namespace fmha::hip_target::test

@@ -20,21 +20,10 @@
 namespace fmha::hip_target::test {
 namespace {
 
-struct Variant {
-    const char* name;
-    int teams, keys, channels;
-    DataType type;
-    void (*change)(Shape&);
-};
-
-const Variant variants[] = {
-    {"plain", 2, 128, 64, DataType::bf16, [](Shape&) {}},
+const TeamVariant variants[] = {
+    {"plain", 2, 128, 64, DataType::bf16, changes::none},
     {"three teams, causal, query heads in groups", 3, 64, 64, DataType::fp16,
-     [](Shape& s) {
-         s.nhead_q = 4;
-         s.nhead_k = 2;
-         s.mask = {MaskType::top_left, -1, 0, 0};
-     }},
+     changes::causal_in_groups_of_heads},
     {"three teams, one without a row", 3, 128, 64, DataType::bf16,
      [](Shape& s) {
          s.batch = 2;
@@ -59,24 +48,11 @@ const Variant variants[] = {
          s.seqlen_k = {197, 0, 65};
          s.mask = {MaskType::bottom_right, -1, 0, 0};
      }},
-    {"176 keys, window and sink tokens", 2, 176, 128, DataType::bf16,
-     [](Shape& s) {
-         s.seqlen_q = {400};
-         s.seqlen_k = {700};
-         s.mask = {MaskType::top_left, 100, 0, 4};
-     }},
+    {"176 keys, window and sink tokens", 2, 176, 128, DataType::bf16, changes::window_and_sink_tokens<700>},
     {"80 keys, 256 channels, soft cap, sink logits", 2, 80, 256, DataType::fp16,
-     [](Shape& s) {
-         s.soft_cap = 2.0F;
-         s.sink_logit = true;
-     }},
-    {"96 channels, elementwise bias", 2, 64, 96, DataType::bf16,
-     [](Shape& s) { s.bias = BiasType::elementwise; }},
-    {"ALiBi, one tile of keys", 2, 128, 64, DataType::fp16,
-     [](Shape& s) {
-         s.bias = BiasType::alibi;
-         s.seqlen_k = {77};
-     }},
+     changes::soft_cap_and_sink_logits},
+    {"96 channels, elementwise bias", 2, 64, 96, DataType::bf16, changes::elementwise_bias},
+    {"ALiBi, one tile of keys", 2, 128, 64, DataType::fp16, changes::alibi_in_one_tile<77>},
     {"head dimensions below those of the tile, one query", 2, 64, 128, DataType::bf16,
      [](Shape& s) {
          s.hdim_q = 40;
@@ -109,12 +85,12 @@ const Variant variants[] = {
      }},
 };
 
-Shape shape_of(const Variant& variant) {
+Shape shape_of(const TeamVariant& variant) {
     Shape shape = team_shape(variant.type, variant.channels);
     variant.change(shape);
     return shape;
 }
-KernelConfig kernel_of(const FwdProblem& problem, const Variant& variant) {
+KernelConfig kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
     KernelConfig kernel = team_kernel(problem, variant.teams, variant.keys, variant.channels);
     if (variant.teams == 1) kernel.algorithm.block_per_cu = 3;
     return kernel;
@@ -123,7 +99,7 @@ KernelConfig kernel_of(const FwdProblem& problem, const Variant& variant) {
 class EverySchedule : public testing::TestWithParam<int> {};
 
 TEST_P(EverySchedule, AgreesWithTheReference) {
-    for (const Variant& variant : variants) {
+    for (const TeamVariant& variant : variants) {
         FwdProblem problem(shape_of(variant));
         const KernelConfig kernel = kernel_of(problem, variant);
         emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
@@ -148,7 +124,7 @@ TEST_P(EverySchedule, ReadsHeadsAndEntriesThatShareMemory) {
 }
 
 TEST(OneTeam, AgreesWithTheReferenceOnTheHost) {
-    for (const Variant& variant : variants) {
+    for (const TeamVariant& variant : variants) {
         FwdProblem problem(shape_of(variant));
         const KernelConfig kernel = kernel_of(problem, variant);
         host_target::run_kernel(kernel, problem.args());
@@ -179,7 +155,7 @@ TEST(Factors, OfEverySignAgreeWithTheReference) {
 }
 
 TEST(TeamPlan, FitsTheRegistersAndTheLdsOfAMultiprocessor) {
-    for (const Variant& variant : variants) {
+    for (const TeamVariant& variant : variants) {
         const FwdProblem problem(shape_of(variant));
         const WsPlan plan = ws_plan_of(kernel_of(problem, variant));
         ASSERT_EQ(plan.problem, PlanProblem::none) << variant.name;
