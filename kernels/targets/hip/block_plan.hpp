@@ -213,6 +213,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
     planning::plan_places(plan);
     planning::plan_read_ahead(plan);
+    planning::plan_wave_alone(plan);
     return plan;
 }
 

@@ -148,7 +148,8 @@ class KeptOperand {
             read_scales(thread, matrix, row0, col0, kept.x);
             FMHA_UNROLL
             for (int w = 0; w < plan().words; ++w)
-                kept.x.at(thread, w) = block_.machine.arrived(kept.x.at(thread, w));
+                kept.x.at(thread, w) = plan().parked ? block_.machine.parked(kept.x.at(thread, w))
+                                                     : block_.machine.arrived(kept.x.at(thread, w));
         });
     }
 

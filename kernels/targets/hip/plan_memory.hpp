@@ -98,6 +98,9 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
                                                                     : 176;
 }
 
+/// The same where a SIMD of CDNA holds one wave.
+constexpr int wave_alone_limit = 384;
+
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
 /// registers have, keeps them while there are registers. On CDNA they must not cost a SIMD the third wave, nor the second.
 constexpr void plan_places(BlockPlan& plan) {
@@ -120,6 +123,30 @@ constexpr void plan_patches(const BlockPlan& plan, OperandPlan& operand) {
         operand.patch_line /= 2;
 }
 
+/// Whether accumulators and query take so many registers of CDNA that a SIMD holds one wave, which then has registers to spare.
+constexpr bool has_simd_alone(const BlockPlan& plan) {
+    const bool cdna =
+        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
+    return cdna && plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
+}
+
+/// Such a wave waits for nobody, and nobody works while it waits.
+constexpr void plan_wave_alone(BlockPlan& plan) {
+    if (!has_simd_alone(plan)) return;
+    // A read of LDS takes as long as two of the products that such tiles have.
+    const auto ahead = [](const ProductPlan& p) {
+        const int at_once = p.acc.row_tiles * p.parts;
+        return p.own_factor ? 0 : (2 + at_once - 1) / at_once;
+    };
+    if (plan.query.place == OperandPlace::registers) {
+        plan.query.parked = true;
+        plan.first.reads_ahead = narrow(ahead(plan.first));
+    }
+    plan.second.reads_ahead = narrow(ahead(plan.second));
+    for (ProductPlan* p : {&plan.first, &plan.second})
+        p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
+}
+
 /// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan) {
     plan_patches(plan, plan.key);
@@ -135,7 +162,9 @@ constexpr void plan_read_ahead(BlockPlan& plan) {
     const int keys = words_of(plan.key), values = words_of(plan.value);
     const int words = keys > values ? keys : values;
     const int used = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + words;
-    plan.staging.read_ahead = words > 0 && used <= read_ahead_limit(plan.unit);
+    // Another half of a file is as large as the accumulators and the query of a wave that has it for itself.
+    plan.staging.reads_first = words > 0 && has_simd_alone(plan) && used <= wave_alone_limit;
+    plan.staging.read_ahead = words > 0 && (used <= read_ahead_limit(plan.unit) || plan.staging.reads_first);
     plan.staging.ahead_words = static_cast<std::int16_t>(plan.staging.read_ahead ? words : 1);
 }
 

@@ -136,10 +136,13 @@ struct ProductPlan {
     ScaleMap left_scale, right_scale;
     /// Registers of one read: left fragments of all row tiles, and what one read of the right operand delivers.
     std::int16_t left_registers = 0, right_registers = 0;
+    /// Right fragments that are read, in registers of their own, before the one that is multiplied.
+    std::int16_t reads_ahead = 0;
     AccumulatorPlan acc;
 
     /// Left fragments in LDS are read with ldmatrix too.
     FMHA_DEVICE constexpr bool left_matrices() const { return load_matrix && depth == 16; }
+    FMHA_DEVICE constexpr bool is_read_ahead() const { return reads_ahead > 0; }
 };
 
 /// Where a left operand lives while the right one streams past.
@@ -154,6 +157,7 @@ struct LeftOperandPlan {
     ElementType type = ElementType::fp16;
     OperandPlace place = OperandPlace::registers;
     std::int16_t words = 1; ///< registers a thread
+    bool parked = false;    ///< they are in the half of a large file that ordinary arithmetic does not use
     Image image;            ///< OperandPlace::lds
 
     FMHA_DEVICE constexpr bool streams() const { return place != OperandPlace::registers; }
@@ -238,6 +242,8 @@ struct StagingPlan {
     bool keeps_places = false;
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
+    bool reads_first =
+        false; ///< … and asks for all of it before the first product, whatever registers that takes
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;

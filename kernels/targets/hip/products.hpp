@@ -43,7 +43,13 @@ class Products {
                 product_with_factor(acc, left, first, right, factor, words);
                 return;
             }
-        if constexpr (Block::template may<Product>(&ProductPlan::own_factor, false))
+        if constexpr (Block::template may<Product>(&ProductPlan::is_read_ahead))
+            if (block_.template piece<Product>().is_read_ahead()) {
+                product_ahead(acc, left, first, right, words);
+                return;
+            }
+        if constexpr (Block::template may<Product>(&ProductPlan::own_factor, false) &&
+                      Block::template may<Product>(&ProductPlan::is_read_ahead, false))
             plain_product(acc, left, first, right, words);
     }
 
@@ -61,9 +67,11 @@ class Products {
         }
     }
 
-    /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step.
+    /// Right fragments of column tile `col` (and those that come with it) at depth `step` fragments of the step, to registers from
+    /// r0 on.
     template <auto Product, auto Right, class Registers>
-    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out) {
+    FMHA_DEVICE void read_right(const OperandStep<Right>& from, int col, int step, Registers& out,
+                                int r0 = 0) {
         const ProductPlan& p = block_.template piece<Product>();
         const OperandPlan& operand = block_.template piece<Right>();
         const int k0 = from.depth0 + step * p.depth;
@@ -73,15 +81,16 @@ class Products {
                 return;
             }
         if constexpr (Block::template may<Product>(&ProductPlan::load_matrix, false))
-            read_elements<Product>(from, col, k0, out);
+            read_elements<Product>(from, col, k0, out, r0);
     }
 
   private:
     Block block_;
 
-    /// A right fragment element by element, or in pieces of a line, from depth `k0` of the stage on.
+    /// A right fragment element by element, or in pieces of a line, from depth `k0` of the stage on, to registers from r0 on.
     template <auto Product, auto Right, class Registers>
-    FMHA_DEVICE void read_elements(const OperandStep<Right>& from, int col, int k0, Registers& out) {
+    FMHA_DEVICE void read_elements(const OperandStep<Right>& from, int col, int k0, Registers& out,
+                                   int r0) {
         const ProductPlan& p = block_.template piece<Product>();
         const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
         const Image& image = operand().image;
@@ -91,7 +100,7 @@ class Products {
                 const int rows = transposing_read(operand().type).rows;
                 FMHA_UNROLL
                 for (int e = 0; e < p.right_elements; e += rows)
-                    block_.machine.read_transposed(out, e * bits / 32, operand().type, [&](int thread) {
+                    block_.machine.read_transposed(out, r0 + e * bits / 32, operand().type, [&](int thread) {
                         const int l = block_.lane(thread);
                         return from.address +
                                image.at(k0 + operand().order.element[e] + operand().read_depth.of_lane(l),
@@ -110,13 +119,14 @@ class Products {
                 FMHA_UNROLL
                 for (int w = 0; w < p.right_words; w += run)
                     read_words(block_.machine, thread, from.address, image, column,
-                               (k0 + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, operand().type, out, w);
+                               (k0 + p.right_k.at(l, w * 32 / bits)) * bits / 8, run, operand().type, out,
+                               r0 + w);
                 return;
             }
             if (operand().by_column) { // with places such that a lane's elements follow one another
                 const int place = order.place_of(k0 + order.lane.of_lane(l));
                 read_words(block_.machine, thread, from.address, image, column, place * bits / 8,
-                           p.right_words, operand().type, out, 0);
+                           p.right_words, operand().type, out, r0);
                 return;
             }
             FMHA_UNROLL
@@ -124,9 +134,9 @@ class Products {
                 read_some<1>(block_.machine, thread,
                              from.address +
                                  image.at(k0 + order.element[e] + order.lane.of_lane(l), column * bits / 8),
-                             operand().type, out, e);
+                             operand().type, out, r0 + e);
         });
-        read_scales<Right>(p, from.address, col, k0, out);
+        read_scales<Right>(p, from.address, col, k0, out, r0);
     }
 
     /// The register where fragment `fragment` of row tile `row` of a left operand begins.
@@ -172,6 +182,28 @@ class Products {
         }
     }
 
+    /// The same of a left operand in registers, with right fragments read ahead: a wave that has a SIMD for itself has no other that works
+    /// until they arrive. Compilers read them where they are needed, to save registers, hence the order.
+    template <auto Product, class Registers, class Left, class Step, class Words>
+    FMHA_DEVICE void product_ahead(Accumulator<Product, Registers>& acc, Left& left, int first,
+                                   const Step& from, Words& right) {
+        const ProductPlan& p = block_.template piece<Product>();
+        const int columns = p.acc.column_tiles, fragments = p.step_fragments * columns;
+        const auto place = [&](int n) { return n % (p.reads_ahead + 1) * p.right_fragment; };
+        FMHA_UNROLL
+        for (int n = 0; n < fragments + p.reads_ahead; ++n) {
+            if (n < fragments) read_right<Product>(from, n % columns, n / columns, right, place(n));
+            const int now = n - p.reads_ahead;
+            if (now < 0) continue;
+            block_.machine.products_in_order();
+            FMHA_UNROLL
+            for (int row = 0; row < p.acc.row_tiles; ++row)
+                multiply(p, acc.x, (row * columns + now % columns) * p.acc.fragment, left.x,
+                         fragment_at(p, row, first / p.depth + now / columns), right, place(now));
+            block_.machine.products_in_order();
+        }
+    }
+
     /// The products of a step are added up first, then multiplied by `factor`, fragment by fragment.
     template <auto Product, class Registers, class Left, class Step, class Words>
     FMHA_DEVICE void product_with_factor(Accumulator<Product, Registers>& acc, Left& left, int first,
@@ -205,13 +237,13 @@ class Products {
 
     /// The scales of a right fragment, from behind the elements of its lines to behind the fragment's words.
     template <auto Right, class Registers>
-    FMHA_DEVICE void read_scales(const ProductPlan& p, int address, int col, int k0, Registers& out) {
+    FMHA_DEVICE void read_scales(const ProductPlan& p, int address, int col, int k0, Registers& out, int r0) {
         if (p.scale_block == 0) return;
         const Image& image = block_.template piece<Right>().image;
         block_.machine.each([&](int thread) {
             const int line = col * p.acc.cols + p.right_scale.outer.of_lane(block_.lane(thread));
             const int block = (k0 + p.right_scale.k.of_lane(block_.lane(thread))) / p.scale_block;
-            out.at(thread, p.right_words) = block_.machine.lds_read_byte(
+            out.at(thread, r0 + p.right_words) = block_.machine.lds_read_byte(
                 thread, address + line * image.line_bytes + image.scales() + block);
         });
     }

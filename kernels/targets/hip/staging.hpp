@@ -167,6 +167,7 @@ class Staging {
             if constexpr (Machine::has_step_copies) block_.machine.commit_copies();
         } else if (plan().read_ahead) {
             copy<Operand>(matrix, 0, column, depth, extent, Phase::read);
+            if (plan().reads_first) block_.machine.reads_first();
         }
     }
 

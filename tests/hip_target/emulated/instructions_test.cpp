@@ -213,5 +213,35 @@ TEST(Maxima, LagBehindOnAmdWhereWeightsHaveRoomAndTheOutputIsLarge) {
     EXPECT_FALSE(plan("sm_90", DataType::fp16, 128).rows.sums_in_parts);
 }
 
+TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
+    const auto plan = [](const std::string& arch, int channels, Pipeline pipeline) {
+        return plan_of(smallest_house_kernel(arch, [&](const KernelConfig& config) {
+            return config.signature.data_type == DataType::fp16 && config.algorithm.tile.n1 == channels &&
+                   config.algorithm.tile.m0 == 128 && config.algorithm.pipeline == pipeline &&
+                   config.signature.mask == MaskClass::causal;
+        }));
+    };
+    for (const std::string arch : {"gfx90a", "gfx942", "gfx950"}) {
+        SCOPED_TRACE(arch);
+        const BlockPlan alone = plan(arch, 256, Pipeline::qr);
+        ASSERT_GE(alone.first.acc.registers + alone.second.acc.registers + alone.query.words, 256);
+        EXPECT_TRUE(alone.query.parked);
+        EXPECT_TRUE(alone.staging.read_ahead);
+        EXPECT_TRUE(alone.staging.reads_first);
+        for (const ProductPlan* product : {&alone.first, &alone.second}) {
+            EXPECT_EQ(product->reads_ahead, arch == "gfx950" ? 2 : 1) << "two products long";
+            EXPECT_EQ(product->right_registers, (1 + product->reads_ahead) * product->right_fragment);
+        }
+        const BlockPlan shared = plan(arch, 64, Pipeline::qr_async);
+        EXPECT_FALSE(shared.query.parked);
+        EXPECT_FALSE(shared.staging.reads_first);
+        EXPECT_EQ(shared.first.reads_ahead, 0);
+        EXPECT_EQ(shared.first.right_registers, shared.first.right_fragment);
+    }
+    const BlockPlan rdna = plan("gfx1100", 256, Pipeline::qr);
+    EXPECT_FALSE(rdna.query.parked || rdna.staging.reads_first) << "its file has no halves";
+    EXPECT_EQ(rdna.second.reads_ahead, 0);
+}
+
 } // namespace
 } // namespace fmha::hip_target::test

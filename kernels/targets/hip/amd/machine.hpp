@@ -152,6 +152,14 @@ class Machine {
         return word;
     }
 
+    /// The same, from then on in an accumulation register, from where products read it. Where compilers choose, they copy it before each.
+    __attribute__((device, always_inline)) static std::uint32_t parked(std::uint32_t word) {
+#if defined(__GFX9__)
+        asm volatile("" : "+a"(word));
+#endif
+        return word;
+    }
+
     /// Through a buffer descriptor: one 32-bit address a lane, and bytes that do not exist lie beyond the buffer's end.
     template <int n>
     __attribute__((device, always_inline)) static void global_read(int, const char* from, int offset,
@@ -266,6 +274,17 @@ class Machine {
 
     __attribute__((device, always_inline)) static void in_order() {
         __builtin_amdgcn_sched_barrier(0);
+    }
+
+    /// Reads of LDS and products; all else may pass.
+    __attribute__((device, always_inline)) static void products_in_order() {
+        constexpr int arithmetic = 2, scalars = 4, memory = 16;
+        __builtin_amdgcn_sched_barrier(arithmetic | scalars | memory);
+    }
+    /// What is asked of memory arrives during the products that follow.
+    __attribute__((device, always_inline)) static void reads_first() {
+        constexpr int arithmetic = 2, scalars = 4, lds = 128;
+        __builtin_amdgcn_sched_barrier(arithmetic | scalars | lds);
     }
 
     /// One instruction on CDNA.

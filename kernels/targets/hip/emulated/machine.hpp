@@ -109,6 +109,7 @@ class EmulatedMachine {
     static float apart(float value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }
+    static std::uint32_t parked(std::uint32_t word) { return word; }
     template <class Args>
     static const Args& reread(const Args& args) {
         return args;
@@ -180,6 +181,8 @@ class EmulatedMachine {
     void barrier() { lds_.barrier(); }
     void wave_barrier() { lds_.wave_barrier(); }
     static void in_order() {}
+    static void products_in_order() {}
+    static void reads_first() {}
 
     template <int N>
     void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes,

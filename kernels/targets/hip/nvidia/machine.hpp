@@ -165,6 +165,7 @@ class Machine {
         return value;
     }
     FMHA_DEVICE static std::uint32_t arrived(std::uint32_t word) { return word; }
+    FMHA_DEVICE static std::uint32_t parked(std::uint32_t word) { return word; }
     /// Instructions take numbers of the constant bank as operands.
     template <class Args>
     FMHA_DEVICE static const Args& reread(const Args& args) {
@@ -231,6 +232,8 @@ class Machine {
     FMHA_DEVICE void wave_barrier() const { __syncwarp(); }
     /// The assembler reads ahead past anything else.
     FMHA_DEVICE void in_order() const { __syncwarp(); }
+    FMHA_DEVICE static void products_in_order() {}
+    FMHA_DEVICE static void reads_first() {}
 
     template <int words>
     FMHA_DEVICE void copy_async(int, int address, const char* from, int offset, int bytes) const {
