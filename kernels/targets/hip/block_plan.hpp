@@ -211,7 +211,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     plan.rows.sums_in_parts = planning::keeps_parts(plan.unit, output, cfg.signature.has_dropout);
     plan.weights.slack = planning::slack_of(plan.unit, types.p, output);
     planning::plan_query_and_memory(cfg, types, row_tiles, plan);
-    planning::plan_places(plan);
+    planning::plan_places(plan, cfg);
     planning::plan_read_ahead(plan);
     planning::plan_wave_alone(plan);
     return plan;

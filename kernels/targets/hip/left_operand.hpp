@@ -44,10 +44,16 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     const ElementType type = block.template piece<Piece>().type;
     const int line =
         p.acc.row_of_wave(block.wave(thread)) + row * p.acc.rows + p.left_outer.of_lane(block.lane(thread));
+    // Where it is read for every product, lanes keep one place, and scalars go from fragment to fragment, each computed where it is used.
+    const bool streams = block.template piece<Piece>().place == OperandPlace::memory;
+    const int first = streams ? block.machine.scalar(units(type, fragment * p.depth)) : 0;
     const auto read = [&]<int count>(Words<count>, int w) {
-        const int element = fragment * p.depth + p.left_k.at(block.lane(thread), w * 32 / element_bits(type));
+        const int element =
+            (streams ? 0 : fragment * p.depth) + p.left_k.at(block.lane(thread), w * 32 / element_bits(type));
         const auto words =
-            left.memory.template read<count>(block.machine, thread, line, units(type, element));
+            streams ? left.memory.template read_from<count>(block.machine, thread, {0, first}, line,
+                                                            units(type, element))
+                    : left.memory.template read<count>(block.machine, thread, line, units(type, element));
         FMHA_UNROLL
         for (int i = 0; i < count; ++i)
             out.at(thread, r0 + w + i) = operand_word(block.machine, words.word[i], type);
@@ -76,9 +82,8 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
     const int r0 = row * p.left_fragment;
     if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::memory))
         if (plan.place == OperandPlace::memory) {
-            block.machine.each([&](int thread) {
-                read_left<Product>(block, block.machine.local(thread), left, row, fragment, out, r0);
-            });
+            block.machine.each(
+                [&](int thread) { read_left<Product>(block, thread, left, row, fragment, out, r0); });
             return;
         }
     if constexpr (Block::Machine::has_load_matrix)

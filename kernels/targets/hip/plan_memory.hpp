@@ -102,13 +102,17 @@ constexpr int read_ahead_limit(MatrixUnit unit) {
 constexpr int wave_alone_limit = 384;
 
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
-/// registers have, keeps them while there are registers. On CDNA they must not cost a SIMD the third wave, nor the second.
-constexpr void plan_places(BlockPlan& plan) {
+/// registers have, keeps them while there are registers: caches, values by column and soft-caps need some themselves. On CDNA they must not
+/// cost a SIMD the third wave, nor the second.
+constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.unit == MatrixUnit::nvidia) return;
     const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
-    plan.staging.keeps_places = rdna ? taken <= 144 : !costs_third && !costs_second;
+    const Signature& has = cfg.signature;
+    const bool needs_more =
+        has.family != KernelFamily::fwd || has.has_logits_soft_cap || plan.value.stored_by_column;
+    plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
 }
 
 /// Patches of a step of the operand that are transposed in registers, so wide that their lines have `words` words.
