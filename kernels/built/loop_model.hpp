@@ -37,6 +37,12 @@ struct UnitLoad {
     friend bool operator==(const UnitLoad&, const UnitLoad&) = default;
 };
 
+/// Waits for accesses of a kind, and the cycles between each of them and the newest access that it waits for, added up.
+struct Distances {
+    std::int64_t waits = 0, cycles = 0;
+    friend bool operator==(const Distances&, const Distances&) = default;
+};
+
 /// One iteration on one path through the loop.
 struct LoopIteration {
     std::array<UnitLoad, loop_units.size()> units{};
@@ -50,6 +56,10 @@ struct LoopIteration {
     /// Waits for memory, LDS included, and how many of these come before its latency has passed since the newest access
     /// that they wait for; the cycles that are missing then, for a wave that has its SIMD for itself.
     std::int64_t waits = 0, early_waits = 0, missing_cycles = 0;
+    Distances behind_memory{}, behind_lds{}; ///< the same waits by what they wait for; none on NVIDIA
+    /// Accesses of LDS whose lanes' addresses follow from the code, and the cycles that conflicts of banks cost those, beside the
+    /// unit's own. No bound has them: the order in which lanes are served is an assumption.
+    std::int64_t lds_followed = 0, conflict_cycles = 0;
     /// That a wave needs in order, its waits included, with a SIMD for itself.
     std::int64_t wave_cycles = 0;
 

@@ -15,9 +15,9 @@
 namespace fmha::built {
 namespace {
 
-/// 4: warp-specialised kernels take the divisors of their items. 3: kernels for NVIDIA GPUs wait for those before them in their
+/// 5: loops have conflicts of banks and distances of waits. 4: warp-specialised kernels take the divisors of their items. 3: kernels for NVIDIA GPUs wait for those before them in their
 /// stream themselves (LaunchShape::overlaps).
-constexpr std::int64_t schema_version = 4;
+constexpr std::int64_t schema_version = 5;
 
 /// Numbers of an iteration, with their names.
 using IterationKey = std::pair<std::string_view, std::int64_t LoopIteration::*>;
@@ -34,6 +34,13 @@ constexpr std::array iteration_keys{
     IterationKey{"early_waits", &LoopIteration::early_waits},
     IterationKey{"missing_cycles", &LoopIteration::missing_cycles},
     IterationKey{"wave_cycles", &LoopIteration::wave_cycles},
+    IterationKey{"lds_followed", &LoopIteration::lds_followed},
+    IterationKey{"conflict_cycles", &LoopIteration::conflict_cycles},
+};
+using DistanceKey = std::pair<std::string_view, Distances LoopIteration::*>;
+constexpr std::array distance_keys{
+    DistanceKey{"behind_memory", &LoopIteration::behind_memory},
+    DistanceKey{"behind_lds", &LoopIteration::behind_lds},
 };
 
 Json iteration_json(const LoopIteration& iteration) {
@@ -42,6 +49,9 @@ Json iteration_json(const LoopIteration& iteration) {
         object[std::string(name)] = {{"instructions", iteration[unit].instructions},
                                      {"cycles", iteration[unit].cycles}};
     for (const auto& [name, member] : iteration_keys) object[std::string(name)] = iteration.*member;
+    for (const auto& [name, member] : distance_keys)
+        object[std::string(name)] = {{"waits", (iteration.*member).waits},
+                                     {"cycles", (iteration.*member).cycles}};
     return object;
 }
 
@@ -135,6 +145,11 @@ LoopIteration iteration_from(const Json& object, const std::string& where) {
         load.done();
     }
     for (const auto& [name, member] : iteration_keys) iteration.*member = in.count(name);
+    for (const auto& [name, member] : distance_keys) {
+        Reader distance(in.at(name), in.place(name));
+        iteration.*member = {distance.count("waits"), distance.count("cycles")};
+        distance.done();
+    }
     in.done();
     return iteration;
 }

@@ -31,6 +31,8 @@ struct Instruction {
     Flow flow = Flow::next;
     std::uint64_t target = 0; ///< of a jump or a branch
     Scoreboards scoreboards{};
+    /// Of an access of LDS the cycles that conflicts of banks cost; −1: not known.
+    std::int64_t conflicts = -1;
 };
 
 using Listing = std::map<std::string, std::vector<Instruction>, std::less<>>;

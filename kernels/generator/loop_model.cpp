@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/access_waits.hpp"
+#include "kernels/generator/bank_conflicts.hpp"
 #include "kernels/generator/flow_graph.hpp"
 #include "kernels/generator/unit_rates.hpp"
 #include "kernels/generator/wave_time.hpp"
@@ -83,17 +84,20 @@ void add_waits(std::span<const Instruction> path, const ArchName& arch, const Un
             if (cost.unit == LoopUnit::memory) memory.add(now);
             if (cost.unit == LoopUnit::lds) lds.add(now);
             const AccessWait wait = access_wait_of(instruction);
-            const auto check = [&](UnderWay& queue, std::optional<std::int64_t> left, int latency) {
+            const auto check = [&](UnderWay& queue, std::optional<std::int64_t> left, int latency,
+                                   built::Distances& distances) {
                 if (!left) return;
                 const auto since = queue.wait(*left, now);
                 if (!since || !counts) return;
                 ++sum.waits;
+                ++distances.waits;
+                distances.cycles += *since;
                 if (*since >= latency) return;
                 ++sum.early_waits;
                 sum.missing_cycles += latency - *since;
             };
-            check(memory, wait.memory, rates.memory_latency);
-            check(lds, wait.lds, rates.lds_latency);
+            check(memory, wait.memory, rates.memory_latency, sum.behind_memory);
+            check(lds, wait.lds, rates.lds_latency, sum.behind_lds);
             // What memory and LDS take is not the wave's own time.
             const bool shared = cost.unit == LoopUnit::memory || cost.unit == LoopUnit::lds;
             now += shared ? rates.scalar : cost.cycles;
@@ -136,11 +140,18 @@ LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, co
         masked.push_back(path_of(*loop, true));
         most = std::max(most, plain.back().cost.matrix);
     }
+    std::vector<std::optional<LaneValues>> addresses(code.size());
+    if (!arch.view().starts_with("sm_")) addresses = lds_addresses(code, blocks, rates.lanes);
     const auto instructions_of = [&](const Path& path) {
         std::vector<Instruction> all;
         for (const std::size_t b : path.blocks)
-            all.insert(all.end(), code.begin() + static_cast<std::ptrdiff_t>(blocks[b].begin),
-                       code.begin() + static_cast<std::ptrdiff_t>(blocks[b].end));
+            for (std::size_t i = blocks[b].begin; i < blocks[b].end; ++i) {
+                Instruction& each = all.emplace_back(code[i]);
+                if (!addresses[i]) continue;
+                const auto cost = cost_of(each.mnemonic, each.operands, arch, rates);
+                each.conflicts =
+                    conflict_cycles(*addresses[i], each.mnemonic, cost.lds_bytes, rates.lds_bytes / 4);
+            }
         return all;
     };
     const Path *best_plain = nullptr, *best_masked = nullptr;
@@ -169,6 +180,10 @@ LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& ar
         sum.access_slots += accesses ? rates.scalar : 0;
         sum.products += cost.products;
         sum.lds_bytes += cost.lds_bytes;
+        if (cost.unit == LoopUnit::lds && instruction.conflicts >= 0) {
+            ++sum.lds_followed;
+            sum.conflict_cycles += instruction.conflicts * rates.simds;
+        }
         sum.memory_bytes += cost.memory_bytes;
         sum.moves += cost.move ? 1 : 0;
         sum.wide_integers += cost.wide ? 1 : 0;

@@ -18,7 +18,7 @@ struct LoopPaths {
 /// Finds the loop over keys of `code` by its structure: of the loops that hold matrix instructions and no other such loop, those
 /// with most of them, and their paths with the most matrix instructions. The plain path stays out of loops over single elements
 /// where it can, moves the most bytes, as iterations do that copy a next tile, and needs the fewest vector instructions. The masked
-/// path selects for every score. Throws InputError when no loop holds a matrix instruction; `where` names the code.
+/// path selects for every score. Accesses of LDS have their conflicts, on AMD. Throws InputError when no loop holds a matrix instruction; `where` names the code.
 LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, const std::string& where);
 
 /// What one iteration on such a path asks for.

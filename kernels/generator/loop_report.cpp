@@ -28,17 +28,28 @@ std::string group_of(const KernelConfig& config) {
                        tile.m0, tile.n0);
 }
 
+/// "12, 96 of 98": the cycles of conflicts, and of how many accesses they are.
+std::string conflicts(const LoopIteration& each) {
+    return fmt::format("{}, {} of {}", each.conflict_cycles, each.lds_followed,
+                       each[LoopUnit::lds].instructions);
+}
+std::string distance(const built::Distances& waits) {
+    if (waits.waits == 0) return "–";
+    return fmt::format("{} by {}", waits.waits, waits.cycles / waits.waits);
+}
+
 void add_iteration(std::string& page, std::string_view name, const LoopModel& loop,
                    const LoopIteration& each) {
     fmt::format_to(std::back_inserter(page), "| {} | {:.1f} |", name, built::vector_a_score(loop, each));
     for (const auto& [unit, unused] : built::loop_units)
         fmt::format_to(std::back_inserter(page), " {} / {} |", each[unit].instructions, each[unit].cycles);
-    fmt::format_to(std::back_inserter(page),
-                   " {} | {} | {} | {} | {} | {} of {}, {} | {} | {:.2f} | {:.2f} | {:.2f} |\n",
-                   each.lds_bytes, each.memory_bytes, each.moves, each.wide_integers, each.selects,
-                   each.early_waits, each.waits, each.missing_cycles, each.wave_cycles,
-                   built::busy_alone(each), built::busy_together(each, loop.waves),
-                   built::busy_waiting(each, loop.waves));
+    fmt::format_to(
+        std::back_inserter(page),
+        " {} | {} | {} | {} | {} | {} | {} of {}, {} | {} | {} | {} | {:.2f} | {:.2f} | {:.2f} |\n",
+        each.lds_bytes, conflicts(each), each.memory_bytes, each.moves, each.wide_integers, each.selects,
+        each.early_waits, each.waits, each.missing_cycles, distance(each.behind_memory),
+        distance(each.behind_lds), each.wave_cycles, built::busy_alone(each),
+        built::busy_together(each, loop.waves), built::busy_waiting(each, loop.waves));
 }
 
 constexpr std::string_view introduction = R"(# Loops over keys
@@ -48,7 +59,10 @@ counted for all of them. `plain`: every key of the tile is seen. `masked`: every
 
 - a score: vector and transcendental instructions a score and lane
 - moves, wide, selects: copies of registers, 64-bit integer instructions, selections by a predicate
+- conflicts: cycles that conflicts of LDS's banks cost beside those of `lds`, if lanes are served in the order of their numbers; and of how many
+  accesses the addresses follow from the code. No bound has these cycles
 - waits: those that come before the latency of what they wait for has passed, of all; the cycles that are missing
+- behind memory, behind LDS: how many of the waits are for it, and the cycles, on average, since the newest access that they wait for
 - alone, together: the share of time that the matrix unit is busy at most: in one wave that does nothing else during its
   products; and with the waves that a SIMD holds, where the bound is the busiest unit or the time to issue one wave's instructions
 - wave: cycles that a wave needs in order, with its waits, when it has its SIMD for itself; waiting: together, where those of the
@@ -90,9 +104,11 @@ std::string loop_page(const built::Manifest& manifest) {
         page += "| iteration | a score |";
         for (const auto& [unused, name] : built::loop_units)
             fmt::format_to(std::back_inserter(page), " {} |", name);
-        page += " LDS bytes | memory bytes | moves | wide | selects | waits | wave | alone | together | "
-                "waiting |\n|---|---|";
-        for (std::size_t i = 0; i < built::loop_units.size() + 10; ++i) page += "---|";
+        page += " LDS bytes | conflicts | memory bytes | moves | wide | selects | waits | behind memory | "
+                "behind LDS | "
+                "wave | alone | "
+                "together | waiting |\n|---|---|";
+        for (std::size_t i = 0; i < built::loop_units.size() + 13; ++i) page += "---|";
         page += '\n';
         add_iteration(page, "plain", loop, loop.plain);
         add_iteration(page, "masked", loop, loop.masked);

@@ -21,7 +21,7 @@ struct UnitRates {
     int branch = 16;
     int matrix_flops = 256; ///< of a SIMD and a cycle, multiplications and additions, with 16-bit operands
     bool shares_vector = false;                 ///< the matrix instructions are executed by the vector unit
-    int lds_bytes = 128;                        ///< a cycle, of all SIMDs that share it
+    int lds_bytes = 128;                        ///< a cycle, of all SIMDs that share it; a bank has four
     int memory_bytes = 64;                      ///< a cycle, likewise
     int lds_latency = 64, memory_latency = 500; ///< cycles, rounded
     int other_latency = 20;                     ///< of whatever else has a scoreboard (NVIDIA)
