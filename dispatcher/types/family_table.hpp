@@ -31,4 +31,4 @@
     row(bwd_dq_dk_dv, bwd, .products = MatrixProducts::five, .query_tiles = false)                                     \
     row(bwd_convert_dq, bwd, .key_axis = false, .value_dim = false, .completes_dq = true)                              \
 
-// clang-format on
+// Formatting stays off to the end of the file: clang-format 14 minds the line before one that switches it on.

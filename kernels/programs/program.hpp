@@ -3,7 +3,6 @@
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/programs/device.hpp"
 
-#include <concepts>
 #include <cstdint>
 
 namespace fmha::kernels {
@@ -30,7 +29,7 @@ struct RowTile {
 /// A program that multiplies no matrices and has no tiles but those. A target that has row operations runs it in a context that all of them share.
 template <class Program>
 concept RowProgram = requires(const KernelConfig& config) {
-    { Program::row_tile(config) } -> std::same_as<RowTile>;
+    Program::row_tile(config).rows;
 };
 
 /// A number of a launch, by one of its extents, and the rest. Both have 32 bits; a division of 64 bits costs a GPU a hundred
