@@ -35,10 +35,13 @@ using fmha::test::Mutant;
 using fmha::test::mutants;
 
 constexpr std::string_view usage =
-    "usage: mutation_score [--every N] [--only TEXT] [--cases FILES] [--per-file N] [--survivors FILE] "
+    "usage: mutation_score [--every N] [--seed N] [--only TEXT] [--cases FILES] [--per-file N] [--survivors "
+    "FILE] "
     "[--record FILE] [--jobs N] [--arch A] [--no-checks]\n"
-    "  --every N         every Nth mutant that the table of survivors does not list; 1 (default): all, "
-    "listed ones too\n"
+    "  --every N         every Nth mutant that the table of survivors does not prove equivalent; 1 "
+    "(default): "
+    "all, proved ones too\n"
+    "  --seed N          another sample for each number\n"
     "  --only TEXT       those whose name begins with TEXT, or whose names are the lines of the file @TEXT\n"
     "  --cases FILES     a case file or folder, instead of all\n"
     "  --per-file N      cases of each file of the smoke tier; 0: all\n"
@@ -52,7 +55,7 @@ constexpr std::string_view usage =
 constexpr std::size_t many = 200;
 
 struct Settings {
-    std::size_t every = 1, per_file = 12;
+    std::size_t every = 1, per_file = 12, seed = 0;
     std::string only, cases, survivors, record, arch = "gfx950";
     int jobs = system::hardware_threads();
     bool checks = true;
@@ -76,6 +79,8 @@ Settings read_settings(std::vector<std::string> words) {
         const std::string& value = words[i + 1];
         if (option == "--every")
             read_number(option, value, settings.every);
+        else if (option == "--seed")
+            read_number(option, value, settings.seed);
         else if (option == "--per-file")
             read_number(option, value, settings.per_file);
         else if (option == "--jobs")
@@ -111,13 +116,28 @@ class TeamTarget final : public Target {
         const Signature& has = config.signature;
         KernelConfig teams = config;
         if ((has.family == KernelFamily::fwd || has.family == KernelFamily::fwd_pagedkv) &&
-            !has.has_dropout && has.qscale == QScale::no_scale &&
-            (has.data_type == DataType::fp16 || has.data_type == DataType::bf16))
+            !has.has_dropout && team_types(has))
             teams.algorithm.pipeline = Pipeline::ws;
         return inner_->make(teams);
     }
 
   private:
+    /// e4m3 comes with descales of whole tensors or without, and in forward alone.
+    static bool team_types(const Signature& has) {
+        switch (has.data_type) {
+        case DataType::fp16:
+        case DataType::bf16:
+            return has.qscale == QScale::no_scale;
+        case DataType::fp8:
+        case DataType::fp8bf16:
+        case DataType::fp8fp32:
+            return has.family == KernelFamily::fwd &&
+                   (has.qscale == QScale::no_scale || has.qscale == QScale::pertensor);
+        default:
+            return false;
+        }
+    }
+
     std::shared_ptr<const Target> inner_;
 };
 
@@ -154,9 +174,10 @@ bool wanted(const std::string& name, const std::string& only, const std::string&
     return name.starts_with(only);
 }
 
-/// FNV-1a: whether a mutant is in the sample depends on its name alone, so that a change of one program keeps those of the others.
-std::uint64_t stable_hash(std::string_view name) {
-    std::uint64_t hash = 0xcbf29ce484222325U;
+/// FNV-1a: whether a mutant is in the sample depends on its name and the seed alone, so that a change of one program keeps those of
+/// the others.
+std::uint64_t stable_hash(std::string_view name, std::uint64_t seed) {
+    std::uint64_t hash = 0xcbf29ce484222325U + seed;
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
     return hash;
 }
@@ -177,8 +198,10 @@ std::vector<Mutant> chosen_mutants(const Settings& settings,
         const std::string name = mutant.name();
         if (!wanted(name, settings.only, names) || is_proved(of_programs, name)) continue;
         // There are few missing waits and barriers, and each is one of its own kind.
-        const bool sampled = mutant.operation == "wait" || stable_hash(name) % settings.every == 0;
-        if (sampled && (settings.every == 1 || find_survivor(known, name) == nullptr))
+        const bool sampled =
+            mutant.operation == "wait" || stable_hash(name, settings.seed) % settings.every == 0;
+        const KnownSurvivor* survivor = find_survivor(known, name);
+        if (sampled && (settings.every == 1 || survivor == nullptr || !survivor->equivalent))
             chosen.push_back(mutant);
     }
     if (chosen.empty()) throw InputError(fmt::format("--only {}: no mutant's name begins so", settings.only));
@@ -254,8 +277,13 @@ int run(const Settings& settings) {
     if (for_teams.empty()) for_teams = cases;
     try_on(for_teams, of_teams, std::make_shared<TeamTarget>(subject.mutated),
            std::make_shared<TeamTarget>(subject.original));
-    if (!settings.record.empty())
-        system::write_file(settings.record, table.record(mutants().size()).dump(1) + "\n");
+    if (!settings.record.empty()) {
+        Json record = table.record(mutants().size());
+        record["sample"] = Json{{"arch", settings.arch},     {"every", settings.every},
+                                {"seed", settings.seed},     {"cases_per_file", settings.per_file},
+                                {"checks", settings.checks}, {"unreached", unreached}};
+        system::write_file(settings.record, record.dump(1) + "\n");
+    }
     fmt::print("\n{}", table.text());
     if (unreached > 0) fmt::print("{} mutants lie where no case comes through\n", unreached);
     const std::size_t stale = report_stale(known);
