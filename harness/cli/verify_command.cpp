@@ -101,11 +101,7 @@ class VerifyCommand final : public Command {
                                   run_.arch_files().folder(), run_.kernels_dir(), jobs_.value_or(0)},
                                  streams);
         if (pairs_) return print_pairs(streams);
-        const std::vector<Case> all =
-            catalogue_.on()
-                ? catalogue_.choose(run_.arch_files().load(), case_arch(),
-                                    {family_, run_.where(), run_.kernel_filter(), std::exchange(cases_, {})})
-                : harness::load_cases(cases_, load_options());
+        const std::vector<Case> all = all_cases();
         const std::vector<Case> cases = of_shard(all);
         if (list_) {
             for (const std::string& sentence : harness::left_out(cases_, load_options()))
@@ -117,6 +113,18 @@ class VerifyCommand final : public Command {
         reports_.check_files(
             {{"--journal", journal_}, {"--store", store_.file()}, {"--ledger", catalogue_.ledger_file()}});
         catalogue_.check_ledger_file();
+        return run_cases(all, cases, streams);
+    }
+
+  private:
+    std::vector<Case> all_cases() {
+        if (!catalogue_.on()) return harness::load_cases(cases_, load_options());
+        return catalogue_.choose(run_.arch_files().load(), case_arch(),
+                                 {family_, run_.where(), run_.kernel_filter(), std::exchange(cases_, {})});
+    }
+
+    /// Runs `cases`, the shard of `all`, and publishes the findings; an exit code.
+    int run_cases(const std::vector<Case>& all, const std::vector<Case>& cases, const Streams& streams) {
         reports::Report report;
         report.sections = reports_.sections();
         const int jobs = chosen_jobs(cases.size());
@@ -154,16 +162,8 @@ class VerifyCommand final : public Command {
         harness::shrink_red(report.results, cases, *source, options,
                             {shrink_, load_options().root, {.stop = [&] { return interrupt.requested(); }}});
         report.ledger = harness::Ledger(options.rules);
-        for (const auto& result : report.results) report.ledger.add(result);
         report.info.seconds = watch.seconds();
-        if (reports_.has_page())
-            report.listed = catalogue_.on() ? catalogue_.tiles()
-                                            : harness::house_tiles_of(target->arch(), target->archs(),
-                                                                      harness::kernel_families_of(cases));
-        if (const auto devices = target->devices(); devices.size() > 1)
-            report.info.devices = harness::shares_of_devices(report.results, devices);
-        if (auto sampled = sampled_shapes(report.results, target->runs_row_tiles()); !sampled.empty())
-            report.info.left_out.push_back(std::move(sampled));
+        complete(report, cases, *target);
         std::optional<harness::CatalogueLedger> account;
         if (catalogue_.on()) {
             account = catalogue_.account(cases, report.results);
@@ -187,7 +187,20 @@ class VerifyCommand final : public Command {
         return report.ledger.green() ? all_well : check_failed;
     }
 
-  private:
+    /// Fills in the parts of a report that follow from its results.
+    void complete(reports::Report& report, const std::vector<Case>& cases,
+                  const harness::Target& target) const {
+        for (const auto& result : report.results) report.ledger.add(result);
+        if (reports_.has_page())
+            report.listed = catalogue_.on() ? catalogue_.tiles()
+                                            : harness::house_tiles_of(target.arch(), target.archs(),
+                                                                      harness::kernel_families_of(cases));
+        if (const auto devices = target.devices(); devices.size() > 1)
+            report.info.devices = harness::shares_of_devices(report.results, devices);
+        if (auto sampled = sampled_shapes(report.results, target.runs_row_tiles()); !sampled.empty())
+            report.info.left_out.push_back(std::move(sampled));
+    }
+
     void check_options() const {
         for (const auto& [name, value] : {std::pair{"--jobs", jobs_.value_or(1)},
                                           {"--not-run-budget", not_run_budget_},
