@@ -135,7 +135,7 @@ std::vector<Found> dead_kernels(const std::vector<KernelConfig>& kernels, const 
         if (is_alive(dispatcher, config, lattice, has_problem)) continue;
         found.push_back({catalog::name_of(RuleSet::house, config),
                          has_problem ? "dead, every problem of the lattice selects another kernel"
-                                     : "dead, no legal problem asks for what it can do"});
+                                     : "dead, no legal problem asks for its features"});
     }
     return found;
 }

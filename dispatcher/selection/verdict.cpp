@@ -52,7 +52,7 @@ Telling telling(Reason reason) {
             "bias", [](std::int64_t v) { return name_of_code<BiasType>(v); },
             "an elementwise bias of zeros stands for none, ALiBi can be written out as an elementwise bias"};
     case Reason::lse_differs:
-        return {"has_lse", flag, "set has_lse to what the kernel stores and ignore or drop the LSE"};
+        return {"has_lse", flag, "set has_lse as the kernel has it, and drop the LSE if it is not wanted"};
     case Reason::dropout_differs:
         return {"has_dropout", flag, "register a kernel with the same dropout setting"};
     case Reason::qscale_differs:

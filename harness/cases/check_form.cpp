@@ -91,7 +91,7 @@ class FormCheck {
         }
         if (padded && form == LengthForm::none)
             fail("length_form_" + letter, "none",
-                 fmt::format("{} differs from what is allocated, so the kernel must be told: \"seqlen\" or "
+                 fmt::format("{} differs from the allocated length, so the kernel must be told: \"seqlen\" or "
                              "\"cu_seqlen\"",
                              logical_name));
     }
@@ -101,7 +101,7 @@ class FormCheck {
     void cached() const {
         if (!case_.physical_k.empty())
             fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
-                 "seqlen_k says how many keys a cache holds, and capacity what it has room for");
+                 "seqlen_k says how many keys a cache holds, and capacity how many fit into it");
         const bool tie = case_.fill == Fill::ties || case_.fill == Fill::weight_ties;
         if (api_.splits_keys && tie)
             fail("fill", to_string(case_.fill), "partial results are fp32, in which no sum is a tie");
@@ -161,10 +161,10 @@ class FormCheck {
     /// Who rotates keys and queries is append-KV.
     void rotated_before() const {
         const auto refuse = [&](std::string_view why) { fail("rope", to_string(case_.append.rope), why); };
-        if (case_.chain.appended == 0) refuse("append-KV rotates what attention reads: state appended too");
+        if (case_.chain.appended == 0) refuse("append-KV rotates the keys and queries of attention: state appended too");
         if (case_.mode == Mode::group) refuse("append-KV exists in batch mode only (V-1)");
         if (case_.fill != Fill::normal)
-            refuse("what other fills say of the output is true of queries and keys as they are filled");
+            refuse("other fills fix the output for queries and keys that are not rotated");
     }
 
     /// Rows keep what they see in a call of their own.
@@ -208,7 +208,7 @@ class FormCheck {
     void appended() const {
         if (!case_.physical_k.empty() || case_.length_form_k != LengthForm::none)
             fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
-                 "seqlen_k of append-KV is what the cache holds before, and capacity what it has room for; "
+                 "seqlen_k of append-KV says how many keys the cache holds before, and capacity how many fit into it; "
                  "physical_k and "
                  "length_form_k mean nothing here");
         count("capacity", case_.cache.capacity);
@@ -296,7 +296,7 @@ class FormCheck {
             refuse("with an output scale that is a power of two");
         if (case_.fill == Fill::ties) return;
         if (types.p == ElementType::bf16)
-            refuse("with another type: half the smallest bf16 lies below what exp2 gives");
+            refuse("with another type: half the smallest bf16 lies below the range of exp2");
         if (case_.scale_s != ln2) refuse("with scale_s=0.6931471805599453, ln 2");
         if (case_.hdim_q < 8) refuse("with a head dimension of 8 or more");
     }

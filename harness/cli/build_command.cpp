@@ -55,7 +55,7 @@ class BuildCommand final : public Command {
         options.flag(
             "--accept", accept_,
             "With --budgets, --spills or both: write these loops as the budgets of their kernels, and "
-            "what they spill");
+            "their spills");
         options.option("--reason", reason_, "Why that is right; kept beside the budgets and spills");
         options.flag("--keep-held-up", keep_held_up_,
                      "Keep kernels of pipeline ws that spill or that the assembler holds up, which otherwise "

@@ -64,7 +64,7 @@ class CompareCommand final : public Command {
         options.option(
             "--ck-kernels", checkout_,
             "Folder with fmha_ck_fwd and fmha_ck_bwd, which parity/side_by_side/checkout/build makes "
-            "from a checkout: its kernels get our tensors, our gates judge what they write, and both "
+            "from a checkout: its kernels get our tensors, our gates judge their outputs, and both "
             "sides are compared element by element");
         options.option("--ck-bin", programs_,
                        "Folder with tile_example_fmha_fwd and tile_example_fmha_bwd, which draw tensors and "

@@ -89,7 +89,7 @@ class GateCommand final : public Command {
             throw InputError(accept_ ? "--accept needs --reason, which is kept"
                                      : "--reason needs --accept, which keeps it");
         if (accept_ && reason_.find_first_not_of(" \t\n") == std::string::npos)
-            throw InputError("--reason is blank; it is what a reader finds later");
+            throw InputError("--reason is blank; later readers need it");
         for (const std::string& file : {html_, json_})
             if (!file.empty()) system::check_writable(file);
         if (!junit_.empty()) system::check_writable(std::filesystem::path(junit_) / "fwd.xml");

@@ -16,7 +16,7 @@ class ParityCommand : public Command {
   public:
     std::string_view name() const override { return "parity"; }
     std::string_view summary() const override {
-        return "Audit the kernel lists: what was lost, gained or renamed, and why";
+        return "Audit the kernel lists: kernels that were lost, gained or renamed, and why";
     }
     std::string_view example() const override;
     void declare(OptionSet& options) override;

@@ -179,7 +179,7 @@ std::vector<Course> courses(const Store& store, const std::string& text, std::si
     }
     if (all.empty())
         throw InputError(
-            fmt::format("{}: no run is left of what has \"{}\" in its name", database.file().string(), text));
+            fmt::format("{}: no run is left of a case or kernel with \"{}\" in its name", database.file().string(), text));
     return all;
 }
 

@@ -61,7 +61,7 @@ void Recording::attempt(const Work& work) {
         work();
         transaction.commit();
     } catch (const InputError& error) {
-        failure_ = fmt::format("{}; what came after is missing from it", error.what());
+        failure_ = fmt::format("{}; later findings are missing from it", error.what());
     }
 }
 

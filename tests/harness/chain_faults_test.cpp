@@ -124,7 +124,7 @@ TEST(RotatedKeys, NeedAppendKv) {
     };
     EXPECT_EQ(refusal([](Case&) {}), "");
     EXPECT_THAT(refusal([](Case& c) { c.chain.appended = 0; }), HasSubstr("state appended too"));
-    EXPECT_THAT(refusal([](Case& c) { c.fill = Fill::edge_last; }), HasSubstr("what other fills say"));
+    EXPECT_THAT(refusal([](Case& c) { c.fill = Fill::edge_last; }), HasSubstr("other fills fix the output"));
     EXPECT_THAT(refusal([](Case& c) { c.mode = Mode::group; }), HasSubstr("batch mode only"));
 }
 

@@ -98,7 +98,7 @@ TEST(History, ShowsCasesKernelsTimesAndSpills) {
                 HasSubstr("no case and no kernel has \"nothing like it\" in its name"));
     run_sql(file, "PRAGMA foreign_keys = off; DELETE FROM run");
     EXPECT_THAT(refusal([&] { courses(Store(file, Access::read), "kernel", 20); }),
-                HasSubstr("no run is left of what has \"kernel\" in its name"));
+                HasSubstr("no run is left of a case or kernel with \"kernel\" in its name"));
 }
 
 } // namespace

@@ -30,8 +30,8 @@ TEST(Store, SaysWhoIsInTheWay) {
         add(recording, result_called("a@1"));
     }
     EXPECT_EQ(recording.failure(),
-              file + ": is in use by another process, which has not let go of it for 0.05 s; what "
-                     "came after is missing from it");
+              file + ": is in use by another process, which has not let go of it for 0.05 s; later "
+                     "findings are missing from it");
     add(recording, result_called("b@1"));
     EXPECT_TRUE(other.results("one").empty()) << "after a failure nothing more is written";
 }

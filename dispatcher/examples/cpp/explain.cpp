@@ -23,7 +23,7 @@ int main() {
     const fmha::StageExplanation& stage = first.stages.front();
     bool good =
         example::check(stage.kernel && stage.runner_up, "there is a best kernel and a second best one");
-    good &= example::check(!stage.nearest.empty(), "kernels that came near are named with what they lack");
+    good &= example::check(!stage.nearest.empty(), "kernels that came near are named with their reasons");
     if (!good) return 1;
 
     registry.filter([&](const fmha::KernelEntry& entry) { return registry.name_of(entry) != *stage.kernel; });

@@ -44,7 +44,7 @@ float launch(const CallText& call, const CallMemory& memory) {
     default:
         throw UnsupportedInvocation("the checkout was built without " +
                                     std::string(to_string(call.problem().api_family)) +
-                                    ": FMHA_FWD_ENABLE_APIS of its configuration names what it has");
+                                    ": FMHA_FWD_ENABLE_APIS of its configuration names its families");
     }
 }
 

@@ -220,10 +220,10 @@ TEST(Malformed, CaseFiles) {
         {"\"set\": {\"seqlen_k\": 100, \"physical_k\": 90, \"length_form_k\": \"seqlen\"}",
          "X: fwd/x@1: seqlen_k=100: is longer than the allocated length 90 of physical_k"},
         {"\"set\": {\"seqlen_k\": 100, \"physical_k\": 128}",
-         "X: fwd/x@1: length_form_k=none: seqlen_k differs from what is allocated, so the kernel must be "
+         "X: fwd/x@1: length_form_k=none: seqlen_k differs from the allocated length, so the kernel must be "
          "told: \"seqlen\" or \"cu_seqlen\""},
         {"\"set\": {\"seqlen_q\": [3, 4]}",
-         "X: fwd/x@1: length_form_q=none: seqlen_q differs from what is allocated, so the kernel must be "
+         "X: fwd/x@1: length_form_q=none: seqlen_q differs from the allocated length, so the kernel must be "
          "told: \"seqlen\" or \"cu_seqlen\""},
         {"\"set\": {\"physical_q\": [130, 140], \"length_form_q\": \"seqlen\"}",
          "X: fwd/x@1: physical_q=[130,140]: entries of a batch have one allocated length (N-1); unequal ones "
@@ -261,7 +261,7 @@ TEST(Malformed, CaseFiles) {
         {R"({"about": "a", "family": "fwd", "tier": "smoke", "set": {"dtype": "bf16"}, "fill": "weight_ties"})",
          "X: fwd/x[fill=weight_ties]@1: fill=weight_ties: the answer is exact only with another type: half "
          "the "
-         "smallest bf16 lies below what exp2 gives"},
+         "smallest bf16 lies below the range of exp2"},
     };
     static_assert(std::size(table) >= 60);
     for (const auto& [content, sentence] : table) {
