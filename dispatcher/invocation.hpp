@@ -11,8 +11,8 @@ namespace fmha {
 template <class Args>
 Problem problem_of(const Signature& traits, const Args& args, const ArchName& arch);
 
-/// Arguments that pose this problem, with a placeholder address wherever a pointer must be present: what remains
-/// is to set pointers, strides and values. `problem_of` gives the problem back.
+/// Arguments that pose this problem, with a placeholder address wherever a pointer must be present. The caller
+/// sets pointers, strides and values. `problem_of` gives the problem back.
 FwdArgs skeleton_of(const Problem& problem);
 
 } // namespace fmha

@@ -9,12 +9,12 @@
 
 namespace fmha {
 
-/// Reads a problem in the form that `fields_to_json` writes; absent keys keep their defaults, and what follows
-/// from others (the stage, the mask class, …) may be left out. Strict: unknown keys and wrong types throw
+/// Reads a problem in the form that `fields_to_json` writes; absent keys keep their defaults, and fields that
+/// follow from others (the stage, the mask class, …) may be left out. Strict: unknown keys and wrong types throw
 /// InputError that starts with `where`; an invalid problem throws ProblemError.
 Problem problem_from_json(const Json& object, const std::string& where);
 
-/// A problem, and what its JSON says besides.
+/// A problem, and the other content of its JSON.
 struct StatedProblem {
     Problem problem;
     PackedLengths lengths; ///< of `seqstart_q` and `seqstart_k`

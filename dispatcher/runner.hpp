@@ -20,8 +20,8 @@ struct RunResult {
 /// different streams may overlap if their workspaces and tensors do not.
 class Runner {
   public:
-    /// Called before every pass over the stages, so that repeats do not accumulate into what an earlier pass
-    /// left: clears accumulators, restores tensors that are updated in place.
+    /// Called before every pass over the stages, so that repeats do not accumulate into the outputs of an earlier
+    /// pass: clears accumulators, restores tensors that are updated in place.
     using Prepare = std::function<void(const ExecutionPlan&)>;
 
     explicit Runner(const Dispatcher& dispatcher) : dispatcher_(&dispatcher) {}
@@ -31,8 +31,8 @@ class Runner {
     void set_benchmarking(bool on) { benchmarking_ = on; }
 
     /// Plans and launches. Throws NoKernelFound with the explanation when the main stage has no kernel, PlanIncomplete
-    /// when another stage has none, UnsupportedInvocation when a chosen kernel is registered but not built, and what
-    /// planning and the instances throw.
+    /// when another stage has none, UnsupportedInvocation when a chosen kernel is registered but not built, and the
+    /// errors of planning and of the instances.
     RunResult run(const Problem& problem, const Invocation& invocation, Stream stream,
                   const Prepare& prepare = {}) const;
 

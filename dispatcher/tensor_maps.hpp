@@ -7,7 +7,7 @@ namespace fmha {
 
 /// Whether tensor maps can have the strides and extents of Q, K and V: channels next to each other, rows apart by more than 0 bytes, heads
 /// and entries by 0, where they share memory, or more, and so on. Of addresses and multiples `Problem::tensor_alignment` speaks,
-/// and of V by column nothing. What has no rows needs no map. A test compares this with the maps that launches get.
+/// and of V by column nothing. A tensor without rows needs no map. A test compares this with the maps that launches get.
 bool tensor_maps_have(const FwdArgs& args, VLayout v_layout);
 bool tensor_maps_have(const PagedKvArgs& args, VLayout v_layout);
 

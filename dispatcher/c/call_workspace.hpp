@@ -12,7 +12,7 @@
 
 namespace fmha::c {
 
-/// What a caller says of a workspace.
+/// A workspace as the caller describes it.
 struct GivenWorkspace {
     void* memory = nullptr;
     std::int64_t bytes = 0; ///< 0 = not stated

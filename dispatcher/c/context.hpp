@@ -20,7 +20,7 @@ struct fmha_context {
     std::map<std::string, std::shared_ptr<const fmha::KernelInstance>>
         instances;                               ///< of the host, by identifier
     std::unique_ptr<fmha::c::DeviceSide> device; ///< null in a context without kernels_dir
-    fmha_heuristic heuristic = nullptr;          ///< the caller's, and what it wants to be given
+    fmha_heuristic heuristic = nullptr;          ///< the caller's, and its argument
     void* heuristic_user = nullptr;
     const void* asked = nullptr; ///< arguments of the call that is planned, for the caller's heuristic
     fmha::c::PreparedWorkspaces prepared;

@@ -11,7 +11,7 @@
 
 namespace fmha::c {
 
-/// Throws InputError, which says that `name` is NULL, unless it is present: a pointer, or what makes one necessary.
+/// Throws InputError, which says that `name` is NULL, unless it is present or not needed.
 inline void require(bool present, const char* name) {
     if (!present) throw InputError(fmt::format("{} is NULL", name));
 }

@@ -5,7 +5,7 @@
 #include <array>
 #include <numeric>
 
-/// What the dispatcher's C functions are given, placed as the kernels take it.
+/// The arrays of the dispatcher's C functions, placed as the kernels take them.
 namespace fmha::c_dispatcher {
 
 struct Kind {

@@ -14,7 +14,7 @@ struct FieldChange {
     std::string
         field; ///< "signature.hdim_q"; "algorithm.tile" together with waves and warp tiles, which change as one
     std::string from, to;
-    std::string why; ///< one sentence: the rule that the old value breaks, or what was left open
+    std::string why; ///< one sentence: the rule that the old value breaks, or the field that was left open
     friend bool operator==(const FieldChange&, const FieldChange&) = default;
 };
 

@@ -60,8 +60,8 @@ struct BwdWorkspaceLayout {
     std::vector<std::int64_t> start;   ///< batch + 1 offsets in elements of dq_acc
     /// Jobs that a block of a deterministic batch kernel does one after another (q of X-2), otherwise 1.
     std::int32_t jobs_per_worker = 1;
-    /// The bytes of the host part exactly as they lie in memory. With one nsplits, `jobs_per_worker` follows it, in what
-    /// X-1 leaves free.
+    /// The bytes of the host part exactly as they lie in memory. With one nsplits, `jobs_per_worker` follows it, in bytes
+    /// that X-1 leaves free.
     std::vector<std::byte> host_image() const;
     friend bool operator==(const BwdWorkspaceLayout&, const BwdWorkspaceLayout&) = default;
     /// Makes memory of the host ready for the kernels: writes the host part, and clears dq_acc where X-5 asks for it. Throws

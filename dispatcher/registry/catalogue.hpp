@@ -21,7 +21,7 @@ std::unique_ptr<Registry> catalogue_registry(const arch::ArchSet& archs, catalog
                                              std::span<const ArchName> names,
                                              const std::optional<catalog::SweepConfig>& sweep = {});
 
-/// Both add to a registry that may hold kernels of other origins, under the rule of `Registry::add`: what several
+/// Both add to a registry that may hold kernels of other origins, under the rule of `Registry::add`: a kernel that several
 /// sources list is one kernel, at the highest of their priorities. They return how many kernels the source lists;
 /// when they throw (InputError, DeclarationError, KeyConflict) the registry is unchanged.
 ///

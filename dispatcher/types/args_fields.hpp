@@ -30,7 +30,7 @@ FMHA_FIELDS(BwdArgs, shape, q, k, v, o, lse, bias, d_o, randval, d, dq, dk, dv, 
             score, dropout, workspace, deterministic, reduce_dk_dv)
 
 /// Calls `visit(path, pointer)` for every pointer in `args`, present or not. A member that is added and not listed does
-/// not compile, nor does one that might hide a pointer from this.
+/// not compile, nor does a member that might hide a pointer from this.
 template <class Args, class Visit>
 void each_pointer(Args& args, Visit&& visit) {
     each_leaf(args, [&](const std::string& path, auto& leaf) {

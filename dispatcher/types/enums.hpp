@@ -24,10 +24,10 @@ enum class Mode : std::uint8_t { batch, group };
 
 enum class VLayout : std::uint8_t { row, column };
 
-/// What a problem asks for (M-4).
+/// The mask of a problem (M-4).
 enum class MaskType : std::uint8_t { no_mask = 0, top_left = 1, bottom_right = 2, window_generic = 3 };
 
-/// What a kernel can do (M-6): `causal` needs no lower bound, `generic` applies both bounds.
+/// The masks of a kernel (M-6): `causal` needs no lower bound, `generic` applies both bounds.
 enum class MaskClass : std::uint8_t { none, causal, generic };
 
 enum class BiasType : std::uint8_t { no_bias = 0, elementwise = 1, alibi = 2 };

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-/// What rooms ask about a family instead of which one it is: a row a family, a column a question. The rows stand in
+/// Answers about families, so that no room compares with one: a row a family, a column a question. The rows stand in
 /// `family_table.hpp`; `tests/architecture` refuses comparisons with a family elsewhere.
 namespace fmha {
 

@@ -9,7 +9,7 @@ namespace fmha {
 /// Block tile. Forward families: (m0 query rows, n0 keys, k0 step of QKᵀ over hdim_q, n1 columns of O,
 /// k1 step of PV over keys, k0max padded hdim_q). `bwd_dq_dk_dv` uses nine numbers in the order
 /// (m0, n0, k0, n1, k1, k0max, b6, b7, b8) = (m0, n0, k0, k1, k2, k3, k4, max hdim_q, max hdim_v) of the
-/// specification. Families without a matrix product use what they need and leave the rest 0.
+/// specification. Families without a matrix product use some of them and leave the rest 0.
 struct Tile {
     std::int16_t m0 = 0, n0 = 0, k0 = 0, n1 = 0, k1 = 0, k0max = 0, b6 = 0, b7 = 0, b8 = 0;
     friend bool operator==(const Tile&, const Tile&) = default;
@@ -35,7 +35,7 @@ struct Padding {
 };
 FMHA_FIELDS(Padding, s, sk, d, dv)
 
-/// How a kernel does what its signature says.
+/// How a kernel computes its signature.
 struct Algorithm {
     Tile tile;
     GemmTriples wave;

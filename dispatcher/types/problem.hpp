@@ -25,7 +25,7 @@ FMHA_FIELDS(Presence, seqstart_q, seqstart_k, seqlen_q, seqlen_k, cu_seqlen_q, c
 /// More bytes than this no kernel asks for: units of asynchronous and tensor copies have 16.
 inline constexpr std::int64_t most_tensor_alignment = 16;
 
-/// What is to be computed, without the data (dispatcher-api section 3). Build one with ProblemBuilder, which
+/// A problem, without its data (dispatcher-api section 3). Build one with ProblemBuilder, which
 /// validates; all extents are 64-bit.
 struct Problem {
     ApiFamily api_family = ApiFamily::fwd;
@@ -78,7 +78,7 @@ FMHA_FIELDS(Problem, api_family, arch, signature, mask_type, window_left, window
 /// The kernel side's view of a mask (M-6): none; causal when no lower bound is needed; generic otherwise.
 MaskClass mask_class(MaskType type, std::int64_t window_left);
 
-/// What follows from other fields (dispatcher-api 3.2): the mask class, has_sink from a sink size, the skip
+/// Derives fields from others (dispatcher-api 3.2): the mask class, has_sink from a sink size, the skip
 /// flag from min_seqlen_q, paging from a block table or from an API that has no other form, and has_lse =
 /// false in backward, where the LSE is an input. Problems read from a file go through this before `validate`.
 Problem normalised(Problem problem);
@@ -87,7 +87,7 @@ Problem normalised(Problem problem);
 /// problem breaks. A problem that passes can be computed by the reference.
 void validate(const Problem& problem);
 
-/// Sets a problem field by field, then `build()` derives what follows from others (the mask class, normalised
+/// Sets a problem field by field, then `build()` derives others from them (the mask class, normalised
 /// has_lse of backward) and validates. Setter names are those of dispatcher-api 3.2.
 class ProblemBuilder {
   public:

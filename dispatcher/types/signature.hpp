@@ -7,7 +7,7 @@
 
 namespace fmha {
 
-/// What a kernel can do, and the part of a problem that decides which kernel it needs: one struct for both,
+/// The features of a kernel, and the features that a problem needs: one struct for both,
 /// so that nothing is copied field by field. `hdim_*` are the problem's head dimensions in a problem and the
 /// largest that the kernel takes in a kernel. Anchor and window sizes of a mask are arguments, not part of this.
 struct Signature {

@@ -1,4 +1,4 @@
-/* C interface of the reference, libfmha_reference.so: what a right kernel computes, in binary64 from the stored inputs. It takes
+/* C interface of the reference, libfmha_reference.so: the results of a right kernel, in binary64 from the stored inputs. It takes
  * the argument structures of types.h, shares no code with the kernels and needs neither a context nor libfmha.so.
  *
  * Results are dense arrays of the caller. A row is one query of one head: entries outermost, then heads, then

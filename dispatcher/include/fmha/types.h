@@ -332,11 +332,11 @@ typedef struct fmha_bwd_args {
         reduce_dk_dv; /* 1: dk and dv of a KV head are the sums over its query heads; 0: one of each query head */
     int32_t reserved;               /* 0 */
     int64_t workspace_bytes;        /* that `workspace` has; 0 = not stated */
-    const int32_t* host_seqstart_q; /* group mode: what stands in lengths.seqstart_q, in memory of the host */
+    const int32_t* host_seqstart_q; /* group mode: lengths.seqstart_q once more, in memory of the host */
     const int32_t* host_seqstart_k; /* and in lengths.seqstart_k; both NULL = not known there */
 } fmha_bwd_args;
 
-/* What a call decided and measured. */
+/* The decisions and measurements of a call. */
 typedef struct fmha_run_info {
     uint32_t size;
     uint32_t version;

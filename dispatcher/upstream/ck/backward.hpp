@@ -112,7 +112,7 @@ void backward(const Link<way>& link, auto& theirs, Signature& s, BwdArgs& ours, 
 
 } // namespace detail
 
-/// The problem and arguments that upstream's traits and arguments pose. Throws UnsupportedInvocation for what ours cannot say.
+/// The problem and arguments that upstream's traits and arguments pose. Throws UnsupportedInvocation for a call that ours cannot describe.
 inline Call<BwdArgs> to_ours(const BwdCall& theirs, const Surroundings& around) {
     Signature s;
     BwdArgs ours;
@@ -123,7 +123,7 @@ inline Call<BwdArgs> to_ours(const BwdCall& theirs, const Surroundings& around) 
     return call;
 }
 
-/// Upstream's traits and arguments for a call of ours. Throws UnsupportedInvocation for what upstream cannot say.
+/// Upstream's traits and arguments for a call of ours. Throws UnsupportedInvocation for a call that upstream cannot describe.
 inline BwdCall to_theirs(const Call<BwdArgs>& call) {
     BwdCall theirs{};
     Call<BwdArgs> ours = call;

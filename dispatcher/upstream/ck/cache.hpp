@@ -45,7 +45,7 @@ void place(const Link<way>& link, Args& theirs, KvPlace& ours, const Surrounding
     link.granted("kv_page_indices", lists, false, "only batch prefill has one");
 }
 
-/// What split-KV and paged-KV have in common.
+/// The parts that split-KV and paged-KV share.
 template <Way way, class Theirs, class Args>
 void over_cache(const Link<way>& link, Theirs& theirs, Signature& s, Args& ours, const Surroundings& around) {
     auto& [traits, a] = theirs;
@@ -254,7 +254,7 @@ Theirs cache_to_theirs(const Call<Args>& call) {
 
 } // namespace detail
 
-/// The problem and arguments that upstream's traits and arguments pose. Throw UnsupportedInvocation for what ours cannot say.
+/// The problem and arguments that upstream's traits and arguments pose. Throw UnsupportedInvocation for a call that ours cannot describe.
 inline Call<SplitKvArgs> to_ours(const SplitKvCall& theirs, const Surroundings& around) {
     return detail::cache_to_ours<SplitKvArgs>(theirs, around);
 }
@@ -268,7 +268,7 @@ inline Call<BatchPrefillArgs> to_ours(const BatchPrefillCall& theirs, const Surr
     return detail::cache_to_ours<BatchPrefillArgs>(theirs, around);
 }
 
-/// Upstream's traits and arguments for a call of ours. Throw UnsupportedInvocation for what upstream cannot say.
+/// Upstream's traits and arguments for a call of ours. Throw UnsupportedInvocation for a call that upstream cannot describe.
 inline SplitKvCall to_theirs(const Call<SplitKvArgs>& call) {
     return detail::cache_to_theirs<SplitKvCall>(call);
 }

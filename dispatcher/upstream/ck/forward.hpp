@@ -89,7 +89,7 @@ void forward(const Link<way>& link, Theirs& theirs, Signature& s, FwdArgs& ours,
 
 } // namespace detail
 
-/// The problem and arguments that upstream's traits and arguments pose. Throws UnsupportedInvocation for what ours cannot say.
+/// The problem and arguments that upstream's traits and arguments pose. Throws UnsupportedInvocation for a call that ours cannot describe.
 inline Call<FwdArgs> to_ours(const FwdCall& theirs, const Surroundings& around) {
     Signature s;
     FwdArgs ours;
@@ -97,7 +97,7 @@ inline Call<FwdArgs> to_ours(const FwdCall& theirs, const Surroundings& around) 
     return detail::posed(s, ours, around);
 }
 
-/// Upstream's traits and arguments for a call of ours. Throws UnsupportedInvocation for what upstream cannot say.
+/// Upstream's traits and arguments for a call of ours. Throws UnsupportedInvocation for a call that upstream cannot describe.
 inline FwdCall to_theirs(const Call<FwdArgs>& call) {
     FwdCall theirs{};
     Call<FwdArgs> ours = call;

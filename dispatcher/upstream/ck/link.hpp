@@ -23,7 +23,7 @@ struct Call {
     Args args;
 };
 
-/// What upstream's structures leave to the surroundings.
+/// Facts that upstream's structures leave to the surroundings.
 struct Surroundings {
     ArchName arch; ///< decides the 8-bit flavour (T-1)
     /// Pages of the pool (paged-KV, split-KV, append-KV); no page number reaches or exceeds it.
@@ -68,7 +68,7 @@ class Link {
         }
     }
 
-    /// A member that says again what another has said already. `copy` of the other comes first.
+    /// A member that repeats another. `copy` of the other comes first.
     template <class Theirs, class Ours>
     void again(std::string_view name, Theirs& theirs, Ours& ours) const {
         if constexpr (to_ours) {

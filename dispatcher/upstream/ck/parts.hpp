@@ -106,8 +106,8 @@ void mask(const Link<way>& link, Traits& traits, Args& theirs, Signature& s, Mas
     }
 }
 
-/// Elementwise bias or ALiBi slopes: one pointer, told apart by the traits; with slopes, stride_bias is what lies between
-/// the slopes of entries.
+/// Elementwise bias or ALiBi slopes: one pointer, told apart by the traits; with slopes, stride_bias is the distance
+/// between the slopes of entries.
 template <Way way, class Traits, class Args>
 void bias(const Link<way>& link, Traits& traits, Args& theirs, ScoreArgs& score, TensorView& view,
           ElementType type, bool has_batches) {
