@@ -24,7 +24,7 @@ struct AppendedRow {
     friend bool operator==(const AppendedRow&, const AppendedRow&) = default;
 };
 
-/// All rows that are written, those of K, V and Q one after another, entries outermost. Whatever is not among them stays.
+/// All rows that are written, those of K, V and Q one after another, entries outermost. Other rows stay.
 struct AppendedRows {
     std::vector<AppendedRow> rows;
     std::vector<std::uint32_t> code; ///< stored bits: those copied, or rd(exact) of a rotated channel
@@ -35,7 +35,7 @@ struct AppendedRows {
     }
 };
 
-/// What append-KV writes, from the tensors as they are before it. Reads Q, the new keys and values, the tables of RoPE, lengths
+/// The outputs of append-KV, from the tensors as they are before it. Reads Q, the new keys and values, the tables of RoPE, lengths
 /// and where the keys lie; not the cache. Throws ProblemError where `check_append` does, and Error for tensors that are absent or
 /// not of one type.
 AppendedRows append(const AppendKvArgs& args, Oracle oracle = Oracle::matrix);

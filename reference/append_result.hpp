@@ -4,7 +4,7 @@
 
 namespace fmha::reference {
 
-/// Throws what `append` throws.
+/// Throws the errors of `append`.
 void require_appendable(const AppendKvArgs& args);
 
 } // namespace fmha::reference

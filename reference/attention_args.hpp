@@ -6,7 +6,7 @@
 
 namespace fmha::reference {
 
-/// What the oracles evaluate: forward attention, where its keys lie, and which of them count.
+/// The input of the oracles: forward attention, the place of its keys, and which of them count.
 struct AttentionArgs : FwdArgs {
     KvPlace place;
     std::int64_t num_splits = 1, split = 0; ///< S-1: only keys of `split` count
@@ -15,7 +15,7 @@ struct AttentionArgs : FwdArgs {
 AttentionArgs attention_of(const FwdArgs& args);
 AttentionArgs attention_of(const PagedKvArgs& args);
 AttentionArgs attention_of(const BatchPrefillArgs& args);
-/// All splits together: what combining their partial results has to give (S-4).
+/// All splits together: the result of combining them (S-4).
 AttentionArgs attention_of(const SplitKvArgs& args);
 /// One split of the main stage (S-2): without sink logit and output scale, which combining adds.
 AttentionArgs attention_of(const SplitKvArgs& args, std::int64_t split);

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-/// The gradients of attention in binary64 from what forward and the caller stored (semantics section 20, tolerances B.9).
+/// The gradients of attention in binary64 from the stored results of forward and of the caller (semantics section 20, tolerances B.9).
 namespace fmha::reference {
 
 /// One logical key of a head of dK and dV: a query head, or with reduce_dk_dv a KV head (W-11).
@@ -19,7 +19,7 @@ struct KeyId {
     friend auto operator<=>(const KeyId&, const KeyId&) = default;
 };
 
-/// What is to be computed; the cost is proportional to it.
+/// The wanted gradients; the cost is proportional to them.
 struct GradientRequest {
     std::vector<RowId> rows; ///< of dQ and D
     std::vector<KeyId> keys; ///< of dK and dV
@@ -40,7 +40,7 @@ struct GradientOptions {
 struct GradientTable {
     std::int64_t lines = 0, cols = 0;
     std::vector<double> value;
-    /// What rounding acts on: the sum of the absolute values of all terms, each with how much its score can lose. For the
+    /// The base of rounding errors: the sum of the absolute values of all terms, each with how much its score can lose. For the
     /// agreement of the oracles.
     std::vector<double> magnitude;
     std::vector<double> error;    ///< E of B.9, before the output is rounded
@@ -77,7 +77,7 @@ std::vector<KeyId> all_keys(const BwdArgs& args);
 std::vector<RowId> sampled_rows(const BwdArgs& args, std::uint64_t seed, std::int64_t random_rows = 64);
 std::vector<KeyId> sampled_keys(const BwdArgs& args, std::uint64_t seed, std::int64_t random_keys = 64);
 
-/// The forward problem behind a backward one, with the inputs that both have: for what reads `FwdArgs`.
+/// The forward problem behind a backward one, with the inputs that both have, for functions that read `FwdArgs`.
 FwdArgs forward_part(const BwdArgs& args);
 
 /// Limits of one line of a gradient (B.9).

@@ -4,11 +4,11 @@
 
 namespace fmha::reference {
 
-/// A result with every table that `request` asks for in its size, filled with 0. Throws what `backward` throws.
+/// A result with every table that `request` asks for in its size, filled with 0. Throws the errors of `backward`.
 Gradients empty_gradients(const BwdArgs& args, const GradientRequest& request,
                           const GradientOptions& options);
 
-/// What follows from the declaration and the extents alone: factors of B.9.
+/// Factors of B.9, which follow from the declaration and the extents alone.
 struct GradientGrowth {
     double score = 0.0;      ///< γ̃(Dq+2) + 2u_m, of a
     double inner = 0.0;      ///< γ̃(Dv+2)

@@ -20,7 +20,7 @@ double probable_growth(double n, double u);
 /// truncates, in two levels when it promotes partial sums to fp32 (B.8), probabilistic otherwise.
 double accumulation_growth(std::int64_t n, const Numerics& kernel);
 
-/// What ALiBi adds to η of a row (B.2): `range` is the largest |β(j) − β0| and `gap` the smallest, `max_a` the largest a(j),
+/// The part of ALiBi in η of a row (B.2): `range` is the largest |β(j) − β0| and `gap` the smallest, `max_a` the largest a(j),
 /// `from_largest` whether β0 is the largest β of the row. The gap is above 0 where a split lacks the key next to the diagonal.
 double alibi_error(double range, double gap, double max_a, bool from_largest);
 
@@ -30,7 +30,7 @@ class RowBound {
     /// `rows` must have companions and outlive this.
     RowBound(const ForwardRows& rows, std::int64_t row);
 
-    /// What the gates compare with: scale_o·O of F-10, unrounded and unclamped.
+    /// The expected value of the gates: scale_o·O of F-10, unrounded and unclamped.
     double expected(std::int64_t c) const { return rows_.scale_o * rows_.o(row_, c); }
     /// E(c) of B.2, before scale_o.
     double error(std::int64_t c) const;

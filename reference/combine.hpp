@@ -35,7 +35,7 @@ struct CombinedRows {
 };
 
 /// Combines the partial results of `rows` (S-4). Reads `partials`, the sink logits, scale_o and where the rows lie,
-/// nothing else; what o_acc holds for a split without keys does not matter. Throws ProblemError (S-7) for a number of
+/// nothing else; the content of o_acc for a split without keys does not matter. Throws ProblemError (S-7) for a number of
 /// splits outside 1 … 128, and Error for a row outside its entry or partial results that are absent or not fp32.
 CombinedRows combine(const SplitKvArgs& args, std::span<const RowId> rows, const ForwardOptions& options = {},
                      Oracle oracle = Oracle::matrix);

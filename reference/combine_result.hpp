@@ -5,7 +5,7 @@
 namespace fmha::reference {
 
 /// A result with every table that `options` asks for in its size, filled with the values of a row without keys. Throws
-/// what `combine` throws.
+/// the errors of `combine`.
 CombinedRows empty_combination(const SplitKvArgs& args, std::span<const RowId> rows,
                                const ForwardOptions& options);
 

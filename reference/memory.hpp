@@ -4,7 +4,7 @@
 
 namespace fmha::reference {
 
-/// What the memory of a reference depends on.
+/// The extents that the memory of a reference depends on.
 struct ReferenceExtents {
     std::int64_t rows = 0;     ///< that are asked for
     std::int64_t seqlen_k = 0; ///< of the longest entry

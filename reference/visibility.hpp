@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-/// Which keys a row sees, without its scores: what exact gates need on rows that no oracle computes.
+/// The keys that a row sees, without its scores, for exact gates on rows that no oracle computes.
 namespace fmha::reference {
 
 /// The keys that the mask and its sink tokens show to one row (M-1, M-7, K-1), of several splits those of `args.split` (S-1):

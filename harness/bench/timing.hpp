@@ -29,7 +29,7 @@ struct Ceiling {
     bool known() const { return value > 0.0; }
 };
 
-/// What the kernels of a case are timed with.
+/// The arguments that the kernels of a case are timed with.
 struct TimedCase {
     std::vector<StageKernel> stages; ///< in launch order
     Invocation arguments;            ///< of all stages; they point into `tensors`
@@ -45,7 +45,7 @@ class TimedKernel {
     virtual ~TimedKernel() = default;
     /// Places that the launches go round.
     virtual std::int64_t places() const = 0;
-    /// What a launch consists of: clearing of memory where the case has it, and the stages.
+    /// The parts of a launch: clearing of memory where the case has it, and the stages.
     const std::vector<std::string>& parts() const { return parts_; }
     /// Seconds of each of `launches` launches of all parts, one place after the other, beginning with the first.
     std::vector<double> time(std::int64_t launches) { return time_parts(0, parts_.size(), launches); }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-/// What follows from the cache and append parts of a case.
+/// Facts that follow from the cache and append parts of a case.
 namespace fmha::harness {
 
 inline bool is_paged(const Case& c) {
@@ -62,7 +62,7 @@ inline std::int64_t pool_pages(const Case& c) {
 inline bool appends(const Case& c) {
     return c.chain.appended > 0;
 }
-/// New keys of an entry, whoever attends to them.
+/// New keys of an entry.
 inline std::int64_t new_keys(const Case& c) {
     return traits_of(c.family).stores_keys ? c.append.seqlen_knew : c.chain.appended;
 }

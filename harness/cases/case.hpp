@@ -42,7 +42,7 @@ enum class SplitStage : std::uint8_t {
     combine, ///< the second one alone, on partial results that the case fills
 };
 
-/// What a case is expected to end in.
+/// The expected end of a case.
 enum class Expectation : std::uint8_t { pass, invalid_problem, no_kernel };
 
 /// How the LSEs of the splits of a row lie, in cases that bring partial results.
@@ -56,7 +56,7 @@ enum class PartialLse : std::uint8_t {
     last_only, ///< all but that of the last split −∞
 };
 
-/// What split-KV cases have besides.
+/// The fields of split-KV cases alone.
 struct SplitPart {
     std::int64_t num_splits = 1; ///< 0 = S-6 chooses
     SplitStage stage = SplitStage::both;
@@ -87,7 +87,7 @@ struct AppendPart {
     friend bool operator==(const AppendPart&, const AppendPart&) = default;
 };
 
-/// What runs around attention over a cache, one of three at a time; 0 = nothing.
+/// The calls around attention over a cache, one of three at a time; 0 = none.
 struct ChainPart {
     std::int64_t appended =
         0; ///< last keys of every entry, which append-KV stores before attention reads them
@@ -102,7 +102,7 @@ enum class ForwardResults : std::uint8_t {
     kernel,    ///< the forward kernel of the same case, which runs first
 };
 
-/// What backward cases have besides.
+/// The fields of backward cases alone.
 struct BackwardPart {
     bool dbias = false;         ///< dBias is asked for
     bool deterministic = false; ///< dQ has the same bits in every run (W-16)

@@ -49,7 +49,7 @@ struct Exclusion {
 /// Reading is strict: every error is an InputError that names the file, the key and the value.
 class CaseFile {
   public:
-    /// `stem` is what case names start with ("fwd/tails").
+    /// `stem` is the beginning of case names ("fwd/tails").
     static CaseFile read(const std::filesystem::path& path, std::string stem);
     /// The same from text; `where` stands for the file in messages.
     static CaseFile parse(std::string_view text, const std::string& where, std::string stem);
@@ -77,7 +77,7 @@ class CaseFile {
     /// name, for messages.
     Case from_overrides(std::string_view overrides, const std::string& shown) const;
 
-    /// What `cover` covers at a tier; empty without `cover`.
+    /// The pairs that `cover` covers at a tier; empty without `cover`.
     std::optional<PairTable> pairs(Tier tier) const;
 
   private:

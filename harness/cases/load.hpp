@@ -36,7 +36,7 @@ struct Shard {
 
 /// Expands a user's names, in the order given: a case file ("fwd/tails", "fwd/tails.json", any path), a
 /// folder (all its case files in alphabetical order), an upstream shape matrix (*.yaml, *.yml), or the
-/// printed name of one case, which gives exactly that case whatever the tier. No arguments = everything under
+/// printed name of one case, which gives exactly that case at every tier. No arguments = everything under
 /// the root. A case that appears twice, a file without a case at the tier asked for by name, or anything
 /// unreadable is an InputError.
 std::vector<Case> load_cases(const std::vector<std::string>& arguments, const LoadOptions& options);

@@ -14,7 +14,7 @@ struct MaskText {
     friend bool operator==(const MaskText&, const MaskText&) = default;
 };
 
-/// What `parse_mask` takes, for messages.
+/// The texts that `parse_mask` takes, for messages.
 inline constexpr std::string_view mask_grammar = "a mask text: \"0\", \"t\", \"b\", \"t:l,r\", \"b:l,r\", "
                                                  "\"t:l,r,sinks\", \"b:l,r,sinks\", \"xt:w\", \"xb:w\" or "
                                                  "\"g:y,x\"";

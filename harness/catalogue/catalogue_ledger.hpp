@@ -11,7 +11,7 @@
 
 namespace fmha::harness {
 
-/// What a run says about a kernel of a list.
+/// The verdict of a run on a kernel of a list.
 enum class Account : std::uint8_t {
     missing, ///< nothing
     green,   ///< it ran, and no gate said no

@@ -36,7 +36,7 @@ class BenchChoice {
     std::vector<std::string> list() const { return list_.arguments(); }
     /// All options in words, for records of a run.
     std::string words() const;
-    /// What people should know of the list (`ListOptions::sentence`).
+    /// A remark about the list for people (`ListOptions::sentence`).
     std::string sentence() const { return list_.sentence(); }
 
   private:

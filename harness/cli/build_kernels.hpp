@@ -8,7 +8,7 @@
 
 namespace fmha::cli {
 
-/// What `--compile-only` of a command that runs kernels says about them.
+/// The kernels of `--compile-only` of a command that runs kernels.
 struct KernelsToBuild {
     std::vector<std::string> list; ///< options of the list
     std::string family;            ///< empty: all of the list

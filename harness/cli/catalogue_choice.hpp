@@ -16,7 +16,7 @@
 
 namespace fmha::cli {
 
-/// What else a command line says about which kernels of a list run.
+/// The other options that choose among the kernels of a list.
 struct CatalogueFilter {
     std::string family;             ///< a kernel family, or an API for all behind it; empty: all
     std::string where;              ///< an expression over a kernel c; empty: all
@@ -34,7 +34,7 @@ class CatalogueChoice {
     std::string words() const;
     /// The options of the list as they were given.
     std::vector<std::string> arguments() const { return options_.arguments(); }
-    /// What people should know of the list (`ListOptions::sentence`).
+    /// A remark about the list for people (`ListOptions::sentence`).
     std::string sentence() const { return options_.sentence(); }
 
     /// Lists the kernels of `arch` and returns the cases of the chosen witnesses. Throws InputError for options that cannot be

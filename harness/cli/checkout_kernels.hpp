@@ -20,7 +20,7 @@ class CheckoutKernels {
     /// Throws InputError for a program that some of `cases` need and `folder` lacks.
     static void require_programs(const std::string& folder, const std::vector<harness::Case>& cases);
 
-    /// What a case has that a single call of a checkout's functions cannot pose, one sentence; empty when nothing.
+    /// The feature of a case that a single call of a checkout's functions cannot pose, one sentence; empty without one.
     static std::string cannot(const harness::Case& c);
 
     struct Beside {

@@ -10,7 +10,7 @@ namespace fmha::cli {
 /// unpacked. Throws InputError for a file that cannot be read, a directory, and a damaged gzip stream.
 std::string input_text(const std::string& path);
 
-/// What gzip packed, in one member or several. zlib is given at most `piece` bytes at a time, of which it takes less than 4 GiB. Throws
+/// The text that gzip packed, in one member or several. zlib is given at most `piece` bytes at a time, of which it takes less than 4 GiB. Throws
 /// InputError, with `path`, for a damaged stream.
 std::string unpacked(std::string_view packed, const std::string& path,
                      std::size_t piece = std::size_t{1} << 30);

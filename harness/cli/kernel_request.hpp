@@ -32,7 +32,7 @@ class KernelRequest {
     /// empty, and for a kernel configuration that a rule forbids, with the id of the rule.
     generator::Selection select(const arch::ArchSet& archs);
 
-    /// What people should know of the list (`ListOptions::sentence`).
+    /// A remark about the list for people (`ListOptions::sentence`).
     std::string sentence() const { return list_.sentence(); }
 
   private:

@@ -13,7 +13,7 @@ namespace fmha::cli {
 /// the results of all shards are together.
 class RecordedCatalogue {
   public:
-    /// Empty when the run was not of a list. Throws InputError when this program does not make the same cases from what is recorded.
+    /// Empty when the run was not of a list. Throws InputError when this program does not make the same cases from the record.
     static std::optional<RecordedCatalogue> of(const Json& identity);
 
     harness::CatalogueLedger account(const std::vector<harness::CaseResult>& results) const {

@@ -28,7 +28,7 @@ class StoreOption {
     std::string file_;
 };
 
-/// A run of this program that begins now, without what only its command knows.
+/// A run of this program that begins now, without the fields that only its command knows.
 store::RunRecord new_run(std::string_view kind, const std::string& invocation);
 
 /// Ends a run: `green` is its verdict. Throws InputError when the store lacks a part of it. nullptr is no run.

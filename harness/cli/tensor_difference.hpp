@@ -14,7 +14,7 @@ class TensorDifference {
   public:
     TensorDifference(const harness::Outputs::Tensor& x, const harness::Outputs::Tensor& y);
 
-    /// Puts the distances into proportion to what each element may be off its exact value, where `bounded` has the row.
+    /// Puts the distances into proportion to the limit of each element, where `bounded` has the row.
     void relate(const harness::Bounded& bounded);
 
     /// "N elements, all the same bits", or how many differ, by how much, and where.

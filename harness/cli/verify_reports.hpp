@@ -14,7 +14,7 @@
 
 namespace fmha::cli {
 
-/// What a run tells, and where: the terminal, `--json`, `--junit`, `--html`.
+/// The reports of a run and their places: the terminal, `--json`, `--junit`, `--html`.
 class VerifyReports {
   public:
     void declare(OptionSet& options);
@@ -50,8 +50,8 @@ class VerifyReports {
     bool usual_page_ = true;
 };
 
-/// What was left out of large shapes of a matrix on a target that can compute the tiles of some rows alone, or cannot: a sentence;
-/// empty without such shapes.
+/// A sentence about large shapes of a matrix: which part a target left out that can compute the tiles of some rows alone, or cannot.
+/// Empty without such shapes.
 std::string sampled_shapes(std::span<const harness::CaseResult> results, bool runs_row_tiles);
 
 } // namespace fmha::cli

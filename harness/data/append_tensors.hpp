@@ -36,7 +36,7 @@ void rows_of_new(const DataSource& source, const RowVisit& visit);
 template <bool values>
 void rows_of_appended(const DataSource& source, const RowVisit& visit);
 
-/// The tables of RoPE, of one cosine and one sine a position and pair, and what is rotated of Q.
+/// The tables of RoPE, of one cosine and one sine a position and pair, and the rotated channels of Q.
 TensorLayout layout_angles(const Case& c, const Geometry& g);
 template <bool sine>
 void fill_angles(const DataSource& source, GuardedTensor& tensor);

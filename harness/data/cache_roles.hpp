@@ -62,7 +62,7 @@ inline const std::int32_t* array_of(const GuardedTensor& tensor) {
 /// The numbers of the place that are no arrays.
 void bind_place(const Case& c, KvPlace& place);
 
-/// What the families that attend over a cache have beside their tensors.
+/// The arguments beside tensors of families that attend over a cache.
 template <class Args>
 void bind_attention(const DataSource& source, Args& args) {
     args.shape = shape_args(source);
@@ -138,7 +138,7 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
 }};
 
-/// What a chain has besides: a cache that append-KV adds keys to, queries that it rotates and the tables for that, the new keys, and the
+/// The further tensors of a chain: a cache that append-KV adds keys to, queries that it rotates and the tables for that, the new keys, and the
 /// lengths of calls. Only cache and queries are arguments of attention by themselves.
 template <class Args>
 constexpr std::array<Role<Args>, 9> chain_roles{{

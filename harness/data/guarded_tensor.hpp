@@ -17,7 +17,7 @@ struct TensorLayout {
     ElementType type = ElementType::fp32;
     std::int64_t batch_stride = 0, head_stride = 0, row_stride = 0, col_stride = 1;
     /// The allocation: `segments` stretches of `segment_elements`, `segment_stride` apart. One stretch unless
-    /// the batch stride was widened to test offsets; what lies between two stretches is address space without
+    /// the batch stride was widened to test offsets; between two stretches lies address space without
     /// memory.
     std::int64_t segments = 1, segment_elements = 0, segment_stride = 0;
     /// Stored extents of the axes, and the order in which memory has them: batch, head, row, column unless rows come before

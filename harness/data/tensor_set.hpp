@@ -13,7 +13,7 @@
 
 namespace fmha::harness {
 
-/// What a kernel does with a tensor: reads it, writes it, updates it in place (caches, rotated queries), or uses it as
+/// The use of a tensor by a kernel: it reads it, writes it, updates it in place (caches, rotated queries), or uses it as
 /// memory of its own (workspaces).
 enum class Flow : std::uint8_t { in, out, in_out, scratch };
 
@@ -81,7 +81,7 @@ class TensorSet {
     const GuardedTensor& tensor(std::string_view name) const;
     std::span<const TensorSpec> specs() const { return specs_; }
 
-    /// Every tensor and array, whole: what another memory must hold for a kernel to run there. Valid until the set is moved
+    /// Every tensor and array, whole, as another memory must hold them for a kernel to run there. Valid until the set is moved
     /// or destroyed.
     std::vector<MemoryBlock> memory() const;
 
@@ -93,7 +93,7 @@ class TensorSet {
     /// Checksum over the tensors that `chosen` names, guards included.
     std::uint64_t checksum(const std::function<bool(const TensorSpec&)>& chosen) const;
 
-    /// What was written beside the logical elements of outputs and of tensors that are updated in place, or into the guards
+    /// The first byte that was written beside the logical elements of outputs and of tensors that are updated in place, or into the guards
     /// of scratch memory: "o: element 513 (guard after)". nullopt when nothing was (B.6.5). Leaves all contents as they are.
     std::optional<std::string> stray_write();
 

@@ -9,7 +9,7 @@
 
 namespace fmha::harness {
 
-/// What the reference says of append-KV, from the inputs as they are when this is made: Q is rotated in place.
+/// The results of the reference for append-KV, from the inputs as they are when this is made: Q is rotated in place.
 class AppendExpectation final : public CaseExpectation {
   public:
     /// The memory of `args` must outlive this.

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-/// What the families have in common that compute attention in one stage: forward, paged-KV, batch prefill.
+/// The shared parts of families that compute attention in one stage: forward, paged-KV, batch prefill.
 namespace fmha::harness {
 
 /// Writes O times scale_o and LSE of the rows that the case judges; other rows are NaN. Random bytes at positions that the

@@ -14,10 +14,10 @@ struct BackwardKernels {
     std::int64_t dq_parts = 1; ///< partial sums of which dQ consists, at most
 };
 
-/// Puts what forward computes for the case into the memory of "o" and "lse", rounded to their types.
+/// Puts the results of forward for the case into the memory of "o" and "lse", rounded to their types.
 void store_forward_results(const BwdTensors& tensors);
 
-/// What is computed of the gradients of the case: of all rows and keys, or of a sample.
+/// The gradients of the case that are computed: of all rows and keys, or of a sample.
 reference::GradientRequest gradient_request(const BwdTensors& tensors);
 
 /// The forward problem whose outputs the backward one takes.

@@ -69,7 +69,7 @@ Args call_of(const FamilyTensors<Args>& tensors, std::size_t n) {
     return call;
 }
 
-/// What the planned kernel is launched with: all rows of the case, or its last ones.
+/// The launches of the planned kernel: all rows of the case, or its last ones.
 template <class Args>
 Args planned_call(const FamilyTensors<Args>& tensors) {
     return tensors.of_case().chain.last_rows > 0 ? call_of(tensors, 0) : tensors.args();
@@ -92,7 +92,7 @@ bool appends_to(KernelFamily stage, std::string_view name);
 double call_disagreement(const reference::AttentionArgs& call, const reference::AttentionArgs& whole,
                          std::int64_t first_row, int threads);
 
-/// The memory of the appended keys, and of rotated queries, holds what the reference says, until this goes; then what it held before.
+/// The memory of the appended keys, and of rotated queries, holds the results of the reference, until this goes; then its former content.
 class StoredKeys {
   public:
     StoredKeys(const AppendKvArgs& args, const reference::AppendedRows& rows);

@@ -24,13 +24,13 @@ namespace fmha::harness {
 /// Bytes that running a case takes, without a kernel's own.
 struct CaseBytes {
     std::int64_t tensors = 0;   ///< all of them, small arrays among them
-    std::int64_t copies = 0;    ///< of what kernels wrote, as many as are compared at a time
+    std::int64_t copies = 0;    ///< of outputs, as many as are compared at a time
     std::int64_t reference = 0; ///< rows and work of both oracles
 
     std::int64_t total() const { return tensors + copies + reference; }
 };
 
-/// What the gates say about the outputs of one stage.
+/// The verdict of the gates on the outputs of one stage.
 struct StageVerdict {
     Judgement judgement;
     std::int64_t rows = 0; ///< that the reference judged
@@ -46,11 +46,11 @@ class CaseExpectation {
     /// Distance of the two oracles in units of the agreement bound (B.1), on the case's inputs. 0 where the case has none
     /// that could be compared.
     virtual double oracle_disagreement() = 0;
-    /// Judges what `stage` wrote with `numerics`. A stage that reads what an earlier one stored is judged on that memory, so
+    /// Judges the outputs of `stage` with `numerics`. A stage that reads what an earlier one stored is judged on that memory, so
     /// the memory must still hold it. `data_of_fill`: the inputs are those of the case's fill, so that its exact answers hold.
     virtual StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
                                bool data_of_fill) = 0;
-    /// Calls visit with what each of `outputs` may differ by from its exact values, after `judge` with the same arguments. Nothing
+    /// Calls visit with the limits of each of `outputs` around its exact values, after `judge` with the same arguments. Nothing
     /// where a family's limits are made otherwise.
     virtual void each_bounded(KernelFamily, const Outputs&, const std::function<void(const Bounded&)>&) {}
 };
@@ -60,7 +60,7 @@ class CaseData {
   public:
     virtual ~CaseData() = default;
     virtual TensorSet& tensors() = 0;
-    /// Lays out what depends on the kernels that are about to run, in launch order: workspaces. Called before the first launch
+    /// Lays out workspaces, which depend on the kernels that are about to run, in launch order. Called before the first launch
     /// of every candidate; afterwards the tensors are filled anew.
     virtual void prepare(std::span<const KernelConfig>) {}
     /// The arguments of all stages; they point into the tensors.
@@ -116,7 +116,7 @@ class Family {
     }
     /// `threads`: those of the reference. Throws InputError for a case that cannot be laid out.
     virtual CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const = 0;
-    /// The same of `allocate_few_rows`: the tensors are whole, what is copied and computed of them is not.
+    /// The same of `allocate_few_rows`: the tensors are whole, and only a part of them is copied and computed.
     virtual CaseBytes bytes_of_few_rows(const Case& c, Fp8Flavour flavour, int threads) const {
         return bytes(c, flavour, threads);
     }

@@ -28,13 +28,13 @@ struct FuzzOptions {
     std::function<bool()> stop{}; ///< asked several times a second
 };
 
-/// What became of the problems. `generated` is the sum of all others.
+/// The fate of the problems. `generated` is the sum of all others.
 struct FuzzCounts {
     std::int64_t generated = 0;
     std::int64_t executed = 0; ///< judged by the gates, the red ones among them
     std::int64_t red = 0;      ///< of the executed
     std::map<std::string, std::int64_t>
-        refused{}; ///< by the rule that the problem breaks or what its nearest kernel lacks
+        refused{}; ///< by the rule that the problem breaks or the feature that its nearest kernel lacks
     std::map<std::string, std::int64_t> not_run{};     ///< by reason
     std::map<std::string, std::int64_t> executed_of{}; ///< by family
     std::set<std::string> kernels{};

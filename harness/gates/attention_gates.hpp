@@ -16,7 +16,7 @@ struct ForwardRows;
 
 namespace fmha::harness {
 
-/// What a judgement needs to know beside the numbers.
+/// The facts of a judgement beside the numbers.
 struct JudgeContext {
     const reference::AttentionArgs& args;
     const Outputs& outputs; ///< of attention_outputs
@@ -45,7 +45,7 @@ struct PlainPass {
 PlainPass plain_pass(const reference::AttentionArgs& args, const std::vector<reference::RowId>& rows,
                      const ElementTypes& types, std::int64_t most = 64);
 
-/// G4 (B.5), reported and never required: the error in units of what one plain pass in low precision makes.
+/// G4 (B.5), reported and never required: the error in units of that of one plain pass in low precision.
 GateVerdict low_precision_yardstick(const JudgeContext& context, const ElementTypes& types,
                                     const PlainPass& plain);
 /// The same where one kernel is judged.

@@ -10,7 +10,7 @@
 
 namespace fmha::harness {
 
-/// A copy of what combining had to write: "o", and "lse" where `args` has it; host memory.
+/// A copy of the outputs of combining: "o", and "lse" where `args` has it; host memory.
 Outputs combined_outputs(const SplitKvArgs& args);
 
 /// G1 to G3 with the limits of B.7 on the partial results as they are stored, G5.2 (a row whose splits all saw no key is +0

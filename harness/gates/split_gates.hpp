@@ -12,7 +12,7 @@ namespace fmha::harness {
 /// query; host memory.
 Outputs partial_outputs(const SplitKvArgs& args);
 
-/// What a judgement of partial results needs to know beside the numbers.
+/// The facts of a judgement of partial results beside the numbers.
 struct PartialsJudgeContext {
     const SplitKvArgs& args;
     const Outputs& outputs; ///< of partial_outputs
@@ -24,7 +24,7 @@ struct PartialsJudgeContext {
     bool data_of_fill = true; ///< the inputs are those of `fill`
 };
 
-/// The gates of forward on what each split says about its own keys (S-1, S-2, B.7): each gate once, as its worst split has it. The
+/// The gates of forward on the results of each split for its own keys (S-1, S-2, B.7): each gate once, as its worst split has it. The
 /// rows of an edge fill are judged in the splits that decide them; some split must.
 Judgement judge_partials(const PartialsJudgeContext& context);
 
@@ -43,8 +43,8 @@ struct WholeJudgeContext {
 };
 
 /// G1.whole and G3.whole: the final O and LSE against attention over all keys; no stored partial result enters. Their limits are
-/// those of combining and Σ_s weight_s · E_s of B.7, where E_s contains the rounding of what split s stored and what the error of
-/// its LSE does to its weight. For edge fills the exact-row gate besides.
+/// those of combining and Σ_s weight_s · E_s of B.7, where E_s contains the rounding of the stored results of split s and the effect
+/// of the error of its LSE on its weight. For edge fills the exact-row gate besides.
 void judge_whole(const WholeJudgeContext& context, Judgement& judgement);
 
 } // namespace fmha::harness

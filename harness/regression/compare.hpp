@@ -54,7 +54,7 @@ struct Verdict {
     bool green() const { return red_findings() == 0 && compared() > 0; }
 };
 
-/// What noise does not explain and is accepted all the same, as shares.
+/// Changes beyond noise that are accepted all the same, as shares.
 struct Budget {
     double slower = 0.05, margin = 0.10;
 };

@@ -10,11 +10,12 @@ namespace fmha::regression {
 /// The times of one kernel on one case in the rounds of one run.
 using Rounds = std::vector<store::TimeRecord>;
 
-/// What three pairs of runs say about one kernel.
+/// The findings of three pairs of runs about one kernel.
 struct TimeChange {
-    double by = 0.0;    ///< typical ratio after / before - 1
-    double noise = 0.0; ///< what these runs differ by themselves, as such a ratio: less than this is not seen
-    int seen = 0;       ///< pairs in which it is slower by more than noise and budget
+    double by = 0.0; ///< typical ratio after / before - 1
+    double noise =
+        0.0; ///< the difference of these runs among themselves, as such a ratio: less than this is not seen
+    int seen = 0; ///< pairs in which it is slower by more than noise and budget
     bool slower = false;
 };
 

@@ -42,7 +42,7 @@ class Ledger {
     /// Not red, and something was executed, or refusals were all that was asked for.
     bool green() const { return !red() && (executed() > 0 || of_refusals_alone()); }
 
-    /// Something beside the results makes the run red: a sentence that says what.
+    /// A reason beside the results that makes the run red: a sentence.
     void object(std::string sentence) { objections_.push_back(std::move(sentence)); }
 
     /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one says why the

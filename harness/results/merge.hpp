@@ -9,7 +9,7 @@
 
 namespace fmha::harness {
 
-/// What one shard of a run has left in one file.
+/// The content of one file of one shard of a run.
 struct Part {
     std::string file;
     Json identity; ///< of the shard: that of the whole run and the members `shard`, `shard_cases` and `run`

@@ -94,7 +94,7 @@ struct RunInfo {
     double seconds = 0.0;
     std::int64_t jobs = 0;
     std::int64_t resumed = 0; ///< cases whose results an earlier process had left in the journal
-    /// What is not in the run though one may look for it: shapes of named files that are no cases, devices that were lost. A
+    /// Parts that a reader may miss in the run: shapes of named files that are no cases, devices that were lost. A
     /// sentence each.
     std::vector<std::string> left_out{};
     std::vector<std::string> devices{}; ///< which results are of each of several devices, a line each

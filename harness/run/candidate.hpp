@@ -20,13 +20,13 @@ struct Candidate {
     const StageKernel* not_built() const;
 };
 
-/// The dispatcher's choice for each stage of `c`, whose problem is `problem`. Throws what KernelSource::planned throws.
+/// The dispatcher's choice for each stage of `c`, whose problem is `problem`. Throws the errors of KernelSource::planned.
 Candidate planned_candidate(const KernelSource& source, const Family& family, const Case& c,
                             const Problem& problem);
 
 /// Every candidate that differs from the planned one in one stage, and the planned one: each accepting kernel of a stage with
 /// the planned kernels of the others, which follow a main kernel that changes. `filter`: a glob on the name of the kernel that
-/// changes; empty = all. Throws what KernelSource throws.
+/// changes; empty = all. Throws the errors of KernelSource.
 std::vector<Candidate> all_candidates(const KernelSource& source, const Family& family, const Case& c,
                                       const Problem& problem, const std::string& filter);
 

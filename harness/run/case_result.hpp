@@ -13,7 +13,7 @@ namespace fmha::harness {
 
 struct CaseRunOptions {
     std::string arch = "gfx950";
-    std::string target_flags;  ///< what chooses the target, for the command that reproduces a result
+    std::string target_flags;  ///< options that choose the target, for the command that reproduces a result
     bool all_kernels = false;  ///< every accepting kernel, not only the planned one
     std::string kernel_filter; ///< glob on kernel names, with all_kernels; empty = all
     std::string where;         ///< the filter of the kernel source, for the command that reproduces a result
@@ -28,7 +28,7 @@ struct CaseRunOptions {
     double work_limit = 0.0;       ///< floating-point operations above which a case is not run; 0 = none
 };
 
-/// What every result of a case says, without an outcome.
+/// The common content of every result of a case, without an outcome.
 CaseResult blank_result(const Case& c);
 
 /// The result of a case that ended without one: its process died or took too long, or it threw.

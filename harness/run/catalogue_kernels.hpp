@@ -30,7 +30,7 @@ class CatalogueKernels final : public KernelSource {
   private:
     StageKernel stage_kernel(const KernelEntry& entry) const;
     StageQuery query_of(const Problem& resolved, const KernelConfig* main) const;
-    /// Why no kernel takes the stage: the nearest ones and what each lacks.
+    /// Why no kernel takes the stage: the nearest ones and the features that each lacks.
     ProblemRefused refusal(const Problem& problem) const;
 
     Registry registry_;

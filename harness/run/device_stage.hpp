@@ -28,7 +28,7 @@ class DeviceStage final : public Launcher {
     loader::Device device_;
     loader::DeviceStream stream_;
     loader::Event start_, stop_;
-    std::map<std::string, loader::DeviceBuffer, std::less<>> buffers_; ///< by the name of what lies in them
+    std::map<std::string, loader::DeviceBuffer, std::less<>> buffers_; ///< by the name of their content
     bool lost_ = false;
 };
 

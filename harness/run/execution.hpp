@@ -16,7 +16,7 @@ namespace fmha::harness {
 /// aligned as `c`, up to 32 elements, so that a kernel that takes the one takes the other.
 Case in_another_layout(const Case& c);
 
-/// What the stages of a candidate wrote, in launch order.
+/// The outputs of the stages of a candidate, in launch order.
 using StageOutputs = std::vector<Outputs>;
 
 /// Launches a candidate's kernels one after another, over differently poisoned memory and in differently laid out memory, and

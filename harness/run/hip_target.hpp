@@ -4,7 +4,7 @@
 
 namespace fmha::harness {
 
-/// A GPU through HIP, with the kernels that `fmha build` left in a folder. Says in a sentence what is missing: a plugin, a
+/// A GPU through HIP, with the kernels that `fmha build` left in a folder. A sentence names the missing part: a plugin, a
 /// driver, a device, kernels for its architecture. The device is looked at in a process of its own, because a runtime does
 /// not survive a fork.
 std::shared_ptr<const Target> make_hip_target(const TargetOptions& options);

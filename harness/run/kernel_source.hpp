@@ -30,7 +30,7 @@ class Launcher {
 
 /// The kernel of one stage that can be launched, and how it declares to round.
 struct StageKernel {
-    std::string name;                               ///< what reports and filters call it
+    std::string name;                               ///< of reports and filters
     std::shared_ptr<const KernelInstance> instance; ///< nullptr: `not_built` says why
     Numerics numerics;
     std::shared_ptr<Launcher> launcher{}; ///< nullptr: the instance takes pointers to host memory
@@ -68,7 +68,7 @@ class KernelSource {
     /// Every kernel that accepts the problem and that the target executes, in the order of the catalogue.
     /// Throws ProblemRefused when there is none.
     virtual std::vector<StageKernel> accepting(const Problem& problem, const KernelConfig* main) const = 0;
-    /// False when the architecture has no kernels of this type at all, so that finding none is what was to happen (T-1).
+    /// False when the architecture has no kernels of this type at all, so that finding none is expected (T-1).
     virtual bool has_type(DataType) const { return true; }
     /// The same of a family: upstream lists batch prefill for gfx9 only.
     virtual bool has_family(KernelFamily) const { return true; }

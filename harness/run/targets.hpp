@@ -13,7 +13,7 @@
 
 namespace fmha::harness {
 
-/// What a command line says about a target. Each target reads what concerns it and refuses the rest.
+/// The options of a command line for a target. Each target reads its own and refuses the rest.
 struct TargetOptions {
     std::string arch;            ///< architecture whose catalogue is planned on; empty: the target's own
     std::string kernels_dir;     ///< folder of built kernels; empty: the target's usual one
@@ -43,7 +43,7 @@ class Target {
     virtual std::string driver() const { return {}; }
     /// Options, each after a blank, that choose the same target again; "" when it is the default.
     virtual std::string flags() const { return {}; }
-    /// Identifies the code of kernels, and of what launches them, that comes from elsewhere than this program; "" when none does.
+    /// Identifies the code of kernels and of their launches that comes from elsewhere than this program; "" when none does.
     virtual std::string kernel_build() const { return {}; }
     /// nullopt when this target has a way to execute `config`; otherwise the reason, one sentence.
     virtual std::optional<std::string> cannot_execute(const KernelConfig& config) const = 0;
@@ -77,8 +77,8 @@ int default_jobs(const std::string& name, std::size_t cases);
 /// The set of architectures that `options` names.
 arch::ArchSet archs_of(const TargetOptions& options);
 
-/// Throws InputError for an unknown name, for options that the target does not take, and for what the target
-/// lacks (a device, built kernels), in a sentence.
+/// Throws InputError for an unknown name, for options that the target does not take, and for a missing part
+/// of the target (a device, built kernels), in a sentence.
 std::shared_ptr<const Target> make_target(const std::string& name, const TargetOptions& options);
 
 } // namespace fmha::harness

@@ -10,12 +10,12 @@
 
 namespace fmha::harness {
 
-/// What a worker process has told since it was asked the last time.
+/// The messages of a worker process since the last call.
 struct WorkerNews {
     enum class Kind {
         nothing, ///< that is complete
         end,     ///< `end` is how its task ended
-        gone,    ///< it has ended, or says what no worker says; `end` is why
+        gone,    ///< it has ended, or sent no message of a worker; `end` is why
         unable,  ///< it could not be made ready for tasks; the answer of `end` is why
     } kind = Kind::nothing;
     TaskEnd end{};
@@ -56,7 +56,7 @@ class WorkerProcess {
 
     pid_t child_ = 0;
     int to_child_ = -1, from_child_ = -1;
-    std::string inbox_; ///< what came and is not yet a whole message
+    std::string inbox_; ///< bytes that are not yet a whole message
     bool busy_ = false, begun_ = false, spent_ = false;
     std::chrono::steady_clock::time_point given_;
 };

@@ -8,7 +8,7 @@
 namespace fmha::harness {
 
 /// Runs every case in a process of its own, so that one that crashes or hangs is a result too. `timeout`: of a case; 0 = none.
-/// What it refers to must outlive it. Call it before this process starts threads.
+/// Its references must outlive it. Call it before this process starts threads.
 CaseJudge isolated_judge(const KernelSource& source, const CaseRunOptions& options,
                          std::chrono::milliseconds timeout);
 

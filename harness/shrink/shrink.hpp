@@ -24,7 +24,7 @@ struct ShrinkOptions {
 /// A field that a smaller case still needs.
 struct NeededField {
     std::string field, value;
-    std::string why; ///< what happens with simpler values: "green with 128, refused: … with 1"
+    std::string why; ///< the outcomes of simpler values: "green with 128, refused: … with 1"
 };
 
 /// The smallest case that is red by the same mark.
@@ -46,7 +46,7 @@ std::optional<Shrunk> shrink(const Case& red, const Case& plain, const CaseJudge
 std::optional<Shrunk> shrink(const Case& red, const Case& plain, const CaseJudge& judge,
                              const ShrinkOptions& options, const RedMark& mark);
 
-/// What a person reads: the smallest name, each field that it needs with the reason, and `repeat`, the command that runs it.
+/// A text for people: the smallest name, each field that it needs with the reason, and `repeat`, the command that runs it.
 std::string to_text(const Shrunk& shrunk, const std::string& repeat);
 
 } // namespace fmha::harness

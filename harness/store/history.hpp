@@ -13,7 +13,7 @@ namespace fmha::store {
 struct CoursePoint {
     std::string started, commit;
     double value = 0.0; ///< NaN when the run has none
-    std::string note;   ///< outcome and kernel, or what else belongs to the value
+    std::string note;   ///< outcome and kernel, or other facts of the value
 };
 
 /// One value of a case or of a kernel, run after run, oldest first.

@@ -8,7 +8,7 @@
 /// The rows of a store, apart from the results of cases, which are `harness::CaseResult`s.
 namespace fmha::store {
 
-/// One run of a command: who measured what, where and with what.
+/// One run of a command: its kind, machine and options.
 struct RunRecord {
     std::string id;   ///< unique; a continued run keeps that of its beginning
     std::string kind; ///< "verify", "bench", "build" or "parity"

@@ -28,7 +28,7 @@ class Store {
     /// All runs in the order in which they were begun.
     std::vector<RunRecord> runs() const;
 
-    /// What run `id` has left; names in alphabetical order.
+    /// The results of run `id`; names in alphabetical order.
     std::vector<harness::CaseResult> results(const std::string& id) const;
     std::vector<TimeRecord> times(const std::string& id) const;
     std::vector<ResourceRecord> resources(const std::string& id) const;
@@ -47,7 +47,7 @@ class Store {
     std::unique_ptr<Database> database_;
 };
 
-/// One run while it is written. What the store holds already of a run with this id is kept, and a case, time, kernel or count that
+/// One run while it is written. Findings of a run with this id that the store holds already are kept, and a case, time, kernel or count that
 /// comes again replaces itself: a continued run is told once.
 class Recording {
   public:

@@ -35,7 +35,7 @@ struct KeyLines {
     Eigen::Index size() const { return k.rows(); }
 };
 
-/// Some rows against some keys: what W-2 to W-6 and B.9 give for each pair, 0 where a row does not see a key.
+/// Some rows against some keys: the values of W-2 to W-6 and B.9 for each pair, 0 where a row does not see a key.
 class PairBlock {
   public:
     using Array = Eigen::Array<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

@@ -24,7 +24,7 @@ std::int64_t rotary_position(const AppendKvArgs& args, std::int64_t cached, std:
 /// The two channels of pair m (V-4).
 std::pair<std::int64_t, std::int64_t> rotary_pair(const RopeArgs& rope, std::int64_t m);
 
-/// An unrounded sum of two products: `value` is nearest to it and `rest` is what remains, to the last bit.
+/// An unrounded sum of two products: `value` is nearest to it and `rest` is the remainder, to the last bit.
 struct ExactSum {
     double value = 0.0, rest = 0.0;
 };

@@ -6,7 +6,7 @@
 
 namespace fmha::reference {
 
-/// What F-1 … F-5 leave of one key that the row sees.
+/// The results of F-1 … F-5 for one key that the row sees.
 struct ScoredKey {
     std::int64_t j = 0;
     double s = 0.0;      ///< score; keys with −∞ are not listed (E-2)
