@@ -10,8 +10,8 @@
 namespace fmha::parity {
 
 /// A kernel in words that every rule set has, tokens joined by '_' from coarse to fine:
-/// family, data type, head dimensions, tile, pipeline, mode, V layout, paddings, features. What only some
-/// rule sets record is left out (README, "Between rule sets").
+/// family, data type, head dimensions, tile, pipeline, mode, V layout, paddings, features. Features that only
+/// some rule sets record are left out (README, "Between rule sets").
 std::string neutral_key(const KernelConfig& config);
 
 /// Which level of a neutral key its first `beginning` tokens end at: "the tile", "the data type", "a
@@ -19,7 +19,7 @@ std::string neutral_key(const KernelConfig& config);
 std::string level_of(std::string_view beginning);
 
 /// The kernels that `left` has and `right` has not, and the other way round, on each architecture, by the level at which
-/// they part. `ck` takes part with the generic mask vocabulary, the only one that tells causal masks from
+/// they part. `ck` takes part with the generic mask vocabulary, which alone tells causal masks from
 /// windows.
 AuditReport audit_between(const arch::ArchSet& archs, catalog::RuleSet left, catalog::RuleSet right,
                           const std::vector<ArchName>& on, const catalog::Profile& profile,

@@ -31,7 +31,7 @@ struct Generator {
 };
 
 /// Finds `generate.py` and asks it for its options. Throws InputError when there is none or when it does not
-/// even print its help; the message has what it wrote to stderr.
+/// even print its help; the message has its standard error.
 Generator find_generator(const CheckoutScope& scope);
 
 /// Runs the checkout's generator for every combination, in parallel, and compares its names with ours. A

@@ -23,7 +23,7 @@ struct NamedProblem {
 using ProblemsOf = std::function<std::vector<NamedProblem>(const ArchName& arch)>;
 
 /// Findings that are known and right, with the reason (parity/expected.json). Findings beyond these are failures, and
-/// so is one that fits nothing any more.
+/// so is a reason that fits nothing any more.
 struct ExpectedFindings {
     struct Finding {
         bool dead = true; ///< dead kernels; else holes

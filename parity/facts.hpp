@@ -43,7 +43,7 @@ struct Facts {
     /// Records that break a validation rule (rule id -> records), over the list that `reference_request` asks
     /// for.
     std::map<std::string, std::int64_t> violations;
-    /// What names do not show, or what lists without remembered names would not tell: for each family and column of
+    /// Facts that names do not show, or that lists without remembered names lack: for each family and column of
     /// the catalogue, how many records of that list have each value.
     std::map<ValueKey, std::int64_t> values;
     friend bool operator==(const Facts&, const Facts&) = default;

@@ -20,8 +20,8 @@ struct GoldenScope {
 /// part.
 bool has_rules(const arch::ArchTables& arch, catalog::RuleSet rules);
 
-/// Compares what the rule sets enumerate now with the golden files. Each changed list is a failure that says
-/// what it was and what it is; the names that were lost and gained follow with the rule or table entry
+/// Compares the present lists of the rule sets with the golden files. Each changed list is a failure that gives
+/// the old and the new value; the names that were lost and gained follow with the rule or table entry
 /// responsible. A combination without golden file, or a golden file without architecture, is a failure.
 AuditReport audit_golden(const arch::ArchSet& archs, const std::filesystem::path& directory,
                          const GoldenScope& scope, const OnCheck& on_check = {});

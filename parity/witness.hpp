@@ -24,7 +24,7 @@ struct WitnessLattice {
 /// Throws InputError that names file and key; a missing or unknown key is an error.
 WitnessLattice read_lattice(const std::filesystem::path& file);
 
-/// Calls `visit(problem)` for the problems of the lattice that ask for exactly what `kernel` can do, and then for
+/// Calls `visit(problem)` for the problems of the lattice that ask for exactly the features of `kernel`, and then for
 /// those that ask for less (no sink, no skip, …), until it returns false. Problems may be invalid.
 void each_witness(const KernelConfig& kernel, const WitnessLattice& lattice,
                   const std::function<bool(const Problem&)>& visit);

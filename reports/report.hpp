@@ -22,14 +22,14 @@ struct Report {
     std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::int64_t> listed{};
     /// Finished HTML sections of other audits (`fmha parity --report`), put on the page as they are; scripts in them do not run.
     std::vector<std::string> sections;
-    /// What `fmha merge` needs of a shard (harness/results/merge.hpp); null when nobody asked for it.
+    /// The facts of a shard for `fmha merge` (harness/results/merge.hpp); null when nobody asked for it.
     Json identity{};
 };
 
 /// One object with "schema", "run", "ledger" and "results" (docs/gates.md).
 std::string json(const Report& report);
 
-/// JUnit XML: one test suite a family, one test case a result; refusals and what was not run are as CI
+/// JUnit XML: one test suite a family, one test case a result; refusals and results that are not run are as CI
 /// systems expect them (skipped with the reason for not_run, passed for a predicted refusal).
 std::string junit(const Report& report);
 

@@ -7,10 +7,10 @@
 #include <utility>
 
 /// The loop over keys of a kernel, as its machine code has it. Cycles are those of one wave of one SIMD (of one quarter of a
-/// multiprocessor on NVIDIA); what several SIMDs share counts as often as it has users.
+/// multiprocessor on NVIDIA); a unit that several SIMDs share counts as often as it has users.
 namespace fmha::built {
 
-/// What executes an instruction.
+/// The unit that executes an instruction.
 enum class LoopUnit : std::uint8_t {
     matrix,
     vector,         ///< one slot of a SIMD's issue each, matrix instructions included
@@ -87,7 +87,7 @@ double vector_a_score(const LoopModel& model, const LoopIteration& iteration);
 /// or the time that a wave needs to issue its instructions.
 double busy_alone(const LoopIteration& iteration);
 double busy_together(const LoopIteration& iteration, std::int64_t waves);
-/// The same where no wave goes faster than alone: what it waits for, the others have to fill.
+/// The same where no wave goes faster than alone: the others have to fill its waits.
 double busy_waiting(const LoopIteration& iteration, std::int64_t waves);
 
 } // namespace fmha::built

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-/// What a build leaves behind for whoever loads kernels: `manifest.json` in the output folder, beside the code objects
+/// The record of a build for loaders of kernels: `manifest.json` in the output folder, beside the code objects
 /// that it names.
 namespace fmha::built {
 

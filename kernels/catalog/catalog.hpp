@@ -30,7 +30,7 @@ struct FamilySet {
     friend bool operator==(FamilySet, FamilySet) = default;
 };
 
-/// What to enumerate. Options that a rule set has no use for must keep their default (InputError otherwise).
+/// The kernels to enumerate. Options that a rule set has no use for must keep their default (InputError otherwise).
 struct Request {
     RuleSet rules = RuleSet::ck;
     std::vector<ArchName> targets; ///< at least one; order matters to `ck`

@@ -7,8 +7,8 @@
 
 namespace fmha::catalog {
 
-/// The five lists. `ck`, `claim`, `stored` and `sweep` reproduce upstream for audits; `house` is the one that
-/// plans, verifies and builds.
+/// The five lists. `ck`, `claim`, `stored` and `sweep` reproduce upstream for audits; `house` is the list for
+/// planning, verification and builds.
 enum class RuleSet : std::uint8_t { ck, claim, stored, sweep, house };
 
 /// How masks are spelt in lists that know both: `simplified` has "none" and "some mask", `generic` tells
@@ -16,7 +16,7 @@ enum class RuleSet : std::uint8_t { ck, claim, stored, sweep, house };
 enum class MaskVocabulary : std::uint8_t { simplified, generic };
 
 /// Named selections of kernels (dispatcher-api section 11). `unlisted` stands for a number that the table
-/// does not name; each rule set says what it means.
+/// does not name; each rule set defines its meaning.
 enum class ProfileId : std::uint8_t {
     ck_default,
     ck_extended,

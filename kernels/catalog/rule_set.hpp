@@ -2,7 +2,7 @@
 
 #include "kernels/catalog/catalog.hpp"
 
-/// What a rule set supplies to the catalogue. Each rule set lives in its own folder and offers one of these;
+/// The functions that a rule set supplies to the catalogue. Each rule set lives in its own folder and offers one of these;
 /// catalog.cpp lists them.
 namespace fmha::catalog {
 

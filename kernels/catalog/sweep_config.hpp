@@ -52,7 +52,7 @@ constexpr SweepUse sweep_use(RuleSet rules, bool exhaustive) {
 }
 
 /// Reads a configuration. `fallback` is the variant of a file that names none, which only `sweep` accepts.
-/// Throws InputError that names file, key, value and what is allowed; a key that nothing reads for this
+/// Throws InputError that names file, key, value and the allowed values; a key that nothing reads for this
 /// variant and use is an error too.
 SweepConfig read_sweep_config(const std::filesystem::path& file, SweepUse use,
                               SweepVariant fallback = SweepVariant::fwd);

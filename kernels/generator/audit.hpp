@@ -17,7 +17,7 @@ struct AuditFinding {
     friend bool operator==(const AuditFinding&, const AuditFinding&) = default;
 };
 
-/// What is wrong with a kernel that uses `used`: more than `scratch` bytes of it a lane, LDS or registers beyond the architecture's, no
+/// The faults of a kernel that uses `used`: more than `scratch` bytes of it a lane, LDS or registers beyond the architecture's, no
 /// matrix instruction although it multiplies matrices. Empty: nothing.
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
                                     const KernelConfig& config, std::int64_t scratch = 0);

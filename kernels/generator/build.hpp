@@ -21,7 +21,7 @@ struct BuildOptions {
     bool keep_held_up = false;
     /// Told after each unit: how many units are done, of how many, and the last one's name.
     std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
-    /// Asked now and then; true ends the build early. What is done by then is kept.
+    /// Asked now and then; true ends the build early. Finished units are kept.
     std::function<bool()> stop{};
 };
 
@@ -40,10 +40,10 @@ struct BuildResult {
                 present = 0;      ///< kernels: compiled now, from the cache, there already
     double compile_seconds = 0.0; ///< wall time of the compilers
     bool interrupted = false;
-    std::vector<std::string> warnings; ///< sentences about what did not matter enough to stop
+    std::vector<std::string> warnings; ///< sentences about faults that did not stop the build
 };
 
-/// Writes the sources and build.ninja of `selection` and runs Ninja on what neither the folder nor the cache has. A unit
+/// Writes the sources and build.ninja of `selection` and runs Ninja on the units that neither the folder nor the cache has. A unit
 /// of several kernels that fails is compiled again kernel by kernel, so that only the broken ones are missing. Writes the
 /// manifest. Throws InputError (no Ninja, files) and BuildError when Ninja itself fails.
 BuildResult build(const Selection& selection, const BuildTools& tools, const BuildOptions& options);

@@ -22,12 +22,12 @@ class KernelCache {
     /// FMHA_CACHE_DIR, else fmha/kernels in XDG_CACHE_HOME or ~/.cache. Throws InputError when none is set.
     static std::filesystem::path usual_folder();
 
-    /// Why what lies in the folder is not believed, a sentence: it, or a folder above it, is another user's or others may write
+    /// The reason, a sentence, for which the content of the folder is not believed: it, or a folder above it, is another user's or others may write
     /// there, so that anybody's code could lie there under a right name. nullopt when it is believed, or not there yet. The
-    /// administrator is believed, and folders in which everybody may write but remove only what is theirs (/tmp) are passed.
+    /// administrator is believed, and folders in which everybody may write but remove only their own files (/tmp) are passed.
     std::optional<std::string> why_not_believed() const;
 
-    /// Puts the entry's files where `to` says, replacing what is there, and says how long they took to make. Nothing
+    /// Puts the entry's files where `to` says, replacing older ones, and says how long they took to make. Nothing
     /// when there is no such entry; one whose object is damaged, or which others may have written, is removed.
     std::optional<std::int64_t> fetch(const std::string& key, const CompiledUnit& to) const;
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Compilers of device code: found on the machine, asked what they know, never pinned to a version.
+/// Compilers of device code: found on the machine, asked for their architectures, never pinned to a version.
 namespace fmha::generator {
 
 enum class CompilerKind : std::uint8_t { clang, nvcc };
@@ -31,8 +31,8 @@ struct CompilerPlaces {
     static CompilerPlaces of_environment(const std::string& given = {});
 };
 
-/// The newest compiler that knows the architecture. Throws InputError that says where it looked, what the compilers that
-/// were found lack, and what to install.
+/// The newest compiler that knows the architecture. Throws InputError with the places, the faults of the compilers that
+/// were found, and the package to install.
 Compiler find_compiler(const arch::Hardware& hardware, const CompilerPlaces& places);
 
 /// The options of a compiler, beside the include path, the input and the output.

@@ -30,7 +30,7 @@ struct Loop {
 /// The outermost loops of all blocks, those that are nested inside them.
 std::vector<Loop> loops_of(std::span<const Block> blocks);
 
-/// What a path is chosen by: the sums of its blocks' weights are compared from the first on, the largest wins.
+/// The order of paths: the sums of its blocks' weights are compared from the first on, the largest wins.
 using Weight = std::array<std::int64_t, 5>;
 
 /// The heaviest path from the header of a loop to an edge back to it, as blocks. Loops inside are passed once.

@@ -18,7 +18,7 @@ enum class Flow : std::uint8_t {
     end,
 };
 
-/// What an instruction of NVIDIA's has beside its operation: how many cycles the next one stays behind it, which scoreboards it
+/// The control bits of an instruction of NVIDIA's: how many cycles the next one stays behind it, which scoreboards it
 /// waits for (a bit each), and which one it sets until its results have arrived, and until its operands have been read; −1: none.
 struct Scoreboards {
     std::uint8_t stall = 0, waits = 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// What the plain iterations of planned kernels may cost: facts that somebody accepted, with a reason.
+/// Budgets for the plain iterations of planned kernels: facts that somebody accepted, with a reason.
 namespace fmha::generator {
 
 /// Of one kernel and one iteration. More instructions than that, or a matrix unit that can be less busy, is worse.

@@ -21,7 +21,7 @@ struct LoopPaths {
 /// path selects for every score. Accesses of LDS have their conflicts, on AMD. Throws InputError when no loop holds a matrix instruction; `where` names the code.
 LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, const std::string& where);
 
-/// What one iteration on such a path asks for.
+/// The work of one iteration on such a path.
 built::LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& arch);
 
 /// The model of a kernel of configuration `config`, of which a SIMD holds `waves` waves. Throws InputError when a path does not

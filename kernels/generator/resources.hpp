@@ -33,7 +33,7 @@ struct AssemblerRemark {
 /// All of them in the output of ptxas.
 std::vector<AssemblerRemark> held_up(std::string_view messages);
 
-/// Why a kernel of pipeline ws must not be used: what the assembler says about it, spills, a stack. Empty: nothing.
+/// The reasons against a kernel of pipeline ws: messages of the assembler, spills, a stack. Empty: nothing.
 std::vector<std::string> team_refusals(std::string_view messages, std::string_view symbol);
 
 /// Instructions that tell whether a warp-specialised kernel is one.
@@ -47,10 +47,10 @@ struct TeamInstructions {
 /// By symbol, of a cubin.
 std::map<std::string, TeamInstructions, std::less<>> team_instructions(std::string_view cubin,
                                                                        const std::string& where);
-/// What is wrong with those of a kernel of pipeline ws.
+/// The faults among those of a kernel of pipeline ws.
 std::vector<std::string> team_violations(const TeamInstructions& found);
 
-/// Adds what follows from the launch on NVIDIA: shared memory of a block, and how many blocks a multiprocessor of
+/// Adds the resources of a launch on NVIDIA: shared memory of a block, and how many blocks a multiprocessor of
 /// compute capability 9.0 holds.
 void add_launch(built::Resources& resources, const KernelConfig& config);
 

@@ -17,7 +17,7 @@ namespace fmha::generator {
 struct SpillRecords {
     std::string reasons;                                      ///< those lines
     std::map<std::string, std::int64_t, std::less<>> kernels; ///< bytes of scratch a lane, by name
-    bool every = false;                                       ///< whatever a kernel spills is allowed
+    bool every = false;                                       ///< any spill is allowed
 
     std::int64_t allowed(std::string_view name) const;
     friend bool operator==(const SpillRecords&, const SpillRecords&) = default;
@@ -27,7 +27,7 @@ struct SpillRecords {
 SpillRecords read_spills(const std::filesystem::path& folder, const ArchName& arch);
 void write_spills(const SpillRecords& records, const std::filesystem::path& folder, const ArchName& arch);
 
-/// Writes what the audited kernels of a build spill and keeps the records of others. Returns a sentence for each architecture.
+/// Writes the spills of the audited kernels of a build and keeps the records of others. Returns a sentence for each architecture.
 /// Nothing is written where nothing changed.
 std::vector<std::string> accept_spills(const built::Manifest& manifest, const std::filesystem::path& folder,
                                        const std::string& reason, const std::string& date);

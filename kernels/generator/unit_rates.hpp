@@ -24,13 +24,13 @@ struct UnitRates {
     int lds_bytes = 128;                        ///< a cycle, of all SIMDs that share it; a bank has four
     int memory_bytes = 64;                      ///< a cycle, likewise
     int lds_latency = 64, memory_latency = 500; ///< cycles, rounded
-    int other_latency = 20;                     ///< of whatever else has a scoreboard (NVIDIA)
+    int other_latency = 20;                     ///< of other instructions with a scoreboard (NVIDIA)
 };
 
 /// The rates of an architecture that kernels are built for. Throws InputError for another one.
 UnitRates rates_of(const ArchName& arch);
 
-/// What one instruction asks for.
+/// The cost of one instruction.
 struct InstructionCost {
     built::LoopUnit unit = built::LoopUnit::scalar;
     int cycles = 0;

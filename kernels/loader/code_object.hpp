@@ -25,7 +25,7 @@ std::string describe_code_object(std::string_view image);
 /// than `device_arch`.
 void check_code_object(std::string_view image, std::string_view device_arch, const std::string& name);
 
-/// Since which ROCm release a code object version is read: what to do about a runtime that refuses one. "" when the
+/// The first ROCm release that reads a code object version, as advice about a runtime that refuses one. "" when the
 /// image explains nothing.
 std::string code_object_advice(std::string_view image);
 

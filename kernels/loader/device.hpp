@@ -12,7 +12,7 @@
 /// device and the runtime's words. Destructors never throw and ignore the errors of a lost device.
 namespace fmha::loader {
 
-/// Throws DeviceError (DeviceLost, DeviceOutOfMemory) unless `status` is good. `what` says what was tried: "allocating 64 bytes on …".
+/// Throws DeviceError (DeviceLost, DeviceOutOfMemory) unless `status` is good. `what` names the attempt: "allocating 64 bytes on …".
 void require(const DeviceRuntime& runtime, Status status, const std::string& what);
 
 /// One device. The constructor makes it current for the calling thread. The runtime must outlive the device, and the device
@@ -119,7 +119,7 @@ class Event {
 /// A function of a module, valid as long as the module.
 class Function {
   public:
-    /// Launches with `argument` as the only parameter. Throws DeviceError; what goes wrong while it runs shows when the
+    /// Launches with `argument` as the only parameter. Throws DeviceError; errors while it runs show when the
     /// stream is synchronised. `stream` is a handle of the runtime, nullptr its default stream.
     void launch(const LaunchShape& shape, const void* argument, void* stream) const;
     const std::string& symbol() const { return symbol_; }

@@ -38,7 +38,7 @@ struct [[nodiscard]] Status {
 struct DeviceProperties {
     std::string name;     ///< "NVIDIA H200"
     std::string arch;     ///< "gfx942" or "sm_90"
-    std::string features; ///< what follows the arch, "sramecc+:xnack-"; "" on NVIDIA
+    std::string features; ///< the text behind the arch, "sramecc+:xnack-"; "" on NVIDIA
     std::int32_t compute_units = 0;
     std::int32_t wave_size = 0; ///< lanes
     std::int64_t lds_bytes = 0; ///< most LDS of one block, dynamic and beyond the default limit included
@@ -98,7 +98,7 @@ class DeviceRuntime {
     virtual Status function(void* module, const char* symbol, void*& out) = 0;
     /// Lets `function` be launched with so much dynamic LDS.
     virtual Status allow_dynamic_lds(void* function, std::uint32_t bytes) = 0;
-    /// The bits of a map for this platform's copy engine; only NVIDIA has one. `map` is one that cannot_map has nothing against.
+    /// The bits of a map for this platform's copy engine; only NVIDIA has one. cannot_map must have no objection to `map`.
     virtual Status encode(const hip_target::TensorMapSpec& map, hip_target::TensorMapBits& out) = 0;
     /// `argument` is the kernel's only parameter; it is copied before the call returns.
     virtual Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) = 0;

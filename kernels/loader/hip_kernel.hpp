@@ -15,8 +15,8 @@ struct BlockShape;
 
 namespace fmha::loader {
 
-/// A kernel of a loaded code object. Its launches take arguments that point to device memory and return at once; what goes
-/// wrong while it runs shows when the stream is synchronised. A launch with a null tensor waits for the stream, to read from the
+/// A kernel of a loaded code object. Its launches take arguments that point to device memory and return at once;
+/// errors while it runs show when the stream is synchronised. A launch with a null tensor waits for the stream, to read from the
 /// lengths whether the tensor has elements.
 class HipKernel final : public KernelInstance {
   public:

@@ -20,7 +20,7 @@ enum class Agreement : std::uint8_t {
     not_compared, ///< one side was not run, for a stated reason
 };
 
-/// The agreement, and in `sentence` what each side said. `ours` is the worst result of the case.
+/// The agreement, and in `sentence` the verdict of each side. `ours` is the worst result of the case.
 struct SideBySide {
     Agreement agreement = Agreement::not_compared;
     std::string sentence;

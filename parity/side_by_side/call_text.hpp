@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-/// A call as lines of text, by which this program hands it to one that was compiled against the headers of a checkout. Both
+/// A call as lines of text, by which this program hands it to a program compiled against the headers of a checkout. Both
 /// have the same field lists. A pointer is the name of a block of memory and an offset into it, a float its bits.
 namespace fmha::parity {
 
@@ -141,7 +141,7 @@ enum class CallEnd : int {
     ran = 0,
     no_kernel = 10,   ///< the checkout has none for it
     cannot_say = 11,  ///< its structures have no member for something in the call; standard error says which
-    broken_call = 12, ///< folder, files or device; standard error says what
+    broken_call = 12, ///< folder, files or device; the sentence is on standard error
 };
 
 } // namespace fmha::parity

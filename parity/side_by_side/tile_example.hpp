@@ -30,7 +30,7 @@ enum class Verdict : std::uint8_t {
     timed_out,
 };
 
-/// What a program has said.
+/// The output of a program.
 struct Answer {
     Verdict verdict = Verdict::silent;
     double milliseconds = -1.0; ///< −1 when it did not say

@@ -4,7 +4,7 @@
 
 namespace fmha::catalog::ck {
 
-/// Rule set `ck`: what upstream's 01_fmha generator lists, name for name and in its order.
+/// Rule set `ck`: the list of upstream's 01_fmha generator, name for name and in its order.
 const RuleSetOps& ops();
 
 void enumerate(const arch::ArchSet& archs, const Request& request, Sink sink);

@@ -4,7 +4,7 @@
 
 namespace fmha::catalog::ck {
 
-/// True when `profile` (a group keeps what any member keeps) keeps this kernel. For backward the candidate is
+/// True when `profile` (a group keeps the kernels that any member keeps) keeps this kernel. For backward the candidate is
 /// the trait: the dq_dk_dv kernel with the query padding of its two one-dimensional companions.
 bool keeps(const Profile& profile, MaskVocabulary masks, const KernelConfig& candidate);
 

@@ -23,7 +23,7 @@ bool hardware_has(const arch::Hardware& hardware, const KernelConfig& config);
 inline constexpr std::string_view hardware_rule =
     "the architecture has the data type, the pipeline and transposing loads if the kernel uses them";
 
-/// What follows from a table row for a record: capabilities that cost nothing (HX-01, HX-02, HX-07),
+/// The parts of a record that follow from a table row: capabilities that cost nothing (HX-01, HX-02, HX-07),
 /// alignments, and the architecture that it is built for.
 KernelConfig finished(const KernelConfig& candidate, const ArchName& arch);
 

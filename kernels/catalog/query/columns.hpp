@@ -12,7 +12,7 @@
 
 namespace fmha::catalog {
 
-/// One cell of the catalogue; what is neither a number nor true or false is text.
+/// One cell of the catalogue; a value that is neither a number nor true or false is text.
 using Cell = std::variant<std::int64_t, std::string_view, bool>;
 
 /// A column of the table `c` that filter expressions see.

@@ -28,7 +28,7 @@ class RowFilter {
     /// Appends the name of a record, for expressions that use `c.name`.
     using NameOf = std::function<void(const KernelConfig& config, std::string& name)>;
 
-    /// Throws InputError that names the expression, the place in it and what is wrong.
+    /// Throws InputError that names the expression, the place in it and the mistake.
     RowFilter(std::string_view expression, NameOf name_of, FilterLimits limits = {});
     ~RowFilter();
     RowFilter(RowFilter&&) noexcept;

@@ -26,7 +26,7 @@ using Origins = std::function<std::vector<WhyStep>(const KernelConfig&)>;
 /// Runs one selection of the set.
 using Walk = std::function<void(const Selection&, const CandidateSink&)>;
 
-/// Candidates with the name `name`: what produces them and which rules remove them. `name` must be complete.
+/// Candidates with the name `name`: the entries that produce them and the rules that remove them. `name` must be complete.
 /// Adds to `answer`; a listed candidate wins over removed ones.
 void explain(const Request& request, const Walk& walk, const Origins& origins, Why& answer);
 

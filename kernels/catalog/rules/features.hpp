@@ -8,7 +8,7 @@
 namespace fmha::catalog::audit {
 
 /// One point of a feature product: everything of a kernel but its head dimension, mode and tile. `failed`
-/// holds the rules that remove the point whatever the tile.
+/// holds the rules that remove the point for every tile.
 struct Feature {
     Pipeline pipeline = Pipeline::qr;
     Padding pad{true, true, 1, 1};

@@ -23,7 +23,7 @@ struct ReceiptFilter {
     bool extends_qr() const;
 };
 
-/// One enumeration: what to walk, and whether candidates that a rule removes are shown too.
+/// One enumeration: its range, and whether candidates that a rule removes are shown too.
 struct Selection {
     SweepVariant variant = SweepVariant::fwd;
     AllowLists allow;

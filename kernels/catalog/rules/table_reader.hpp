@@ -13,7 +13,7 @@ namespace fmha::catalog::audit {
 inline constexpr std::string_view fallback_types_arch = "gfx950";
 
 /// A value inside a table file together with its place, so that a reader never forgets to say where a wrong
-/// entry stands. Every access throws InputError with place, value and what is allowed.
+/// entry stands. Every access throws InputError with place, value and the allowed values.
 class TableNode {
   public:
     explicit TableNode(const arch::Part& part);
@@ -53,7 +53,7 @@ class TableNode {
         return values;
     }
 
-    /// Throws InputError: this place, what stands there, what was expected.
+    /// Throws InputError: this place, its content, the expected content.
     [[noreturn]] void refuse(const std::string& expected) const;
 
   private:

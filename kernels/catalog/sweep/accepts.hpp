@@ -5,7 +5,7 @@
 
 namespace fmha::catalog {
 
-/// Whether a kernel of the working list computes what a sweep configuration asks for. The three audited lists are products of its values; a
+/// Whether a kernel of the working list serves a sweep configuration. The three audited lists are products of its values; a
 /// working kernel may be able to do more than its value says: one with attention sinks also computes without them, one of
 /// backward with windows also causal problems. Pipelines that upstream does not have count as those they stand for: `qr_hpad` is
 /// `qr`, `v3` is `qr_async_trload_v3`, and `ws` is `qr_async`.

@@ -18,7 +18,7 @@
     "the headers of a checkout are not in the way of the compiler: parity/side_by_side/checkout/build names them"
 #endif
 
-/// What the two programs have in common: a folder with a call and its memory, the same memory on the device, and back.
+/// The shared part of the two programs: a folder with a call and its memory, the same memory on the device, and back.
 namespace fmha::parity {
 
 inline void require(hipError_t status, const std::string& what) {
