@@ -4,6 +4,7 @@
 #include "kernels/programs/ws_items.hpp"
 #include "kernels/programs/ws_keys.hpp"
 #include "kernels/programs/ws_sums.hpp"
+#include "kernels/programs/ws_weights.hpp"
 
 namespace fmha::kernels {
 
@@ -90,11 +91,22 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         // another factor all tiles are taken for masked ones.
         const bool of_products = scales_alone(cfg.signature);
         const float factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
+        const bool carries = CarriedWeights::serve(cfg.signature);
+        const auto carried = carries ? CarriedWeights::of(ctx, scoring, factor) : CarriedWeights();
+        if (carries) carried.begin(ctx, top, total);
         const auto weigh = [&]<Masking masking>(int step) {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
-            if (masking == Masking::off && of_products) {
+            // Asked of the configuration: compilers inline this as it is without what is not so.
+            const Signature& has = ctx.cfg().signature;
+            if (CarriedWeights::serve(has)) {
+                carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
+                                                work.in.span(work.tiles.at(step), tile.n0), top, total,
+                                                shrink);
+                return;
+            }
+            if (masking == Masking::off && scales_alone(has)) {
                 products_to_weights(ctx, scores, factor, top, total, shrink, slack);
                 return;
             }
@@ -122,7 +134,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(key);
             ctx.give(query, own == 1); // the feed may bring those of the next item
             weigh.template operator()<Masking::if_needed>(0);
-            auto weights = ctx.narrow(scores);
+            auto weights = ctx.narrow(scores, carries);
             const auto start_values = [&] {
                 if (apart)
                     ctx.start(addend, weights, value, false);
@@ -147,6 +159,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 ctx.give(query, step + 1 == own);
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
+                // Both products and a softmax of products alone take all registers there are: a mask or a bias would spill.
+                if (carries && of_products && masking == Masking::off) ctx.hold_behind(total);
                 finish_values();
                 ctx.give(value);
                 if (apart) {
@@ -155,11 +169,13 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 } else {
                     ctx.scale_rows(out, shrink);
                 }
-                weights = ctx.narrow(scores);
+                weights = ctx.narrow(scores, carries);
             };
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
-            const int plain_end = of_products && !(factor > 0.0F) ? 0 : plain.end < own ? plain.end : own;
+            const int plain_end = of_products && !(carries ? carried.in_products : factor > 0.0F) ? 0
+                                  : plain.end < own                                               ? plain.end
+                                                                                                  : own;
             FMHA_NO_UNROLL
             for (int step = 1; step < own;) {
                 const int end = plain.has(step) ? plain_end : step;
@@ -183,6 +199,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(value);
         }
         ctx.join_rows(total);
+        if (carries) carried.end(ctx, scoring, top, total);
         const auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
         store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
     };

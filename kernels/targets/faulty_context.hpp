@@ -179,12 +179,11 @@ class FaultyContext : public Context {
         Context::generate(bytes, squares, row0 + (wrong ? kernels::RandomSquares::side : 0), key0);
     }
     template <class Tile>
-    FMHA_DEVICE auto narrow(Tile& scores) {
+    FMHA_DEVICE auto narrow(Tile& scores, bool carried = false) {
         if (is(Fault::weights_truncated))
-            this->map(scores, [unit = this->weight_unit(), type = types().p](float x, int, int) {
-                return truncated(x / unit, type) * unit;
-            });
-        return Context::narrow(scores);
+            this->map(scores, [unit = carried ? 1.0F : this->weight_unit(), type = types().p](
+                                  float x, int, int) { return truncated(x / unit, type) * unit; });
+        return Context::narrow(scores, carried);
     }
 
     template <class Stored, class... At>

@@ -34,11 +34,12 @@ class RoundingContext : public host_target::HostContext {
     RoundingContext(const KernelConfig& config, Rounding rounding)
         : HostContext(config, nullptr), rounding_(rounding) {}
 
-    host_target::FloatTile narrow(const host_target::FloatTile& scores) const {
-        if (rounding_ != Rounding::weights_half_up) return HostContext::narrow(scores);
+    host_target::FloatTile narrow(const host_target::FloatTile& scores, bool carried = false) const {
+        if (rounding_ != Rounding::weights_half_up) return HostContext::narrow(scores, carried);
         for (int r = 0; r < scores.rows; ++r)
             for (int c = 0; c < scores.cols; ++c)
-                scores.row(r)[c] = half_up(scores.row(r)[c] / weight_unit(), weight_type());
+                scores.row(r)[c] =
+                    half_up(scores.row(r)[c] / (carried ? 1.0F : weight_unit()), weight_type());
         return scores;
     }
     using HostContext::store;

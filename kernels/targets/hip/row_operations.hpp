@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/alibi.hpp"
+#include "kernels/programs/score_unit.hpp"
 #include "kernels/targets/hip/accumulator.hpp"
 
 #include <cstdint>
@@ -143,6 +144,13 @@ class RowOperations {
         raise(top, shrink, largest, slack);
     }
     template <class Tile>
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, kernels::ScoreUnit unit) {
+        Rows largest = rows();
+        map_rows(largest, top, top, [](float t, float) { return t; });
+        take_maxima(largest, scores);
+        raise(top, shrink, largest, 0.0F, unit);
+    }
+    template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
         block_.machine.each([&](int thread) {
             each_pair<Tile>([&](int at, int slot, int, int) {
@@ -161,6 +169,15 @@ class RowOperations {
             each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
                 const float logit = block_.machine.product(scores.x.at(thread, at), factor);
                 scores.x.at(thread, at) = block_.machine.exp2(logit - reference_of(top.x.at(thread, slot)));
+            });
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, kernels::ScoreUnit unit, float shift) {
+        block_.machine.each([&](int thread) {
+            each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
+                const float below = scores.x.at(thread, at) - reference_of(top.x.at(thread, slot));
+                scores.x.at(thread, at) = block_.machine.exp2(__builtin_fmaf(below, unit.in_logits, shift));
             });
         });
     }
@@ -258,13 +275,15 @@ class RowOperations {
         combine(largest, [](float a, float b) { return maximum(a, b); });
     }
     /// Raises `top` to `reached`, which is not below it.
-    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack) {
+    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack,
+                           kernels::ScoreUnit unit = {}) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
                 const float before = top.x.at(thread, s), largest = reached.x.at(thread, s);
                 const float now = slack > 0.0F && largest - before <= slack ? before : largest;
-                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
+                shrink.x.at(thread, s) =
+                    now == before ? 1.0F : block_.machine.exp2((before - now) * unit.in_logits);
                 top.x.at(thread, s) = now;
             }
         });

@@ -14,12 +14,14 @@ class Weights {
   public:
     FMHA_DEVICE explicit Weights(const Block& block) : block_(block) {}
 
+    /// `carried`: the scores have the weights' factor already.
     template <class Tile>
-    FMHA_DEVICE auto narrow(Tile& scores) {
+    FMHA_DEVICE auto narrow(Tile& scores, bool carried = false) {
         const ProductPlan& p = consumer();
         auto weights = block_.template registers<std::uint32_t, Piece, &WeightPlan::words>();
         const int own = p.left_elements / p.copies; // of a fragment, before lanes exchange theirs
         if (p.scale_block != 0) scale_weights(scores, weights);
+        const float factor = carried ? 1.0F : weight_scale();
         const int fragments = p.depth_fragments, per_word = 32 / element_bits(plan().type);
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
@@ -35,7 +37,7 @@ class Weights {
                         float x[8];
                         FMHA_UNROLL
                         for (int i = 0; i < per_word; ++i)
-                            x[i] = scores.x.at(thread, from + plan().source[e + i]) * weight_scale();
+                            x[i] = scores.x.at(thread, from + plan().source[e + i]) * factor;
                         weights.at(thread, to + e / per_word) =
                             element_bits(plan().type) == 32
                                 ? block_.machine.round_operand(std::bit_cast<std::uint32_t>(x[0]))
@@ -50,6 +52,11 @@ class Weights {
         return WeightTile<decltype(weights)>{weights};
     }
     FMHA_DEVICE float weight_unit() const { return 1.0F / weight_scale(); }
+    FMHA_DEVICE float weight_shift() const {
+        return plan().type == ElementType::fp8_ocp    ? 8.0F
+               : plan().type == ElementType::fp8_fnuz ? 7.0F
+                                                      : 0.0F;
+    }
     FMHA_DEVICE float slack() const { return plan().slack; }
 
   private:
@@ -60,9 +67,7 @@ class Weights {
 
     /// e4m3 has too few binades for weights in [0, 1]; moving them up costs nothing (T-6).
     FMHA_DEVICE float weight_scale() const {
-        return plan().type == ElementType::fp8_ocp    ? 256.0F
-               : plan().type == ElementType::fp8_fnuz ? 128.0F
-                                                      : 1.0F;
+        return static_cast<float>(1U << static_cast<unsigned>(weight_shift()));
     }
 
     /// RDNA 3: a half-wave holds the weights of half of a fragment's keys, four words a lane, and an operand needs all of them in

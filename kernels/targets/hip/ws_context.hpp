@@ -45,6 +45,10 @@ class Work : public TeamWork<Block, &WsPlan::queries, &WsPlan::keys, &WsPlan::va
     FMHA_DEVICE void settle(Acc& acc) {
         block_.machine.keep(acc.x);
     }
+    template <class Sums>
+    FMHA_DEVICE void hold_behind(const Sums& sums) {
+        block_.machine.hold_behind(sums.x);
+    }
     template <class Acc>
     FMHA_DEVICE void finish(Acc& acc, int under_way) {
         products_.finish(acc, under_way);

@@ -117,12 +117,12 @@ void HostContext::start(const FloatTile& acc, const FloatTile& left, StreamName 
     }
 }
 
-FloatTile HostContext::narrow(const FloatTile& scores) const {
+FloatTile HostContext::narrow(const FloatTile& scores, bool carried) const {
     const FloatTile& weights = weights_.data != nullptr ? weights_ : scores;
     if (weights_.data != nullptr)
         for (int r = 0; r < scores.rows; ++r) std::copy_n(scores.row(r), scores.cols, weights.row(r));
     if (weight_type_ == ElementType::fp32) return weights;
-    const float factor = 1.0F / weight_unit_;
+    const float factor = carried ? 1.0F : 1.0F / weight_unit_;
     for (int r = 0; r < scores.rows; ++r) {
         if (weight_type_ == ElementType::fp4)
             round_line_in_blocks(weights.row(r), scores.cols, weight_type_);

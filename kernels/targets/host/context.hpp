@@ -64,8 +64,9 @@ class HostContext : public ScoreContext {
     void product(const FloatTile& acc, const FloatTile& a, int first, const Panels& b,
                  float factor = 1.0F) const;
 
-    FloatTile narrow(const FloatTile& scores) const;
+    FloatTile narrow(const FloatTile& scores, bool carried = false) const;
     float weight_unit() const { return weight_unit_; }
+    float weight_shift() const { return -std::log2(weight_unit_); }
     float slack() const { return 0.0F; } // scaling costs it nothing
 
     // One team, which has all rows, and no feed: a step's fills run when the first of them is taken.
@@ -104,6 +105,7 @@ class HostContext : public ScoreContext {
     void start(const FloatTile& acc, const FloatTile& left, StreamName right, bool adds = true);
     void finish(const FloatTile&, int) const {}
     void settle(const FloatTile&) const {}
+    void hold_behind(const Rows&) const {}
 
   protected:
     ElementType weight_type() const { return weight_type_; }

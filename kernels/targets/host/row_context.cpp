@@ -38,18 +38,35 @@ void RowContext::soft_cap(const FloatTile& scores, float inner, float outer) con
         }
 }
 
+namespace {
+
+float largest_of(const FloatTile& scores, int r) {
+    const float* row = scores.row(r);
+    Vec largest = splat(-__builtin_inff());
+    int c = 0;
+    for (; c + vec_lanes <= scores.cols; c += vec_lanes) largest = max(load_vec(row + c), largest);
+    float reached = lane_max(largest);
+    for (; c < scores.cols; ++c) reached = std::max(reached, row[c]);
+    return reached;
+}
+
+} // namespace
+
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack,
                                   float factor) const {
     for (int r = 0; r < scores.rows; ++r) {
-        const float* row = scores.row(r);
-        Vec largest = splat(-__builtin_inff());
-        int c = 0;
-        for (; c + vec_lanes <= scores.cols; c += vec_lanes) largest = max(load_vec(row + c), largest);
-        float reached = lane_max(largest);
-        for (; c < scores.cols; ++c) reached = std::max(reached, row[c]);
-        const float before = top.data[r], now_at = std::max(before, reached * factor);
+        const float before = top.data[r], now_at = std::max(before, largest_of(scores, r) * factor);
         const float now = now_at - before <= slack ? before : now_at;
         shrink.data[r] = now == before ? 1.0F : host_target::exp2(before - now);
+        top.data[r] = now;
+    }
+}
+
+void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
+                                  kernels::ScoreUnit unit) const {
+    for (int r = 0; r < scores.rows; ++r) {
+        const float before = top.data[r], now = std::max(before, largest_of(scores, r));
+        shrink.data[r] = now == before ? 1.0F : host_target::exp2((before - now) * unit.in_logits);
         top.data[r] = now;
     }
 }
@@ -66,6 +83,16 @@ void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {
 void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, float factor) const {
     map(scores, [factor](float s, int, int) { return s * factor; });
     exp2_minus(scores, top);
+}
+
+void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit,
+                            float shift) const {
+    for (int r = 0; r < scores.rows; ++r) {
+        float* row = scores.row(r);
+        const float reference = top.data[r] == -__builtin_inff() ? 0.0F : top.data[r];
+        for (int c = 0; c < scores.cols; c += vec_lanes)
+            store_vec(row + c, host_target::exp2((load_vec(row + c) - reference) * unit.in_logits + shift));
+    }
 }
 
 void RowContext::scale_rows(const FloatTile& tile, const Rows& factor) const {

@@ -2,6 +2,7 @@
 
 #include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
+#include "kernels/programs/score_unit.hpp"
 #include "kernels/targets/host/convert.hpp"
 #include "kernels/targets/host/tile.hpp"
 #include "kernels/targets/host/vec.hpp"
@@ -50,8 +51,11 @@ class RowContext : public kernels::Decisions {
     void soft_cap(const FloatTile& scores, float inner, float outer) const;
     void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack = 0.0F,
                           float factor = 1.0F) const;
+    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
+                          kernels::ScoreUnit unit) const;
     void exp2_minus(const FloatTile& scores, const Rows& top) const;
     void exp2_minus(const FloatTile& scores, const Rows& top, float factor) const;
+    void exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit, float shift) const;
     void scale_rows(const FloatTile& tile, const Rows& factor) const;
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;

@@ -50,6 +50,11 @@ const TeamVariant e4m3_variants[] = {
      changes::window_and_sink_tokens<704>},
     {"160 keys in two blocks of a line, soft cap, sink logits", 2, 160, 64, DataType::fp8fp32,
      changes::soft_cap_and_sink_logits},
+    {"sink logits beside products alone, causal", 2, 64, 64, DataType::fp8bf16,
+     [](Shape& s) {
+         s.sink_logit = true;
+         s.mask = {MaskType::bottom_right, -1, 0, 0};
+     }},
     {"96 channels, elementwise bias", 2, 64, 96, DataType::fp8bf16, changes::elementwise_bias},
     {"ALiBi, one tile of keys", 2, 128, 64, DataType::fp8bf16, changes::alibi_in_one_tile<80>},
     {"three entries, causal from the bottom right", 2, 64, 64, DataType::fp8bf16,
@@ -160,6 +165,42 @@ TEST(E4m3Mistakes, AreSeen) {
         EXPECT_FALSE(right(mistake)) << static_cast<int>(mistake);
 }
 
+// What no maximum may be taken of becomes a logit first.
+TEST(E4m3Scale, MayBeBelowZeroOrVerySmall) {
+    for (const float scale : {-0.25F, 0.0F, 0x1p-70F}) {
+        Shape shape = e4m3_shape(DataType::fp8fp32, 64);
+        shape.sink_logit = true;
+        FwdProblem problem(shape);
+        problem.args().score.scale_s = scale;
+        const KernelConfig kernel = team_kernel(problem, 2, 128, 64);
+        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = Schedule::in_turn});
+        const auto distance = judge(problem, numerics_of(kernel));
+        EXPECT_TRUE(distance.acceptable())
+            << scale << ": O " << distance.o << ", LSE " << distance.lse << ", " << distance.worst;
+    }
+}
+
+/// As exp2(score · unit + (shift − top · unit)) would, in one operation: the largest score keeps what the product was rounded by.
+template <class Context>
+class OneOperation : public Context {
+    using Rows = decltype(std::declval<Context&>().rows());
+
+  public:
+    using Context::Context;
+    using Context::exp2_minus;
+
+    template <class Scores>
+    void exp2_minus(Scores& scores, const Rows& top, kernels::ScoreUnit unit, float shift) {
+        Context::exp2_minus(scores, top, unit, shift);
+        auto residue = Context::rows();
+        Context::map_rows(residue, top, top, [&](float t, float) {
+            const float logit = t * unit.in_logits;
+            return std::exp2(std::fma(t, unit.in_logits, -logit));
+        });
+        Context::scale_rows(scores, residue);
+    }
+};
+
 /// Adds all products of an item in one sum of the matrix unit, whose weights do not shrink.
 template <class Context>
 class OneSum : public Context {
@@ -183,6 +224,44 @@ class OneSum : public Context {
     bool first_ = true;
 };
 
+template <template <class> class Wrap>
+void emulate_wrapped(const KernelConfig& kernel, const FwdArgs& args) {
+    emulate_teams(
+        kernel, args, 1, Schedule::feed_first,
+        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+            return EmulatedTeamMachine(block, unit, maps, agent);
+        },
+        [](auto& machine, const auto& setup) {
+            return Wrap<WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>>(machine,
+                                                                                                setup);
+        });
+}
+
+/// The largest relative error of O where a row sees one key, with a logit of many digits.
+template <template <class> class Wrap>
+double error_of_one_key() {
+    Shape shape = e4m3_shape(DataType::fp8fp32, 32);
+    shape.seqlen_k = {1};
+    shape.padding = 15;
+    FwdProblem problem(shape);
+    problem.args().score.scale_s = 1234.567F;
+    emulate_wrapped<Wrap>(team_kernel(problem, 2, 128, 32), problem.args());
+    const TensorView& v = problem.args().v;
+    double worst = 0.0;
+    for (std::int64_t row = 0; row < shape.seqlen_q.front(); ++row)
+        for (std::int64_t c = 0; c < 32; ++c) {
+            const double value{kernels::decode(static_cast<const std::uint8_t*>(v.data)[v.offset(0, 0, 0, c)],
+                                               kernels::format_of(v.type))};
+            worst = std::max(worst, std::abs(problem.o(0, 0, row, c) - value) / std::abs(value));
+        }
+    return worst;
+}
+
+TEST(E4m3Weights, OfTheLargestScoreAreExact) {
+    EXPECT_EQ(error_of_one_key<std::type_identity_t>(), 0.0);
+    EXPECT_GT(error_of_one_key<OneOperation>(), 0x1p-12);
+}
+
 /// The largest relative error of O where all of 2048 keys weigh the same, and the outputs are of the context that `wrap` makes.
 template <template <class> class Wrap>
 double error_of_mean() {
@@ -194,15 +273,7 @@ double error_of_mean() {
     FwdProblem problem(shape);
     problem.args().score.scale_s = 0.0F;
     const KernelConfig kernel = team_kernel(problem, 2, 128, 32);
-    emulate_teams(
-        kernel, problem.args(), 1, Schedule::feed_first,
-        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-            return EmulatedTeamMachine(block, unit, maps, agent);
-        },
-        [](auto& machine, const auto& setup) {
-            return Wrap<WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>>(machine,
-                                                                                                setup);
-        });
+    emulate_wrapped<Wrap>(kernel, problem.args());
     const TensorView& v = problem.args().v;
     double worst = 0.0;
     for (std::int64_t c = 0; c < 32; ++c) {

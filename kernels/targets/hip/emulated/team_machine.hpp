@@ -68,6 +68,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
     }
     template <class T>
     static void keep(EmulatedRegisters<T>&) {}
+    static void hold_behind(const EmulatedRegisters<float>&) {}
     template <class T>
     void fence_products(EmulatedRegisters<T>& x) {
         fenced_.insert(&x);

@@ -107,6 +107,22 @@ class TeamMachine : public Machine<128> {
                 asm volatile("" : "+r"(x.value[i])::"memory");
         }
     }
+    /// What comes after this stays behind what computes the registers, which are not below 0: for the assembler, too, which sees nothing of an
+    /// empty statement. The load is never executed.
+    template <int count>
+    FMHA_DEVICE void hold_behind(const RegisterArray<float, count>& x) const {
+        int bits = 0;
+        FMHA_UNROLL
+        for (int i = 0; i < count; ++i) bits |= __float_as_int(x.value[i]);
+        asm volatile("{\n"
+                     ".reg .pred p;\n"
+                     ".reg .b32 t;\n"
+                     "setp.lt.s32 p, %0, 0;\n"
+                     "@p ld.volatile.shared.b32 t, [%1];\n"
+                     "}" ::"r"(bits),
+                     "r"(lds_)
+                     : "memory");
+    }
     template <class T, int count>
     FMHA_DEVICE void fence_products(RegisterArray<T, count>& x) const {
         keep(x);
