@@ -101,12 +101,14 @@ void add(Problem& problem, const KvPlace& place) {
 }
 
 /// The largest power of two up to `most_tensor_alignment` that divides addresses and strides of Q, K and V, in bytes. V by column counts
-/// in batch mode: no kernel asks for its alignment in group mode, where it follows from the sum of all lengths.
+/// in batch mode: no kernel asks for its alignment in group mode, where it follows from the sum of all lengths. Pages in vectors count nowhere.
 template <class Args>
 std::int64_t alignment_of(const Args& args, const Signature& s) {
     const bool by_column = s.v_layout == VLayout::column;
+    const bool in_vectors = s.kv_layout == KvLayout::vectorized;
     std::int64_t common = most_tensor_alignment;
     for (const TensorView* view : {&args.q, &args.k, &args.v}) {
+        if (in_vectors && view != &args.q) continue;
         const bool lines_of_keys = view == &args.v && by_column;
         if (lines_of_keys && s.mode == Mode::group) continue;
         common = std::gcd(common, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(view->data) %

@@ -87,4 +87,10 @@ bool tensor_maps_have(const PagedKvArgs& args, VLayout v_layout) {
     return maps_have(args, v_layout, args.place.page_count, args.place.page_size, true);
 }
 
+bool tensor_maps_have(const BatchPrefillArgs& args, VLayout v_layout) {
+    BatchPrefillArgs mapped = args;
+    if (args.place.layout == KvLayout::vectorized) mapped.k = mapped.v = {};
+    return maps_have(mapped, v_layout, args.place.page_count, args.place.page_size, true);
+}
+
 } // namespace fmha

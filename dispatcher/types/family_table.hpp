@@ -16,7 +16,7 @@
     row(fwd_appendkv, AppendKvArgs, .short_name = "appendkv", .attends = false, .reads_cache = true,                   \
         .stores_keys = true)                                                                                           \
     row(batch_prefill, BatchPrefillArgs, .short_name = "batch_prefill", .reads_cache = true, .always_paged = true,     \
-        .lists_pages = true)                                                                                           \
+        .lists_pages = true, .tensor_maps = true)                                                                      \
     row(bwd, BwdArgs, .short_name = "bwd", .gradients = true, .dropout = true)                                         \
 
 /// `row(name, API, columns of KernelTraits…)` for every kernel family, those of an API in the order of their launches.

@@ -217,8 +217,8 @@ void batch_prefill(const KernelConfig& c, const HardwareLimits&, Findings& found
     require(found, "VR-14", s.mode == Mode::group, "batch prefill needs group mode");
     require(found, "VR-14", s.use_paged_kv, "batch prefill needs use_paged_kv");
     require(found, "VR-14", s.v_layout == VLayout::row, "batch prefill needs row-major V");
-    require(found, "VR-14", c.algorithm.pipeline == Pipeline::qr_async,
-            "batch prefill needs pipeline qr_async");
+    require(found, "VR-14", is_one_of(c.algorithm.pipeline, Pipeline::qr_async, Pipeline::ws),
+            "batch prefill needs pipeline qr_async or ws");
     if (s.page_size <= 0 || !std::has_single_bit(static_cast<std::uint32_t>(s.page_size)))
         found.error("VR-14", [&] { return fmt::format("page_size {} is not a power of two", s.page_size); });
 }
@@ -319,7 +319,7 @@ constexpr std::array<Rule, 19> rules{{
     {{"VR-11", "split-KV: pipeline qr or qr_nwarp_sshuffle, row-major V"}, split_kv},
     {{"VR-12", "paged-KV: pipeline qr_pagedkv or ws, paged flag, row-major V"}, paged_kv},
     {{"VR-13", "append-KV: pipeline appendkv, batch mode, row-major V"}, append_kv},
-    {{"VR-14", "batch prefill: group mode, paged, row-major V, pipeline qr_async, power-of-two page"},
+    {{"VR-14", "batch prefill: group mode, paged, row-major V, pipeline qr_async or ws, power-of-two page"},
      batch_prefill},
     {{"VR-15", "a combine kernel has n1 = 32"}, combine},
     {{"VR-16", "backward: fp32, fp16 or bf16, row-major V"}, backward},

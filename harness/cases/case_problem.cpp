@@ -80,15 +80,16 @@ std::int64_t longest(const std::vector<std::int64_t>& logical, const std::vector
     return std::ranges::max(physical.empty() ? logical : physical);
 }
 
-/// Of forward and paged-KV: strides are head dimensions, of V by column lengths, and sums of their multiples, each with the padding (L-2);
-/// memory begins at a page. V by column counts in batch mode.
+/// Of forward and keys in pages: strides are head dimensions, of V by column lengths, and sums of their multiples, each with the padding (L-2);
+/// memory begins at a page. V by column counts in batch mode, and of pages in vectors nothing does (invocation.cpp).
 std::int64_t alignment_of(const Case& c) {
     const ElementTypes types = element_types(c.data_type, Fp8Flavour::ocp);
-    const bool batch = c.mode == Mode::batch;
-    const std::int64_t wide = batch ? c.wide_batch_stride : 0;
-    const std::int64_t line_of_v = c.v_layout == VLayout::row ? c.hdim_v
-                                   : batch                    ? longest(c.seqlen_k, c.physical_k)
-                                                              : 0;
+    const bool batch = c.mode == Mode::batch, in_vectors = is_vectorized(c);
+    const std::int64_t wide = batch || (is_paged(c) && !in_vectors) ? c.wide_batch_stride : 0;
+    const std::int64_t line_of_v = in_vectors                   ? 0
+                                   : c.v_layout == VLayout::row ? c.hdim_v
+                                   : batch                      ? longest(c.seqlen_k, c.physical_k)
+                                                                : 0;
     std::int64_t common = most_tensor_alignment;
     for (const auto& [type, line] : {std::pair{types.q, c.hdim_q}, {types.v, line_of_v}})
         for (const std::int64_t stride : {line + c.stride_padding, c.stride_padding, wide})

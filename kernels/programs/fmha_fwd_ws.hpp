@@ -38,7 +38,7 @@ struct WsWork {
             work.rows.count = 0;
         if (!work.exists()) return work;
         work.hk = ctx.kv_head(args.shape, item.h);
-        work.in = Keys::of(cfg, args, work.entry, item, work.hk);
+        work.in = Keys::of(ctx, args, work.entry, item, work.hk);
         const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
                                             work.entry.seqlen_q, work.entry.seqlen_k));
         work.tiles = work.in.tiles(mask, work.rows, tile.n0);

@@ -2,6 +2,7 @@
 
 #include "kernels/programs/cache.hpp"
 #include "kernels/programs/matrix_place.hpp"
+#include "kernels/programs/prefill_cache.hpp"
 
 /// Where the keys of an item of a warp-specialised launch come from: what its feed fills stages with, and what its teams know of a tile.
 namespace fmha::kernels {
@@ -21,9 +22,10 @@ struct EntryKeys : FwdMatrices {
     FMHA_DEVICE static Entry entry(Ctx& ctx, const FwdArgs& args, std::int64_t b) {
         return ctx.entry(args.shape, args.lengths, b);
     }
-    FMHA_DEVICE static EntryKeys of(const KernelConfig& cfg, const FwdArgs& args, const Entry& entry,
-                                    const FwdItem& item, std::int64_t hk) {
-        return {FwdMatrices::of(cfg, args, entry, item.b, item.h, hk), {item.b, hk, entry.start_k}};
+    template <class Ctx>
+    FMHA_DEVICE static EntryKeys of(Ctx& ctx, const FwdArgs& args, const Entry& entry, const FwdItem& item,
+                                    std::int64_t hk) {
+        return {FwdMatrices::of(ctx.cfg(), args, entry, item.b, item.h, hk), {item.b, hk, entry.start_k}};
     }
     FMHA_DEVICE std::int64_t end_row() const { return k.rows.read; }
     FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
@@ -47,9 +49,10 @@ struct PagedKeys : CacheMatrices {
     FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
     }
-    FMHA_DEVICE static PagedKeys of(const KernelConfig& cfg, const PagedKvArgs& args, const Entry& entry,
+    template <class Ctx>
+    FMHA_DEVICE static PagedKeys of(Ctx& ctx, const PagedKvArgs& args, const Entry& entry,
                                     const FwdItem& item, std::int64_t hk) {
-        return {CacheMatrices::of(cfg, args, entry, item, hk, {0, entry.seqlen_k})};
+        return {CacheMatrices::of(ctx.cfg(), args, entry, item, hk, {0, entry.seqlen_k})};
     }
     FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
     template <class Ctx>
@@ -68,6 +71,35 @@ struct PagedKeys : CacheMatrices {
     FMHA_DEVICE MatrixPlace place(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
 };
 
+/// Keys of an entry in pages of any power of two from 8 on, slots one after another. A page that holds whole tiles is looked up as above. Of smaller
+/// ones a stage has several, which the feed looks up as it fills it: the matrix has the table.
+struct PrefillKeys : PrefillMatrices {
+    template <class Ctx>
+    FMHA_DEVICE static Entry entry(Ctx& ctx, const BatchPrefillArgs& args, std::int64_t b) {
+        return ctx.cached_entry(args.shape, args.lengths, args.place, b);
+    }
+    template <class Ctx>
+    FMHA_DEVICE static PrefillKeys of(Ctx& ctx, const BatchPrefillArgs& args, const Entry& entry,
+                                      const FwdItem& item, std::int64_t hk) {
+        return {PrefillMatrices::of(ctx, args, entry, item, hk)};
+    }
+    FMHA_DEVICE std::int64_t end_row() const { return k.rows.size; }
+    FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {keys(at), place_of(at), at.row};
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {values(at), place_of(at), at.row};
+    }
+
+  private:
+    FMHA_DEVICE MatrixPlace place_of(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
+};
+
 /// The keys of a launch with arguments `Args`, where there is a warp-specialised program.
 template <class Args>
 struct WsKeysOf;
@@ -78,6 +110,11 @@ struct WsKeysOf<FwdArgs> {
 template <>
 struct WsKeysOf<PagedKvArgs> {
     using Type = PagedKeys;
+};
+
+template <>
+struct WsKeysOf<BatchPrefillArgs> {
+    using Type = PrefillKeys;
 };
 
 template <class Args>

@@ -185,8 +185,9 @@ TEST(House, PipelineWsHasTheInstructionsOfWarpGroupsAndNothingElseHasThem) {
     for (const KernelConfig& config : house("sm_90")) {
         const bool ws = config.algorithm.pipeline == Pipeline::ws;
         if (ws) ++warp_groups;
-        const bool paged = config.signature.family == fwd_pagedkv;
-        if (config.signature.family != fwd && !paged) {
+        const bool paged = config.signature.family == fwd_pagedkv,
+                   prefill = config.signature.family == batch_prefill;
+        if (config.signature.family != fwd && !paged && !prefill) {
             EXPECT_FALSE(ws);
             continue;
         }
@@ -194,6 +195,9 @@ TEST(House, PipelineWsHasTheInstructionsOfWarpGroupsAndNothingElseHasThem) {
         EXPECT_FALSE(ws && config.signature.has_dropout) << name_of(RuleSet::house, config);
         // Pages of 128 keys hold whole tiles.
         EXPECT_FALSE(ws && paged && 128 % config.algorithm.tile.n0 != 0) << name_of(RuleSet::house, config);
+        const bool copied = config.signature.kv_layout == KvLayout::linear &&
+                            config.signature.page_size >= 8 && config.algorithm.load_mode == LoadMode::gload;
+        EXPECT_FALSE(ws && prefill && !copied) << name_of(RuleSet::house, config);
     }
     EXPECT_GT(warp_groups, 500U);
 }
@@ -235,6 +239,43 @@ TEST(House, PagedProblemsOfHopperHaveKernelsWithAndWithoutMaps) {
                                     if (!index.serves(p, fwd_pagedkv) && holes.size() < 5)
                                         holes.push_back(p.to_string());
                                 }
+    EXPECT_THAT(holes, IsEmpty());
+}
+
+TEST(House, PrefillsOfHopperHaveKernelsWithAndWithoutMaps) {
+    const Index index("sm_90");
+    std::vector<std::string> holes;
+    for (const DataType type : {DataType::fp16, DataType::bf16})
+        for (const auto& mask : EnumTable<MaskClass>::names)
+            for (const BiasType bias : {BiasType::no_bias, BiasType::elementwise, BiasType::alibi})
+                for (const bool cap : {false, true})
+                    for (const std::int64_t rows : {1, 17, 64, 65, 300, 1000, 3000})
+                        for (const std::int64_t hdim : {32, 64, 72, 128, 256})
+                            for (const std::int32_t page_size : {1, 16, 1024})
+                                for (const std::int64_t alignment : {2, 16})
+                                    for (const KvLayout layout : {KvLayout::linear, KvLayout::vectorized}) {
+                                        if (page_size == 1 && layout == KvLayout::vectorized) continue;
+                                        if (cap && bias != BiasType::no_bias) continue;
+                                        Problem p;
+                                        Signature& s = p.signature;
+                                        s.data_type = type;
+                                        s.mode = Mode::group;
+                                        s.mask = mask.value;
+                                        s.bias = bias;
+                                        s.has_logits_soft_cap = cap;
+                                        s.use_paged_kv = true;
+                                        s.page_size = page_size;
+                                        s.kv_layout = layout;
+                                        s.kv_lookup = KvLookup::sglang_1d;
+                                        s.hdim_q = s.hdim_v = hdim;
+                                        p.batch = p.nhead_q = p.nhead_k = 2;
+                                        p.max_seqlen_q = rows;
+                                        p.seqlen_k = 77;
+                                        p.tensor_alignment = alignment;
+                                        p.presence.seqstart_q = true;
+                                        if (!index.serves(p, batch_prefill) && holes.size() < 5)
+                                            holes.push_back(p.to_string());
+                                    }
     EXPECT_THAT(holes, IsEmpty());
 }
 

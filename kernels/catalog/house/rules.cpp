@@ -52,6 +52,12 @@ bool team_tiles_by_mask(const KernelConfig& c) {
     return c.algorithm.tile.n0 <= most_masked_keys || c.signature.mask == MaskClass::none;
 }
 
+bool pages_of_boxes(const KernelConfig& c) {
+    constexpr int least = 8;
+    const int page = c.signature.page_size, keys = c.algorithm.tile.n0;
+    return c.algorithm.pipeline != Pipeline::ws || page % keys == 0 || (page >= least && keys % page == 0);
+}
+
 bool lines_end_with_tensors(const KernelConfig& c) {
     return c.algorithm.pipeline != Pipeline::ws || c.signature.v_layout == VLayout::row ||
            c.signature.mode == Mode::batch;
@@ -76,15 +82,15 @@ constexpr std::array own_rules{
     Rule{"H5", "bwd",
          "both head dimensions are padded alike, by 0 or 8; legal head dimensions are multiples of 8",
          symmetric_backward_pads},
-    Rule{"H6", "fwd and fwd_pagedkv on sm_90",
+    Rule{"H6", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "products of warp groups, 64 rows each, and pipeline ws go together", warp_group_tiles},
-    Rule{"H7", "fwd and fwd_pagedkv on sm_90",
+    Rule{"H7", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "pipeline ws: three teams come without bias, soft cap and generic mask, tiles of more than 128 keys "
          "without bias and soft cap, those of 80 keys without ALiBi: their registers do not do, or their "
          "products are "
          "serialized",
          features_beside_accumulators},
-    Rule{"H8", "fwd on sm_90",
+    Rule{"H8", "fwd and batch_prefill on sm_90",
          "pipeline ws: one team serves a causal mask; three teams serve more than 256 rows without a mask, "
          "where teams without rows skip "
          "their work, and more than 1024 under a causal one; under masks tiles of 128 keys come at every "
@@ -95,6 +101,11 @@ constexpr std::array own_rules{
         "H9", "fwd on sm_90",
         "pipeline ws with V by column serves batch mode: tensor copies end lines of keys where a tensor ends",
         lines_end_with_tensors},
+    Rule{"H10", "batch_prefill on sm_90",
+         "pipeline ws takes pages of 8 keys or more, which a tensor copy brings as rows of the swizzle, and "
+         "tiles of "
+         "whole pages or pages of whole tiles",
+         pages_of_boxes},
 };
 
 struct Extension {
@@ -124,7 +135,7 @@ constexpr std::array extensions{
         "tables for NVIDIA Hopper, with the features of the other architectures' kernels; tiles of 16 rows "
         "for decode"},
     Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
-    Extension{"HX-15", "fwd, fwd_pagedkv",
+    Extension{"HX-15", "fwd, fwd_pagedkv, batch_prefill",
               "warp-specialised kernels for NVIDIA Hopper, fp16, bf16 and e4m3 (V by column), tiles by head "
               "dimension "
               "and length"},
@@ -168,6 +179,8 @@ KernelConfig finished(const KernelConfig& candidate, const ArchName& arch) {
         s.is_store_randval = s.has_dropout;
         s.skip_min_seqlen_q = s.mode == Mode::group;
     }
+    // Tensor copies have addresses of 64 bits.
+    if (a.load_mode != LoadMode::none && a.pipeline == Pipeline::ws) a.load_mode = LoadMode::gload;
     if (s.family == KernelFamily::fwd_splitkv_combine) {
         a.max_splits_log2 = 7;
         return config; // columns come in tiles of 32; no alignment beyond that

@@ -107,6 +107,7 @@ std::vector<FeaturePoint> feature_points(const ForwardTables& tables, KernelFami
 
 bool has_global_load_twin(const KernelConfig& config) {
     return config.signature.family == KernelFamily::batch_prefill &&
+           config.algorithm.load_mode == LoadMode::bload &&
            config.signature.page_size < config.algorithm.tile.n0;
 }
 

@@ -77,15 +77,18 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
             wave.m0, wave.n0, wave.m1, wave.n1, wave.m2, wave.n2);
     }
     case PlanProblem::ws_features:
-        return "a warp-specialised kernel is forward or paged-KV with fp16 or bf16 on sm_90, V by row, "
-               "without dropout";
+        return "a warp-specialised kernel is forward, paged-KV or batch prefill (linear layout) with fp16 or "
+               "bf16 on "
+               "sm_90, V by row, without dropout";
     case PlanProblem::ws_tiles:
-        return fmt::format("a warp-specialised kernel has two or three teams of 64 rows, and multiplies 64 "
-                           "rows, a multiple of 16 columns up to 256 (over pages a divisor of 128), 16 deep, "
-                           "found {} waves, a tile of {} "
-                           "by {} and {} channels, instructions {}x{}x{} and {}x{}x{}",
-                           config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0,
-                           warp.m1, warp.n1, warp.k1);
+        return fmt::format(
+            "a warp-specialised kernel has two or three teams of 64 rows, and multiplies 64 "
+            "rows, a multiple of 16 columns up to 256 (over pages of paged-KV a divisor of 128, "
+            "of batch prefill pages of 8 keys or more), 16 deep, "
+            "found {} waves, a tile of {} "
+            "by {} and {} channels, instructions {}x{}x{} and {}x{}x{}",
+            config.algorithm.wave.m0, tile.m0, tile.n0, tile.n1, warp.m0, warp.n0, warp.k0, warp.m1, warp.n1,
+            warp.k1);
     }
     return {};
 }

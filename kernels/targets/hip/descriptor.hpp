@@ -12,6 +12,7 @@ namespace fmha::hip_target {
 /// A block begins at a multiple of 1024 bytes.
 struct SwizzledTile {
     static constexpr int line_bytes = 128, alignment = 1024;
+    static constexpr int group_lines = alignment / line_bytes; ///< units change places within so many
 
     FMHA_DEVICE static constexpr int swizzled(int address) { return address ^ (address >> 3 & 0x70); }
     FMHA_DEVICE static constexpr int block_bytes(int lines) { return lines * line_bytes; }

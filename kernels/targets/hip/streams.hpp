@@ -40,14 +40,14 @@ class TeamWork {
     FMHA_DEVICE static constexpr int team_rows() { return WsPlan::team_rows; }
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) const {}
 
-    /// Warp group 0 is the feed, of which one thread runs `fills` for the steps of every item; the others are teams.
+    /// Warp group 0 is the feed, of which one thread, or one of each of several warps, runs `fills` for the steps of every item; the others are teams.
     template <class Items, class WorkOf, class Fills, class Team>
     FMHA_DEVICE void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
         (init_barriers<Streams>(), ...);
         block_.machine.barriers_ready();
         if (block_.machine.group() == 0) {
             block_.machine.release_registers();
-            if (!block_.machine.leads()) return;
+            if (!block_.machine.leads(block_.plan().feeders)) return;
             FMHA_NO_UNROLL
             for (std::uint32_t n = 0; items.exists(n); ++n) {
                 const auto work = work_of(items[n]);
@@ -76,33 +76,46 @@ class TeamWork {
     }
 
     /// The feed waits for the next stage of a stream to be empty, and starts to fill it with the tile from row `row0`, channel `col0` of
-    /// `matrix`, which lies at `place` of its tensor. What does not exist is 0.
+    /// `matrix`, which lies at `place` of its tensor. What does not exist is 0. A tile of several pages is shared among the feeders, each of which
+    /// looks its pages up before it waits; copies of a feeder may end before the first one says how many bytes are expected.
     template <auto Piece>
     FMHA_DEVICE void fill_stage(const OperandStream<Piece>&, const kernels::Matrix& matrix,
                                 const kernels::MatrixPlace& place, std::int64_t row0, std::int64_t col0) {
         constexpr int map = static_cast<int>(index_of<Piece>());
         const StreamPlan& plan = block_.template piece<Piece>();
+        const bool in_boxes = plan.boxes() > 1;
+        const int feeders = in_boxes ? block_.machine.feeders(block_.plan().feeders) : 1;
+        const int feeder = block_.plan().feeders > 1 ? block_.machine.feeder() : 0;
+        if (!in_boxes && feeder > 0) return;
         Place& next = place_of<Piece>();
         const int stage = next.next(plan.stages), full = plan.full(stage);
+        const auto first = static_cast<std::int32_t>(row0) + feeder * plan.box_lines;
+        std::int32_t pages[most_boxes] = {};
+        if (in_boxes) {
+            FMHA_UNROLL
+            for (int n = 0; n * feeders < plan.boxes(); ++n)
+                pages[n] = page_of(matrix, first + n * feeders * plan.box_lines);
+        }
         block_.machine.wait(plan.empty(stage), next.parity(plan.stages) ^ 1);
-        block_.machine.expect(full, plan.stage_bytes);
-        BoxCorner corner = block_.machine.rows_of(map).corner(place, matrix.rows.size, row0);
+        if (feeder == 0) block_.machine.expect(full, plan.stage_bytes);
+        const MapRows& rows = block_.machine.rows_of(map);
         const auto channel = static_cast<std::int32_t>(col0);
-        if (plan.by_column)
-            corner = {{corner.at[1], channel, corner.at[2], corner.at[3], corner.at[4]}};
-        else
-            corner.at[0] = channel;
-        int to = plan.stage(stage);
-        FMHA_NO_UNROLL
-        for (int at = 0; at < plan.elements; at += SwizzledTile::block_elements(plan.type)) {
-            block_.machine.copy_box(map, corner, to, full);
-            if (plan.interleaved) {
-                BoxCorner odd = corner;
-                ++odd.at[1];
-                block_.machine.copy_box(map, odd, to + SwizzledTile::block_bytes(plan.lines / 2), full);
+        if (in_boxes) {
+            BoxCorner corner = rows.corner({0, place.head, -first}, matrix.rows.size, first);
+            const std::int32_t of_head = corner.at[2];
+            int to = plan.stage(stage) + SwizzledTile::block_bytes(feeder * plan.box_lines);
+            FMHA_UNROLL
+            for (int n = 0; n * feeders < plan.boxes(); ++n) {
+                if (plan.boxes() % feeders != 0 && n * feeders + feeder >= plan.boxes()) break;
+                corner.at[2] = of_head + pages[n] * rows.of_entry;
+                copy_lines(plan, map, corner, channel, to, full);
+                corner.at[1] += feeders * plan.box_lines;
+                corner.at[3] -= feeders * plan.box_lines;
+                to += SwizzledTile::block_bytes(feeders * plan.box_lines);
             }
-            corner.at[0] += SwizzledTile::block_elements(plan.type);
-            to += SwizzledTile::block_bytes(plan.lines);
+        } else {
+            copy_lines(plan, map, rows.corner(place, matrix.rows.size, row0), channel, plan.stage(stage),
+                       full);
         }
         ++next.uses;
     }
@@ -146,6 +159,31 @@ class TeamWork {
 
     Block block_;
     Place places_[count];
+
+    /// The page where row `row` of a matrix lies; any, where there is no such row: its box lies behind the end of the map.
+    FMHA_DEVICE static std::int32_t page_of(const kernels::Matrix& matrix, std::int32_t row) {
+        return row < matrix.rows.size ? matrix.paged.table[row >> matrix.paged.page_bits] : 0;
+    }
+
+    /// Starts to copy the lines of a box from channel `channel` on, in parts as wide as a line of LDS.
+    FMHA_DEVICE void copy_lines(const StreamPlan& plan, int map, BoxCorner corner, std::int32_t channel,
+                                int to, int full) {
+        if (plan.by_column)
+            corner = {{corner.at[1], channel, corner.at[2], corner.at[3], corner.at[4]}};
+        else
+            corner.at[0] = channel;
+        FMHA_NO_UNROLL
+        for (int at = 0; at < plan.elements; at += SwizzledTile::block_elements(plan.type)) {
+            block_.machine.copy_box(map, corner, to, full);
+            if (plan.interleaved) {
+                BoxCorner odd = corner;
+                ++odd.at[1];
+                block_.machine.copy_box(map, odd, to + SwizzledTile::block_bytes(plan.lines / 2), full);
+            }
+            corner.at[0] += SwizzledTile::block_elements(plan.type);
+            to += SwizzledTile::block_bytes(plan.lines);
+        }
+    }
 
     template <auto Piece>
     FMHA_DEVICE Place& place_of() {

@@ -52,7 +52,7 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, Te
     };
     spec.base = view.data;
     spec.type = view.type;
-    spec.box = {SwizzledTile::block_elements(view.type), stream.lines, 1, 1, 1};
+    spec.box = {SwizzledTile::block_elements(view.type), stream.box_lines, 1, 1, 1};
     if (stream.interleaved) spec.steps[1] = 2;
     rows.ends_with_sequence = ends_with_sequence;
     if (by_column) {
@@ -98,6 +98,17 @@ WsMaps maps_of(const KernelConfig& config, const Shape& shape, const Tensor& q, 
     return maps;
 }
 
+/// Of keys in pages: a page is an entry.
+template <class Args>
+WsMaps maps_of_pools(const KernelConfig& config, const Args& args) {
+    const Shape& shape = args.shape;
+    const auto pool = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
+        return Tensor{name, view, args.place.page_count, shape.nhead_k, args.place.page_size, channels, true};
+    };
+    return maps_of(config, shape, queries_of(shape, args.q), pool("k", args.k, shape.hdim_q),
+                   pool("v", args.v, shape.hdim_v));
+}
+
 } // namespace
 
 WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args) {
@@ -116,12 +127,11 @@ WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args) {
 }
 
 WsMaps ws_maps_of(const KernelConfig& config, const PagedKvArgs& args) {
-    const Shape& shape = args.shape;
-    const auto pool = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
-        return Tensor{name, view, args.place.page_count, shape.nhead_k, args.place.page_size, channels, true};
-    };
-    return maps_of(config, shape, queries_of(shape, args.q), pool("k", args.k, shape.hdim_q),
-                   pool("v", args.v, shape.hdim_v));
+    return maps_of_pools(config, args);
+}
+
+WsMaps ws_maps_of(const KernelConfig& config, const BatchPrefillArgs& args) {
+    return maps_of_pools(config, args);
 }
 
 } // namespace fmha::hip_target

@@ -19,5 +19,6 @@ struct WsMaps {
 /// The maps of a launch of `config`, whose pipeline is `ws`. Reads no memory: lengths and tables may lie on a device.
 WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args);
 WsMaps ws_maps_of(const KernelConfig& config, const PagedKvArgs& args);
+WsMaps ws_maps_of(const KernelConfig& config, const BatchPrefillArgs& args);
 
 } // namespace fmha::hip_target

@@ -13,13 +13,15 @@ namespace fmha::hip_target {
 struct StreamPlan {
     ElementType type = ElementType::fp16;
     std::int16_t lines = 0,
-                 elements = 0; ///< of a tile: keys or queries, and channels; by column channels and keys
-    bool by_column = false;    ///< a line is a channel with its keys
-    bool interleaved = false;  ///< even lines of a tile come first, then odd ones
+                 elements = 0;  ///< of a tile: keys or queries, and channels; by column channels and keys
+    bool by_column = false;     ///< a line is a channel with its keys
+    bool interleaved = false;   ///< even lines of a tile come first, then odd ones
+    std::int16_t box_lines = 0; ///< that one copy brings: all of them, or as many as lie in one page
     std::int16_t stages = 0;
     std::int32_t offset = 0, stage_bytes = 0;
     std::int32_t barriers = 0; ///< where they are: "full" of every stage, then "empty" of every stage
 
+    FMHA_DEVICE constexpr int boxes() const { return lines / box_lines; }
     FMHA_DEVICE constexpr int stage(int number) const { return offset + number * stage_bytes; }
     FMHA_DEVICE constexpr int full(int number) const { return barriers + 8 * number; }
     FMHA_DEVICE constexpr int empty(int number) const { return barriers + 8 * (stages + number); }
@@ -32,7 +34,8 @@ struct WsPlan : BlockPlan {
 
     std::int16_t teams = 0;
     std::int16_t feed_registers = 0, team_registers = 0; ///< a thread, after the split
-    bool takes_turns = false;                            ///< teams start their products one after another
+    std::int16_t feeders = 1; ///< threads of the feed that start copies, in a warp each
+    bool takes_turns = false; ///< teams start their products one after another
     StreamPlan queries, keys, values;
     /// What a product of weights and values goes to: a tile like the output where sums over tiles of keys are not the matrix
     /// unit's, else the output's own layout, for nothing.
@@ -62,6 +65,20 @@ constexpr void interleave(WsPlan& plan, const Tile& tile) {
 /// Pages of paged-KV hold whole multiples of so many keys (P-4).
 inline constexpr int page_granule = 128;
 
+/// So many keys of a tile of `cfg`, all of them or those of a page, lie one after another, or 0 where tensor copies do not bring them.
+constexpr int keys_of_box(const KernelConfig& cfg) {
+    const Signature& has = cfg.signature;
+    const int keys = cfg.algorithm.tile.n0;
+    if (has.family == KernelFamily::fwd_pagedkv) return page_granule % keys == 0 ? keys : 0;
+    if (has.family != KernelFamily::batch_prefill) return keys;
+    if (has.page_size % keys == 0) return keys;
+    const bool fits = has.page_size % SwizzledTile::group_lines == 0 && keys % has.page_size == 0;
+    return fits ? has.page_size : 0;
+}
+
+/// The most boxes of a tile: products have at most 256 columns, and a page at least 8 keys.
+inline constexpr int most_boxes = 32;
+
 /// What a block takes of a multiprocessor's LDS beside its own (CUDA C++ Programming Guide, compute capability 9.0).
 inline constexpr int lds_of_system = 1024;
 
@@ -74,10 +91,11 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const bool halves = has.data_type == DataType::fp16 || has.data_type == DataType::bf16;
     const bool e4m3 = kernels::adds_tiles_apart(has.data_type);
     const ApiTraits& api = api_traits_of(has.family);
-    const bool paged = api.tensor_maps && api.always_paged;
+    const bool paged = api.always_paged;
+    const bool in_vectors = api.lists_pages && has.kv_layout != KvLayout::linear;
     // Products of 8 bits take lines of depth alone.
     const VLayout layout = e4m3 ? VLayout::column : VLayout::row;
-    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || (paged && e4m3) ||
+    if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || in_vectors || (paged && e4m3) ||
         (!halves && !e4m3) || has.v_layout != layout || has.has_dropout ||
         (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;
@@ -90,7 +108,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != depth || warp.k1 != depth || !product(tile.n0, depth) ||
         !product(tile.n1, 16) || tile.k0max % depth != 0 || tile.n1 < has.hdim_v ||
-        (e4m3 && tile.n1 > most_channels_apart) || (paged && page_granule % tile.n0 != 0))
+        (e4m3 && tile.n1 > most_channels_apart) || keys_of_box(cfg) == 0)
         return plan;
 
     // Warp-group instructions lay out a team's accumulators as four warps with mma.sync do.
@@ -122,7 +140,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;
         s.type = type;
-        s.lines = static_cast<std::int16_t>(lines);
+        s.lines = s.box_lines = static_cast<std::int16_t>(lines);
         s.elements = static_cast<std::int16_t>(elements);
         s.stages = static_cast<std::int16_t>(stages);
         s.offset = plan.lds_bytes;
@@ -144,6 +162,10 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
+    if (!e4m3) plan.keys.box_lines = plan.values.box_lines = static_cast<std::int16_t>(keys_of_box(cfg));
+    constexpr int warps_of_feed = 4;
+    plan.feeders =
+        static_cast<std::int16_t>(plan.keys.boxes() < warps_of_feed ? plan.keys.boxes() : warps_of_feed);
     plan.keys.interleaved = plan.values.by_column = e4m3;
     for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
         s->barriers = plan.lds_bytes;

@@ -13,7 +13,7 @@ namespace {
 using host_target::test::Shape;
 
 /// A NaN of every type; which one depends on `order`.
-std::byte poison(std::uint64_t order) {
+std::byte poison_of_pool(std::uint64_t order) {
     return order % 2 == 0 ? std::byte{0x7F} : std::byte{0xFF};
 }
 
@@ -112,7 +112,7 @@ TensorView PrefillProblem::pool(const TensorView& from, bool is_value, Bytes& me
     view.head_stride = linear ? line : size * cols + 2 * v;
     view.batch_stride = linear ? size * heads * line + 8 * v : heads * view.head_stride + v;
     memory.assign(static_cast<std::size_t>(element_bytes(view.type, pages_ * view.batch_stride + 64 * line)),
-                  poison(spec_.order));
+                  poison_of_pool(spec_.order));
     view.data = memory.data();
     const auto bytes = static_cast<std::size_t>(element_bytes(view.type));
     for (std::size_t b = 0; b < keys_.size(); ++b)

@@ -150,7 +150,7 @@ TEST(TeamMachine, KnowsOneThreadFromAWarpGroup) {
               Hazard::team_diverged);
     const auto alone = [](auto operation) {
         return of_machine(0, [operation](EmulatedTeamMachine& machine) {
-            if (machine.leads()) operation(machine);
+            if (machine.leads(1)) operation(machine);
         });
     };
     EXPECT_EQ(alone([](EmulatedTeamMachine& machine) { machine.expect(0, 0); }), std::nullopt);

@@ -1,4 +1,4 @@
-// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, and of e4m3.
+// Warp-specialised kernels: of three teams, over keys one after another and in small pages, of the tiles that leave the fewest registers, and of e4m3.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -40,9 +40,24 @@ struct E4m3 {
     }
 };
 
+/// Several pages a tile, which the feed looks up beside the fewest registers.
+struct SmallPages {
+    FMHA_DEVICE static constexpr fmha::KernelConfig config() {
+        fmha::KernelConfig c = Three::config();
+        c.signature.family = fmha::KernelFamily::batch_prefill;
+        c.signature.mode = fmha::Mode::group;
+        c.signature.use_paged_kv = true;
+        c.signature.page_size = 16;
+        c.signature.kv_layout = fmha::KvLayout::linear;
+        c.signature.kv_lookup = fmha::KvLookup::vllm_2d;
+        return c;
+    }
+};
+
 } // namespace
 
 FMHA_KERNEL(fmha_teams_three, Three)
 FMHA_KERNEL(fmha_teams_keys, ManyKeys)
 FMHA_KERNEL(fmha_teams_channels, ManyChannels)
 FMHA_KERNEL(fmha_teams_e4m3, E4m3)
+FMHA_KERNEL(fmha_teams_small_pages, SmallPages)

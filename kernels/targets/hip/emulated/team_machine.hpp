@@ -36,11 +36,13 @@ class EmulatedTeamMachine : public EmulatedMachine {
         block_.meet(agent_);
     }
     void wait(int address, int parity) { block_.wait(agent_, address, parity); }
-    /// From here on the group is one thread of it.
-    bool leads() {
+    /// From here on the group is one thread of it, which does what several do on a device: their copies meet at the same barrier.
+    bool leads(int) {
         alone_ = true;
         return true;
     }
+    static constexpr int feeder() { return 0; }
+    static constexpr int feeders(int) { return 1; }
     void expect(int address, int bytes) {
         check_alone("bytes are expected");
         block_.expect(agent_, address, bytes);

@@ -65,7 +65,12 @@ class TeamMachine : public Machine<128> {
                      "r"(parity)
                      : "memory");
     }
-    FMHA_DEVICE static bool leads() { return threadIdx.x == 0; }
+    /// Of the feed: the first thread of each of its first `count` warps.
+    FMHA_DEVICE static bool leads(int count) {
+        return static_cast<int>(threadIdx.x) < 32 * count && threadIdx.x % 32U == 0;
+    }
+    FMHA_DEVICE static int feeder() { return static_cast<int>(threadIdx.x / 32U); }
+    FMHA_DEVICE static constexpr int feeders(int count) { return count; }
     FMHA_DEVICE void expect(int address, int bytes) const {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(address)),
                      "r"(bytes)
