@@ -90,10 +90,11 @@ class FormCheck {
             padded = padded || uneven;
         }
         if (padded && form == LengthForm::none)
-            fail("length_form_" + letter, "none",
-                 fmt::format("{} differs from the allocated length, so the kernel must be told: \"seqlen\" or "
-                             "\"cu_seqlen\"",
-                             logical_name));
+            fail(
+                "length_form_" + letter, "none",
+                fmt::format("{} differs from the allocated length, so the kernel must be told: \"seqlen\" or "
+                            "\"cu_seqlen\"",
+                            logical_name));
     }
 
     bool attends_over_cache() const { return api_.attends && api_.reads_cache; }
@@ -161,7 +162,8 @@ class FormCheck {
     /// Who rotates keys and queries is append-KV.
     void rotated_before() const {
         const auto refuse = [&](std::string_view why) { fail("rope", to_string(case_.append.rope), why); };
-        if (case_.chain.appended == 0) refuse("append-KV rotates the keys and queries of attention: state appended too");
+        if (case_.chain.appended == 0)
+            refuse("append-KV rotates the keys and queries of attention: state appended too");
         if (case_.mode == Mode::group) refuse("append-KV exists in batch mode only (V-1)");
         if (case_.fill != Fill::normal)
             refuse("other fills fix the output for queries and keys that are not rotated");
@@ -208,7 +210,8 @@ class FormCheck {
     void appended() const {
         if (!case_.physical_k.empty() || case_.length_form_k != LengthForm::none)
             fail("physical_k", fmt::format("[{}]", fmt::join(case_.physical_k, ",")),
-                 "seqlen_k of append-KV says how many keys the cache holds before, and capacity how many fit into it; "
+                 "seqlen_k of append-KV says how many keys the cache holds before, and capacity how many fit "
+                 "into it; "
                  "physical_k and "
                  "length_form_k mean nothing here");
         count("capacity", case_.cache.capacity);

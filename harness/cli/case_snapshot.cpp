@@ -63,8 +63,8 @@ Lines snapshot_lines(const std::filesystem::path& file) {
         if (line.starts_with('#')) continue;
         const auto tab = line.find('\t');
         if (tab == std::string::npos)
-            throw InputError(fmt::format("{}:{}: expected a case's name, a tab, and its plan",
-                                         file.string(), number));
+            throw InputError(
+                fmt::format("{}:{}: expected a case's name, a tab, and its plan", file.string(), number));
         lines[line.substr(0, tab)] = line.substr(tab + 1);
     }
     return lines;

@@ -178,8 +178,8 @@ std::vector<Course> courses(const Store& store, const std::string& text, std::si
         for (Course& course : std::move(gathered).all(last)) all.push_back(std::move(course));
     }
     if (all.empty())
-        throw InputError(
-            fmt::format("{}: no run is left of a case or kernel with \"{}\" in its name", database.file().string(), text));
+        throw InputError(fmt::format("{}: no run is left of a case or kernel with \"{}\" in its name",
+                                     database.file().string(), text));
     return all;
 }
 
