@@ -69,8 +69,9 @@ inline constexpr int page_granule = 128;
 constexpr int keys_of_box(const KernelConfig& cfg) {
     const Signature& has = cfg.signature;
     const int keys = cfg.algorithm.tile.n0;
-    if (has.family == KernelFamily::fwd_pagedkv) return page_granule % keys == 0 ? keys : 0;
-    if (has.family != KernelFamily::batch_prefill) return keys;
+    const ApiTraits& api = api_traits_of(has.family);
+    if (!api.always_paged) return keys;
+    if (!api.lists_pages) return page_granule % keys == 0 ? keys : 0;
     if (has.page_size % keys == 0) return keys;
     const bool fits = has.page_size % SwizzledTile::group_lines == 0 && keys % has.page_size == 0;
     return fits ? has.page_size : 0;
