@@ -44,6 +44,7 @@ struct E4m3 {
 struct SmallPages {
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
         fmha::KernelConfig c = Three::config();
+        c.signature.mask = fmha::MaskClass::none;
         c.signature.family = fmha::KernelFamily::batch_prefill;
         c.signature.mode = fmha::Mode::group;
         c.signature.use_paged_kv = true;
