@@ -102,9 +102,9 @@ fmha_status fmha_reference_attention(const char* arch, const void* args, double*
         options.companions = false;
         const reference::ForwardRows result = reference::attention(attention, rows, options);
         if (o != nullptr)
-            std::transform(result.o.data(), result.o.data() + result.o.size(), o,
-                           [&](double value) { return result.scale_o * value; });
-        if (lse != nullptr) std::copy(result.lse.data(), result.lse.data() + result.lse.size(), lse);
+            std::ranges::transform(result.o.values(), o,
+                                   [&](double value) { return result.scale_o * value; });
+        if (lse != nullptr) std::ranges::copy(result.lse.values(), lse);
     });
 }
 

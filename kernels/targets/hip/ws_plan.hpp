@@ -133,7 +133,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
     // Registers are dealt out to threads at entry, in eights; then the feed gives teams what it does not need.
     const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
-    plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : 40;
+    // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes.
+    plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : keys_of_box(cfg) < tile.n0 ? 56 : 40;
     plan.team_registers =
         static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
     // Teams of different blocks meet nowhere, and need no order.

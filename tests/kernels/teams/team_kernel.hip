@@ -1,4 +1,4 @@
-// Warp-specialised kernels: of three teams, over keys one after another and in small pages, of the tiles that leave the fewest registers, and of e4m3.
+// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, of e4m3, and over small pages.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -21,6 +21,7 @@ struct Kernel {
     }
 };
 using Three = Kernel<3, 128, 64, fmha::MaskClass::causal, fmha::DataType::fp16>;
+using TwoCausal = Kernel<2, 128, 128, fmha::MaskClass::causal, fmha::DataType::bf16>;
 using ManyKeys = Kernel<2, 176, 128, fmha::MaskClass::none, fmha::DataType::bf16>;
 using ManyChannels = Kernel<2, 80, 256, fmha::MaskClass::generic, fmha::DataType::fp16>;
 
@@ -40,11 +41,10 @@ struct E4m3 {
     }
 };
 
-/// Several pages a tile, which the feed looks up beside the fewest registers.
+/// Several pages a tile, which the feed looks up beside the state of a mask.
 struct SmallPages {
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
-        fmha::KernelConfig c = Three::config();
-        c.signature.mask = fmha::MaskClass::none;
+        fmha::KernelConfig c = TwoCausal::config();
         c.signature.family = fmha::KernelFamily::batch_prefill;
         c.signature.mode = fmha::Mode::group;
         c.signature.use_paged_kv = true;
