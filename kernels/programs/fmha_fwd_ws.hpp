@@ -94,7 +94,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         const bool carries = CarriedWeights::serve(cfg.signature);
         const auto carried = carries ? CarriedWeights::of(ctx, scoring, factor) : CarriedWeights();
         if (carries) carried.begin(ctx, top, total);
-        const auto weigh = [&]<Masking masking>(int step) {
+        const auto weigh = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
@@ -147,7 +147,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 else
                     ctx.finish(out, 0);
             };
-            const auto next_tile = [&]<Masking masking>(int step) {
+            const auto next_tile = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
                 ctx.take(key);
                 ctx.turn();
                 ctx.start(scores, query, key);

@@ -52,7 +52,7 @@ void leave_no_core() {
 
 /// Whether the cases of a folder run the program of a header; true for headers that programs share.
 bool concerns(std::string_view header, std::string_view folder) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 13> programs{
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 14> programs{
         {{"fmha_bwd", "bwd"},
          {"bwd_", "bwd"},
          {"dq_partials", "bwd"},
@@ -61,6 +61,7 @@ bool concerns(std::string_view header, std::string_view folder) {
          {"fmha_fwd_splitkv", "splitkv"},
          {"fmha_fwd_pagedkv", "pagedkv"},
          {"fmha_batch_prefill", "batch_prefill"},
+         {"prefill_cache", "batch_prefill"},
          {"fmha_fwd", "fwd"},
          {"cache", "pagedkv splitkv batch_prefill"},
          {"packed_heads", "pagedkv splitkv batch_prefill"},

@@ -56,12 +56,8 @@ bool pages_of_boxes(const KernelConfig& c) {
     constexpr int least = 8;
     const int page = c.signature.page_size, keys = c.algorithm.tile.n0;
     if (c.algorithm.pipeline != Pipeline::ws || page % keys == 0) return true;
-    // The feed needs registers for pages, which these teams do not have to give.
-    constexpr int channels_beside_a_bias = 128;
-    if (c.algorithm.wave.m0 == 3 ||
-        (c.signature.bias == BiasType::elementwise && c.algorithm.tile.n1 == channels_beside_a_bias))
-        return false;
-    return page >= least && keys % page == 0;
+    // The feed needs registers for pages, which three teams do not have to give.
+    return c.algorithm.wave.m0 < 3 && page >= least && keys % page == 0;
 }
 
 bool lines_end_with_tensors(const KernelConfig& c) {
@@ -109,8 +105,8 @@ constexpr std::array own_rules{
         lines_end_with_tensors},
     Rule{"H10", "batch_prefill on sm_90",
          "pipeline ws takes pages of 8 keys or more, which a tensor copy brings as rows of the swizzle, and "
-         "tiles of whole pages or pages of whole tiles; tiles of several pages come without three teams, and "
-         "at 128 channels without elementwise bias, which spill",
+         "tiles of whole pages or pages of whole tiles; three teams, which spill beside several pages, of "
+         "the latter alone",
          pages_of_boxes},
 };
 

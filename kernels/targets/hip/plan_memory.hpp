@@ -110,8 +110,8 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
-    const bool needs_more =
-        has.family != KernelFamily::fwd || has.has_logits_soft_cap || plan.value.stored_by_column;
+    const bool needs_more = !api_traits_of(has.family).contiguous() || has.has_logits_soft_cap ||
+                            plan.value.stored_by_column || (plan.unit == MatrixUnit::rdna4 && has.has_lse);
     plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
 }
 

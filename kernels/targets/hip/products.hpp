@@ -89,8 +89,7 @@ class Products {
 
     /// A right fragment element by element, or in pieces of a line, from depth `k0` of the stage on, to registers from r0 on.
     template <auto Product, auto Right, class Registers>
-    FMHA_DEVICE void read_elements(const OperandStep<Right>& from, int col, int k0, Registers& out,
-                                   int r0) {
+    FMHA_DEVICE void read_elements(const OperandStep<Right>& from, int col, int k0, Registers& out, int r0) {
         const ProductPlan& p = block_.template piece<Product>();
         const auto operand = [&]() -> const OperandPlan& { return block_.template piece<Right>(); };
         const Image& image = operand().image;

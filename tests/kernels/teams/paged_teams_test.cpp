@@ -139,7 +139,7 @@ TEST(TeamPlan, RefusesTilesThatPagesDoNotHold) {
     variant.keys = 80;
     const auto reason = cannot_execute(kernel_of(problem, variant));
     ASSERT_NE(reason, std::nullopt);
-    EXPECT_NE(reason->find("over pages a divisor of 128"), std::string::npos) << *reason;
+    EXPECT_NE(reason->find("over pages of paged-KV a divisor of 128"), std::string::npos) << *reason;
 }
 
 /// Whether a variant shows that teams whose contexts `make(machine, setup)` makes are wrong.
