@@ -42,9 +42,30 @@ struct EntryKeys : FwdMatrices {
     }
 };
 
+/// Keys in pages, tile by tile as the feed brings them.
+template <class Matrices>
+struct StagedPages : Matrices {
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = this->tile(ctx, t, true);
+        return {this->keys(at), place_of(at), at.row};
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = this->tile(ctx, t, true);
+        return {this->values(at), place_of(at), at.row};
+    }
+
+  private:
+    /// Rows of a tile's matrices begin so many before its slot.
+    FMHA_DEVICE MatrixPlace place_of(const KeyTile& at) const {
+        return {at.page, this->hk, at.slot - at.row};
+    }
+};
+
 /// Keys of an entry in pages, which hold whole tiles. The feed looks a page up before it waits for the stage, once for the keys of a tile and once
 /// for its values; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
-struct PagedKeys : CacheMatrices {
+struct PagedKeys : StagedPages<CacheMatrices> {
     template <class Ctx>
     FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
@@ -52,28 +73,14 @@ struct PagedKeys : CacheMatrices {
     template <class Ctx>
     FMHA_DEVICE static PagedKeys of(Ctx& ctx, const PagedKvArgs& args, const Entry& entry,
                                     const FwdItem& item, std::int64_t hk) {
-        return {CacheMatrices::of(ctx.cfg(), args, entry, item, hk, {0, entry.seqlen_k})};
+        return {{CacheMatrices::of(ctx.cfg(), args, entry, item, hk, {0, entry.seqlen_k})}};
     }
     FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = tile(ctx, t, true);
-        return {keys(at), place(at), at.row};
-    }
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = tile(ctx, t, true);
-        return {values(at), place(at), at.row};
-    }
-
-  private:
-    /// Rows of a tile's matrices begin so many before its slot.
-    FMHA_DEVICE MatrixPlace place(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
 };
 
 /// Keys of an entry in pages of any power of two from 8 on, slots one after another. A page that holds whole tiles is looked up as above. Of smaller
 /// ones a stage has several, which the feed looks up as it fills it: the matrix has the table.
-struct PrefillKeys : PrefillMatrices {
+struct PrefillKeys : StagedPages<PrefillMatrices> {
     template <class Ctx>
     FMHA_DEVICE static Entry entry(Ctx& ctx, const BatchPrefillArgs& args, std::int64_t b) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
@@ -81,23 +88,10 @@ struct PrefillKeys : PrefillMatrices {
     template <class Ctx>
     FMHA_DEVICE static PrefillKeys of(Ctx& ctx, const BatchPrefillArgs& args, const Entry& entry,
                                       const FwdItem& item, std::int64_t hk) {
-        return {PrefillMatrices::of(ctx, args, entry, item, hk)};
+        return {{PrefillMatrices::of(ctx, args, entry, item, hk)}};
     }
     FMHA_DEVICE std::int64_t end_row() const { return k.rows.size; }
     FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = tile(ctx, t, true);
-        return {keys(at), place_of(at), at.row};
-    }
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = tile(ctx, t, true);
-        return {values(at), place_of(at), at.row};
-    }
-
-  private:
-    FMHA_DEVICE MatrixPlace place_of(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
 };
 
 /// The keys of a launch with arguments `Args`, where there is a warp-specialised program.
