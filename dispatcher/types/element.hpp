@@ -104,7 +104,10 @@ constexpr ElementTypes element_types(DataType tag, Fp8Flavour flavour) {
 
 /// gfx942 is FNUZ, every other architecture with 8-bit types is OCP (T-1).
 constexpr Fp8Flavour fp8_flavour(std::string_view arch) {
-    return arch == "gfx942" ? Fp8Flavour::fnuz : Fp8Flavour::ocp;
+    // The literal brings its length along: device code that had to count it would call the host's strlen, and nvcc silently leaves
+    // out whatever comes after such a call.
+    using namespace std::string_view_literals;
+    return arch == "gfx942"sv ? Fp8Flavour::fnuz : Fp8Flavour::ocp;
 }
 
 } // namespace fmha

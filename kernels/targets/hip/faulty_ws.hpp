@@ -76,7 +76,10 @@ class FaultyWs : public targets::FaultyTeams<Context> {
     template <class Stream>
     FMHA_DEVICE void take(const Stream& stream) {
         Base::take(stream);
-        if constexpr (std::is_same_v<Stream, Value>) Base::give(stream, early_);
+        if constexpr (std::is_same_v<Stream, Value>) {
+            Base::give(stream, early_);
+            if (early_) wait_for_copies();
+        }
     }
     template <class Stream>
     FMHA_DEVICE void give(const Stream& stream, bool last = true) {
@@ -84,6 +87,13 @@ class FaultyWs : public targets::FaultyTeams<Context> {
     }
 
   private:
+    /// On a device a product may well end before the next copy begins. The emulated machine finds the hazard by its clocks.
+    FMHA_DEVICE static void wait_for_copies() {
+#if __CUDA_ARCH__ >= 900
+        for (int n = 0; n < 20; ++n) __nanosleep(1000);
+#endif
+    }
+
     bool early_;
 };
 
