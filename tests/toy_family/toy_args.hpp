@@ -5,13 +5,12 @@
 
 namespace fmha {
 
-/// Arguments of the toy API: O = factor · Q.
+/// Arguments of the toy API: O = (g + 1) · Q, where g is the KV head that a query head belongs to.
 struct ToyArgs {
     Shape shape;
     TensorView q, o; ///< (b, h, row, channel), hdim_q channels
     LengthArrays lengths;
-    float factor = 1.0F;
 };
-FMHA_FIELDS(ToyArgs, shape, q, o, lengths, factor)
+FMHA_FIELDS(ToyArgs, shape, q, o, lengths)
 
 } // namespace fmha

@@ -32,7 +32,8 @@ inline std::vector<RowId> toy_rows(const ToyArgs& args) {
 
 /// One element of O, before it is rounded.
 inline double toy_value(const ToyArgs& args, const RowId& id, std::int64_t c) {
-    return args.factor *
+    const std::int64_t heads_a_group = args.shape.nhead_q / args.shape.nhead_k;
+    return static_cast<double>(id.h / heads_a_group + 1) *
            decode(args.q.type, stored_code(args.q, id.b, id.h, toy_start(args, id.b) + id.i, c));
 }
 

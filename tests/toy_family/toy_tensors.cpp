@@ -31,7 +31,6 @@ std::span<const Role<ToyArgs>> roles_of<ToyArgs>() {
 template <>
 void bind_values<ToyArgs>(const DataSource& source, ToyArgs& args) {
     args.shape = shape_args(source);
-    args.factor = static_cast<float>(source.c.times);
 }
 
 } // namespace fmha::harness
