@@ -11,7 +11,8 @@ namespace fmha::harness {
 /// Consecutive draws of one generator.
 class Draw {
   public:
-    explicit Draw(std::uint64_t seed) : random_(seed, stream) {}
+    /// The default stream is other than those of data, whose seed is the same.
+    explicit Draw(std::uint64_t seed, std::uint64_t stream = 131) : random_(seed, stream) {}
     /// Both ends included.
     std::int64_t between(std::int64_t lo, std::int64_t hi) { return random_.integer(next_++, lo, hi); }
     bool one_in(std::int64_t n) { return between(1, n) == 1; }
@@ -28,8 +29,6 @@ class Draw {
     }
 
   private:
-    static constexpr std::uint64_t stream = 131; ///< other than those of data, whose seed is the same
-
     Random random_;
     std::uint64_t next_ = 0;
 };

@@ -1,6 +1,6 @@
 #include "tests/harness/random_case.hpp"
 
-#include "harness/data/random.hpp"
+#include "harness/fuzz/draw.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -8,21 +8,7 @@
 namespace fmha::harness::test {
 namespace {
 
-/// Consecutive draws of one generator.
-class Draw {
-  public:
-    explicit Draw(std::uint64_t seed) : random_(seed, 99) {}
-    std::int64_t between(std::int64_t lo, std::int64_t hi) { return random_.integer(next_++, lo, hi); }
-    bool one_in(std::int64_t n) { return between(1, n) == 1; }
-    template <class T, std::size_t N>
-    T any(const T (&choices)[N]) {
-        return choices[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(N) - 1))];
-    }
-
-  private:
-    Random random_;
-    std::uint64_t next_ = 0;
-};
+constexpr std::uint64_t stream = 99;
 
 bool edges_decide(const Case& c) {
     const bool mx = c.qscale == QScale::mx;
@@ -34,7 +20,7 @@ bool edges_decide(const Case& c) {
 } // namespace
 
 Case random_case(std::uint64_t seed) {
-    Draw draw(seed);
+    Draw draw(seed, stream);
     Case c;
     c.id = fmt::format("random/{}@{}", seed, seed);
     c.about = "a random correct problem";
