@@ -1,5 +1,6 @@
 #include "harness/regression/margins.hpp"
 
+#include "harness/regression/median.hpp"
 #include "harness/results/case_seed.hpp"
 
 #include <fmt/format.h>
@@ -22,12 +23,6 @@ using Logs = std::map<GateKey, std::map<ResultKey, std::vector<double>>>;
 
 constexpr double floor_of_interest = 0.10; ///< share of the limit
 constexpr std::size_t fewest_seeds = 3, fewest_of_a_gate = 20;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 /// Standard deviation of normal values from their median deviation, which outliers leave alone.
 double robust_spread(const std::vector<double>& values) {

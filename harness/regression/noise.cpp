@@ -1,5 +1,6 @@
 #include "harness/regression/noise.hpp"
 
+#include "harness/regression/median.hpp"
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,12 +11,6 @@ namespace {
 /// Logarithms of what one run says: median of medians, median of lower quartiles, shortest.
 using Block = std::array<double, 3>;
 constexpr std::size_t shortest = 2;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t half = values.size() / 2;
-    return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
 
 Block block_of(const Rounds& rounds) {
     // Below the resolution of a clock there is nothing to compare.
