@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/rule.hpp"
 #include "kernels/catalog/catalog.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 
@@ -148,13 +149,6 @@ TEST_F(Declarations, MergeKeepsOrderAndDuplicatesExpandOnce) {
     EXPECT_EQ(expand(left, archs_).kernels.size(), 2U);
 }
 
-std::vector<KernelConfig> house_kernels(const arch::ArchSet& archs, const char* arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    return catalog::list(archs, request);
-}
-
 std::vector<std::string> fields_of(const Correction& correction) {
     std::vector<std::string> fields;
     for (const FieldChange& change : correction.changes) fields.push_back(change.field);
@@ -162,7 +156,7 @@ std::vector<std::string> fields_of(const Correction& correction) {
 }
 
 TEST_F(Declarations, AValidConfigurationIsItsOwnNearestOne) {
-    const auto kernels = house_kernels(archs_, "gfx950");
+    const auto kernels = catalog::test::working_list("gfx950");
     for (std::size_t n = 0; n < kernels.size(); n += kernels.size() / 50) {
         const Correction same = nearest_valid(kernels[n], archs_);
         EXPECT_EQ(same.config, kernels[n]);
@@ -211,7 +205,7 @@ TEST_F(Declarations, AMistakeIsCorrectedAndNothingElse) {
          {"signature.rope"}},
     };
     KernelConfig good;
-    for (const KernelConfig& kernel : house_kernels(archs_, "gfx942")) {
+    for (const KernelConfig& kernel : catalog::test::working_list("gfx942")) {
         const Signature& s = kernel.signature;
         if (s.family == KernelFamily::fwd && s.data_type == DataType::bf16 && s.hdim_q == 128 &&
             s.hdim_v == 128 && kernel.algorithm.pipeline == Pipeline::qr_async && !s.has_logits_soft_cap) {
@@ -244,7 +238,7 @@ TEST_F(Declarations, AnOpenConfigurationIsFilledFromTheWorkingList) {
     open.signature.hdim_q = open.signature.hdim_v = 128;
     open.signature.has_lse = true;
     const Correction filled = nearest_valid(open, archs_);
-    const auto listed = house_kernels(archs_, "gfx950");
+    const auto listed = catalog::test::working_list("gfx950");
     EXPECT_TRUE(std::ranges::any_of(listed, [&](const KernelConfig& kernel) {
         return kernel.algorithm == filled.config.algorithm && kernel.signature.hdim_q == 128 &&
                kernel.signature.data_type == DataType::bf16;

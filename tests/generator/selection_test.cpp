@@ -77,8 +77,7 @@ TEST(Forbidden, UnknownArchitecturesAreNotRules) {
 }
 
 TEST(Selection, ListsWhatNoGpuRuns) {
-    std::vector<KernelConfig> two{
-        test::house("gfx950", catalog::FamilySet::of(KernelFamily::bwd_dot_do_o)).front()};
+    std::vector<KernelConfig> two{catalog::test::working_list("gfx950", KernelFamily::bwd_dot_do_o).front()};
     two.push_back(two.front());
     two.back().algorithm.tile.m0 = 32;
     const Selection selection = select(two);

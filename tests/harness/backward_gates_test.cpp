@@ -9,6 +9,7 @@
 #include "reference/backward.hpp"
 #include "reference/forward.hpp"
 #include "reference/numerics/formats.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -239,11 +240,7 @@ TEST(BackwardGates, WantRowsOfDBiasThatAddUpToZero) {
 /// The first main kernel of the working list that `wanted` takes.
 template <class Wanted>
 KernelConfig main_kernel(Wanted wanted) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName("gfx950")};
-    request.families = catalog::FamilySet::of(bwd_dq_dk_dv);
-    for (const KernelConfig& kernel : catalog::list(arch::ArchSet::built_in(), request))
+    for (const KernelConfig& kernel : catalog::test::working_list("gfx950", bwd_dq_dk_dv))
         if (wanted(kernel)) return kernel;
     throw Error("no such kernel");
 }

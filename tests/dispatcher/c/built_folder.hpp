@@ -2,6 +2,7 @@
 
 #include "kernels/built/manifest.hpp"
 #include "kernels/catalog/catalog.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <elf.h>
 
@@ -28,16 +29,12 @@ inline void write_code_object(const std::filesystem::path& file) {
 inline std::size_t
 write_built_folder(const std::filesystem::path& folder,
                    catalog::FamilySet families = catalog::FamilySet::of(KernelFamily::fwd)) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName("gfx942")};
-    request.families = families;
     built::CodeObject object{.file = "all.hsaco",
                              .arch = "gfx942",
                              .compiler = "none",
                              .key = std::string(64, '0'),
                              .kernels = {}};
-    for (const KernelConfig& config : catalog::list(arch::ArchSet::built_in(), request))
+    for (const KernelConfig& config : catalog::test::working_list("gfx942", families))
         if (config.signature.data_type == DataType::fp32 && config.signature.hdim_q == 32) {
             const std::string name = catalog::name_of(catalog::RuleSet::house, config);
             object.kernels.push_back({name, config, built::symbol_of(name), std::nullopt});

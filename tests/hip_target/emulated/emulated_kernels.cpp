@@ -8,6 +8,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -91,15 +92,6 @@ class LaunchedKernel final : public KernelInstance {
 
 } // namespace
 
-std::vector<KernelConfig> house_kernels(const std::string& arch) {
-    const auto archs = arch::ArchSet::built_in();
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {archs.at(arch).name()};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
-    return catalog::list(archs, request);
-}
-
 std::string house_name(const KernelConfig& config) {
     return catalog::name_of(catalog::RuleSet::house, config);
 }
@@ -108,7 +100,7 @@ std::vector<NamedKernel> kernel_of_every_instruction() {
     std::vector<NamedKernel> out;
     for (const std::string& arch : architectures()) {
         std::map<MatrixInstruction, KernelConfig> smallest;
-        for (const KernelConfig& config : house_kernels(arch)) {
+        for (const KernelConfig& config : catalog::test::working_list(arch, KernelFamily::fwd)) {
             const BlockPlan plan = plan_of(config);
             if (!serves(config) || plan.first.instruction != plan.second.instruction) continue;
             const auto [at, is_new] = smallest.try_emplace(plan.first.instruction, config);
@@ -128,7 +120,7 @@ std::vector<NamedKernel> kernel_of_every_instruction() {
 KernelConfig smallest_house_kernel(const std::string& arch,
                                    const std::function<bool(const KernelConfig&)>& wanted) {
     const KernelConfig* best = nullptr;
-    const auto kernels = house_kernels(arch);
+    const auto kernels = catalog::test::working_list(arch, KernelFamily::fwd);
     for (const KernelConfig& config : kernels)
         if (serves(config) && wanted(config) && (best == nullptr || size_of(config) < size_of(*best)))
             best = &config;

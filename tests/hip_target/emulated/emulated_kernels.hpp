@@ -22,9 +22,6 @@ struct NamedKernel {
 /// catalogue, or one made up for the instructions that no house kernel uses throughout.
 std::vector<NamedKernel> kernel_of_every_instruction();
 
-/// The forward kernels of the house catalogue of `arch`.
-std::vector<KernelConfig> house_kernels(const std::string& arch);
-
 /// What the catalogue calls `config`.
 std::string house_name(const KernelConfig& config);
 

@@ -3,6 +3,7 @@
 // head dimensions are not padded gets problems that need no padding.
 
 #include "kernels/targets/hip/cannot_execute.hpp"
+#include "tests/catalog/working_list.hpp"
 #include "tests/hip_target/emulated/emulated_kernels.hpp"
 
 #include <algorithm>
@@ -53,7 +54,7 @@ Case case_of(const KernelConfig& config) {
 }
 
 int sweep(const std::string& arch, std::size_t count, const std::string& part) {
-    std::vector<KernelConfig> kernels = house_kernels(arch);
+    std::vector<KernelConfig> kernels = catalog::test::working_list(arch, KernelFamily::fwd);
     std::erase_if(kernels, [&](const KernelConfig& config) {
         return cannot_execute(config).has_value() || house_name(config).find(part) == std::string::npos;
     });

@@ -1,11 +1,10 @@
 // Append kernels of every architecture, lane by lane on the emulated machine, against the reference.
 #include "append_problem.hpp"
 #include "append_specs.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/append_plan.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,17 +14,10 @@
 namespace fmha::hip_target {
 namespace {
 
+using catalog::test::working_list;
 using test::AppendProblem;
 using test::AppendSpec;
 using test::AppendVerdict;
-
-std::vector<KernelConfig> append_kernels(std::string_view arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd_appendkv);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 class EmulatedAppend : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedAppend,
@@ -34,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedAppend,
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedAppend, IsRightWithEveryHouseKernel) {
-    const std::vector<KernelConfig> kernels = append_kernels(GetParam());
+    const std::vector<KernelConfig> kernels = working_list(GetParam(), KernelFamily::fwd_appendkv);
     ASSERT_GE(kernels.size(), 90U);
     std::size_t turn = 0;
     for (const KernelConfig& kernel : kernels) {
@@ -55,7 +47,7 @@ TEST_P(EmulatedAppend, IsRightWithEveryHouseKernel) {
 
 // Every element of a tile belongs to one register of one thread.
 TEST_P(EmulatedAppend, PlansTilesThatCoverThemselves) {
-    for (const KernelConfig& kernel : append_kernels(GetParam())) {
+    for (const KernelConfig& kernel : working_list(GetParam(), KernelFamily::fwd_appendkv)) {
         const AppendPlan plan = append_plan_of(kernel);
         ASSERT_EQ(plan.problem, PlanProblem::none);
         std::set<std::tuple<int, int>> elements;

@@ -2,9 +2,8 @@
 #include "append_problem.hpp"
 #include "append_specs.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,25 +11,18 @@
 namespace fmha::host_target {
 namespace {
 
+using catalog::test::working_list;
 using test::AppendProblem;
 using test::AppendSpec;
 using test::AppendVerdict;
 using testing::HasSubstr;
-
-std::vector<KernelConfig> append_kernels(std::string_view arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd_appendkv);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 class HouseAppend : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Architectures, HouseAppend, testing::Values("gfx942", "gfx950", "sm_90"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(HouseAppend, IsRightWithEveryKernel) {
-    const std::vector<KernelConfig> kernels = append_kernels(GetParam());
+    const std::vector<KernelConfig> kernels = working_list(GetParam(), KernelFamily::fwd_appendkv);
     ASSERT_GE(kernels.size(), 90U);
     std::size_t turn = 0;
     for (const KernelConfig& kernel : kernels) {
@@ -51,7 +43,7 @@ TEST_P(HouseAppend, IsRightWithEveryKernel) {
 
 /// The first kernel of gfx950 with every padding.
 KernelConfig padded_kernel(Rope rope, bool paged) {
-    for (const KernelConfig& kernel : append_kernels("gfx950"))
+    for (const KernelConfig& kernel : working_list("gfx950", KernelFamily::fwd_appendkv))
         if (kernel.signature.rope == rope && kernel.signature.use_paged_kv == paged && kernel.algorithm.pad.s)
             return kernel;
     throw Error("the catalogue has no such kernel");

@@ -1,18 +1,8 @@
 #include "backward_chain.hpp"
 
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 
 namespace fmha::test {
-
-std::vector<KernelConfig> house_kernels(std::string_view arch, KernelFamily family) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(family);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 BackwardChain chain_of(const KernelConfig& main, const std::vector<KernelConfig>& dots,
                        const std::vector<KernelConfig>& converts) {

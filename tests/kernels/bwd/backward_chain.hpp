@@ -2,7 +2,6 @@
 
 #include "dispatcher/types/kernel_config.hpp"
 
-#include <string_view>
 #include <vector>
 
 namespace fmha::test {
@@ -13,9 +12,6 @@ struct BackwardChain {
 
     bool direct() const { return main.algorithm.max_seq_len_q > 0; }
 };
-
-/// The kernels of one family in the working list of `arch`.
-std::vector<KernelConfig> house_kernels(std::string_view arch, KernelFamily family);
 
 /// `main` with first and last stages of the same types, head dimensions and padding. Throws Error when the list has none.
 BackwardChain chain_of(const KernelConfig& main, const std::vector<KernelConfig>& dots,

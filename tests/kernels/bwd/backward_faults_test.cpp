@@ -8,6 +8,7 @@
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/numerics.hpp"
 #include "kernels/targets/host/row_program_context.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,9 +83,9 @@ void run_emulated(const KernelConfig& kernel, const BwdArgs& args, BackwardFault
 const std::vector<BackwardChain>& chains(const std::string& arch) {
     static std::map<std::string, std::vector<BackwardChain>> known;
     const auto choose = [&arch] {
-        const auto dots = house_kernels(arch, KernelFamily::bwd_dot_do_o),
-                   mains = house_kernels(arch, KernelFamily::bwd_dq_dk_dv),
-                   converts = house_kernels(arch, KernelFamily::bwd_convert_dq);
+        const auto dots = catalog::test::working_list(arch, KernelFamily::bwd_dot_do_o),
+                   mains = catalog::test::working_list(arch, KernelFamily::bwd_dq_dk_dv),
+                   converts = catalog::test::working_list(arch, KernelFamily::bwd_convert_dq);
         std::vector<BackwardChain> chosen;
         const auto add = [&](Mode mode, bool deterministic, MaskClass mask, BiasType bias,
                              DropoutVariant dropout) {

@@ -7,6 +7,7 @@
 #include "kernels/targets/host/numerics.hpp"
 #include "reference/backward.hpp"
 #include "reference/numerics/formats.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,9 +47,9 @@ class BackwardRelations : public testing::TestWithParam<std::tuple<DataType, int
     }
 
   private:
-    std::vector<KernelConfig> dots_ = test::house_kernels("gfx942", KernelFamily::bwd_dot_do_o),
-                              mains_ = test::house_kernels("gfx942", KernelFamily::bwd_dq_dk_dv),
-                              converts_ = test::house_kernels("gfx942", KernelFamily::bwd_convert_dq);
+    std::vector<KernelConfig> dots_ = catalog::test::working_list("gfx942", KernelFamily::bwd_dot_do_o),
+                              mains_ = catalog::test::working_list("gfx942", KernelFamily::bwd_dq_dk_dv),
+                              converts_ = catalog::test::working_list("gfx942", KernelFamily::bwd_convert_dq);
 };
 std::string name_of(const testing::TestParamInfo<std::tuple<DataType, int>>& test) {
     return std::string(to_string(std::get<0>(test.param))) + "_" + std::to_string(std::get<1>(test.param));

@@ -5,6 +5,7 @@
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,9 +32,9 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedBackward, testing::ValuesIn(arch
 struct Kernels {
     std::vector<KernelConfig> dots, mains, converts;
     explicit Kernels(std::string_view arch)
-        : dots(test::house_kernels(arch, KernelFamily::bwd_dot_do_o)),
-          mains(test::house_kernels(arch, KernelFamily::bwd_dq_dk_dv)),
-          converts(test::house_kernels(arch, KernelFamily::bwd_convert_dq)) {}
+        : dots(catalog::test::working_list(arch, KernelFamily::bwd_dot_do_o)),
+          mains(catalog::test::working_list(arch, KernelFamily::bwd_dq_dk_dv)),
+          converts(catalog::test::working_list(arch, KernelFamily::bwd_convert_dq)) {}
 };
 
 /// The first and the last stage, between which the host computes: of either width of a wave.

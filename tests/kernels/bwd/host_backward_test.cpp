@@ -4,6 +4,7 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,9 +30,9 @@ void launch(const KernelConfig& kernel, const BwdArgs& args) {
 struct Kernels {
     std::vector<KernelConfig> dots, mains, converts;
     explicit Kernels(std::string_view arch)
-        : dots(test::house_kernels(arch, KernelFamily::bwd_dot_do_o)),
-          mains(test::house_kernels(arch, KernelFamily::bwd_dq_dk_dv)),
-          converts(test::house_kernels(arch, KernelFamily::bwd_convert_dq)) {}
+        : dots(catalog::test::working_list(arch, KernelFamily::bwd_dot_do_o)),
+          mains(catalog::test::working_list(arch, KernelFamily::bwd_dq_dk_dv)),
+          converts(catalog::test::working_list(arch, KernelFamily::bwd_convert_dq)) {}
 };
 
 void expect_right(const BackwardChain& chain, const BackwardSpec& spec) {

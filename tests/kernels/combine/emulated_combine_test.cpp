@@ -1,11 +1,10 @@
 // Combine kernels of every architecture, lane by lane on the emulated machine, against the reference.
 #include "combine_problem.hpp"
 #include "combine_specs.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,11 +22,8 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCombine,
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedCombine, IsRightWithEveryHouseKernel) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(GetParam())};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd_splitkv_combine);
-    const std::vector<KernelConfig> kernels = catalog::list(arch::ArchSet::built_in(), request);
+    const std::vector<KernelConfig> kernels =
+        catalog::test::working_list(GetParam(), KernelFamily::fwd_splitkv_combine);
     ASSERT_GE(kernels.size(), 100U);
     std::size_t turn = 0;
     for (const KernelConfig& kernel : kernels) {

@@ -2,10 +2,9 @@
 #include "combine_problem.hpp"
 #include "combine_specs.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,18 +14,11 @@
 namespace fmha::host_target {
 namespace {
 
+using catalog::test::working_list;
 using test::CombineProblem;
 using test::CombineSpec;
 using test::CombineVerdict;
 using testing::HasSubstr;
-
-std::vector<KernelConfig> combine_kernels(std::string_view arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd_splitkv_combine);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 CombineVerdict verdict_of(const KernelConfig& kernel, const CombineSpec& spec) {
     const CombineProblem problem(kernel, spec);
@@ -39,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, HouseCombine, testing::Values("gfx942", 
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(HouseCombine, IsRightWithEveryKernel) {
-    const std::vector<KernelConfig> kernels = combine_kernels(GetParam());
+    const std::vector<KernelConfig> kernels = working_list(GetParam(), KernelFamily::fwd_splitkv_combine);
     ASSERT_GE(kernels.size(), 100U);
     std::size_t turn = 0;
     for (const KernelConfig& kernel : kernels) {
@@ -60,7 +52,7 @@ TEST_P(HouseCombine, IsRightWithEveryKernel) {
 
 /// The first kernel of gfx950 with every padding, LSE and the mode.
 KernelConfig padded_kernel(Mode mode) {
-    for (const KernelConfig& kernel : combine_kernels("gfx950"))
+    for (const KernelConfig& kernel : working_list("gfx950", KernelFamily::fwd_splitkv_combine))
         if (kernel.signature.mode == mode && kernel.signature.has_lse && kernel.algorithm.pad.s &&
             kernel.algorithm.pad.dv != 0)
             return kernel;

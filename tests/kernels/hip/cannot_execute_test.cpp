@@ -3,6 +3,7 @@
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 
@@ -76,12 +77,8 @@ TEST(CannotExecute, NamesWhatIsInTheWay) {
 TEST(CannotExecute, NothingOfTheHouseCatalogue) {
     const auto archs = arch::ArchSet::built_in();
     for (const auto* name : {"gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1151", "gfx1201", "sm_90"}) {
-        catalog::Request request;
-        request.rules = catalog::RuleSet::house;
-        request.targets = {archs.at(name).name()};
-        request.families = catalog::FamilySet::of(KernelFamily::fwd);
         int executed = 0;
-        for (const KernelConfig& config : catalog::list(archs, request)) {
+        for (const KernelConfig& config : catalog::test::working_list(name, KernelFamily::fwd)) {
             const auto reason = cannot_execute(config);
             EXPECT_EQ(reason, std::nullopt) << identifier(config);
             executed += reason ? 0 : 1;

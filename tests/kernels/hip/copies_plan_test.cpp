@@ -4,6 +4,7 @@
 #include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +12,7 @@ namespace fmha::hip_target {
 namespace {
 
 std::vector<KernelConfig> kernels_of(const std::string& arch) {
-    const auto archs = arch::ArchSet::built_in();
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {archs.at(arch).name()};
-    request.families = catalog::FamilySet::of(KernelFamily::fwd);
-    auto kernels = catalog::list(archs, request);
+    auto kernels = catalog::test::working_list(arch, KernelFamily::fwd);
     std::erase_if(kernels, [](const KernelConfig& config) { return cannot_execute(config).has_value(); });
     return kernels;
 }

@@ -18,6 +18,15 @@ double ratio(double difference, double limit) {
 
 } // namespace
 
+std::string Distance::complaint(bool has_lse) const {
+    Distance counted = *this;
+    if (!has_lse) counted.lse = 0.0;
+    if (counted.acceptable()) return {};
+    return "o " + std::to_string(o) + " lse " + std::to_string(lse) + " rms " + std::to_string(rms) +
+           " random bytes " + std::to_string(random_bytes_agree) + " memory " +
+           std::to_string(only_logical_elements_written) + " " + worst;
+}
+
 Distance judge(const FwdProblem& problem, const KernelConfig& config) {
     return judge(problem, numerics_of(config));
 }

@@ -22,6 +22,8 @@ struct Distance {
         return o <= 1.0 && lse <= 1.0 && rms <= rms_limit && random_bytes_agree &&
                only_logical_elements_written;
     }
+    /// Empty when acceptable. LSE counts where the kernel has one.
+    std::string complaint(bool has_lse) const;
 };
 
 Distance judge(const FwdProblem& problem, const KernelConfig& config);

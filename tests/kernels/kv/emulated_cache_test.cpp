@@ -1,11 +1,10 @@
 // Kernels of paged-KV and split-KV of every architecture, lane by lane on the emulated machine, against the reference.
 #include "cached_problem.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,22 +16,15 @@
 namespace fmha::hip_target {
 namespace {
 
+using catalog::test::working_list;
 using test::CachedProblem;
 using test::CachedSpec;
-
-std::vector<KernelConfig> house(std::string_view arch, KernelFamily family) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(family);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 /// The smallest kernels of every data type, mode, V layout and kind of cache, with their features in turn.
 std::vector<KernelConfig> covering(std::string_view arch, KernelFamily family) {
     using Key = std::tuple<DataType, Mode, VLayout, bool, Pipeline>;
     std::map<Key, std::vector<KernelConfig>> by_key;
-    for (const KernelConfig& kernel : house(arch, family)) {
+    for (const KernelConfig& kernel : working_list(arch, family)) {
         const Signature& s = kernel.signature;
         const std::int64_t size = std::int64_t{kernel.algorithm.tile.m0} * kernel.algorithm.tile.k0max;
         if (size > 128 * 128) continue;
@@ -53,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCache,
 
 /// Every kernel that the list has is one that the target executes; a few of them run.
 void expect_right(std::string_view arch, KernelFamily family) {
-    for (const KernelConfig& kernel : house(arch, family))
+    for (const KernelConfig& kernel : working_list(arch, family))
         ASSERT_EQ(cannot_execute(kernel), std::nullopt) << identifier(kernel);
     std::size_t turn = 0;
     const std::vector<KernelConfig> kernels = covering(arch, family);

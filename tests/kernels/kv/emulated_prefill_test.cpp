@@ -1,10 +1,9 @@
 // Kernels of batch prefill of every architecture that lists them, lane by lane on the emulated machine, against the reference.
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
 #include "prefill_problem.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,22 +15,15 @@
 namespace fmha::hip_target {
 namespace {
 
+using catalog::test::working_list;
 using test::PrefillProblem;
 using test::PrefillSpec;
-
-std::vector<KernelConfig> house(std::string_view arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(KernelFamily::batch_prefill);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 /// The smallest kernels of every data type, layout, page size and kind of descale, with their other features in turn.
 std::vector<KernelConfig> covering(std::string_view arch) {
     using Key = std::tuple<DataType, KvLayout, int, QScale>;
     std::map<Key, std::vector<KernelConfig>> by_key;
-    for (const KernelConfig& kernel : house(arch)) {
+    for (const KernelConfig& kernel : working_list(arch, KernelFamily::batch_prefill)) {
         const Signature& s = kernel.signature;
         if (kernel.algorithm.tile.k0max > 128) continue;
         by_key[{s.data_type, s.kv_layout, s.page_size, s.qscale}].push_back(kernel);
@@ -48,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedPrefill,
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedPrefill, KernelsAreRight) {
-    for (const KernelConfig& kernel : house(GetParam()))
+    for (const KernelConfig& kernel : working_list(GetParam(), KernelFamily::batch_prefill))
         ASSERT_EQ(cannot_execute(kernel), std::nullopt) << identifier(kernel);
     std::size_t turn = 0;
     const std::vector<KernelConfig> kernels = covering(GetParam());
@@ -69,7 +61,8 @@ TEST_P(EmulatedPrefill, KernelsAreRight) {
 }
 
 TEST(EmulatedPrefill, ArchitecturesWithoutKernelsListNone) {
-    for (const char* arch : {"gfx1100", "gfx1151", "gfx1201"}) EXPECT_TRUE(house(arch).empty()) << arch;
+    for (const char* arch : {"gfx1100", "gfx1151", "gfx1201"})
+        EXPECT_TRUE(working_list(arch, KernelFamily::batch_prefill).empty()) << arch;
 }
 
 } // namespace

@@ -1,10 +1,9 @@
 // Kernels of paged-KV and split-KV on the host target against the reference.
 #include "cached_problem.hpp"
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 namespace fmha::host_target {
 namespace {
 
+using catalog::test::working_list;
 using fmha::test::Cache;
 using fmha::test::CachedProblem;
 using fmha::test::CachedSpec;
@@ -22,14 +22,6 @@ using testing::HasSubstr;
 using Shape = host_target::test::Shape;
 
 constexpr Tile tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
-
-std::vector<KernelConfig> house(std::string_view arch, KernelFamily family) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(family);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
 
 /// The kernel that combines for a main kernel.
 KernelConfig combiner(const KernelConfig& main) {
@@ -67,14 +59,7 @@ std::string complaint(const KernelConfig& kernel, const CachedProblem& problem) 
     const Numerics last = numerics_of(combiner(kernel));
     stored.u_o = last.u_o;
     stored.f_o = last.f_o;
-    const auto distance = problem.judge(stored);
-    const bool right = distance.o <= 1.0 && distance.only_logical_elements_written &&
-                       distance.rms <= distance.rms_limit &&
-                       (distance.lse <= 1.0 || !kernel.signature.has_lse);
-    return right ? ""
-                 : "o " + std::to_string(distance.o) + " lse " + std::to_string(distance.lse) + " rms " +
-                       std::to_string(distance.rms) + " memory " +
-                       std::to_string(distance.only_logical_elements_written) + " " + distance.worst;
+    return problem.judge(stored).complaint(kernel.signature.has_lse);
 }
 
 struct Listed {
@@ -98,7 +83,7 @@ INSTANTIATE_TEST_SUITE_P(Families, HouseKernelsOverACache,
                          });
 
 TEST_P(HouseKernelsOverACache, AreRight) {
-    const auto kernels = house(GetParam().arch, GetParam().family);
+    const auto kernels = working_list(GetParam().arch, GetParam().family);
     ASSERT_GE(kernels.size(), 100U);
     for (std::size_t n = 0; n < kernels.size() && !HasFailure(); ++n) {
         const KernelConfig& kernel = kernels[n];

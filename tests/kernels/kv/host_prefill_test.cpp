@@ -1,10 +1,9 @@
 // Kernels of batch prefill on the host target against the reference.
 #include "dispatcher/types/error.hpp"
-#include "kernels/arch/arch.hpp"
-#include "kernels/catalog/catalog.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 #include "prefill_problem.hpp"
+#include "tests/catalog/working_list.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 namespace fmha::host_target {
 namespace {
 
+using catalog::test::working_list;
 using fmha::test::PoolSpec;
 using fmha::test::PrefillProblem;
 using fmha::test::PrefillSpec;
@@ -22,24 +22,9 @@ using Shape = host_target::test::Shape;
 
 constexpr Tile tile{.m0 = 32, .n0 = 64, .k0 = 32, .n1 = 32, .k1 = 32, .k0max = 64};
 
-std::vector<KernelConfig> house(std::string_view arch) {
-    catalog::Request request;
-    request.rules = catalog::RuleSet::house;
-    request.targets = {ArchName(arch)};
-    request.families = catalog::FamilySet::of(KernelFamily::batch_prefill);
-    return catalog::list(arch::ArchSet::built_in(), request);
-}
-
 /// Empty when the results are right.
 std::string complaint(const KernelConfig& kernel, const PrefillProblem& problem) {
-    const auto distance = problem.judge(numerics_of(kernel));
-    const bool right = distance.o <= 1.0 && distance.only_logical_elements_written &&
-                       distance.rms <= distance.rms_limit &&
-                       (distance.lse <= 1.0 || !kernel.signature.has_lse);
-    return right ? ""
-                 : "o " + std::to_string(distance.o) + " lse " + std::to_string(distance.lse) + " rms " +
-                       std::to_string(distance.rms) + " memory " +
-                       std::to_string(distance.only_logical_elements_written) + " " + distance.worst;
+    return problem.judge(numerics_of(kernel)).complaint(kernel.signature.has_lse);
 }
 
 void run(const KernelConfig& kernel, const PrefillProblem& problem, int threads = 1) {
@@ -56,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, HousePrefill,
                          [](const auto& test) { return std::string(test.param.first); });
 
 TEST_P(HousePrefill, KernelsAreRight) {
-    const auto kernels = house(GetParam().first);
+    const auto kernels = working_list(GetParam().first, KernelFamily::batch_prefill);
     ASSERT_GE(kernels.size(), 2000U);
     for (std::size_t n = 0; n < kernels.size() && !HasFailure(); ++n) {
         const KernelConfig& kernel = kernels[n];

@@ -102,13 +102,7 @@ const SmallPages small_pages[] = {
 };
 
 Shape shape_of(const SmallPages& variant) {
-    Shape shape = team_shape(DataType::bf16, variant.channels);
-    shape.extra = 0;
-    shape.batch = 2;
-    shape.seqlen_k = {333, 128};
-    shape.sink_logit = variant.teams == 2;
-    variant.change(shape);
-    return shape;
+    return paged_team_shape(variant.teams, variant.channels, variant.change);
 }
 
 KernelConfig kernel_of(const PrefillProblem& problem, const SmallPages& variant) {

@@ -45,6 +45,17 @@ inline Shape team_shape(DataType type, std::int64_t channels) {
     return shape;
 }
 
+/// Two entries in pages, of a part of a tile of keys and of whole ones. `change` adds the features.
+inline Shape paged_team_shape(int teams, int channels, void (*change)(Shape&)) {
+    Shape shape = team_shape(DataType::bf16, channels);
+    shape.extra = 0;
+    shape.batch = 2;
+    shape.seqlen_k = {333, 128};
+    shape.sink_logit = teams == 2;
+    change(shape);
+    return shape;
+}
+
 /// A problem and a kernel for it.
 struct TeamVariant {
     const char* name;
