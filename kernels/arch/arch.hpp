@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-/// What an architecture file says, read once and passed by reference; nothing here is global.
+/// The contents of an architecture file, read once and passed by reference; nothing here is global.
 namespace fmha::arch {
 
 enum class Vendor : std::uint8_t { amd, nvidia };

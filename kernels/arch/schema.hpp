@@ -6,7 +6,7 @@
 namespace fmha::arch {
 
 /// Checks the JSON text `document` against the schema `schema`. Throws InputError with `file`, the JSON path of the first violation,
-/// the value that stands there and what the schema asks for; further violations follow, up to eight.
+/// the value there and the schema's demand; further violations follow, up to eight.
 void check_schema(const std::string& file, std::string_view document, std::string_view schema);
 
 } // namespace fmha::arch

@@ -13,7 +13,7 @@ double busiest(const LoopIteration& iteration) {
     for (const UnitLoad& unit : iteration.units) most = std::max(most, unit.cycles);
     return static_cast<double>(most);
 }
-/// What one wave needs to issue its instructions, each after the one before it.
+/// Cycles that one wave needs to issue its instructions, one after another.
 double issue_cycles(const LoopIteration& iteration) {
     std::int64_t sum = iteration.access_slots;
     for (const LoopUnit unit : {LoopUnit::vector, LoopUnit::scalar, LoopUnit::branch, LoopUnit::wait})

@@ -56,7 +56,7 @@ struct LoopIteration {
     /// Waits for memory, LDS included, and how many of these come before its latency has passed since the newest access
     /// that they wait for; the cycles that are missing then, for a wave that has its SIMD for itself.
     std::int64_t waits = 0, early_waits = 0, missing_cycles = 0;
-    Distances behind_memory{}, behind_lds{}; ///< the same waits by what they wait for; none on NVIDIA
+    Distances behind_memory{}, behind_lds{}; ///< the same waits by their cause; none on NVIDIA
     /// Accesses of LDS whose lanes' addresses follow from the code, and the cycles that conflicts of banks cost those, beside the
     /// unit's own. No bound has them: the order in which lanes are served is an assumption.
     std::int64_t lds_followed = 0, conflict_cycles = 0;

@@ -71,8 +71,8 @@ Tokens without(const Tokens& tokens, const Tokens& others) {
     return rest;
 }
 
-/// Finds among many names, one after the other, the one most like a wanted name. A name is often its predecessor with another end,
-/// so only the tokens behind what both begin with are looked at.
+/// Finds the name most like a wanted one among many, which come one after another. A name is often its predecessor with another end,
+/// so only the tokens behind their common beginning are looked at.
 class NearestName {
   public:
     explicit NearestName(const Tokens& wanted) : wanted_(wanted), best_(wanted.size() / 2) {}
@@ -90,7 +90,7 @@ class NearestName {
         }
         const Seen& all = seen_.back();
         const std::size_t likeness = all.shared + all.leading;
-        // Of names that are equally like it, the one that says least beside.
+        // Of names that are equally like it, that of the fewest tokens.
         if (likeness < best_ || (likeness == best_ && seen_.size() >= tokens_of_best_)) return;
         best_ = likeness;
         tokens_of_best_ = seen_.size();
@@ -122,7 +122,7 @@ class NearestName {
     std::vector<Seen> seen_; ///< one a token of `last_`
 };
 
-/// How much of what the first tokens of a name say must hold for a kernel.
+/// The part of a name's first tokens that must hold for a kernel.
 enum class HeadMatch : std::uint8_t { all, family_and_type, none };
 
 bool begins_like(const audit::NameHead& head, HeadMatch match, const Signature& signature) {
@@ -133,7 +133,7 @@ bool begins_like(const audit::NameHead& head, HeadMatch match, const Signature& 
            *head.head == std::array<std::int64_t, 2>{signature.hdim_q, signature.hdim_v};
 }
 
-/// For a name that no table entry produces: the listed name most like it, and what tells them apart.
+/// For a name that no table entry produces: the listed name most like it, and the difference.
 void compare_with_nearest(const arch::ArchSet& archs, const Request& request, Why& answer) {
     Tokens wanted;
     split(answer.name, wanted);

@@ -29,7 +29,7 @@ using AllowBits = std::optional<std::uint32_t>;
 
 /// The restrictions of a sweep configuration. Masks have the bits of MaskClass and `bottom_right_bit`.
 struct AllowLists {
-    std::optional<std::vector<std::string>> data_types; ///< names, among them ones that have no kernels
+    std::optional<std::vector<std::string>> data_types; ///< names, also of types without kernels
     AllowBits modes, masks, biases, pipelines, lse, dropout, logits, sink, paged_kv;
     std::optional<std::vector<std::int32_t>> block_per_cu; ///< without repetitions
     std::vector<std::array<std::int64_t, 2>> head_dims;    ///< (hdim_q, hdim_v) to keep; empty = all

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What reads machine code. NVIDIA's resources need none, and its loops are read where there is one.
+/// The reader of machine code. NVIDIA's resources need none, and its loops are read where there is one.
 struct Tools {
     fs::path disassembler, analyzer, sass;
 };
@@ -67,7 +67,7 @@ bool loops_over_keys(const KernelConfig& config) {
            traits_of(config.signature.family).products == MatrixProducts::two;
 }
 
-/// Reads the resources of a unit's kernels; returns what is wrong with their loops.
+/// Reads the resources of a unit's kernels; returns the mistakes in their loops.
 std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compile_ms,
                                      built::CodeObject& object, const Tools& tools, const fs::path& folder) {
     const std::string file = (folder / unit.object).string();

@@ -85,7 +85,7 @@ class Build {
         return {file(p.unit.object), file(p.unit.log()), p.compile_ms};
     }
 
-    /// Names carry the beginning of the key, and Ninja's log only knows what was finished.
+    /// Names carry the beginning of the key, and Ninja's log only knows finished work.
     void take_from_folder(Progress& p, const NinjaLog& log) {
         const auto done = log.find(p.unit.object);
         if (done == log.end() || !fs::exists(file(p.unit.object)) || !fs::exists(file(p.unit.log()))) return;
@@ -176,7 +176,7 @@ class Build {
         built::write_manifest(manifest, options_.folder);
     }
 
-    /// A warp-specialised kernel that is not the one that was meant is right and slow, and nothing else would tell.
+    /// A warp-specialised kernel other than the intended one is right and slow. Nothing else would tell.
     bool refused(const Progress& p, const NamedKernel& kernel) {
         if (options_.keep_held_up || kernel.config.algorithm.pipeline != Pipeline::ws) return false;
         const std::string log = system::read_file(file(p.unit.log()));

@@ -34,8 +34,8 @@ constexpr fs::perms of_others = fs::perms::group_write | fs::perms::others_write
 
 enum class Sticky : std::uint8_t { protects, counts_for_nothing };
 
-/// What lets somebody else write to a file or into a folder, a clause; nullopt when nothing does, or when it is not there.
-/// In a sticky folder others can add what is theirs and remove nothing.
+/// A clause about the permission that lets somebody else write to a file or into a folder; nullopt without one, or when it is not there.
+/// In a sticky folder others can add files and remove none but their own.
 std::optional<std::string> open_to_others(const fs::path& path, Sticky sticky) {
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) return std::nullopt;

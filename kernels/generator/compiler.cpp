@@ -85,7 +85,7 @@ std::optional<Compiler> ask(const fs::path& path) {
     }
 }
 
-/// A sentence that says what the compiler lacks, or nothing when it can compile for the architecture.
+/// A sentence about the feature that the compiler lacks, or nothing when it can compile for the architecture.
 std::optional<std::string> lacks(const Compiler& compiler, const arch::Hardware& hardware) {
     const std::string arch = hardware.limits.arch.str();
     const bool amd = hardware.vendor == arch::Vendor::amd;

@@ -191,7 +191,7 @@ std::vector<std::size_t> heaviest_path(std::span<const Block> blocks, const Loop
         }
         if (own.next) {
             own.sum = best[*own.next].sum;
-            // The edge back to the header ends the path; it wins where what follows otherwise weighs less than nothing.
+            // The edge back to the header ends the path; it wins where every other path behind here weighs less than nothing.
             const bool back = own.returns;
             own.returns = true;
             if (back && Weight{} > own.sum) {

@@ -30,7 +30,7 @@ Held held(LaneValues lanes, bool shifted) {
     return std::make_shared<const Value>(Value{std::move(lanes), shifted});
 }
 
-/// What holds on both ways: the same values, or those that differ by one number.
+/// The values that hold on both ways: the same ones, or those that differ by one number.
 Held met(const Held& a, const Held& b) {
     if (a == nullptr || b == nullptr || a == b || *a == *b) return a == nullptr ? a : b;
     for (std::size_t i = 0; i < a->lanes.size(); ++i)
@@ -129,7 +129,7 @@ std::string_view operation_name(std::string_view mnemonic) {
     return mnemonic;
 }
 
-/// What the registers hold at a place.
+/// The contents of the registers at a place.
 class WaveState {
   public:
     explicit WaveState(int lanes) : lanes_(static_cast<std::size_t>(lanes)) {
@@ -140,7 +140,7 @@ class WaveState {
         std::fill(held_.begin() + scalars, held_.end(), any);
     }
 
-    /// Takes what another way leads here with; whether that changed anything.
+    /// Takes the contents with which another way leads here. True when that changed anything.
     bool meet(const WaveState& other) {
         bool changed = false;
         for (std::size_t i = 0; i < registers; ++i) {
@@ -200,7 +200,7 @@ class WaveState {
     Held result(std::string_view mnemonic, const std::vector<std::string_view>& operands) const {
         if (mnemonic == "s_mov_b32" || mnemonic == "s_movk_i32")
             return operands.size() == 2 ? value_of(operands[1]) : nullptr;
-        // Scalars are the same for all lanes, whatever they are.
+        // Scalars are the same for all lanes, also unknown ones.
         if (mnemonic.starts_with("s_") || mnemonic.starts_with("v_readlane") ||
             mnemonic.starts_with("v_readfirstlane") || mnemonic.starts_with("v_cmp"))
             return held(LaneValues(lanes_), true);
@@ -250,7 +250,7 @@ class WaveState {
 std::vector<std::optional<LaneValues>> lds_addresses(std::span<const Instruction> code,
                                                      std::span<const Block> blocks, int lanes) {
     std::vector<std::optional<LaneValues>> found(code.size());
-    // Each block with what all ways lead to it with, until nothing changes: values only ever become less known.
+    // Each block with the contents that all ways lead to it with, until nothing changes: values only ever become less known.
     std::map<std::size_t, WaveState> entry{{0, WaveState(lanes)}};
     std::vector<std::size_t> open{0};
     while (!open.empty()) {

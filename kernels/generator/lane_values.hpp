@@ -10,7 +10,7 @@
 
 namespace fmha::generator {
 
-/// What the lanes of a wave have in a vector register, but for a number that all of them add: that may be another one in every iteration.
+/// The values of a wave's lanes in a vector register, but for a number that all of them add: that may be another one in every iteration.
 using LaneValues = std::vector<std::uint32_t>;
 
 /// For every access of LDS in AMD's `code` the addresses of its lanes: of the first wave of a block, with every lane at work, whatever way control

@@ -21,7 +21,7 @@ namespace {
 using built::LoopIteration;
 using built::LoopUnit;
 
-/// What a block asks for, as far as paths are chosen by it.
+/// The demand of a block, as far as paths are chosen by it.
 struct BlockCost {
     std::int64_t matrix = 0, bytes = 0, vector_cycles = 0, selects = 0;
 };
@@ -72,7 +72,7 @@ class UnderWay {
     std::deque<std::int64_t> issued_;
 };
 
-/// Adds the waits of a path to `sum`. The path is gone through twice, because an iteration waits for what the one before it
+/// Adds the waits of a path to `sum`. The path is gone through twice, because an iteration waits for work that the one before it
 /// began.
 void add_waits(std::span<const Instruction> path, const ArchName& arch, const UnitRates& rates,
                LoopIteration& sum) {
@@ -98,7 +98,7 @@ void add_waits(std::span<const Instruction> path, const ArchName& arch, const Un
             };
             check(memory, wait.memory, rates.memory_latency, sum.behind_memory);
             check(lds, wait.lds, rates.lds_latency, sum.behind_lds);
-            // What memory and LDS take is not the wave's own time.
+            // Time of memory and of LDS is not the wave's own.
             const bool shared = cost.unit == LoopUnit::memory || cost.unit == LoopUnit::lds;
             now += shared ? rates.scalar : cost.cycles;
         }

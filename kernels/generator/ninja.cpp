@@ -74,7 +74,7 @@ NinjaRun run_ninja(const std::filesystem::path& folder, const std::string& file,
     }
     run.seconds = watch.seconds();
     run.exit_code = ran.exit_code;
-    // Ninja ends with 2 after an interrupt, whoever sent it.
+    // Ninja ends with 2 after an interrupt by any sender.
     run.interrupted = ran.stopped || ran.exit_code == 128 + SIGINT || ran.exit_code == 2;
     run.output = ran.out + ran.err;
     return run;

@@ -23,7 +23,7 @@ ResourcesBySymbol amd_resources(std::string_view remarks, std::string_view listi
 ResourcesBySymbol nvidia_resources(std::string_view messages, std::string_view cubin,
                                    const std::string& where);
 
-/// The assembler's word that a kernel is right but not the one that was meant: products of warp groups that run one after
+/// The assembler's word that a kernel is right but not as intended: products of warp groups that run one after
 /// another, waits that it puts in front of them, registers that it does not hand over.
 struct AssemblerRemark {
     std::string symbol; ///< of the kernel; empty: the assembler does not say which

@@ -22,7 +22,7 @@ class Numbering {
     std::unordered_map<std::string, Goal> numbers_;
 };
 
-/// Kernels as rows of level numbers, one level a feature: what an engineer would vary alone.
+/// Kernels as rows of level numbers, one level for each feature that an engineer would vary alone.
 std::vector<std::vector<std::string>> feature_levels(std::span<const KernelConfig> kernels) {
     std::vector<std::vector<std::string>> rows;
     rows.reserve(kernels.size());

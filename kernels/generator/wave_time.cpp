@@ -106,7 +106,7 @@ class NvidiaWave {
     }
 };
 
-/// The mean of iterations that others went before: what they began is under way, and where a wait lets several pass, long and
+/// The mean of iterations that others went before: the work of those is under way, and where a wait lets several pass, long and
 /// short ones take turns.
 template <class Wave>
 std::int64_t mean_iteration(std::span<const Instruction> path, Wave wave) {

@@ -8,7 +8,7 @@
 
 namespace fmha::generator {
 
-/// Makes an output folder, or takes one that this function made before. Files of earlier runs are removed from it, so
+/// Makes an output folder, or takes a folder that this function made before. Files of earlier runs are removed from it, so
 /// throws InputError for a folder with content of somebody else.
 void claim_folder(const std::filesystem::path& folder);
 

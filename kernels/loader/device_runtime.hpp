@@ -104,7 +104,7 @@ class DeviceRuntime {
     virtual Status launch(void* function, const LaunchShape& shape, const void* argument, void* stream) = 0;
 };
 
-/// The one symbol that a plugin exports, with C linkage: its runtime, which lives as long as the process, or nullptr
+/// The only symbol that a plugin exports, with C linkage: its runtime, which lives as long as the process, or nullptr
 /// when `abi` is not the number that it was built with.
 inline constexpr const char* runtime_entry = "fmha_device_runtime";
 using RuntimeEntry = DeviceRuntime*(int abi);

@@ -4,7 +4,7 @@
 
 namespace fmha::kernels {
 
-/// What the loop over keys works on, where the keys of a block lie in a cache. Tiles of pages begin at multiples of n0 among
+/// The keys that the loop works on, where those of a block lie in a cache. Tiles of pages begin at multiples of n0 among
 /// the slots, so that none lies in two pages; the first one begins with the first key of the block, hence may be short.
 struct CacheMatrices : FwdMatrices {
     static constexpr bool looks_up = true;

@@ -45,7 +45,7 @@ struct Decisions {
     /// A natural-log quantity in the base-2 units of the scores.
     FMHA_DEVICE float to_base2(float natural) const { return natural * 1.44269504088896341F; }
 
-    /// What the sink logit adds to a row's total when it is the running maximum (K-6).
+    /// The sink logit's part of a row's total when it is the running maximum (K-6).
     FMHA_DEVICE float sink_mass(float sink) const { return sink > never ? 1.0F : 0.0F; }
 
     /// 1/p_undrop, applied once to the output row (D-2).
@@ -94,7 +94,7 @@ struct Decisions {
     }
     /// The exponent of a split's share of its row, in natural units (S-4).
     FMHA_DEVICE float below_top(float lse, float top) const { return lse - top; }
-    /// What the sum over splits is multiplied with in the end.
+    /// The factor of the sum over splits in the end.
     FMHA_DEVICE float row_scale(float scale_o, float total) const { return scale_o / total; }
 
     /// C(b), the keys that entry b has in the cache before anything is appended (V-1).

@@ -1,6 +1,6 @@
 #pragma once
 
-/// The one place that knows which compiler reads the kernels: what a function needs in front of it so that
+/// The only place that knows which compiler reads the kernels: the words that a function needs in front of it so that
 /// device code may call it, and how a loop is told to disappear (registers can only be
 /// indexed by constants), to stay as it is, or to have four steps under way (loads that wait for memory). Lambdas that hold
 /// products have to be inlined too, and say so behind their parameters.

@@ -6,7 +6,7 @@
 
 namespace fmha::kernels {
 
-/// A number by which a kernel divides, with what makes that a multiplication: a GPU has no instruction for it. Of numbers below 2^31.
+/// A number by which a kernel divides, with the constants that make that a multiplication: a GPU has no instruction for it. Of numbers below 2^31.
 ///
 /// With 2^(shift − 1) < number ≤ 2^shift and magic = ⌊2^32 · (2^shift − number) / number⌋ + 1, the quotient is
 /// ⌊(⌊n · magic / 2^32⌋ + n) / 2^shift⌋ (Granlund, Montgomery, "Division by invariant integers using multiplication", 1994).

@@ -45,7 +45,7 @@ struct DqPartials {
 };
 
 /// The second number of a workspace with one entry of `nsplits`: jobs that a worker does one after another. It lies
-/// in what X-1 leaves free behind the first.
+/// in the room that X-1 leaves free behind the first.
 FMHA_DEVICE std::int64_t jobs_of_a_worker(const BwdArgs& args) {
     const std::int32_t jobs = static_cast<const std::int32_t*>(args.workspace)[1];
     return jobs > 0 ? jobs : 1;

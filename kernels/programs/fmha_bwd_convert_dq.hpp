@@ -6,7 +6,7 @@
 
 namespace fmha::kernels {
 
-/// What one block of the last stage computes: dQ of query rows [q_tile·m0, …) of one (entry, head).
+/// The work of one block of the last stage: dQ of query rows [q_tile·m0, …) of one (entry, head).
 struct ConvertDqItem {
     std::int64_t b = 0, h = 0, q_tile = 0;
 };

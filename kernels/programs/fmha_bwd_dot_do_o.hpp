@@ -5,7 +5,7 @@
 
 namespace fmha::kernels {
 
-/// What one block of the first stage computes: D of query rows [q_tile·m0, …) of one (entry, head), or, with q_tile = −1,
+/// The work of one block of the first stage: D of query rows [q_tile·m0, …) of one (entry, head), or, with q_tile = −1,
 /// d_sink of a head, over all entries.
 struct DotDoOItem {
     std::int64_t b = 0, h = 0, q_tile = 0;

@@ -7,13 +7,13 @@
 
 namespace fmha::kernels {
 
-/// What one block of the main kernel of backward computes: `KeyJobs` says which key tiles.
+/// The work of one block of backward's main kernel: the key tiles that `KeyJobs` names.
 struct BwdItem {
     std::int64_t block = 0;
 };
 FMHA_FIELDS(BwdItem, block)
 
-/// What the main kernel believes of the extents of an entry.
+/// The extents of an entry as the main kernel reads them.
 struct BwdExtents {
     Extent queries, keys, qk_channels, v_channels;
 
@@ -69,7 +69,7 @@ struct QueryTiles {
     }
 };
 
-/// What the queries of one (entry, head) bring to a key tile.
+/// The part of the queries of one (entry, head) in a key tile's gradients.
 struct BwdHead {
     std::int64_t h = 0;
     BwdQueries in;

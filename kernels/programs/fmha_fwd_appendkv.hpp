@@ -8,7 +8,7 @@ namespace fmha::kernels {
 /// Pairs of channels that a block rotates at a time.
 inline constexpr int rotary_pairs = 32;
 
-/// What one block writes: query rows [tile · m0, …) of one (entry, query head), which it rotates in place, or new keys and values
+/// The rows that one block writes: query rows [tile · m0, …) of one (entry, query head), which it rotates in place, or new keys and values
 /// [tile · n0, …) of one (entry, KV head).
 struct AppendItem {
     std::int64_t b = 0, h = 0, tile = 0;
@@ -77,7 +77,7 @@ FMHA_DEVICE void rotate_rows(Ctx& ctx, const Rotary& rotary, const Matrix& to, s
 }
 
 /// Append-KV (V-1 to V-7): new keys, rotated or as they are, and new values go behind those of the cache, and queries are rotated
-/// in place. Rows and channels that are not rotated are copied bit for bit. What would lie outside the cache or its pages is not
+/// in place. Rows and channels that are not rotated are copied bit for bit. Elements that would lie outside the cache or its pages are not
 /// written (V-3).
 template <class Ctx>
 FMHA_DEVICE void fmha_fwd_appendkv(Ctx& ctx, const AppendKvArgs& args, const AppendItem& item) {

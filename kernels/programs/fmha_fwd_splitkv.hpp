@@ -5,7 +5,7 @@
 
 namespace fmha::kernels {
 
-/// What one block of split-KV's main stage computes: that of forward, over the keys of one split.
+/// The work of one block of split-KV's main stage: that of forward, over the keys of one split.
 struct SplitItem {
     std::int64_t b = 0, h = 0, split = 0, q_tile = 0, v_tile = 0;
 };
@@ -27,7 +27,7 @@ struct SplitResults {
 
 /// The main stage of split-KV: normalised O and LSE of the keys that one split owns (S-1, S-2), without sink logit and output
 /// scale, which combining adds. With ALiBi the logits of every split are relative to the same β0 of their row (`Alibi`), and
-/// lse_acc contains β0: it is S-2's, in natural units, whoever combines it. Its rounding, 2^-24·|lse|, is a part of the
+/// lse_acc contains β0: it is S-2's, in natural units, for every stage that combines it. Its rounding, 2^-24·|lse|, is a part of the
 /// limits of the combined output.
 template <class Ctx>
 FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const SplitItem& split) {

@@ -10,8 +10,8 @@ namespace fmha::kernels {
 /// Query rows of a block. Combine kernels have no row tile of their own; this divides that of every main kernel.
 inline constexpr int combine_rows = 8;
 
-/// What one block combines: query rows [q_tile·combine_rows, …) and output channels [v_tile·n1, …) of one (entry, head), or
-/// what CombinedRows says.
+/// The rows that one block combines: query rows [q_tile·combine_rows, …) and output channels [v_tile·n1, …) of one (entry, head), or
+/// those of CombinedRows.
 struct CombineItem {
     std::int64_t b = 0, h = 0, q_tile = 0, v_tile = 0;
 };
@@ -21,7 +21,7 @@ FMHA_FIELDS(CombineItem, b, h, q_tile, v_tile)
 inline constexpr int few_splits = 4;
 inline constexpr int most_splits = 128; ///< S-7
 
-/// What the rows of a block are. Entries of one query row at most would leave all rows of a block but one empty: with few
+/// The meaning of a block's rows. Entries of one query row at most would leave all rows of a block but one empty: with few
 /// splits the row of every head takes a row of its own, with more splits every split of one head does.
 struct CombinedRows {
     enum class Are : std::uint8_t { queries, heads, splits };
@@ -62,7 +62,7 @@ struct SplitMatrices {
     }
 };
 
-/// The matrices of one block: the partial results of every split, and what is made of them.
+/// The matrices of one block: the partial results of every split, and the results made of them.
 struct CombineMatrices {
     SplitMatrices partial_lse, partial_o;
     Matrix lse, o;

@@ -138,7 +138,7 @@ struct TileMask {
                 tile_relative(key_count - key0), tile_relative(mask.sink - key0),
                 tile_relative(mask.sink_rows - row0)};
     }
-    /// What a kernel of the class need not look at is vacuous (`Mask::of`).
+    /// Conditions that a kernel of the class need not look at are vacuous (`Mask::of`).
     FMHA_DEVICE constexpr bool sees(std::int32_t row, std::int32_t column, MaskClass kernel) const {
         if (kernel == MaskClass::none) return column < columns;
         const std::int32_t end = row + upper < columns ? row + upper : columns;

@@ -12,7 +12,7 @@ struct PackedHeads {
 
     FMHA_DEVICE constexpr bool any() const { return heads > 1; }
 
-    /// What a launch does. Masks must hide no key before the last one that a row sees (M-3: y ≥ 1 in row 0), and nothing else
+    /// The choice of a launch. Masks must hide no key before the last one that a row sees (M-3: y ≥ 1 in row 0), and nothing else
     /// may depend on the head: no ALiBi slope, no sink logit that `takes_sink`. Teams have rows of one head.
     template <class Args>
     FMHA_DEVICE static constexpr PackedHeads of(const KernelConfig& cfg, const Args& args, bool takes_sink) {
@@ -39,7 +39,7 @@ struct PackedHeads {
         if (!any() || mask.x >= seqlen_k) return seqlen_k;
         return mask.x > 0 ? mask.x : 0;
     }
-    /// The mask of a tile whose keys end with the last one that is seen.
+    /// The mask of a tile whose keys end with the last visible one.
     FMHA_DEVICE constexpr Mask in_tile(const Mask& mask, std::int64_t seqlen_k) const {
         return any() ? Mask{seqlen_k, heads, 0, 0} : mask;
     }

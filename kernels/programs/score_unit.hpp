@@ -2,7 +2,7 @@
 
 namespace fmha::kernels {
 
-/// What a score is in base-2 logits, where maxima of rows are in units of the scores. Above 0.
+/// The base-2 logits of a score of 1, where maxima of rows are in units of the scores. Above 0.
 struct ScoreUnit {
     float in_logits = 1.0F;
 };

@@ -19,7 +19,7 @@ enum class AppendFault : std::uint8_t {
     slots_not_looked_up,         ///< cache_batch_idx is not read
     keys_of_the_neighbour,       ///< every head appends the keys of the next one
     last_key_dropped,            ///< the last new key is not written
-    value_not_written,           ///< V keeps what it had
+    value_not_written,           ///< V stays as it was
     position_off_by_one,         ///< angles are those of the position before
     positions_from_zero,         ///< angles of the first new key are those of position 0
     queries_advance_always,      ///< positions of queries ignore that there is no mask
@@ -28,8 +28,8 @@ enum class AppendFault : std::uint8_t {
     cosine_and_sine_swapped,     ///< and by the wrong angle
     cosine_of_the_next_pair,     ///< a pair is turned by two angles
     pairs_of_the_other_kind,     ///< channels are paired as the other kind of RoPE does
-    last_pair_not_rotated,       ///< the last pair keeps what it was
-    tail_not_copied,             ///< channels beyond rotary_dim keep what the cache had
+    last_pair_not_rotated,       ///< the last pair stays as it was
+    tail_not_copied,             ///< the cache's channels beyond rotary_dim stay as they were
     tail_from_the_first_channel, ///< and rotated ones are copied over
 };
 
@@ -38,7 +38,7 @@ enum class AppendFault : std::uint8_t {
 template <class Context>
 class FaultyAppend : public Context {
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyAppend(AppendFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}

@@ -44,10 +44,10 @@ enum class BackwardFault : std::uint8_t {
     weights_not_dropped,       ///< dV gets dropped keys too
     lse_in_base_two,           ///< LSE is subtracted as if it were in base 2
     normaliser_omitted,        ///< nothing is subtracted from the logits
-    dq_overwritten,            ///< a partial sum of dQ replaces what is there
+    dq_overwritten,            ///< a partial sum of dQ replaces the sum there
     dq_added_twice,            ///< a partial sum of dQ is added twice
     split_forgotten,           ///< every partial sum goes to the first split
-    split_uninitialised,       ///< splits behind the first are not written, so that what lay there is summed
+    split_uninitialised,       ///< splits behind the first are not written, so that older contents are summed
     dk_last_row_unwritten,     ///< the last key of dK is not stored
     dv_one_row_down,           ///< dV is stored one key below its place
     dbias_only_where_seen,     ///< tiles that the mask hides are not written to dBias
@@ -64,7 +64,7 @@ enum class BackwardFault : std::uint8_t {
     reduced_heads_strided,     ///< reduced dK and dV are sums over heads that lie nhead_k apart
 };
 
-/// What all stages have of a fault.
+/// The part of a fault that all stages have.
 template <class Context>
 class FaultyStage : public Context {
   public:

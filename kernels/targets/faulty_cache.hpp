@@ -7,7 +7,7 @@
 #include <utility>
 
 /// Programs over a cache with one known mistake, on every target. For tests that show that the gates can fail; nothing that a
-/// user runs includes this. Mistakes in what forward has too are those of faulty_context.hpp.
+/// user runs includes this. Mistakes in forward's own parts are those of faulty_context.hpp.
 namespace fmha::targets {
 
 enum class CacheFault : std::uint8_t {
@@ -40,11 +40,11 @@ enum class CacheFault : std::uint8_t {
 };
 
 /// The block context of a program over a cache with one decision replaced by a wrong one. It hides members of `Context` and
-/// knows nothing of it but the vocabulary of kernels/programs/README.md. What it reads exists.
+/// knows nothing of it but the vocabulary of kernels/programs/README.md. All that it reads exists.
 template <class Context>
 class FaultyCache : public Context {
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyCache(CacheFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}

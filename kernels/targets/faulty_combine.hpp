@@ -35,7 +35,7 @@ enum class CombineFault : std::uint8_t {
 template <class Context>
 class FaultyCombine : public Context {
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyCombine(CombineFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}

@@ -13,7 +13,7 @@
 /// Programs with one known mistake, on every target. Nothing that a user runs includes this.
 namespace fmha::targets {
 
-/// What a context without such a tile has.
+/// The stand-in of a context without such a tile.
 struct NoTile {};
 template <class Context>
 auto key_of(Context& context) {
@@ -57,7 +57,7 @@ class FaultyContext : public Context {
     using Rows = std::remove_cvref_t<decltype(std::declval<Context&>().rows())>;
 
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyContext(Fault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}
@@ -120,7 +120,7 @@ class FaultyContext : public Context {
         else
             Context::prefetch(step, wrong_values(matrix), row0, col0);
     }
-    /// Of a stage a map may tell what exists, and not the matrix.
+    /// The extents of a stage may come from a map, and not from the matrix.
     template <class Stream>
     FMHA_DEVICE void fill_stage(const Stream& stream, const kernels::Matrix& matrix,
                                 const kernels::MatrixPlace& place, std::int64_t row0, std::int64_t col0) {

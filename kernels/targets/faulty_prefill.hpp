@@ -7,7 +7,7 @@
 #include <utility>
 
 /// Batch prefill with one known mistake, on every target. For tests that show that the gates can fail; nothing that a user runs
-/// includes this. Mistakes in what forward has too are those of faulty_context.hpp.
+/// includes this. Mistakes in forward's own parts are those of faulty_context.hpp.
 namespace fmha::targets {
 
 enum class PrefillFault : std::uint8_t {
@@ -39,11 +39,11 @@ enum class PrefillFault : std::uint8_t {
 };
 
 /// The block context of batch prefill with one decision replaced by a wrong one. It hides members of `Context` and knows nothing of
-/// it but the vocabulary of kernels/programs/README.md. What it reads exists, in a pool with some room behind its last page.
+/// it but the vocabulary of kernels/programs/README.md. All that it reads exists, in a pool with some room behind its last page.
 template <class Context>
 class FaultyPrefill : public Context {
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyPrefill(PrefillFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}

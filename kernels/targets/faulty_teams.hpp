@@ -12,7 +12,7 @@
 
 namespace fmha::targets {
 
-/// Known mistakes that only a warp-specialised program can make: of what its feed brings, and of what its teams own.
+/// Known mistakes that only a warp-specialised program can make: in the tiles that its feed brings, and in the rows that its teams own.
 enum class TeamFault : std::uint8_t {
     keys_of_previous_tile,
     values_of_previous_tile,
@@ -30,7 +30,7 @@ class FaultyTeams : public Context {
     using Value = std::remove_cvref_t<decltype(std::declval<Context&>().value_stream())>;
 
   public:
-    /// `of_context`: what `Context` is made from.
+    /// `of_context`: the arguments of `Context`.
     template <class... OfContext>
     FMHA_DEVICE explicit FaultyTeams(TeamFault fault, OfContext&&... of_context)
         : Context(std::forward<OfContext>(of_context)...), fault_(fault) {}

@@ -8,7 +8,7 @@
 namespace fmha::targets {
 namespace {
 
-/// The exponential returns 0 below the normal range, whatever type the weight is then cast to.
+/// The exponential returns 0 below the normal range, for every type that the weight is then cast to.
 constexpr double smallest_normal_weight = 0x1p-126;
 
 struct Roundoff {

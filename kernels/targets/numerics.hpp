@@ -4,7 +4,7 @@
 #include "dispatcher/types/kernel_config.hpp"
 #include "dispatcher/types/numerics.hpp"
 
-/// What every target says about its arithmetic, in one vocabulary.
+/// The statement of every target about its arithmetic, in one vocabulary.
 namespace fmha::targets {
 
 /// The part of the declaration that follows from the types alone: O's and P's roundoff, floor and pre-scale. The 8-bit

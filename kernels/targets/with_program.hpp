@@ -9,7 +9,7 @@
 
 namespace fmha::targets {
 
-/// Calls `visit` with the program of `family`, a value of type `kernels::Program<family>`, and returns what it returns.
+/// Calls `visit` with the program of `family`, a value of type `kernels::Program<family>`, and returns its result.
 template <class Visit>
 decltype(auto) with_program(KernelFamily family, Visit&& visit) {
     switch (family) {

@@ -31,7 +31,7 @@ class Inquiry {
         return shown_ == wanted_;
     }
 
-    /// `config` carries the name; `candidate` is what rules and profiles see of it.
+    /// `config` carries the name; `candidate` is the form of it that rules and profiles see.
     void found(const KernelConfig& config, const KernelConfig& candidate, std::span<const Rule* const> rules,
                std::vector<WhyStep> tables) {
         std::vector<WhyStep> steps = std::move(tables);

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// Records that go through one process; a list of millions is never in memory as text.
 constexpr std::size_t batch_size = 50'000;
 
-/// Reads a filter's file and records, a line each, and writes a digit for each record. What the filter prints goes to standard
+/// Reads a filter's file and records, a line each, and writes a digit for each record. The filter's own output goes to standard
 /// error. Exit code 3: the file is at fault, and the last line of standard error says how.
 constexpr const char* script = R"python(
 import json, os, resource, runpy, sys
@@ -116,7 +116,7 @@ std::string PythonFilter::answers(std::span<const KernelConfig> records) {
     options.inherited = {"PATH",       "HOME",       "LANG",        "LC_ALL",         "LC_CTYPE",
                          "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH"};
     options.most_output = limits_.output;
-    // Of the processor, for what leaves the process group: the time of this one is measured by the clock.
+    // Of the processor, for processes that leave the group: the time of this one is measured by the clock.
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(options.time).count() + 1;
     const auto result = system::run_process({limits_.program, "-c", script, file_.string(), rows.string(),
                                              told.string(), std::to_string(limits_.memory),

@@ -24,7 +24,7 @@ struct Batch {
     Clock::time_point deadline;
     std::exception_ptr thrown; ///< by a function that SQLite called
 
-    /// Throws what SQLite could not pass on.
+    /// Throws the exception that SQLite could not pass on.
     void pass_on() {
         if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
     }

@@ -149,7 +149,7 @@ void explain(const Request& request, const Walk& walk, const Origins& origins, W
         failed = of_candidate;
     };
     const NameHead head = read_name_head(answer.name);
-    // Every name begins with all three, so one that does not is of no candidate.
+    // Every candidate's name begins with all three.
     if (!head.family || !head.data_type || !head.head) return;
     for (Selection selection : selections_of(request)) {
         if (selection.variant != variant_of(*head.family)) continue;

@@ -39,7 +39,7 @@ struct RulesTables {
     std::array<std::optional<std::vector<std::string>>, sweep_variants.size()> default_data_types;
     std::vector<Mode> prefill_modes;
     bool has_trload = false;  ///< trload and v3 kernels, and the rules that come with them
-    RuleBits forward_rules{}; ///< of RULES-*, the ones that apply
+    RuleBits forward_rules{}; ///< the rules among RULES-* that apply
 
     bool applies(AuditRule rule) const { return (forward_rules & rule_bit(rule)) != 0; }
 };

@@ -8,7 +8,7 @@ namespace fmha::catalog::audit {
 namespace {
 
 /// Values that the lists of exhaustive mode run over. Lists that the selection gives are sorted as text,
-/// which is what the order of the arrays here is.
+/// which is the order of the arrays here.
 struct MaskValue {
     std::uint32_t bit;
     MaskClass mask;

@@ -17,7 +17,7 @@ struct SweepTables {
     std::vector<std::string> data_types; ///< sorted; may name types that have no kernels
     std::int64_t lds_banks = 32;
     std::int64_t async_copy_bytes = 4; ///< that one lane copies to LDS at once
-    RuleBits rules{};                  ///< of SWEEP-MFMA, -ASYNC-DMA and -GFX950, the ones that apply
+    RuleBits rules{};                  ///< the rules among SWEEP-MFMA, -ASYNC-DMA and -GFX950 that apply
     bool has_trload = false;           ///< forward products include qr_async_trload and its v3
 
     std::map<std::string, std::vector<HeadDims>, std::less<>> heads; ///< file order

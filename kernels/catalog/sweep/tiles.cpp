@@ -13,7 +13,7 @@ bool is_async(Pipeline pipeline) {
            pipeline == Pipeline::qr_async_trload_v3;
 }
 
-/// One tile under judgement, with what the rules look at.
+/// One tile under judgement, with the values that the rules look at.
 struct Candidate {
     const SweepTables& tables;
     DataType type;
@@ -123,7 +123,7 @@ void append(std::vector<SweepTile>& tiles, const Tile& tile, const SweepTables::
 
 std::int64_t async_lds_bytes(const SweepTables& tables, std::int64_t element_bytes, std::int64_t hdim_v,
                              const Tile& tile, const SweepTables::WarpTile& warp) {
-    // 32 keys of V whatever the tile's k1, and a limit that does not depend on the architecture: upstream's.
+    // 32 keys of V for every k1 of the tile, and a limit that does not depend on the architecture: upstream's.
     constexpr std::int64_t keys_of_v = 32, lanes_per_wave = 64, stages = 3;
     const auto over = [](std::int64_t a, std::int64_t b, std::int64_t otherwise) {
         return b == 0 ? otherwise : a / b;

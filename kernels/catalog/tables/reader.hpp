@@ -9,7 +9,7 @@ namespace fmha::catalog::tables {
 /// with file, JSON path and value.
 class Reader {
   public:
-    /// `rules`: the ones that tables may name; they must outlive the tables.
+    /// `rules`: those that tables may name; they must outlive the tables.
     Reader(const arch::ArchSet& archs, std::string folder, std::span<const Rule> rules);
 
     ForwardTables forward(const std::string& group, KernelFamily family) const;

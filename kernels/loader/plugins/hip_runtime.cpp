@@ -39,7 +39,7 @@ Fault fault_of(hipError_t error) {
     case hipErrorLaunchFailure:
     case hipErrorECCNotCorrectable:
     case hipErrorContextIsDestroyed:
-    // What HIP on CUDA makes of illegal instructions and misaligned addresses.
+    // HIP's error on CUDA for illegal instructions and misaligned addresses.
     case hipErrorUnknown:
         return Fault::context_lost;
     default:
@@ -51,7 +51,7 @@ Status status_of(hipError_t error) {
     return {static_cast<int>(error), fault_of(error)};
 }
 
-/// The driver's default first, then what a launch may ask for beyond it.
+/// The driver's default first, then the most that a launch may ask for beyond it.
 Status most_lds(int device, std::int64_t& out) {
     int bytes = 0;
 #if defined(__HIP_PLATFORM_NVIDIA__)

@@ -45,7 +45,7 @@ class AcrossRows {
             });
         }
         if (block_.plan().waves == 1) return;
-        block_.machine.barrier(); // what was there before has been read
+        block_.machine.barrier(); // its former contents have been read
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int i = 0; i < count; i += width) {

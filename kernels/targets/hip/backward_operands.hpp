@@ -21,8 +21,8 @@ struct KeyOperand {
     Words depth; ///< BackwardPlan::key_depth_in_registers
 };
 
-/// The operands of backward's five products, and what comes to LDS for them. Everything that waves share is loaded between
-/// two barriers: the first when all have left what was there, the second before the next product.
+/// The operands of backward's five products, and the tiles that come to LDS for them. Everything that waves share is loaded between
+/// two barriers: the first when all have left the tile there, the second before the next product.
 template <class Block>
 class BackwardOperands {
     using Machine = typename Block::Machine;
@@ -142,7 +142,7 @@ class BackwardOperands {
     }
     FMHA_DEVICE bool adds_dq_later() const { return plan().gradient_stage != 0; }
     FMHA_DEVICE bool adds_dq_first() const { return block_.machine.in_first_half(); }
-    /// The left operand is what `narrow_gradients` has brought to LDS.
+    /// `narrow_gradients` has brought the left operand to LDS.
     template <auto Product, class Registers, class Weight, class Left, class Words>
     FMHA_DEVICE void product_ab(Accumulator<Product, Registers>& acc, Weight&, KeyOperand<Left, Words>& key) {
         const bool met = adds_dq_later() ? !sharing_ : loading_;
@@ -284,7 +284,7 @@ class BackwardOperands {
         }
     }
 
-    /// dS, rounded, from the accumulators `ds` to its image; what a thread has of one line at a time.
+    /// dS, rounded, from the accumulators `ds` to its image: a thread's part of one line at a time.
     template <class Tile>
     FMHA_DEVICE void share(Tile& ds) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);

@@ -124,7 +124,7 @@ class BackwardMemory {
         }
     }
     /// A thread adds to the same elements every time, so that sums of one block need no order between threads. Neighbours are
-    /// added atomically in any case: sums of one thread to one place keep their order, and nothing waits for what is there.
+    /// added atomically in any case: sums of one thread to one place keep their order, and nothing waits for the old value.
     template <auto Of, class Registers>
     FMHA_DEVICE void accumulate(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile,
                                 std::int64_t row0, std::int64_t col0, bool atomic) {

@@ -18,7 +18,7 @@ using Memory = TileMemory<Block, &CombinePlan::rows>;
 template <class Block>
 using Across = AcrossRows<Block, &CombinePlan::rows>;
 
-/// What is added up, and the sum.
+/// The summands, and the sum.
 template <class Block>
 class Sums {
   public:

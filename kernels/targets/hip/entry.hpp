@@ -11,10 +11,10 @@
 #include "kernels/targets/hip/nvidia/team_machine.hpp"
 #endif
 
-/// What a generated source includes: one exported kernel per configuration.
+/// Included by generated sources: one exported kernel per configuration.
 namespace fmha::hip_target {
 
-/// What the block of a kernel is made of: the kernel's parameter, the machine, the context, the program.
+/// The parts of a kernel's block: the kernel's parameter, the machine, the context, the program.
 template <class Kernel, bool has_teams = Planned<Kernel>::has_teams>
 struct BlockParts {
     static constexpr KernelFamily family = Kernel::config().signature.family;

@@ -34,7 +34,7 @@ enum class WsFault : std::uint8_t {
 template <class Machine>
 class FaultyTeamMachine : public Machine {
   public:
-    /// `of_machine`: what `Machine` is made from.
+    /// `of_machine`: the arguments of `Machine`.
     template <class... OfMachine>
     FMHA_DEVICE explicit FaultyTeamMachine(WsFault fault, OfMachine&&... of_machine)
         : Machine(std::forward<OfMachine>(of_machine)...), fault_(fault) {}

@@ -173,7 +173,7 @@ class RegisterCopies {
         return element_bits(block_.template piece<Operand>().type) / 8;
     }
 
-    /// What a part takes of a matrix. How many lines that is was compared in 64 bits, which takes vector instructions: nobody looks again.
+    /// The lines of a matrix that a part takes. Their number was compared in 64 bits, which takes vector instructions: nobody looks again.
     FMHA_DEVICE TileView window(const LineView& from, const Part& part) const {
         TileView tile = part.window(from);
         tile.lines = block_.machine.scalar(tile.lines);

@@ -64,7 +64,7 @@ class RowOperations {
         });
     }
 
-    /// By pairs where the machine has them, also where what follows takes the products one by one.
+    /// By pairs where the machine has them, also where the next step takes the products one by one.
     template <class Tile>
     FMHA_DEVICE void scale_all(Tile& tile, float factor) {
         if constexpr (Block::Machine::adds_pairs)
@@ -184,8 +184,8 @@ class RowOperations {
     FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
         map_rows(rows, rows, factor, [](float a, float b) { return a * b; });
     }
-    /// Once the maxima have settled, a wave's factors are all 1. The branch keeps what stands before it from overlapping
-    /// with what comes after.
+    /// Once the maxima have settled, a wave's factors are all 1. The branch keeps the code before it from overlapping
+    /// with the code after it.
     template <class Tile>
     FMHA_DEVICE void scale_rows(Tile& tile, const Rows& factor) {
         if (layout_of<Tile::piece>(block_).skips_ones) {
@@ -261,7 +261,7 @@ class RowOperations {
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     FMHA_DEVICE static float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
-    /// What exponents of a row are relative to: −∞ − −∞ would be NaN.
+    /// The number that exponents of a row are relative to: −∞ − −∞ would be NaN.
     FMHA_DEVICE static float reference_of(float top) { return top == -infinity ? 0.0F : top; }
 
     /// The largest element of a row, or `largest` where that is larger, for all lanes of the row.
@@ -289,7 +289,7 @@ class RowOperations {
         });
     }
 
-    /// Of every row the sum of what a lane has of it.
+    /// Of every row the sum of a lane's part.
     template <class Tile>
     FMHA_DEVICE Rows sums_of_lanes(Tile& scores) {
         Rows sum = rows();

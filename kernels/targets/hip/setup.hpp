@@ -17,7 +17,7 @@ constexpr int register_count(const auto& plan) {
         return (plan.*....*Path);
 }
 
-/// What a member of a piece of the plan is, or returns.
+/// The value of a member of a piece of the plan, or its result.
 template <class Piece, class Member>
 FMHA_DEVICE constexpr auto answer(const Piece& piece, Member member) {
     if constexpr (std::is_member_function_pointer_v<Member>)

@@ -57,7 +57,7 @@ struct Unmappable {
 /// "the rows of k have a stride of …", one sentence.
 std::string to_sentence(const Unmappable& problem);
 
-/// What the driver would refuse about a map.
+/// The property of a map that the driver would refuse.
 std::optional<Unmappable> cannot_map(std::string_view tensor, const TensorMapSpec& spec);
 
 } // namespace fmha::hip_target

@@ -18,7 +18,7 @@ using Memory = TileMemory<Block, &BlockPlan::rows>;
 template <class Block>
 using Probabilities = Weights<Block, &BlockPlan::weights, &BlockPlan::second>;
 
-/// Streams, and products of what they bring.
+/// Streams, and products of the tiles that they bring.
 template <class Block>
 class Work : public TeamWork<Block, &WsPlan::queries, &WsPlan::keys, &WsPlan::values> {
     using Base = TeamWork<Block, &WsPlan::queries, &WsPlan::keys, &WsPlan::values>;

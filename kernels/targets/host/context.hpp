@@ -31,7 +31,7 @@ struct TileStream {
     }
 };
 
-/// The block context of attention: products of tiles, and what stands between them. There is nothing to wait for.
+/// The block context of attention: products of tiles, and the steps between them. There is nothing to wait for.
 class HostContext : public ScoreContext {
   public:
     HostContext(const KernelConfig& config, std::vector<TileVisit>* trace);

@@ -23,7 +23,7 @@ void round_line(float* values, int count, float factor, ElementType type);
 void round_line_in_blocks(float* values, int count, ElementType type);
 
 /// dst (rows × cols, row-major, `dst_stride`) = elements [row0, row0 + rows) × [col0, col0 + cols) of
-/// `matrix`, scaled by its block scales. Positions beyond what the kernel reads are 0; positions that it
+/// `matrix`, scaled by its block scales. Positions that the kernel does not read are 0; positions that it
 /// reads although they do not exist (an axis without padding) repeat the last element that does.
 void read_block(float* dst, int dst_stride, const kernels::Matrix& matrix, std::int64_t row0,
                 std::int64_t col0, int rows, int cols);

@@ -10,7 +10,7 @@
 namespace fmha::host_target {
 
 /// Runs a program over all blocks, each thread with a context of its own. `make_context(trace)` builds one. Blocks share
-/// nothing, so the result is the same for every number of threads. Throws what the first block, in the order of the grid,
+/// nothing, so the result is the same for every number of threads. Throws the exception that the first block, in the order of the grid,
 /// throws.
 template <class Program, class MakeContext>
 void run_blocks(Program, const KernelConfig& config, const typename Program::Args& args,

@@ -19,7 +19,7 @@ struct QueryRow {
 /// Whether `run_row_tiles` takes the kernel: one of forward attention.
 bool has_row_tiles(const KernelConfig& config);
 
-/// Runs the blocks of a launch that store some of `rows`, all channels of them, and no others. What they store is what `run_kernel`
+/// Runs the blocks of a launch that store some of `rows`, all channels of them, and no others. They store the values that `run_kernel`
 /// stores there, bit for bit; everything else stays as it is. `threads`: 0 = as many as the machine has. Throws what
 /// `run_kernel` throws, and UnsupportedInvocation for a kernel that has no row tiles.
 void run_row_tiles(const KernelConfig& config, const Invocation& invocation, std::span<const QueryRow> rows,

@@ -24,7 +24,7 @@ inline constexpr int schedules = 4;
 /// and seed are. The agent with the baton hands it on where it waits or yields.
 class Baton {
   public:
-    /// What goes on beside the agents: whether there is something to do, and the next piece of it.
+    /// The work beside the agents: whether there is any, and its next piece.
     struct Background {
         std::function<bool()> pending;
         std::function<void()> advance;
@@ -32,8 +32,8 @@ class Baton {
 
     Baton(int agents, Schedule schedule, std::uint64_t seed, Background background);
 
-    /// Runs body(agent) for every agent and returns when all have ended. Throws what the first agent threw that did;
-    /// EmulationError (deadlock) with what every agent waits for when none can go on; the system's error when it refuses a thread.
+    /// Runs body(agent) for every agent and returns when all have ended. Throws the first agent's exception where agents throw;
+    /// EmulationError (deadlock), which names every agent's wait, when none can go on; the system's error when it refuses a thread.
     void run(const std::function<void(int)>& body);
 
     /// Of the agent with the baton: others may go on. `what` says what it waits for, when asked.

@@ -10,7 +10,7 @@
 
 /// Executes the HIP target's kernels on the processor, lane by lane: the same tile program, block context
 /// and block plan as on a device, over an emulated machine. One compiled executor runs every configuration of every
-/// architecture; which of them it declines is what `cannot_execute` of the HIP target says.
+/// architecture; `cannot_execute` of the HIP target says which of them it declines.
 namespace fmha::hip_target {
 
 /// Floating-point operations of a problem above which emulating it is no longer a matter of seconds.

@@ -9,7 +9,7 @@
 
 namespace fmha::hip_target {
 
-/// What a kernel did that the emulated machine does not let pass. On a device most of these are silent.
+/// An action of a kernel that the emulated machine does not let pass. On a device most of these are silent.
 enum class Hazard : std::uint8_t {
     unwritten_read,    ///< LDS that nothing was written to since the block began
     read_after_write,  ///< another wave wrote it and no barrier lies between
@@ -34,7 +34,7 @@ enum class Hazard : std::uint8_t {
     phase_lost,            ///< a barrier is more than one phase further than when it was last waited for
     map_invalid,           ///< a tensor copy by a map that no driver encodes, or by none
     descriptor_misaligned, ///< a product's operand does not begin where a swizzle of 128 bytes does
-    team_diverged,         ///< what a whole warp group does, by one thread of it, or the other way round
+    team_diverged,         ///< an action of a whole warp group by one thread of it, or the other way round
     registers_exceeded,    ///< warp groups claim more registers than their block has
     deadlock,              ///< no part of a block can go on
 };

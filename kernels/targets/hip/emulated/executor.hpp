@@ -25,7 +25,7 @@ EmulationError in_block(const EmulationError& error, const Item& item) {
 }
 
 /// Runs a program over all blocks. Each thread of the processor has a machine of its own, from `make_machine(shape)`, and
-/// every block a context, from `make_context(machine, setup)`. Throws what the first block, in the order of the grid,
+/// every block a context, from `make_context(machine, setup)`. Throws the exception that the first block, in the order of the grid,
 /// throws; an EmulationError says which block that is.
 template <KernelFamily family, class MakeMachine, class MakeContext>
 void emulate_blocks(kernels::Program<family>, const KernelConfig& config,

@@ -7,7 +7,7 @@
 namespace fmha::hip_target {
 namespace {
 
-/// What memory holds that must not be relied upon: NaN in most storage types.
+/// The contents of memory that must not be relied upon: NaN in most storage types.
 constexpr std::byte poison{0xFF};
 
 } // namespace

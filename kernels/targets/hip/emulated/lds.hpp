@@ -16,7 +16,7 @@ namespace fmha::hip_target {
 /// when the emulated order of threads would have given the right bytes.
 ///
 /// Two accesses of different threads are ordered by a block barrier between them, or, within one wave, by a
-/// wave barrier. Lanes of a wave are taken to be unordered otherwise, which is what NVIDIA promises.
+/// wave barrier. Lanes of a wave are taken to be unordered otherwise: NVIDIA promises no more.
 class Lds {
   public:
     /// `bytes` of memory for a block of `threads` threads in waves of `wave_size`.
@@ -53,7 +53,7 @@ class Lds {
         std::uint32_t epoch = 0, step = 0;
         std::int16_t thread = -1;
     };
-    /// What one byte remembers. `last_read` is one of the reads since the last barrier; the flags say that
+    /// The memory of one byte. `last_read` is one of the reads since the last barrier; the flags say that
     /// there were others, by lanes of the same wave since its last wave barrier or by another wave.
     struct Stamp {
         Access written, last_read;

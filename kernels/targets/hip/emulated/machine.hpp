@@ -18,18 +18,18 @@
 
 namespace fmha::hip_target {
 
-/// What a block of an emulated machine has.
+/// The parts of a block of an emulated machine.
 struct MachineShape {
     MatrixUnit unit = MatrixUnit::none;
     int threads = 0, wave_size = 0;
     int lds_bytes = 0;
     /// Between two collective operations threads run in the order of their numbers, or from the last to the first. Nothing
-    /// may depend on it: what does, races in global memory.
+    /// may depend on it: a result that does is a race in global memory.
     bool last_thread_first = false;
 };
 
 /// A whole block of threads on the host, which advance together from one collective operation to the next. The
-/// contracts are those of kernels/targets/hip/README.md; what breaks one throws EmulationError.
+/// contracts are those of kernels/targets/hip/README.md; a breach throws EmulationError.
 class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;

@@ -9,7 +9,7 @@
 
 namespace fmha::hip_target {
 
-/// `count` registers of every thread of a block. What nobody has written is NaN, or all ones.
+/// `count` registers of every thread of a block. Unwritten registers are NaN, or all ones.
 template <class T>
 class EmulatedRegisters {
   public:

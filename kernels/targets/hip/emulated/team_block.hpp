@@ -13,7 +13,7 @@
 
 namespace fmha::hip_target {
 
-/// What the agents of a block share: LDS in units of 16 bytes, barriers, turns. Every agent has a clock: what an agent did is known
+/// The state that the agents of a block share: LDS in units of 16 bytes, barriers, turns. Every agent has a clock: an action is known
 /// to another one when that one has waited for something to which the first arrived afterwards. Whatever is not known
 /// is not ordered, and an access that depends on it throws EmulationError, even if it came in the right order here.
 class TeamBlock {
@@ -95,7 +95,7 @@ class TeamBlock {
     static std::size_t index(int agent) { return static_cast<std::size_t>(agent); }
     Clock& clock(int agent) { return clocks_.at(index(agent)); }
     static void join(Clock& to, const Clock& from);
-    /// What the agent did so far may be known to others by `to`.
+    /// The agent's actions so far may be known to others by `to`.
     void tell(int agent, Clock& to);
     Barrier& barrier_at(int address);
     static void end_phase(Barrier& barrier);

@@ -27,7 +27,7 @@ int place_of(int r, int count, bool interleaved) {
     return interleaved ? interleaved_register(r, count) : r;
 }
 
-/// What products of 8 bits make of D and a sum of products: all are aligned to the largest, keep 13 bits behind its first one and lose the
+/// The sum of D and products of 8 bits: all are aligned to the largest, keep 13 bits behind its first one and lose the
 /// others, and so does the result. No public document says so; measurements of H100 do (tolerances B.1, u_a = 2^-13).
 class ShortSum {
   public:

@@ -16,8 +16,8 @@ using targets::Fault;
 
 struct FaultInfo {
     Fault fault;
-    std::string_view says;  ///< what the kernel does wrong
-    std::string_view needs; ///< what a launch must have for the fault to change anything
+    std::string_view says;  ///< the kernel's mistake
+    std::string_view needs; ///< the features without which the fault changes nothing
 };
 
 /// Every fault once, in order of declaration.
