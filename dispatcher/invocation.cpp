@@ -194,7 +194,7 @@ FwdArgs skeleton_of(const Problem& problem) {
     args.randval.type = ElementType::uint8;
     for (TensorView* view : {&args.q, &args.k, &args.v, &args.o})
         view->data = placeholder_at(problem.tensor_alignment);
-    // Rows of whole units of 16 bytes, whatever the type, and heads and entries that share their memory: or a row that does.
+    // Rows of whole units of 16 bytes for every type, and heads and entries that share their memory: or a row that does.
     for (TensorView* view : {&args.q, &args.k, &args.v})
         view->row_stride = problem.tensors_mappable ? 2 * most_tensor_alignment : 0;
     if (s.v_layout == VLayout::column) {

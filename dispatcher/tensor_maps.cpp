@@ -10,7 +10,7 @@
 namespace fmha {
 namespace {
 
-// What CUDA's driver takes, and what kernels count with (kernels/targets/hip/ws_launch.hpp).
+// The limits of CUDA's driver, and the extents that kernels count with (kernels/targets/hip/ws_launch.hpp).
 constexpr std::int64_t end_of_strides = std::int64_t{1} << 40, end_of_row_strides = std::int64_t{1} << 34;
 constexpr std::int64_t most_extent = std::int64_t{1} << 32, most_places = (std::int64_t{1} << 31) - 2;
 

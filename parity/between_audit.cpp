@@ -144,7 +144,7 @@ void merge_by_level(std::vector<NameGroup>& groups, RuleSet other) {
 
 std::string neutral_key(const KernelConfig& config) {
     const Signature& s = config.signature;
-    // Backward kernels have one pipeline and one head dimension each; what the rule sets write for the pipeline and
+    // Backward kernels have one pipeline and one head dimension each; the words of the rule sets for the pipeline and
     // for hdim_v are defaults. Their tiles tell the padded dimensions.
     const ApiTraits& api = api_traits_of(s.family);
     const bool is_backward = api.gradients;

@@ -128,7 +128,7 @@ Check audit_job(const arch::ArchSet& archs, const CheckoutScope& scope, const Ge
         for (auto* side : {&expected, &ours})
             for (std::string& name : *side) cut_suffix(name);
     check.difference = difference(std::move(expected), std::move(ours));
-    // Seen from our side: what the checkout has and we lack is lost, and `why` says which rule of ours
+    // Seen from our side: a kernel that the checkout has and we lack is lost, and `why` says which rule of ours
     // removes it.
     const auto cause = [&](const std::string& name) { return cause_sentence(archs, request, name); };
     explain(*check.difference, cause, cause);

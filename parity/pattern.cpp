@@ -41,7 +41,7 @@ class PatternWriter {
             const auto token = first_token(ending);
             rest_of[token].push_back(ending.substr(token.size()));
         }
-        // A token that may be absent: what follows it is also what there is without it.
+        // A token that may be absent: its successors are also there without it.
         for (const auto& [token, rest] : rest_of) {
             if (rest.size() * 2 != set.size()) continue;
             Set others;

@@ -17,7 +17,7 @@
 namespace fmha::parity {
 namespace {
 
-/// What a problem may ask for less of than the kernel offers. A problem can hold the kernel's own signature, so each
+/// Features of which a problem may ask for less than the kernel offers. A problem can hold the kernel's own signature, so each
 /// entry only takes something away; `false` = the kernel has nothing of the kind.
 using Reduction = bool (*)(Signature& signature);
 

@@ -9,7 +9,7 @@
 namespace fmha::reference {
 namespace {
 
-/// What the arguments of all families have.
+/// The parts that the arguments of all families have.
 template <class Args>
 AttentionArgs common_of(const Args& args) {
     AttentionArgs out;

@@ -58,7 +58,7 @@ std::vector<double> borders(std::int64_t extent, std::int64_t tile, std::int64_t
     return positions;
 }
 
-/// A picture of at most this many units a side, whatever the number of blocks.
+/// A picture of at most this many units a side, for any number of blocks.
 constexpr double side = 480.0;
 
 double unit_of(std::int64_t blocks) {

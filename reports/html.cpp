@@ -46,7 +46,7 @@ thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
   tr, figure { break-inside: avoid; } .cell, .bar, .wrong { print-color-adjust: exact; } }
 )";
 
-/// No other script runs on the page, whatever a name brings with it: the policy has the digest of this one.
+/// No other script runs on the page, not even one in a name: the policy has the digest of this one.
 constexpr std::string_view script = R"(
 const box = document.getElementById('find');
 box.addEventListener('input', () => {

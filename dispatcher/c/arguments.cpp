@@ -237,7 +237,7 @@ void check_values_of(const Args& args, DataType type, Memory memory) {
     }
 }
 
-/// What the offsets of a packed batch say, where their caller has them on the host too.
+/// The lengths that the offsets of a packed batch give, where their caller has them on the host too.
 PackedLengths stated_lengths(const fmha_bwd_args& in) {
     if (in.host_seqstart_q == nullptr && in.host_seqstart_k == nullptr) return {};
     require(in.host_seqstart_q != nullptr, "args.host_seqstart_q");

@@ -54,7 +54,7 @@ Sizes checked(const Sizes& s) {
     return s;
 }
 
-/// The arguments of one call and what they point to.
+/// The arguments of one call and the tensors that they point to.
 template <class Args>
 struct Call {
     const Kind& kind;

@@ -58,7 +58,7 @@ void require_scales(const ScoreArgs& score, const QuantArgs& quant) {
     require(quant.v_descale.present(), "quant.v_descale.data");
 }
 
-/// What the oracles evaluate for the arguments of any API that attends.
+/// The problem that the oracles evaluate, of the arguments of any API that attends.
 reference::AttentionArgs attention_args(const Invocation& arguments) {
     if (const auto* forward = std::get_if<FwdArgs>(&arguments)) return reference::attention_of(*forward);
     if (const auto* paged = std::get_if<PagedKvArgs>(&arguments)) return reference::attention_of(*paged);

@@ -16,7 +16,7 @@
 namespace fmha {
 namespace {
 
-/// Fields that a kernel only has together: what a tile is computed by.
+/// Fields that a kernel only has together: those of the computation of a tile.
 struct TileFields {
     Tile tile;
     GemmTriples wave, warp;
@@ -35,7 +35,7 @@ bool is_open(const TileFields& fields) {
     return fields == TileFields{};
 }
 
-/// How many doublings lie between two extents; 0 for one that was left open.
+/// The number of doublings between two extents; 0 for an open extent.
 double doublings(std::int64_t wanted, std::int64_t found) {
     if (wanted <= 0 || found <= 0) return wanted <= 0 ? 0.0 : 16.0;
     return std::abs(std::log2(static_cast<double>(wanted) / static_cast<double>(found)));

@@ -88,7 +88,7 @@ class HeldSignals {
     HeldSignals(HeldSignals&&) = delete;
     HeldSignals& operator=(HeldSignals&&) = delete;
 
-    /// One that came and that the caller does not hold back itself; 0 without one.
+    /// A signal that came and that the caller does not hold back itself; 0 without one.
     int pending() const {
         sigset_t came{};
         sigpending(&came);

@@ -43,7 +43,7 @@ std::vector<double> times_within(TimedKernel& kernel, std::size_t first, std::si
     return times;
 }
 
-/// Of the families that are timed, without what passes between their stages.
+/// Of the families that are timed, without the tensors between their stages.
 constexpr auto work_of_call = []<class Args>(const Args& args) -> Work {
     if constexpr (requires { reference::attention_of(args); })
         return work_of(reference::attention_of(args));

@@ -36,7 +36,7 @@ struct Pair {
     std::int64_t round = 1;
 };
 
-/// What a worker process keeps from one task to the next. In the process that forks workers it stays empty; one that forks none opens
+/// The state that a worker process keeps from one task to the next. In the process that forks workers it stays empty; one that forks none opens
 /// its device first, because that looks in a child, which a device that planning has opened already does not survive.
 class Bencher {
   public:

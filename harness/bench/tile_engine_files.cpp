@@ -35,7 +35,7 @@ const catalog::Column& column_of(std::string_view name) {
     return *found;
 }
 
-/// What stands there for the kernel of a row.
+/// The text there for the kernel of a row.
 Json cell(const catalog::Column& column, const BenchRow& row) {
     std::string scratch;
     return std::visit([](const auto& value) { return Json(value); }, column.read(kernel_of(row), scratch));

@@ -60,7 +60,7 @@ Work work_of(const reference::AttentionArgs& args) {
 }
 
 Work work_of(const BwdArgs& args) {
-    // It reads what forward reads and writes, and dO like O.
+    // It reads the tensors that forward reads and writes, and dO like O.
     const FwdArgs forward = forward_before(args);
     Work work = work_of(reference::attention_of(forward));
     const Shape& shape = args.shape;

@@ -15,7 +15,7 @@
 namespace fmha::harness {
 namespace {
 
-/// Above this a tensor cannot be what someone meant: 2^32 elements are 8 GiB of fp16 and 32 GiB of the
+/// Above this a tensor is nobody's intention: 2^32 elements are 8 GiB of fp16 and 32 GiB of the
 /// reference.
 constexpr double largest_tensor = 4294967296.0;
 constexpr std::int64_t exact_fill_keys = 4096;
@@ -169,7 +169,7 @@ class FormCheck {
             refuse("other fills fix the output for queries and keys that are not rotated");
     }
 
-    /// Rows keep what they see in a call of their own.
+    /// Rows see the same keys in a call of their own.
     void in_calls(std::string_view field, std::int64_t rows) const {
         const auto refuse = [&](std::string_view why) { fail(field, rows, why); };
         const bool prefill = api_.lists_pages;

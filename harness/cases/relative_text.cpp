@@ -22,7 +22,7 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
     return value;
 }
 
-/// Reads what `tile_grammar` says.
+/// Reads the language of `tile_grammar`.
 class TileArithmetic {
   public:
     TileArithmetic(std::string_view text, const Tile& tile) : rest_(text), tile_(tile) {}

@@ -21,7 +21,7 @@ constexpr std::int64_t ragged_rows = 6, ragged_keys = 10;
 /// A page of caches; pages are multiples of 128 keys (P-4).
 constexpr std::int64_t usual_page = 128;
 constexpr std::int64_t splits = 2;
-/// Outputs of static quantisation come into the middle of what 8 bits hold.
+/// Outputs of static quantisation come into the middle of the range of 8 bits.
 constexpr double static_scale = 12.0;
 
 /// Whether a kernel without head padding reads rows that are wider than its head dimension (H1).
@@ -147,7 +147,7 @@ Case features_of(const KernelConfig& kernel) {
     return c;
 }
 
-/// What lengths have to suit.
+/// The features that lengths have to suit.
 struct Tiles {
     std::int64_t rows = 0, keys = 0;
     bool whole_rows = false, whole_keys = false;
@@ -179,7 +179,7 @@ std::int64_t least_rows(const KernelConfig& kernel, const Case& features, const 
 Tiles tiles_of(const KernelConfig& kernel, const Case& features) {
     const Algorithm& a = kernel.algorithm;
     const bool combine = traits_of(kernel.signature.family).combines_splits;
-    // A combine kernel walks rows only; keys stand for what its partial results are about.
+    // A combine kernel walks rows only; keys stand for the contents of its partial results.
     Tiles tiles{a.tile.m0 > 0 ? a.tile.m0 : combined_tile_rows, combine || a.tile.n0 <= 0 ? 64 : a.tile.n0,
                 needs_whole_rows(kernel), needs_whole_keys(kernel), a.max_seq_len_q};
     tiles.least_rows = least_rows(kernel, features, tiles);

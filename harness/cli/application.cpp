@@ -35,7 +35,7 @@ std::string unknown_subcommand(const std::vector<std::string>& arguments,
                        did_you_mean(arguments.front(), names));
 }
 
-/// What CLI11 says of a command line that it refuses, and which option a misspelt one may be.
+/// CLI11's sentence about a command line that it refuses, and the option that a misspelt one may be.
 std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
     const auto parsed = app.get_subcommands();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || parsed.empty()) return error.what();

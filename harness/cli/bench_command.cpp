@@ -159,7 +159,7 @@ class BenchCommand final : public Command {
 
     std::int64_t rounds() const { return rounds_.value_or(store_.file().empty() ? 1 : 3); }
 
-    /// What decides the rows of a run that is continued.
+    /// The options that decide the rows of a run that is continued.
     Json identity(const std::vector<Case>& cases, const harness::Target& target) const {
         harness::RunOptions options;
         options.timeout = std::chrono::seconds(timeout_);
@@ -264,7 +264,7 @@ class BenchCommand final : public Command {
         return !end.interrupted && measured == rows.size() && measured > 0 ? all_well : check_failed;
     }
 
-    /// What the shares are shares of, once each.
+    /// The wholes that the shares are of, once each.
     static void print_ceilings(const std::vector<std::pair<std::size_t, BenchRow>>& rows,
                                const Streams& streams) {
         std::set<std::string> lines;

@@ -114,7 +114,7 @@ class BuildCommand final : public Command {
             throw InputError(accept_ ? "--accept needs --reason, which it keeps" : "--reason needs --accept");
     }
 
-    /// What kernels may spill: what was accepted, or anything when it is to be.
+    /// The spills that kernels may have: the accepted ones, or any when they are to be accepted now.
     generator::SpillsByArch allowed_spills(const generator::Selection& selection) const {
         generator::SpillsByArch allowed;
         if (spills_.empty()) return allowed;

@@ -70,7 +70,7 @@ Lines snapshot_lines(const std::filesystem::path& file) {
     return lines;
 }
 
-/// What is gone, changed or new, a text of lines each.
+/// The lines that are gone, changed or new, a text each.
 std::vector<std::string> differences_of(const Lines& before, const Lines& now) {
     std::vector<std::string> differences;
     for (const auto& [name, line] : before) {

@@ -75,7 +75,7 @@ void read_memory(const fs::path& folder, CaseData& data) {
     }
 }
 
-/// What the end of the program says; `right` stands for: it ran, now judge.
+/// The outcome that the end of the program says; `right` stands for: it ran, now judge.
 void read_end(CheckoutKernels::Beside& beside, const system::ProcessResult& result,
               std::chrono::seconds limit) {
     parity::Answer& theirs = beside.theirs;

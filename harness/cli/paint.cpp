@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view red = "31;1", green = "32;1", bold = "1", plain = "0";
 
-/// What a line begins with, and the colour of that word.
+/// The first word of a line, and its colour.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 8> words{{{"FAILED", red},
                                                                               {"MISTRUSTED", red},
                                                                               {"CRASHED", red},

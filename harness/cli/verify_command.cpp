@@ -386,7 +386,7 @@ class VerifyCommand final : public Command {
         return options;
     }
 
-    /// The command, and on what it ran.
+    /// The command, and the target that it ran on.
     std::string headline(const reports::Report& report) const {
         return fmt::format("{} on target {}, catalogue {} for {} ({} kernels)", report.info.command,
                            run_.target_name(), catalogue_.on() ? catalogue_.words() : "house",

@@ -93,7 +93,7 @@ double BwdExpectation::oracle_disagreement() {
 }
 
 const Gradients& BwdExpectation::gradients(const Numerics& numerics) {
-    // What forward's kernel stored may be another than before.
+    // Forward's kernel may have stored other values than before.
     const bool kept = !runs_forward(tensors_.of_case()) && expected_ && expected_->numerics == numerics &&
                       parts_ == kernels_.dq_parts;
     if (kept) return *expected_;
@@ -123,7 +123,7 @@ StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, c
     } else if (stage == KernelFamily::bwd_dq_dk_dv) {
         expected = &gradients(numerics);
     } else {
-        // The last stage adds and rounds; what dQ can have lost is the main kernel's.
+        // The last stage adds and rounds; the losses of dQ before it are the main kernel's.
         expected = expected_ ? &*expected_ : &gradients(numerics);
     }
     verdict.reference_seconds = watch.seconds();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr KernelFamily main_family = KernelFamily::bwd_dq_dk_dv;
 
-/// What decides the workspace of a case with the kernel `main`.
+/// The facts that decide the workspace of a case with the kernel `main`.
 BwdWorkspaceLayout workspace_of(const Case& c, const Geometry& geometry, const KernelConfig& main) {
     BwdWorkspaceInputs inputs = bwd_workspace_inputs(to_problem(c, {}), main);
     std::vector<std::int64_t> physical_q, physical_k;
@@ -128,7 +128,7 @@ void BwdData::prepare(std::span<const KernelConfig> kernels) {
     kernels_.dq_parts = 1 + tensors_.geometry().max_seqlen_k / main->algorithm.tile.n0;
     TensorLayout layout =
         array_layout(ElementType::fp32, workspace_.size.bytes / element_bytes(ElementType::fp32));
-    // Partial sums that begin at a line of a device's cache are added to faster, and whoever cares places them so (fmha.h).
+    // Partial sums that begin at a line of a device's cache are added to faster. A caller who cares places them so (fmha.h).
     constexpr std::int64_t line = 128;
     layout.lead = (line - workspace_.size.host_bytes % line) % line;
     tensors_.set().lay_out("workspace", layout);
@@ -232,7 +232,7 @@ class BwdFamily final : public Family {
         if (runs_forward(c)) stages.insert(stages.begin(), KernelFamily::fwd);
         return stages;
     }
-    /// Forward stores O and LSE, whatever backward is asked for.
+    /// Forward stores O and LSE for every backward problem.
     Problem problem_of(KernelFamily stage, Problem whole, const Case&) const override {
         if (stage == KernelFamily::fwd) {
             whole.api_family = ApiFamily::fwd;

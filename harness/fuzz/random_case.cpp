@@ -236,7 +236,7 @@ class RandomCase {
                ranks() > 1;
     }
 
-    /// A key has a rank of its own among so many, whichever 8-bit flavour the architecture has: FNUZ holds the smaller weights.
+    /// A key has a rank of its own among so many in both 8-bit flavours: FNUZ holds the smaller weights.
     std::int64_t ranks() const {
         const auto code = EdgeCode::make(element_types(c_.data_type, Fp8Flavour::fnuz).q,
                                          c_.qscale == QScale::mx, c_.hdim_q, resolved_scale(c_));
@@ -319,7 +319,7 @@ class RandomCase {
         take_if_legal(with);
     }
 
-    /// What runs around attention over a cache; many masks and pages allow none.
+    /// The calls around attention over a cache; many masks and pages allow none.
     void chain() {
         Case with = c_;
         const std::int64_t rows = std::max<std::int64_t>(c_.seqlen_q.front(), 1);

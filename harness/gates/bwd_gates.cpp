@@ -224,7 +224,7 @@ class BackwardJudge {
         if (any) judgement_.gates.push_back(gate.verdict());
     }
 
-    /// |Σ_j dBias| against what roundings of dBias and of the stored O leave of it (B.9).
+    /// |Σ_j dBias| against the rest that roundings of dBias and of the stored O leave of it (B.9).
     void row_sums() {
         const Outputs::Tensor& dbias = outputs_.at("dbias");
         GateVerdict gate{.gate = "G1.sum", .tensor = "dbias"};

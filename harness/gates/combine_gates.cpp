@@ -75,7 +75,7 @@ bool has_sink(const SplitKvArgs& args, std::int64_t h) {
     return args.score.sink_logit != nullptr && args.score.sink_logit[h] != -infinity;
 }
 
-/// What is wrong with the first column of a row whose exact values are on the output's grid once they are rounded. A scale_o that is
+/// The mistake in the first column of a row whose exact values are on the output's grid once they are rounded. A scale_o that is
 /// no power of two is one more fp32 rounding before the last one, which decides near a tie (B.7).
 std::string differs_from(const Outputs::Tensor& o, std::int64_t index, const CombinedRows& expected,
                          std::int64_t row) {

@@ -39,7 +39,7 @@ std::string outcome_of(const CaseResult& result) {
     return text;
 }
 
-/// What one case came to: its worst result.
+/// The worst result of one case.
 struct CaseEnd {
     std::string family, text;
     bool green = true, executed = false;

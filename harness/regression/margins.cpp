@@ -51,7 +51,7 @@ double excess(std::vector<double> values) {
     return values.back() - values[values.size() - 2];
 }
 
-/// What the seeds of one program show of a gate, or of all gates of a family.
+/// The values of one program's seeds at a gate, or at all gates of a family.
 struct Excesses {
     double largest = 0.0;
     std::size_t cases = 0;

@@ -8,7 +8,7 @@
 namespace fmha::regression {
 namespace {
 
-/// Logarithms of what one run says: median of medians, median of lower quartiles, shortest.
+/// Logarithms of a run's times: median of medians, median of lower quartiles, shortest.
 using Block = std::array<double, 3>;
 constexpr std::size_t shortest = 2;
 

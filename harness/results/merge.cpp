@@ -23,10 +23,10 @@ struct ShardRun {
 
 /// More than anybody has machines for; a damaged file says anything.
 constexpr std::uint64_t most_shards = 1'000'000;
-/// Of what is missing or doubled, so many are named.
+/// So many of the missing or doubled cases are named.
 constexpr std::size_t most_named = 20;
 
-/// What two runs of one shard have in common is nothing; their id tells them apart.
+/// Two runs of one shard have nothing in common; their id tells them apart.
 using ShardRuns = std::map<std::uint64_t, std::map<std::string, ShardRun>>;
 
 /// "shards 2, 3 and 17 others of 20 are missing"; empty when none is.
@@ -105,7 +105,7 @@ Merged merge(std::vector<Part> parts) {
         run.cases = part.identity.value("shard_cases", std::uint64_t{0});
         std::map<std::string, std::vector<CaseResult>> of_part;
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
-        run.results.merge(of_part); // what another file of this run has told already stays
+        run.results.merge(of_part); // results that another file of this run has brought already stay
     }
     const auto count = merged.identity.value("shards", std::uint64_t{1});
     if (count < 1 || count > most_shards)

@@ -62,7 +62,7 @@ ErrorMap map_from(const Json& object) {
     map.tile_columns = object.at("tile_columns").get<std::int64_t>();
     map.complete = object.at("complete").get<bool>();
     map.wrong = object.at("wrong").get<std::vector<std::int64_t>>();
-    // Whoever draws it counts on this.
+    // The drawing counts on this.
     if (map.block_rows < 1 || map.block_columns < 1 || map.rows < 0 || map.columns < 0 ||
         static_cast<std::int64_t>(map.wrong.size()) != map.blocks_down() * map.blocks_across())
         throw InputError("an error map has not as many blocks as it says");

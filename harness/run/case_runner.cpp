@@ -191,7 +191,7 @@ void judge_candidate(CaseResult& result, const Case& c, const Candidate& candida
     }
 }
 
-/// What a stage wrote of the outputs that other programs bring; what passes between stages is their own.
+/// A stage's part of the outputs that other programs bring; tensors between stages are their own.
 Outputs exchanged_outputs(CaseData& data, KernelFamily stage) {
     Outputs outputs = data.outputs(stage);
     for (const TensorSpec& spec : data.tensors().specs())
@@ -278,7 +278,7 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     const Oracles oracles{expectation, expectation.oracle_disagreement()};
     StageOutputs outputs;
     for (const KernelFamily stage : stages) outputs.push_back(exchanged_outputs(data, stage));
-    // Whoever brings inputs need not have the fill's.
+    // Inputs that a caller brings need not be the fill's.
     const std::string mistrust = judge_outputs(
         result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles, false);
     conclude(result, mistrust);
@@ -346,7 +346,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
         result.reproduce = reproducing_command(c, options, candidate.chosen);
         judge_candidate(result, c, candidate, *tensors, rows, oracles, options);
         result.reference_seconds += agreement_seconds;
-        // What was made for all of them is the first one's.
+        // Time spent for all of them is the first one's.
         result.seconds = &candidate == &candidates->front() ? watch.seconds() : kernel_watch.seconds();
         results.push_back(std::move(result));
     }

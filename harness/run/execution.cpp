@@ -55,7 +55,7 @@ void Execution::repeat(const StageOutputs& first, int repeats) {
         const StageOutputs again = run(place, other_memory ? Poison::huge : Poison::nan);
         const std::string difference = first_difference(first, again);
         if (difference.empty()) continue;
-        // Everything may have come together: the kernel alone, what memory holds, and where the values are. Each is
+        // Everything may have come together: the kernel alone, the contents of memory, and the places of the values. Each is
         // tried without the next.
         const auto differs = [&](const StageOutputs& from, CaseData& there, Poison content) {
             return !first_difference(from, run(there, content)).empty();

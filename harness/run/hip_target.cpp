@@ -106,7 +106,7 @@ class HipTarget final : public Target {
     mutable std::unique_ptr<Session> session_;
 };
 
-/// What another process sees when it opens a device: "sm_90", the version of the driver, and a line for reports.
+/// Another process's view of a device when it opens one: "sm_90", the version of the driver, and a line for reports.
 struct Sighting {
     int number = 0;
     std::string arch, driver, description;

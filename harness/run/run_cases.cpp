@@ -95,7 +95,7 @@ class CaseRun {
     }
 
     void settle(std::size_t i, std::vector<CaseResult> results) {
-        // What had no memory may have it when the run is continued.
+        // A case that had no memory may have it when the run is continued.
         const bool settled = std::ranges::none_of(results, [](const CaseResult& result) {
             return result.not_run_reason == NotRunReason::no_memory ||
                    result.not_run_reason == NotRunReason::no_device;
@@ -104,7 +104,7 @@ class CaseRun {
         keep(i, std::move(results));
     }
 
-    /// What a worker sent.
+    /// The message of a worker.
     void settle_answer(std::size_t i, const std::string& answer) {
         try {
             settle(i, unpack(answer));

@@ -49,7 +49,7 @@ bool read_all(int fd, void* data, std::size_t bytes) {
 
 enum class MessageKind : std::uint32_t { begun, ended, unable };
 
-/// What goes before every message of a child.
+/// The header of every message of a child.
 struct MessageHeader {
     static constexpr std::uint64_t signature = 0x666D68612D777263;
     /// Results of a case with every kernel of a catalogue are some 10 MB.
@@ -67,7 +67,7 @@ struct MessageHeader {
     }
 };
 
-/// What one task returned or threw. Nothing may be thrown further: unwinding the copy of the parent's stack would run its
+/// The result or the exception of one task. Nothing may be thrown further: unwinding the copy of the parent's stack would run its
 /// destructors, which end other workers.
 TaskEnd end_of(const std::function<std::string(std::size_t)>& task, std::size_t index) {
     try {
@@ -206,7 +206,7 @@ WorkerNews WorkerProcess::next_message() {
     return {};
 }
 
-/// What ended a process whose pipe has ended.
+/// The end of a process whose pipe has ended, in words.
 TaskEnd WorkerProcess::obituary() {
     const auto status = status_of(child_);
     if (!status) return {TaskEnd::Kind::crashed, "closed its pipe and went on"};

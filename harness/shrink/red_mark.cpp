@@ -9,7 +9,7 @@
 namespace fmha::harness {
 namespace {
 
-/// A sentence up to what belongs to one problem only: its first number, or the explanation behind a colon.
+/// A sentence without its part about one problem only, which begins with the first number or a colon.
 std::string beginning_of_text(const std::string& message) {
     const auto end = std::ranges::find_if(message, [](char c) { return c == ':' || c == '\n'; });
     std::string beginning(message.begin(), end);
@@ -20,7 +20,7 @@ std::string beginning_of_text(const std::string& message) {
     return beginning;
 }
 
-/// What an explanation says of the nearest kernel: the subject of its first sentence.
+/// The subject of an explanation's first sentence about the nearest kernel.
 std::string nearest_lack(const std::string& explanation) {
     constexpr std::string_view title = "closest first:\n";
     const auto list = explanation.find(title);

@@ -14,7 +14,7 @@ namespace {
 using Lengths = std::vector<std::int64_t>;
 using Names = std::span<const std::string_view>;
 
-/// What belongs together.
+/// Fields that belong together.
 constexpr std::array<std::string_view, 6> quantisation{"dtype",        "qscale",        "scale_o",
                                                        "static_quant", "block_scale_q", "block_scale_k"};
 constexpr std::array<std::string_view, 2> bias{"bias", "dbias"};

@@ -71,11 +71,11 @@ CREATE VIEW resources AS
 CREATE VIEW counts AS
   SELECT run.run, run.started, run.commit_id, s.text AS subject, value, unit
   FROM count JOIN run USING (run) JOIN word s ON s.id = count.subject;)",
-    // What `fmha gate --accept` was told.
+    // Changes that `fmha gate --accept` was told of.
     R"(CREATE TABLE accepted(
   id INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, series TEXT NOT NULL, subject TEXT NOT NULL,
   before TEXT NOT NULL, after TEXT NOT NULL, value REAL, reason TEXT NOT NULL);)",
-    // The GPU that a result is of; NULL on the processor, and in what older programs wrote.
+    // The GPU that a result is of; NULL on the processor, and in rows of older programs.
     R"(ALTER TABLE result ADD COLUMN device INTEGER;
 DROP VIEW IF EXISTS results;
 CREATE VIEW results AS

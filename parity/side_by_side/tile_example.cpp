@@ -39,7 +39,7 @@ std::string_view qscale_text(QScale scale) {
     }
 }
 
-/// What no option of the programs says, a sentence; empty when all is said.
+/// A sentence about the field that no option of the programs can say; empty when all is said.
 std::string unsaid(const Case& c) {
     const ApiTraits& api = traits_of(c.family);
     if (api.lists_pages) return "no example program computes batch prefill";
@@ -84,7 +84,7 @@ class Arguments {
     std::vector<std::string> list_;
 };
 
-/// Lengths: a list in group mode; in batch mode the extent, and beside it what entries have of it.
+/// Lengths: a list in group mode; in batch mode the extent, and beside it the lengths of entries.
 void add_lengths(Arguments& to, const Case& c) {
     const std::int64_t more = traits_of(c.family).stores_keys ? c.append.seqlen_knew : 0;
     std::vector<std::int64_t> keys = c.seqlen_k;

@@ -142,7 +142,7 @@ class BlockAppender {
         return out.replicate(count, 1);
     }
 
-    /// Channels first, first + step, … of the rows from table place `base` on become a + b. What the sum loses is found from
+    /// Channels first, first + step, … of the rows from table place `base` on become a + b. The loss of the sum is found from
     /// the larger of the two (Dekker).
     void round_into(std::size_t base, std::int64_t cols, Eigen::Index first, Eigen::Index step,
                     const Matrix& a, const Matrix& b) {

@@ -209,7 +209,7 @@ class MatrixForm {
     /// Of a head of dK and dV.
     std::int64_t kv_head(std::int64_t h) const { return h * heads_of_keys_ / group_size_; }
 
-    /// D, dQ and dBias of some rows, and with `sums` what they add to dK and dV of all keys.
+    /// D, dQ and dBias of some rows, and with `sums` their part in dK and dV of all keys.
     void walk(const Share& share, const QueryLines& queries, const EntryExtent& extent, KeySums* sums) {
         const GradientGrowth growth = growth_of(extent);
         store_d(share, queries, growth);
@@ -268,7 +268,7 @@ class MatrixForm {
                             k_abs);
         matrix::add_product(dq.variance, pairs.ds_variance.matrix(), k_abs.cwiseAbs2());
     }
-    /// Adds what some rows bring to the keys from line `at` of the sums on; Q has scale_s.
+    /// Adds the part of some rows to the keys from line `at` of the sums on; Q has scale_s.
     void add_keys(KeySums& sums, Eigen::Index at, const QueryLines& queries, const PairBlock& pairs,
                   const GradientGrowth& growth) const {
         const Eigen::Index count = pairs.ds.cols();

@@ -142,7 +142,7 @@ void PairBlock::add_companions(const Numerics& kernel, const GradientGrowth& gro
     kept_p_magnitude = kept_p * loss;
     e_ds = seen * (p * (growth.inner * terms + 2.0 * kernel.u_m * kept * dp_abs + 4.0 * u32 * parts) +
                    (e_p + 8.0 * u32) * ds.abs() + growth.flush * parts + growth.subnormal);
-    // What is smaller than the floor of a cast may be lost whole.
+    // A value below the floor of a cast may be lost whole.
     const auto cast_variance = [&](const Array& x) -> Array {
         return x.square() *
                (x.abs() < growth.cast_floor)

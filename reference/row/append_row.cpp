@@ -11,7 +11,7 @@
 namespace fmha::reference {
 namespace {
 
-/// a + b and what its rounding loses (Knuth's two-sum).
+/// a + b and the loss of its rounding (Knuth's two-sum).
 ExactSum sum_of(double a, double b) {
     const double value = a + b;
     if (!std::isfinite(value)) return {value, 0.0};

@@ -68,7 +68,7 @@ PositionBias position_bias(const FwdArgs& args, const RowId& row, const std::vec
     return bias;
 }
 
-/// η of B.2 for one key, without what ALiBi adds to that of the row.
+/// η of B.2 for one key, without ALiBi's addition to that of the row.
 double score_error(const FwdArgs& args, const Numerics& kernel, const ScoredKey& key) {
     const bool alibi = args.score.bias_type == BiasType::alibi;
     double error = (accumulation_growth(args.shape.hdim_q + 2, kernel) + 2.0 * kernel.u_m) * key.a +

@@ -1,4 +1,4 @@
-// Writes a registry as JSON, reads it, and finds and runs a kernel by what stands there.
+// Writes a registry as JSON, reads it, and finds and runs a kernel by its entry there.
 
 #include "dispatcher/examples/cpp/attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"

@@ -14,7 +14,7 @@ void prepare(Launcher& launcher, void* workspace, const fmha_bwd_args& args, con
     if constexpr (requires { launcher.prepare_workspace(workspace); }) {
         launcher.prepare_workspace(workspace);
     } else {
-        // Pinned memory is given back when the program ends: whoever frees it may not call HIP.
+        // No owner frees pinned memory, because the last one may not call HIP. The end of the program gives it back.
         const auto pinned = [](std::size_t bytes) {
             void* memory = nullptr;
             require(hipHostMalloc(&memory, bytes, 0), "allocating pinned memory");
