@@ -132,7 +132,7 @@ TEST(Arrows, TheReferenceAndTheKernelsNeverMeet) {
     }
 }
 
-/// Whether a file is one that a family brings: its tensors, its gates, itself.
+/// Whether a file belongs to a family: its tensors, its gates, itself.
 bool of_one_family(std::string_view path) {
     static const std::set<std::string_view> of_all{
         "harness/families/family.hpp",     "harness/families/given_inputs.hpp", "harness/gates/axis.hpp",
@@ -162,7 +162,7 @@ TEST(Arrows, NothingOutsideTheFamiliesKnowsOne) {
 }
 
 /// The comparison with a family by its name that a line holds, if it does: `family == KernelFamily::fwd`, `case ApiFamily::bwd:`,
-/// `is_one_of(s.family, …)`, `same_as<Args, FwdArgs>`; and `using enum`, behind which a family's name shows no more what it is.
+/// `is_one_of(s.family, …)`, `same_as<Args, FwdArgs>`; and `using enum`, behind which a family's name no longer shows that it is one.
 std::optional<std::string> family_comparison(const std::string& line) {
     static const std::string member =
         "(?:fwd|fwd_pagedkv|fwd_splitkv|fwd_splitkv_combine|fwd_appendkv|batch_prefill|"

@@ -1,4 +1,4 @@
-// What a whole run of `fmha enumerate` costs against the same list made in this process: start, tables, options and
+// The cost of a whole run of `fmha enumerate` against the same list made in this process: start, tables, options and
 // output come on top. `of_library` is the ratio of processor times; `of_budget` below 1 is within twice the budget of
 // the library.
 

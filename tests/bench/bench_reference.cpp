@@ -26,7 +26,7 @@ constexpr double attention_flops = 4.0 * heads * length * length * hdim;
 constexpr std::int64_t product_size = 1024;
 constexpr double product_flops = 2.0 * threads * product_size * product_size * product_size;
 
-/// What one run takes: on the wall clock, and of all processors together, which other load disturbs less.
+/// The times of one run: on the wall clock, and of all processors together, which other load disturbs less.
 struct Times {
     std::vector<double> wall, processor;
 
@@ -129,7 +129,7 @@ class Backward {
     fmha::reference::GradientRequest request_;
 };
 
-/// Counts the five products, whatever the companions cost.
+/// Counts the five products, without the cost of the companions.
 void matrix_gradients(benchmark::State& state) {
     ConcurrentProducts products;
     const Backward backward;

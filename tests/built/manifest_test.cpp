@@ -1,4 +1,4 @@
-// The manifest says exactly what was built, and a damaged one is refused with its place.
+// The manifest lists exactly the kernels that were built, and a damaged one is refused with its place.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"

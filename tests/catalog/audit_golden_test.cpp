@@ -1,4 +1,4 @@
-// The whole lists, names and order, as SHA-256. Whoever changes a table or a rule of an audited set changes
+// The whole lists, names and order, as SHA-256. A change of a table or a rule of an audited set changes
 // one of these on purpose; `fmha parity` then names the kernels.
 
 #include "tests/catalog/audit_helpers.hpp"

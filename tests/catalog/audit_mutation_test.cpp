@@ -1,4 +1,4 @@
-// Tables cannot be wrong silently: one entry changes, and the difference of the lists names what changed.
+// Tables cannot be wrong silently: one entry changes, and the difference of the lists names it.
 
 #include "tests/catalog/audit_helpers.hpp"
 

@@ -24,7 +24,7 @@ const std::vector<KernelConfig>& house(std::string_view arch) {
     return lists.emplace(arch, list(archs(), request(RuleSet::house, {ArchName(arch)}))).first->second;
 }
 
-/// Kernels by what must be equal, as the dispatcher asks for them.
+/// Kernels by the fields that must be equal, as the dispatcher asks for them.
 class Index {
   public:
     explicit Index(std::string_view arch) : limits_(archs().at(arch).hardware().limits) {

@@ -1,4 +1,4 @@
-// No table can be wrong silently: one entry changed, and the lists differ by exactly what the change says.
+// No table can be wrong silently: one entry changed, and the lists differ by exactly that change.
 
 #include "dispatcher/types/error.hpp"
 #include "tests/catalog/catalog_support.hpp"

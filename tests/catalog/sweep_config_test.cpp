@@ -1,4 +1,4 @@
-// Sweep configuration files: what they restrict, and that nothing in them is silently ignored.
+// Sweep configuration files: their restrictions, and that nothing in them is silently ignored.
 
 #include "tests/catalog/audit_helpers.hpp"
 

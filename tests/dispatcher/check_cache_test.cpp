@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Two entries of 200 and 100 keys in pages of 128; what no key needs is out of bounds.
+/// Two entries of 200 and 100 keys in pages of 128; numbers that no key needs are out of bounds.
 struct Tables {
     Shape shape;
     LengthArrays lengths;

@@ -4,7 +4,7 @@
 
 #include <array>
 
-/// What single calls of upstream's mean here: where their elements lie, and what is refused.
+/// The meaning of single calls of upstream's here: the places of their elements, and the refusals.
 namespace fmha::ck {
 namespace {
 

@@ -49,7 +49,7 @@ Surroundings around() {
     return a;
 }
 
-/// What each family switches on and off between its bases, and which of its members depend on one another.
+/// The features that each family switches on and off between its bases, and its members that depend on one another.
 template <class Theirs>
 void settle(Theirs& call, const std::string& changed) {
     auto& [traits, a] = call;
@@ -92,7 +92,7 @@ void settle(Theirs& call, const std::string& changed) {
     }
 }
 
-/// Calls with a value of its own in every member, in several settings of what decides which members are read.
+/// Calls with a value of its own in every member, in several settings of the features that decide which members are read.
 template <class Theirs>
 std::vector<Theirs> bases() {
     std::vector<Theirs> all;
@@ -171,7 +171,7 @@ std::set<std::string> differing(const Theirs& left, const Theirs& right) {
 
 enum class Fate { comes_back, refused, lost };
 
-/// What becomes of a member of upstream's that is changed, in the base where it fares best.
+/// The fate of a changed member of upstream's, in the base where it fares best.
 template <class Theirs>
 std::map<std::string, Fate> fates(const std::vector<Theirs>& calls) {
     std::map<std::string, Fate> result;

@@ -223,7 +223,7 @@ TEST_F(Declarations, AMistakeIsCorrectedAndNothingElse) {
         EXPECT_TRUE(is_valid(correction.config, limits)) << mistake.what;
         EXPECT_THAT(correction.broken, testing::Contains(HasSubstr(mistake.rule))) << mistake.what;
         EXPECT_EQ(fields_of(correction), mistake.fields) << mistake.what << "\n" << to_text(correction);
-        // What changed is told as it is, and everything else is as it was.
+        // The changed field is told as it is, and everything else is as it was.
         KernelConfig rest = correction.config;
         for (const FieldChange& change : correction.changes) EXPECT_FALSE(change.why.empty());
         EXPECT_LE(differences(rest, wrong).size(), mistake.fields[0] == "algorithm.tile" ? 27U : 1U)

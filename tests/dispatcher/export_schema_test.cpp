@@ -1,4 +1,4 @@
-// The exported registry against its schema: what is written passes, and every kind of damage is refused.
+// The exported registry against its schema: every written file passes, and every kind of damage is refused.
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/arch/schema.hpp"

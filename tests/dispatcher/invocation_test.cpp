@@ -137,7 +137,7 @@ TEST(Invocation, StridesDecideWhetherTensorMapsDescribeThem) {
     EXPECT_FALSE(by_column([](FwdArgs& args) { args.v.batch_stride = 0; }));
     static constexpr std::array<std::int32_t, 2> lengths{3, 4};
     EXPECT_FALSE(by_column([](FwdArgs& args) { args.lengths.seqlen_k = lengths.data(); }));
-    // What stands for one entry or one head is not asked.
+    // Strides of one entry or one head are not asked for.
     EXPECT_TRUE(mappable([](FwdArgs& args) {
         args.shape.nhead_k = args.shape.batch = 1;
         args.k.head_stride = args.v.batch_stride = -16;

@@ -1,4 +1,4 @@
-// The JSON value: what it writes is JSON with every character escaped that must be, and comes back as it was.
+// The JSON value: it writes JSON with every character escaped that must be, and reads it back as it was.
 
 #include "dispatcher/types/json.hpp"
 

@@ -102,7 +102,7 @@ TEST(Registry, IdentifiersAreInjectiveAndParseBack) {
     EXPECT_EQ(registry.size(), seen.size() - 1); // the constraint was one of the fields
 }
 
-// What is stored and what is compared by its text has one text.
+// A value that is stored or compared by its text has one text.
 TEST(Identifiers, HaveOneSpellingOfANumber) {
     EXPECT_EQ(parse_identifier<KernelConfig>("signature.hdim_q=5")->signature.hdim_q, 5);
     EXPECT_EQ(parse_identifier<KernelConfig>("signature.hdim_q=-5")->signature.hdim_q, -5);

@@ -188,7 +188,7 @@ TEST(ValidationRules, EveryRuleHasARejectingCaseAndATextInOrder) {
     EXPECT_EQ(number, 19);
 }
 
-// Pipelines are what the words of the two lists share without being the same text.
+// The words of the two lists share pipelines without being the same text.
 TEST(ValidationRules, NameThePipelinesThatTheSpecificationNames) {
     std::ifstream file(FMHA_SOURCE_DIR "/docs/spec/dispatcher-api.md");
     std::map<std::string, std::set<std::string>, std::less<>> specified;

@@ -65,7 +65,7 @@ TEST(Threads, RegisterPlanExplainAndExportTogether) {
     }
     EXPECT_EQ(unplanned, 0);
     EXPECT_FALSE(inconsistent);
-    // 8 threads x 8 kernels and the one that was there before.
+    // 8 threads x 8 kernels and the kernel that was there before.
     EXPECT_EQ(registry.size(), 65U);
     std::filesystem::remove(file);
 }

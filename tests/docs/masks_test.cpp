@@ -1,5 +1,5 @@
 // The pictures of docs/masks.md are drawn again from the reference and compared, so that the document cannot
-// drift from what is computed.
+// drift from the masks that are computed.
 
 #include "harness/cases/mask_text.hpp"
 #include "reference/forward.hpp"

@@ -66,7 +66,7 @@ void judge(const Context& context, fmha_status status) {
     require(rule.empty() || status == FMHA_BAD_PROBLEM, "status " + std::to_string(status) + ", " + rule);
 }
 
-/// What any pointer points to; whoever only plans does not look. As lengths, offsets and pages of a few entries the first numbers are legal: they
+/// The array behind every pointer; planning does not look at it. As lengths, offsets and pages of a few entries the first numbers are legal: they
 /// begin with 0, as offsets do. Lengths of last pages, which are above 0, begin at the second.
 using Numbers = std::array<std::int32_t, 1024>;
 alignas(16) Numbers memory{};
@@ -173,7 +173,7 @@ void keep_offsets(Args& args) {
     }
 }
 
-/// What a caller on the host owes: arrays that can be read where the arguments say that they have elements. The library can check no address.
+/// The duty of a caller on the host: arrays that can be read where the arguments say that they have elements. The library can check no address.
 template <class Args>
 void keep_promises(Args& args) {
     constexpr std::int64_t far = 200, most_entries = 15, most_heads = 64;

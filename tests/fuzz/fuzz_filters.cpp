@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             fmha::fuzz::require(index < kernels.size(), "a kernel that is not there");
         });
     } catch (const fmha::Error& error) {
-        // Refused with a sentence: the reader's own names the place, SQLite's may only be about what an expression meets while it runs.
+        // Refused with a sentence: the reader's own names the place, SQLite's may only be about a value that an expression meets while it runs.
         const std::string said = error.what(), begin = "filter expression \"" + expression + "\": ";
         const std::string why = said.starts_with(begin) ? said.substr(begin.size()) : said;
         for (const char* words : {"near ", "no such ", "unrecognized token", "incomplete input"})

@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 static_cast<void>(fmha::catalog::parse_sweep_config(text, "input", use));
         }
     } catch (const fmha::Error&) {
-        // Refused with a sentence: what bad input is for.
+        // Refused with a sentence, as bad input should be.
     }
     return 0;
 }

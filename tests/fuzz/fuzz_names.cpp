@@ -1,5 +1,5 @@
 // libFuzzer target over the texts that a command line names things with: cases, kernels as globs, ranges, shards, masks and numbers
-// relative to a tile. What a reader accepts and prints, it must read again as the same.
+// relative to a tile. A reader must read its own print of a value as the same value.
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/case_name.hpp"

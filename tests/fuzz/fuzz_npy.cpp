@@ -1,4 +1,4 @@
-// libFuzzer target over .npy files. What is read is written again and must read as the same.
+// libFuzzer target over .npy files. Arrays that were read are written again and must read as the same.
 #include "dispatcher/types/error.hpp"
 #include "harness/npy/npy.hpp"
 #include "tests/fuzz/require.hpp"

@@ -1,4 +1,4 @@
-// The audit reads what compilers say, and every limit can turn it red.
+// The audit reads the compilers' reports, and every limit can turn it red.
 
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/audit.hpp"

@@ -67,14 +67,14 @@ INSTANTIATE_TEST_SUITE_P(
             "v1, v0",
             "ds_load_b32 v4, v2", 1, 31},
         Access{"Exchanges", "gfx942", "v_lshlrev_b32_e32 v1, 7, v0", "ds_bpermute_b32 v4, v1, v5", 1, 0},
-        // What lanes share may be unknown and change.
+        // A number that lanes share may be unknown and change.
         Access{"StagesByScalars", "gfx942", "v_lshlrev_b32_e32 v1, 6, v0\n s_load_dword s4, s[0:1], 0x0",
                "v_add_u32_e32 v2, s4, v1\n ds_read_b128 v[4:7], v2\n s_add_i32 s4, s4, s5", 1, 3 * 8},
         Access{"StagesByTheLoop", "gfx942", "v_lshlrev_b32_e32 v1, 6, v0",
                "ds_read_b128 v[4:7], v1\n v_add_u32_e32 v1, 0x1000, v1", 1, 3 * 8},
         Access{"KeptElsewhere", "gfx942", "v_lshlrev_b32_e32 v1, 6, v0\n v_accvgpr_write_b32 a3, v1",
                "v_accvgpr_read_b32 v2, a3\n ds_read_b128 v[4:7], v2", 1, 3 * 8},
-        // What does not follow from the code is not counted.
+        // Addresses that do not follow from the code are not counted.
         Access{"FromMemory", "gfx942", "global_load_dword v1, v0, s[0:1]", "ds_read_b128 v[4:7], v1", 0, 0},
         Access{"OfAnotherWay", "gfx942",
                "v_lshlrev_b32_e32 v1, 6, v0\n s_cbranch_scc1 1 -> behind\n v_lshlrev_b32_e32 v1, 4, v0\n "

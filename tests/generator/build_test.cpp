@@ -1,4 +1,4 @@
-// Builds: what is compiled, what is not compiled again, and what a failure or an interruption leaves behind.
+// Builds: the kernels that are compiled, those that are not compiled again, and the remains of a failure or an interruption.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"

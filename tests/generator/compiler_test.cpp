@@ -1,4 +1,4 @@
-// Compilers are found, asked and described; what a kernel is built from decides its key, where it lies does not.
+// Compilers are found, asked and described; the sources of a kernel decide its key, their place does not.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"

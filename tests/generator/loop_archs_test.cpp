@@ -1,4 +1,4 @@
-// Hand-made loops of each architecture, counted by hand, and what is read from llvm-mca.
+// Hand-made loops of each architecture, counted by hand, and the numbers read from llvm-mca.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                             499}),
     [](const auto& parameter) { return parameter.param.arch; });
 
-/// A program in llvm-mca's place, which keeps what it is given and says `answer`.
+/// A program in llvm-mca's place, which keeps its input and says `answer`.
 class Analyzer : public testing::Test {
   protected:
     std::int64_t opinion(const std::string& answer, const ArchName& arch = "gfx942") {

@@ -1,4 +1,4 @@
-// What must not exist is refused with its rule, what no target executes is listed.
+// Kernels that must not exist are refused with their rule; kernels that no target executes are listed.
 
 #include "dispatcher/types/error.hpp"
 #include "tests/generator/catalogue.hpp"

@@ -1,4 +1,4 @@
-// A source says what its configurations are, and nothing else decides its bytes.
+// A source states its configurations, and nothing else decides its bytes.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"

@@ -28,7 +28,7 @@ class RecordedSpills : public testing::Test {
             {"o", "sm_90", "nvcc", "k", {{"k", config, "s", used}, {"l", config, "t", none}}});
         return manifest;
     }
-    /// What the audit says about such a kernel, by the records.
+    /// The audit's verdict on such a kernel, by the records.
     std::vector<std::string> wrong(std::int64_t bytes) const {
         KernelConfig config;
         config.signature.family = KernelFamily::fwd_splitkv_combine; // multiplies nothing

@@ -1,4 +1,4 @@
-// G5.4 and the memory gates of append-KV: what the reference says is accepted, and everything else is seen.
+// G5.4 and the memory gates of append-KV: the reference's values are accepted, and all others are seen.
 #include "harness/families/family.hpp"
 #include "harness/npy/exchange.hpp"
 #include "reference/append.hpp"
@@ -29,7 +29,7 @@ Case rotated_case() {
     return c;
 }
 
-/// A case whose tensors hold what the reference writes.
+/// A case whose tensors hold the reference's values.
 class Appended {
   public:
     explicit Appended(const Case& c)
@@ -114,7 +114,7 @@ TEST(AppendGates, SeeWhatWasWrittenBesideTheNewKeys) {
     }
 }
 
-// Q comes as q.npy and goes as q_out.npy: the reference keeps what it was.
+// Q comes as q.npy and goes as q_out.npy: the reference keeps the former one.
 TEST(AppendGates, JudgeFilesOfTensorsThatAreUpdated) {
     const auto folder = std::filesystem::path(testing::TempDir()) / "append_files";
     std::filesystem::remove_all(folder);

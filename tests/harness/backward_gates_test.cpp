@@ -1,4 +1,4 @@
-// The gates of backward: what the reference says is accepted when it is rounded, and every kind of wrong gradient is seen by the
+// The gates of backward: the reference's values are accepted when they are rounded, and every kind of wrong gradient is seen by the
 // gate that is about it. The workspace of a case is that of the kernels that will run.
 #include "harness/cases/case_enums.hpp"
 #include "harness/families/family.hpp"
@@ -44,7 +44,7 @@ Case masked_case() {
     return c;
 }
 
-/// A case whose outputs hold what the reference says, rounded to their types.
+/// A case whose outputs hold the reference's values, rounded to their types.
 class Differentiated {
   public:
     explicit Differentiated(const Case& c)
@@ -287,7 +287,7 @@ TEST(BackwardData, KeepsForwardsResultsWhateverMemoryHolds) {
     EXPECT_EQ(o.code(0, 0, 0, 5), data->tensors().tensor("v").code(0, 0, 0, 5));
 }
 
-// Another program brings dq, dk, dv, dbias and d_sink; what passes between our stages is not asked for.
+// Another program brings dq, dk, dv, dbias and d_sink; tensors between our stages are not asked for.
 TEST(BackwardGates, JudgeFilesOfGradients) {
     const auto folder = std::filesystem::path(testing::TempDir()) / "backward_files";
     std::filesystem::remove_all(folder);

@@ -1,4 +1,4 @@
-// What a benchmark says: how much work a problem is, and that a wrong kernel has no speed.
+// The statements of a benchmark: the amount of a problem's work, and that a wrong kernel has no speed.
 
 #include "dispatcher/types/error.hpp"
 #include "harness/bench/bench.hpp"

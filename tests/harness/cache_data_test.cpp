@@ -89,7 +89,7 @@ TEST(CacheData, EntriesWithGapsBeginBehindOneAnother) {
     EXPECT_GT(starts[1], 300);
     EXPECT_LT(starts[1], 300 + 128);
     EXPECT_GT(starts[2], starts[1] + 128);
-    // Every number is the one that a case without gaps has.
+    // Every number is that of a case without gaps.
     const Case without = paged_case();
     const PagedKvTensors plain(without, Fp8Flavour::ocp);
     const auto a = reference::attention_of(args), b = reference::attention_of(plain.args());

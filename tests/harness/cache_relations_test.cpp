@@ -1,4 +1,4 @@
-// What the programs over a cache owe each other: attention reads what append-KV wrote, a prompt in chunks has the bits of one
+// The duties of programs over a cache to each other: attention reads the keys that append-KV wrote, a prompt in chunks has the bits of one
 // prefill, decode gives the last row of it, and splits do not show. Kernels are those that are planned, memory and verdicts
 // those of the harness.
 
@@ -52,9 +52,9 @@ class Planned {
         for (const StageKernel& stage : kernels_.stages) stage.instance->launch(arguments, {});
     }
     Outputs outputs() const { return data_->outputs(kernels_.families.back()); }
-    /// "" when the gates accept what the memory holds.
+    /// "" when the gates accept the contents of the memory.
     std::string complaint() {
-        // Of the memory as it is now: another stage may have written what this one reads.
+        // Of the memory as it is now: another stage may have written this one's input.
         const CaseResult result = judge_run_outputs(case_, *data_, *data_->expectation(1), kernels_);
         return result.outcome == Outcome::passed
                    ? std::string()
@@ -172,7 +172,7 @@ TEST_P(CacheRelations, AttentionReadsWhatAppendingWrote) {
     }
 }
 
-/// Rows [first, first + count) of the queries of every entry, over the keys up to the last of them. `lengths` takes what the call
+/// Rows [first, first + count) of the queries of every entry, over the keys up to the last of them. `lengths` takes the lengths that the call
 /// points to.
 template <class Args>
 Args chunk(const Args& whole, std::int64_t first, std::int64_t count, std::vector<std::int32_t>& lengths) {

@@ -152,7 +152,7 @@ class LedgerTest : public testing::Test {
         some_of(list_of(catalog::RuleSet::claim, "gfx950"), KernelFamily::batch_prefill, 97);
     const std::vector<Witness> all_ = witnesses(list_);
 
-    /// What a run says in which nothing is wrong.
+    /// The text of a run without a mistake.
     std::vector<CaseResult> good() const {
         std::vector<CaseResult> results;
         for (const Witness& witness : all_) {

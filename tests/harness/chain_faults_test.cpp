@@ -76,7 +76,7 @@ TEST(AppendedKeys, MayNotBeWrittenByAttention) {
     EXPECT_THAT(first_red(cases, paged(writes)), HasSubstr("G5.5"));
 }
 
-/// A mistake in RoPE is judged at the channels that it rotates; what attention makes of them is judged from what is in memory.
+/// A mistake in RoPE is judged at the channels that it rotates; attention over them is judged from the contents of memory.
 TEST(RotatedKeys, AreJudgedWhereAppendKvErrs) {
     const auto cases = some_of("pagedkv/rotated", [](const Case& c) { return c.chain.appended == 5; });
     EXPECT_EQ(first_red(cases, paged({})), "");

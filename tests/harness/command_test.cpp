@@ -244,7 +244,7 @@ TEST(Exchange, AMalformedSlotIsNotFollowed) {
     }
 }
 
-/// What the case says, not the default of a problem without pages.
+/// The case's own value, not the default of a problem without pages.
 TEST(Refusals, NameThePageSizeOfTheCase) {
     EXPECT_THAT(run({"verify", "pagedkv/plain[page_size=0]", "--cases-root", FMHA_CASES_DIR}).out,
                 HasSubstr("P-4: page_size 0 is not a positive multiple of 128"));

@@ -128,7 +128,7 @@ TEST(BenchCommand, TimesTheKernelsOfASweepConfiguration) {
     EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
     EXPECT_THAT(ran.out, HasSubstr("32 (filtered 28, kept 4)"));
     EXPECT_THAT(system::read_file(folder / "engine.csv"), HasSubstr("\nfmha_fwd_fp16_batch_h64_"));
-    // The command line that upstream's CMake has: the file alone, and what happens here anyway.
+    // The command line that upstream's CMake has: the file alone, and options for things that happen here anyway.
     const Ran upstream = run({"bench", config, "--verify", "--best", "--filter", "c.hdim_q == 64",
                               "--problems", "1,2,1,16,48,64", "--repeat", "1", "--warmup", "0"});
     EXPECT_EQ(upstream.code, 0) << upstream.err << upstream.out;
@@ -197,7 +197,7 @@ TEST(PlanCommand, AsksAHeuristicFirstAndExportsTheRegistry) {
         return run(more);
     };
     const std::string usual = with({}).out;
-    // One that takes the problem and is not the usual choice: it has room for any head dimension.
+    // A kernel that takes the problem and is not the usual choice: it has room for any head dimension.
     const Ran preferred = with({"--prefer", "no_such*", "--prefer", "fwd_*"});
     EXPECT_EQ(preferred.code, 2);
     EXPECT_THAT(preferred.err, HasSubstr("--prefer no_such*: no kernel has this name"));

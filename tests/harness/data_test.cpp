@@ -1,4 +1,4 @@
-// Data sets: what they promise, and that nothing but seed and logical index decides a value.
+// Data sets: their promises, and that nothing but seed and logical index decides a value.
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"

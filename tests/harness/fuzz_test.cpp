@@ -55,7 +55,7 @@ TEST_P(EveryFamily, NamesReadBackAndNearlyAllAreLegal) {
     EXPECT_GE(legal, problems * 9 / 10);
 }
 
-// A field that is always as in the plain case is one that no random problem tests.
+// No random problem tests a field that is always as in the plain case.
 TEST_P(EveryFamily, EveryFieldIsDrawn) {
     std::map<std::string, std::set<std::string>> values;
     for (std::uint64_t seed = 0; seed < 3000; ++seed) {
@@ -64,7 +64,7 @@ TEST_P(EveryFamily, EveryFieldIsDrawn) {
             if (!field.compound() && field.families.contains(GetParam()))
                 values[std::string(field.name)].insert(field.print(c));
     }
-    // How often and of which rows a problem is judged, and what comes out, is no part of it.
+    // The number of runs, the sample of rows and the expected end are no part of a problem.
     std::set<std::string> fixed{"repeats", "sampled_rows", "expect"};
     const ApiTraits& api = traits_of(GetParam());
     if (api.stores_keys) fixed.insert({"mode", "fill", "length_form_k"});
@@ -95,7 +95,7 @@ TEST_P(EveryFamily, LengthsLieAtTheEdgesOfThePlannedTile) {
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryFamily, testing::ValuesIn(every<ApiFamily>()),
                          [](const auto& family) { return std::string(to_string(family.param)); });
 
-// A fill that can decide no row is red, whatever the kernel computes: few channels of 8 bits hold few ranks.
+// A fill that can decide no row is red for every kernel: few channels of 8 bits hold few ranks.
 TEST(RandomCases, HaveNoMoreKeysThanAnEdgeFillHasRanks) {
     for (const ApiFamily family : {ApiFamily::fwd, ApiFamily::batch_prefill}) {
         const Case plain = plain_case(family, FMHA_CASES_DIR);

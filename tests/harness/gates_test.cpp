@@ -104,7 +104,7 @@ TEST(Gates, G2AllowsAllElementsTogetherNoMoreBecauseTheyAreFew) {
     EXPECT_TRUE(verdict(result, "G1").passed);
 }
 
-/// `c` with one code towards zero in every other element of O: what a truncating cast does.
+/// `c` with one code towards zero in every other element of O, as by a truncating cast.
 CaseResult truncated(const Case& c) {
     std::int64_t n = 0;
     return run_spoiled(c, [&n](const FwdArgs& a) {
@@ -130,7 +130,7 @@ TEST(Gates, MeanErrorSeesTruncation) {
     }
 }
 
-// Rows of a head share what the fill adds to their logits, and without a cast of P its rounding is most of their errors.
+// Rows of a head share the fill's addition to their logits, and without a cast of P its rounding is most of their errors.
 TEST(Gates, MeanErrorOfRisingLogitsNeedsRoundedWeights) {
     Case c = small_case();
     c.data_type = DataType::fp32;
@@ -289,7 +289,7 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     EXPECT_NE(verdict(unstable, "G5.7").detail.find("two identical runs differ"), std::string::npos);
 }
 
-/// Takes the row stride of a tensor for granted, which is what small_case has in the layout of its name.
+/// Takes the row stride of small_case's tensors for granted, which follows from the layout in its name.
 MisledKernel stride_for_granted(TensorView FwdArgs::*tensor) {
     return MisledKernel([tensor](FwdArgs& args) { (args.*tensor).row_stride = 64 + 8; });
 }

@@ -62,7 +62,7 @@ std::string gate_section() {
     return fmha::reports::section(verdict);
 }
 
-/// What the reader says of a .npy file with this dictionary. A kernel from elsewhere writes the headers of its outputs.
+/// The reader's sentence about a .npy file with this dictionary. A kernel from elsewhere writes the headers of its outputs.
 std::string complaint_about(const std::string& dictionary) {
     std::string file("\x93NUMPY\x01\x00", 8);
     file += static_cast<char>(dictionary.size() & 0xFFU);
@@ -76,7 +76,7 @@ std::string complaint_about(const std::string& dictionary) {
     throw std::logic_error("a hostile header was accepted: " + dictionary);
 }
 
-/// What the reader says of headers whose names and values are hostile. A quotation mark ends each of these.
+/// The reader's sentence about headers whose names and values are hostile. A quotation mark ends each of these.
 std::vector<std::string> complaints_about_headers() {
     std::vector<std::string> complaints;
     for (const std::string& text : hostile) {

@@ -1,5 +1,5 @@
 // G2 is left out where roundings are not independent (docs/spec/tolerances.md). There another gate sees a wrong kernel, and right beside it
-// G2 is asked and sees what no other gate does.
+// G2 is asked and sees a mistake that no other gate does.
 #include "harness/data/storage.hpp"
 #include "reference/numerics/formats.hpp"
 #include "tests/harness/faulty_forward.hpp"
@@ -112,7 +112,7 @@ TEST(FlatScores, BesideTheExemptionShowWhatG2AloneSees) {
     EXPECT_TRUE(verdict(result, "G1").passed);
 }
 
-/// What is red on `c` with each of `faults`, without the ones that nothing sees.
+/// The gates that are red on `c` with each of `faults`, without the unseen faults.
 template <class Fault>
 void expect_seen_without_g2(const char* name, const std::vector<Fault>& faults) {
     const auto cases = cases_of(name);
@@ -134,7 +134,7 @@ TEST(WeightsUnderASink, StillShowWrongKernels) {
         {next_slot, last_page_dropped, last_page_length_less, table_ignored});
 }
 
-// A sink logit above scores of which one counts: all elements of a row have one relative error, and few rows make up a head's.
+// A sink logit above scores of which a single one counts: all elements of a row have one relative error, and few rows make up a head's.
 TEST(OneKeyUnderASink, IsRightWithinOneRoundingARowAndStillShowsWrongKernels) {
     using enum targets::PrefillFault;
     const auto cases =

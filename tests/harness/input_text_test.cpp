@@ -1,4 +1,4 @@
-// Packed input, whatever the pieces in which zlib is given it.
+// Packed input, given to zlib in pieces of any size.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"

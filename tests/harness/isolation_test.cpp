@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What a pool of two processes makes of `task`.
+/// The result of `task` from a pool of two processes.
 std::vector<TaskEnd> ends_of(std::size_t count, const std::function<std::string(std::size_t)>& task,
                              std::chrono::milliseconds timeout = std::chrono::milliseconds(0)) {
     std::vector<TaskEnd> ends(count);
@@ -44,7 +44,7 @@ TEST(Isolation, ReturnsEveryAnswer) {
     for (std::size_t i = 0; i < ends.size(); ++i) EXPECT_EQ(ends[i].answer.size(), i * 10'000);
 }
 
-/// What the open descriptors of a process are, by the program that it runs.
+/// The number of pipes that a program has open at its start.
 std::string pipes_of_program() {
     return system::run_process({"sh", "-c", "ls -l /proc/self/fd | grep -c pipe:"}).out;
 }

@@ -1,4 +1,4 @@
-// A run that was killed, at whatever moment, continues and ends in the report of a run that was not; a journal that is
+// A run that was killed, at any moment, continues and ends in the report of a run that was not; a journal that is
 // not this run's is refused.
 
 #include "tests/harness/command_support.hpp"
@@ -200,7 +200,7 @@ TEST(Journal, ACrashIsAnOutcomeAndAKillFromOutsideIsNone) {
         if (args.shape.seqlen_k == 63) std::raise(SIGKILL);
     });
     EXPECT_THAT(first.out, HasSubstr("2 crashed"));
-    // The kernel is as it should be now, and what it did is not forgotten.
+    // The kernel is as it should be now, and its past is not forgotten.
     const Ran second = verify({"--jobs", "1", "--journal", journal}, [](const FwdArgs&) {});
     EXPECT_EQ(second.code, 1);
     EXPECT_THAT(second.out, HasSubstr("5 asked   4 passed   0 failed"));
@@ -248,7 +248,7 @@ TEST(Journal, OfAnotherRunIsRefusedAndLeftAlone) {
     other[digest] = other[digest] == '0' ? '1' : '0';
     write(journal, other);
     refused({}, "program_sha256 is ");
-    // Neither how many processes work nor what counts as green changes an outcome.
+    // Neither the number of processes nor the definition of green changes an outcome.
     write(journal, text);
     EXPECT_EQ(verify({"--jobs", "2", "--not-run-budget", "3", "--journal", journal}).code, 1);
 }
@@ -379,7 +379,7 @@ TEST(Journal, AFullDiskTakesNoVerdictAway) {
         [](pid_t) {});
     ASSERT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 2);
-    // What was written before is whole, and good for continuing.
+    // The lines before are whole, and good for continuing.
     EXPECT_EQ(text_of(journal).back(), '\n');
     EXPECT_EQ(verify({"--jobs", "1", "--journal", journal}).code, 1);
     EXPECT_EQ(lines_of(journal), 6U);

@@ -43,7 +43,7 @@ class MatrixFile {
     std::filesystem::path path_;
 };
 
-/// What becomes of a shape, and why.
+/// The end of a shape, and its reason.
 std::pair<Expectation, std::string> planned(const KernelSource& source, const Case& shape,
                                             const std::string& arch) {
     try {

@@ -1,4 +1,4 @@
-// Shards, in whatever files they are, become the run that one process would have made; what is missing or doubled is named.
+// Shards, in any files, become the run that one process would have made; missing and doubled cases are named.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"

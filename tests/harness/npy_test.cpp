@@ -1,4 +1,4 @@
-// .npy files: what numpy writes is read, what is damaged is refused with a sentence that names the file.
+// .npy files: numpy's own are read, damaged ones are refused with a sentence that names the file.
 
 #include "dispatcher/types/error.hpp"
 #include "harness/npy/npy.hpp"

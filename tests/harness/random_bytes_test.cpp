@@ -1,4 +1,4 @@
-// A kernel that forgets a part of what it has to write besides the output.
+// A kernel that forgets a part of its outputs besides O.
 
 #include "harness/cases/load.hpp"
 #include "harness/run/case_runner.hpp"

@@ -1,6 +1,6 @@
 // The same sequences, handed over in other forms, give the same bits (B.6.8): side by side in a batch, one behind the other in a
 // group, with or without room between them, with lengths of either kind, and one at a time. Nothing is compared with a
-// reference, so what kernel and reference get wrong together shows here.
+// reference, so a common mistake of kernel and reference shows here.
 
 #include "harness/cases/case_problem.hpp"
 #include "harness/data/fwd_tensors.hpp"
@@ -38,7 +38,7 @@ Case sequences(std::uint64_t seed) {
     for_each_entry(c.seqlen_k, 6);
     c.physical_q.clear();
     c.physical_k.clear();
-    // What one of the two modes has not: rows that are left out, and a bias that the entries share.
+    // The features that one of the two modes lacks: rows that are left out, and a bias that the entries share.
     c.min_seqlen_q = 0;
     c.bias_rank = c.bias == BiasType::elementwise ? 2 : c.bias_rank;
     return c;
@@ -48,10 +48,10 @@ struct Form {
     const char* name;
     Mode mode;
     LengthForm lengths;
-    std::int64_t room_q, room_k; ///< rows between entries, beyond what lengths need
+    std::int64_t room_q, room_k; ///< rows between entries, beyond their lengths
 };
 
-/// The first is what the others are compared with.
+/// The others are compared with the first.
 constexpr Form forms[] = {
     {"group, packed", Mode::group, LengthForm::none, 0, 0},
     {"group, with room and lengths", Mode::group, LengthForm::seqlen, 7, 4},
@@ -86,7 +86,7 @@ Outputs computed(const Case& c, const KernelSource& source) {
     return attention_outputs(reference::attention_of(tensors.args()));
 }
 
-/// Of the arguments, what concerns entry `b` alone.
+/// The part of the arguments that concerns entry `b` alone.
 FwdArgs only_entry(FwdArgs args, std::int64_t b) {
     QuantArgs& quant = args.quant;
     for (TensorView* view : {&args.q, &args.k, &args.v, &args.o, &args.lse, &args.bias, &args.randval,

@@ -1,4 +1,4 @@
-// Reports hold what the run held, and hostile text stays text.
+// Reports hold the whole run, and hostile text stays text.
 
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"

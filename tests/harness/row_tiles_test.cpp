@@ -1,4 +1,4 @@
-// Large shapes of a matrix: the host computes the tiles of sampled rows alone, and whatever is asked of them is seen.
+// Large shapes of a matrix: the host computes the tiles of sampled rows alone, and a mistake in any of them is seen.
 
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/families/all_families.hpp"
@@ -22,7 +22,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// The host's kernels, of which those of forward compute single tiles; `spoil` changes what they have written.
+/// The host's kernels, of which those of forward compute single tiles; `spoil` changes their results.
 class TilesOfHost final : public KernelSource {
   public:
     explicit TilesOfHost(std::function<void(const FwdArgs&)> spoil = [](const FwdArgs&) {})
@@ -66,7 +66,7 @@ TEST(TilesOfRows, OnlySampledOnesOfALargeShapeAreComputedAndAllOfThemJudged) {
         for (std::int64_t b = 0; b < args.shape.batch; ++b)
             for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
                 for (std::int64_t i = 0; i < args.shape.seqlen_q; ++i, ++all)
-                    // What a kernel has not written is NaN.
+                    // Elements that a kernel has not written are NaN.
                     written +=
                         std::isnan(reference::decode(
                             args.o.type, load_code(args.o.data, args.o.type, args.o.offset(b, h, i, 0))))
@@ -132,7 +132,7 @@ TEST(TilesOfRows, InputsThatNoneOfThemReadsAreNotFilled) {
         }
     EXPECT_GE(queries, 6 * 64);
     EXPECT_LT(queries, 6 * 8 * 500 / 4);
-    // What is there are the values of the case.
+    // The tensors there hold the values of the case.
     for (const auto& [b, h, i] : rows)
         EXPECT_EQ(load_code(args.q.data, args.q.type, args.q.offset(b, h, i, 3)),
                   load_code(whole.args().q.data, args.q.type, whole.args().q.offset(b, h, i, 3)));
@@ -166,7 +166,7 @@ TEST(TilesOfRows, OnlyThemselvesAreCountedAsCopied) {
     EXPECT_EQ(few.tensors, whole.tensors);
     EXPECT_LT(100 * few.copies, whole.copies);
 
-    // Whatever the seed, no sample is larger than what is counted.
+    // For every seed, no sample is larger than the counted one.
     const FwdTensors tensors(c, Fp8Flavour::ocp);
     const reference::AttentionArgs args = reference::attention_of(tensors.args());
     for (std::uint64_t seed = 1; seed <= 20; ++seed)

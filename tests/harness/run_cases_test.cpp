@@ -181,7 +181,7 @@ TEST(Jobs, AreOneAHardwareThreadOrOneADeviceAndNoMoreThanCases) {
     EXPECT_THROW(default_jobs("moon", 1), InputError);
 }
 
-/// The most threads that this process has while `work` runs, the one that counts them left out.
+/// The most threads that this process has while `work` runs, without the thread that counts them.
 std::ptrdiff_t most_threads_during(const std::function<void()>& work) {
     std::atomic<bool> done{false};
     std::ptrdiff_t most = 0;
@@ -214,7 +214,7 @@ TEST(Jobs, ProcessesTimesKernelThreadsFitTheMachine) {
                 for (int n = 0; n < 10; ++n) kernel.instance->launch(tensors.args(), {});
             });
         };
-        // One that works alone may use them all; those that fill the machine have one each.
+        // A process that works alone may use them all; those that fill the machine have one each.
         EXPECT_GT(threads_with(1), 1) << name;
         EXPECT_EQ(threads_with(hardware), 1) << name;
         EXPECT_EQ(threads_with(1'000'000), 1) << name;

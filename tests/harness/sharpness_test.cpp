@@ -1,4 +1,4 @@
-// What each criterion lets through: mistakes of a bf16 kernel over 4096 keys, against fills. The table of docs/gates.md is computed
+// The mistakes that each criterion lets through: those of a bf16 kernel over 4096 keys, against fills. The table of docs/gates.md is computed
 // again and compared, so that a gate, a fill or a limit that loses its edge shows in that document.
 
 #include "harness/cases/case_problem.hpp"
@@ -117,7 +117,7 @@ struct Cell {
     double closest = 1.0; ///< smallest distance of a ratio from 1, where a verdict turns
 };
 
-/// One data set: its tensors, the kernel and what is expected of it.
+/// One data set: its tensors, the kernel and the expected outputs.
 class Bench {
   public:
     explicit Bench(const Data& data)
@@ -128,7 +128,7 @@ class Bench {
         expected_ = reference::forward(args, reference::all_rows(args), {.numerics = kernel_.numerics});
     }
 
-    /// What notices the mistake: F the flat 1e-2, 4 gate G4, and of the gates that are required 1 G1, 2 G2, M G2.mean, 3 G3, E the exact one.
+    /// The criteria that notice the mistake: F the flat 1e-2, 4 gate G4, and of the gates that are required 1 G1, 2 G2, M G2.mean, 3 G3, E the exact one.
     Cell noticed_by(const Mistake& mistake) {
         const FwdArgs args = tensors_.args();
         mistake.launch(*kernel_.instance, args);

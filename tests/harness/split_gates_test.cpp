@@ -1,4 +1,4 @@
-// The gates on both stages of split-KV: what the kernels write is accepted, and a change in any of it is seen in its stage.
+// The gates on both stages of split-KV: the kernels' results are accepted, and a change in any of them is seen in its stage.
 #include "harness/cases/case_problem.hpp"
 #include "harness/families/family.hpp"
 #include "harness/run/candidate.hpp"

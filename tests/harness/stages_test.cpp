@@ -41,7 +41,7 @@ class ToyExpectation final : public CaseExpectation {
         const bool first = stage == halve;
         ExactGate gate("exact", first ? "half" : "sum");
         const Outputs::Tensor& got = outputs.at(first ? "half" : "sum");
-        // The second stage is judged on what the first one stored.
+        // The second stage is judged on the first one's stored results.
         for (std::int64_t c = 0; c < numbers; ++c)
             if (got.value(0, c) != (first ? input(args_)[c] / 2 : halves(args_)[c] + 1))
                 gate.fail("column " + std::to_string(c) + " is wrong");
@@ -276,7 +276,7 @@ TEST(Stages, OutputsThatPromiseNoBitsMayDifferBetweenRuns) {
 }
 
 TEST(Stages, AWrongStageIsTheOneThatFails) {
-    // The second stage adds 1 to what is there, so it is right.
+    // The second stage adds 1 to the contents there, so it is right.
     EXPECT_THAT(complaint(ToySource([](const SplitKvArgs& args) { halves(args)[2] += 1; })),
                 HasSubstr("exact half: column 2 is wrong"));
     EXPECT_THAT(complaint(ToySource({}, [](const SplitKvArgs& args) { sums(args)[3] += 1; })),

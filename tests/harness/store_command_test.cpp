@@ -1,4 +1,4 @@
-// `--store` of the commands: every run is there with what it found, a killed and continued one once.
+// `--store` of the commands: every run is there with its findings, a killed and continued one once.
 
 #include "dispatcher/system/files.hpp"
 #include "harness/store/store.hpp"

@@ -1,4 +1,4 @@
-// A store of an older program is brought up to date; what is no store, or one of a newer program, is refused in a sentence.
+// A store of an older program is brought up to date; another file, or a store of a newer program, is refused in a sentence.
 
 #include "tests/harness/store_support.hpp"
 

@@ -1,4 +1,4 @@
-// A store keeps what was appended, in the order in which it came.
+// A store keeps all appended runs, in the order in which they came.
 
 #include "harness/results/result_json.hpp"
 #include "harness/store/history.hpp"

@@ -1,4 +1,4 @@
-// Nothing that was appended is lost, whoever kills the writer, whoever writes beside it, and whether the disk is full.
+// Nothing that was appended is lost, when somebody kills the writer, when others write beside it, and when the disk is full.
 
 #include "tests/harness/store_support.hpp"
 
@@ -104,7 +104,7 @@ TEST(Store, TwoWritersLoseNothing) {
     }
 }
 
-// A writer says through a pipe which case it has appended, and is killed: what it said is there, once, and its successor
+// A writer says through a pipe which case it has appended, and is killed: the announced cases are there, once, and its successor
 // finishes the run.
 TEST(Store, LosesNothingAtTwoHundredKills) {
     const Scratch folder;

@@ -1,4 +1,4 @@
-// Every flow of a tensor: what is poisoned, filled, compared and told.
+// Every flow of a tensor: its poison, its filling, its comparison and its message.
 
 #include "harness/data/geometry.hpp"
 #include "harness/data/tensor_set.hpp"
@@ -30,7 +30,7 @@ TensorSet toys() {
                       toy("memory", Flow::scratch)});
 }
 
-/// What is told after `write` was called on a refilled set.
+/// The message after `write` was called on a refilled set.
 template <class Write>
 std::optional<std::string> told(Write write) {
     TensorSet set = toys();

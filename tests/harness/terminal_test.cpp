@@ -1,4 +1,4 @@
-// What long work shows on a terminal, and nothing elsewhere.
+// Long work shows its progress on a terminal, and nothing elsewhere.
 
 #include "dispatcher/types/visible_text.hpp"
 #include "harness/cli/paint.hpp"

@@ -1,4 +1,4 @@
-// What smoke promises about the tiles that run: every feature walks over several of them, and every edge is met one before,
+// The promises of smoke about the tiles that run: every feature walks over several of them, and every edge is met one before,
 // at and one behind their boundaries. Counted from the cases and the kernels that are planned for them; nothing is run.
 
 #include "dispatcher/dispatcher.hpp"

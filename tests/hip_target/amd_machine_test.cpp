@@ -27,7 +27,7 @@ using enum MatrixInstruction;
 
 namespace fs = std::filesystem;
 
-/// What the assembler calls an instruction: a pattern, because gfx90a joins the last two parts of a name.
+/// The assembler's name of an instruction: a pattern, because gfx90a joins the last two parts of a name.
 const std::map<MatrixInstruction, std::string>& mnemonics() {
     static const std::map<MatrixInstruction, std::string> table{
         {mfma_32x32x8_f16, "v_mfma_f32_32x32x8_?f16"},

@@ -1,4 +1,4 @@
-// What is read from the ELF header of a code object, with headers as the compilers write them.
+// The facts read from the ELF header of a code object, with headers as the compilers write them.
 
 #include "kernels/loader/code_object.hpp"
 #include "tests/loader/fake_runtime.hpp"

@@ -1,4 +1,4 @@
-// Owners of device things: every failure is a sentence, nothing leaks whichever call fails, and destructors bear a lost device.
+// Owners of device things: every failure is a sentence, nothing leaks when any call fails, and destructors bear a lost device.
 
 #include "kernels/loader/device.hpp"
 #include "kernels/loader/event_clock.hpp"
@@ -38,7 +38,7 @@ KernelConfig some_kernel() {
     return config;
 }
 
-/// Uses one of everything. What the device's bytes become is checked, so that a call that was left out shows.
+/// Uses one of everything. The device's bytes are checked afterwards, so that a call that was left out shows.
 void use_everything(FakeRuntime& runtime) {
     const Device device(runtime, 0);
     const DeviceStream stream(device);

@@ -2,7 +2,7 @@
 // the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
 // "illegal_address", which takes the context of the process whenever a launch has more than 100 keys, or "hang", a driver
 // that never answers, or "death", which takes the context too and leaves a mark in the folder FMHA_FAKE_GRAVES: a device
-// with a mark cannot be selected any more. There are FMHA_FAKE_DEVICES devices; the one with the number FMHA_FAKE_FAULTY has the
+// with a mark cannot be selected any more. There are FMHA_FAKE_DEVICES devices; number FMHA_FAKE_FAULTY has the
 // mistake, every one without that.
 
 #include "dispatcher/types/args_fields.hpp"

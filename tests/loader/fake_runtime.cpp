@@ -66,7 +66,7 @@ Status FakeRuntime::memory_info(std::size_t& free, std::size_t& total) {
 
 Status FakeRuntime::allocate(std::size_t bytes, void*& out) {
     if (const Status status = next(); !status.ok()) return status;
-    // Filled with what is neither poison nor zero, so that memory that was never copied to shows.
+    // Filled with bytes that are neither poison nor zero, so that memory that was never copied to shows.
     std::vector<unsigned char> memory(bytes, 0xA5);
     out = memory.data();
     memory_.emplace(memory.data(), std::move(memory));

@@ -1,4 +1,4 @@
-// Folders of built kernels: what is found, what is missing and why, and what is loaded when.
+// Folders of built kernels: the kernels found, the missing ones and why, and the times of loading.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
@@ -93,7 +93,7 @@ TEST(Folder, IsIdentifiedByWhatItsCodeFollowsFrom) {
     const std::string before = build.open()->build();
     EXPECT_EQ(before, same.open()->build());
     built::Manifest manifest = built::read_manifest(build.path());
-    // What an audit adds, and where a kernel stands, are not its code.
+    // The additions of an audit and the place of a kernel are not its code.
     manifest.objects[0].kernels[0].resources.emplace().vgprs = 7;
     std::swap(manifest.objects[0], manifest.objects[1]);
     built::write_manifest(manifest, build.path());

@@ -33,7 +33,7 @@ class MapLaunch : public testing::Test {
 
     MapLaunch() { problem.args.o = problem.query_tensor(128); }
 
-    /// In a code object for the fake's device, whatever the kernel is for.
+    /// In a code object for the fake's device, also of kernels for other devices.
     HipKernel loaded() {
         const Device device(runtime, 0);
         auto module =

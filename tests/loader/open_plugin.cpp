@@ -1,4 +1,4 @@
-// open_plugin FILE: opens a device plugin and says what it sees, for a test on machines with and without a device. Exit code 0:
+// open_plugin FILE: opens a device plugin and prints the devices that it sees, for a test on machines with and without a device. Exit code 0:
 // a device, 3: none, in one sentence; anything else is a crash.
 
 #include "dispatcher/types/error.hpp"

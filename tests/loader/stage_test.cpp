@@ -1,4 +1,4 @@
-// What goes to the device is everything that a kernel may reach, and what comes back is everything that it may have written.
+// Everything that a kernel may reach goes to the device, and everything that it may have written comes back.
 
 #include "dispatcher/types/args_fields.hpp"
 #include "dispatcher/types/error.hpp"
@@ -83,7 +83,7 @@ TEST(Stage, EveryPointerBecomesTheDevices) {
                 EXPECT_TRUE(runtime.holds(pointer)) << path;
                 EXPECT_EQ(std::memcmp(pointer, host.at(path), 4), 0) << path << ": other bytes";
             }
-            // Whatever the field lists say: no word of the arguments may be an address of the host's tensors.
+            // Independent of the field lists: no word of the arguments may be an address of the host's tensors.
             const auto blocks = tensors.memory();
             for (std::size_t at = 0; at + sizeof(void*) <= sizeof args; at += alignof(void*)) {
                 const unsigned char* word = nullptr;
@@ -123,7 +123,7 @@ Case plain() {
     return c;
 }
 
-/// What the host sees after a kernel on the device wrote `value` at `offset` bytes from the base of O.
+/// The value that the host sees after a kernel on the device wrote `value` at `offset` bytes from the base of O.
 std::optional<std::string> stray_after(std::int64_t offset) {
     const Case c = plain();
     FwdTensors tensors(c, Fp8Flavour::ocp);

@@ -106,7 +106,7 @@ TEST_F(FakeGpu, KnownMistakesAreRed) {
         setenv("FMHA_FAKE_FAULT", fault, 1);
         const Ran ran = verify({"fwd/faults"});
         EXPECT_EQ(ran.code, 1) << fault << ran.err;
-        // What reads NaN for every key may leave zeros, which are not believed instead of failed.
+        // A kernel that reads NaN for every key may leave zeros, which are not believed instead of failed.
         EXPECT_THAT(ran.out, AnyOf(HasSubstr("FAILED fwd/faults"), HasSubstr("MISTRUSTED fwd/faults")))
             << fault;
     }
@@ -151,7 +151,7 @@ TEST_F(FakeGpu, AJournalBelongsToTheKernelsAndThePluginThatWereBuilt) {
     expect_refused();
     build(planned({short_case}));
     EXPECT_EQ(verify(arguments).code, 0);
-    // What launches them was built anew.
+    // Their launcher was built anew.
     std::ofstream(plugins() / loader::plugin_file("amd"), std::ios::app) << '\n';
     expect_refused();
 }

@@ -17,7 +17,7 @@ constexpr std::int64_t query_heads = 5;
 
 constexpr std::int16_t query_rows = 2, key_rows = 3;
 
-/// Notes what is written: how often, from where, and with which angles.
+/// Notes the writes: their number, their source, and their angles.
 struct AppendContext : kernels::Decisions {
     KernelConfig config;
     struct Row {

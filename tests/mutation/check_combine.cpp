@@ -1,4 +1,4 @@
-// What the blocks of combine load: every split of a round once, of the rows and channels of the block.
+// The loads of combine's blocks: every split of a round once, of the rows and channels of the block.
 
 #include "kernels/programs/fmha_fwd_splitkv_combine.hpp"
 #include "tests/mutation/checks.hpp"
@@ -21,7 +21,7 @@ struct Loaded {
     friend bool operator==(const Loaded&, const Loaded&) = default;
 };
 
-/// Writes down what is loaded, and computes nothing.
+/// Writes down the loads, and computes nothing.
 struct LoadingContext : kernels::Decisions {
     struct Tile {};
     const char* lses = nullptr;
@@ -48,7 +48,7 @@ struct LoadingContext : kernels::Decisions {
     }
 };
 
-/// The loads of a pass over all splits in rounds of `n`; what has no split asks for the first one.
+/// The loads of a pass over all splits in rounds of `n`; a turn without a split asks for the first one.
 void add_pass(std::vector<Loaded>& to, int n, bool with_outputs, bool whole_units) {
     for (int s = 0; s < splits; s += n)
         for (int i = s; i < s + n; ++i) {

@@ -104,7 +104,7 @@ bool backward_matrices() {
            is(dot.lse, 5, h, 20, 6, 1) && is(dot.d, 9, h, 20, 6, 1);
 }
 
-/// Calls for every element of a tile that is larger than what exists.
+/// Calls for every element of a tile that is larger than the matrix.
 struct TileContext : kernels::Decisions {
     KernelConfig config;
     const KernelConfig& cfg() const { return config; }
@@ -308,7 +308,7 @@ struct SinkContext : kernels::Decisions, kernels::BwdDecisions {
 
 } // namespace
 
-/// d_sink = −Σ Δ · exp(sink − LSE) over the rows that exist (W-10); rows without Δ have no part, whatever their LSE is.
+/// d_sink = −Σ Δ · exp(sink − LSE) over the rows that exist (W-10); rows without Δ have no part, for every LSE.
 bool sink_gradient_is_right() {
     for (const std::int64_t keys : {1, 50})
         for (const std::int64_t rows : {3, 4, 9}) {

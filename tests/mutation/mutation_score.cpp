@@ -1,5 +1,5 @@
 // The power of the smoke cases: runs them on mutants of the tile programs, and prints how many they kill. Ends with 1 when a mutant
-// survives that the table of survivors does not list, or one that it lists as equivalent is killed.
+// survives that the table of survivors does not list, or a mutant that it lists as equivalent is killed.
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/parallel.hpp"
@@ -182,7 +182,7 @@ std::uint64_t stable_hash(std::string_view name, std::uint64_t seed) {
     return hash;
 }
 
-/// Whether a mutant is equivalent by what another target's table says of the programs.
+/// Whether a mutant is equivalent by another target's table of the programs.
 bool is_proved(const std::map<std::string, KnownSurvivor>& of_programs, const std::string& name) {
     const KnownSurvivor* survivor = find_survivor(of_programs, name);
     return survivor != nullptr && survivor->equivalent && survivor->why.find("host") == std::string::npos;

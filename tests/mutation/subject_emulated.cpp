@@ -12,7 +12,7 @@ Subject subject(const std::string& arch) {
     // A case of so much work takes about a second.
     constexpr double most_work = 2e7;
     return {mutated_target(original), original,
-            // What one machine does not do, a mistake cannot spoil.
+            // A mistake cannot spoil an operation that one machine does not have.
             arch.starts_with("gfx") ? "emulated_survivors_amd.txt" : "emulated_survivors_nvidia.txt",
             "survivors.txt", most_work, false, false};
 }

@@ -86,7 +86,7 @@ std::string_view to_string(Verdict::Kind kind) {
     return kind_names[static_cast<std::size_t>(kind)];
 }
 
-/// A case, its kernels, what they write without a mistake, and the places that they come through.
+/// A case, its kernels, their results without a mistake, and the places that they come through.
 class Trials::Prepared {
   public:
     Prepared(const Case& c, const KernelSource& source, const KernelSource& original, const std::string& arch)

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A generator that lists what it finds beside itself: `<api>.<target>.<receipt>.<mask>.txt`.
+/// A generator that lists the files beside itself: `<api>.<target>.<receipt>.<mask>.txt`.
 constexpr std::string_view generator_text = R"(import argparse, os, sys
 p = argparse.ArgumentParser()
 p.add_argument("--targets", default="gfx9")
@@ -61,7 +61,7 @@ class FakeCheckout : public testing::Test {
         write(file, text + "fmha_fwd_appendkv_api.cpp\n");
     }
 
-    /// What our own rule set ck lists for append-KV.
+    /// The list of our own rule set ck for append-KV.
     std::vector<std::string> ours(const char* arch) const {
         catalog::Request request;
         request.targets = {ArchName(arch)};

@@ -166,7 +166,7 @@ TEST(Enumerate, ListsRulesProfilesAndColumns) {
     EXPECT_THAT(fmha({"enumerate", "--show-columns"}).out, HasSubstr("\nhdim_q\n"));
 }
 
-/// A command line that cannot be obeyed, and what its message must name.
+/// A command line that cannot be obeyed, and the words that its message must have.
 constexpr const char* ci_sweep = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
 
 /// A filter file in a folder of its own.
@@ -244,7 +244,7 @@ TEST(Enumerate, EndsAPythonFilterThatHangs) {
     }
 }
 
-/// What a filter with these lines before its only answer is told, within narrow limits; "" when it answers.
+/// The sentence for a filter with these lines before its only answer, within narrow limits; "" when it answers.
 std::string limited(const std::string& lines) {
     const FilterFile filter("import os\ndef filter_config(c):\n" + lines + "    return True\n");
     catalog::PythonFilter python(filter.path(), [](const KernelConfig&, std::string& name) { name += "k"; },

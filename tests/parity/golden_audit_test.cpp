@@ -16,7 +16,7 @@ using catalog::RuleSet;
 using testing::HasSubstr;
 using testing::Not;
 
-/// One entry of one table changed, and what the audit must say about it.
+/// One entry of one table changed, and the sentence that the audit must have about it.
 struct Mutation {
     const char* what;
     const char* table; ///< file in the architecture folder

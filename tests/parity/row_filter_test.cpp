@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Four records that differ in what the expressions below look at.
+/// Four records that differ in the fields that the expressions below look at.
 std::vector<KernelConfig> records() {
     std::vector<KernelConfig> list(4);
     for (auto& config : list) config.arch = "gfx950";

@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-/// A folder of programs that all do what `script` says.
+/// A folder of programs that all run `script`.
 void fake_programs(const std::string& folder, const std::string& script) {
     for (const char* name : {"tile_example_fmha_fwd", "tile_example_fmha_bwd"}) {
         const std::filesystem::path program = std::filesystem::path(folder) / name;

@@ -33,7 +33,7 @@ void expect_same_companions(const GradientTable& x, const GradientTable& y) {
     expect_near(x.variance, y.variance, 1e-25);
 }
 
-/// Adds what a problem has to the problems of each feature.
+/// Counts a problem for each of its features.
 void count_features(const BwdArgs& args, std::map<std::string, int>& count) {
     const Shape& shape = args.shape;
     const FwdArgs forward = forward_part(args);
@@ -198,7 +198,7 @@ TEST(Backward, ASampleIsThatPartOfTheWhole) {
     EXPECT_LT(pairs_of_samples, pairs_of_wholes / 2);
 }
 
-/// A row of 2^18 keys among 2^18 rows: whoever looks at all pairs for it works for minutes.
+/// A row of 2^18 keys among 2^18 rows: a look at all pairs for it takes minutes.
 TEST(Backward, OneRowCostsOneRow) {
     constexpr std::int64_t length = 1 << 18;
     std::vector<float> values(length, 0.25F), lse(length, 13.0F);

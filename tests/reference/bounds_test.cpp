@@ -140,7 +140,7 @@ class FarQuery : public TwoKeys {
         args_.score.bias_type = BiasType::alibi;
         args_.score.alibi_slopes = &slope_;
     }
-    /// η of B.2 without what every key has, in units of 6u32.
+    /// η of B.2 without the part of every key, in units of 6u32.
     double position_error(float slope, const MaskArgs& mask, Oracle oracle) {
         slope_ = slope;
         args_.mask = mask;

@@ -36,7 +36,7 @@ RowParts with(auto RowParts::*part, auto faulty) {
     return parts;
 }
 
-/// Stays inside the cache, whatever a fault says.
+/// Stays inside the cache with every fault.
 KeyPlace inside(const AttentionArgs& args, I page, I slot) {
     const I pages = args.place.page_count;
     return {(page % pages + pages) % pages, std::max<I>(slot, 0)};

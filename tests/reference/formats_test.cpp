@@ -62,7 +62,7 @@ int codes(ElementType type) {
     return 1 << element_bits(type);
 }
 
-/// What the matrix oracle reads from a buffer that holds `code`.
+/// The value that the matrix oracle reads from a buffer that holds `code`.
 double matrix_decode(ElementType type, std::uint32_t code) {
     TensorView view;
     view.data = &code;

@@ -224,7 +224,7 @@ TEST(WindowCoordinates, MatchTheChecksOfM3) {
     EXPECT_TRUE(sees_any_key(bottom_right_causal, 5, 4, 1));
 }
 
-// A window that hides key 0 from the last row alone has sink tokens, one that hides none has not.
+// A window that hides key 0 from the last row alone has sink tokens, a window that hides none has not.
 TEST(SinkTokens, BeginWhereAWindowHidesOneKey) {
     EXPECT_TRUE(sees_as_sink_token({MaskType::top_left, 3, 0, 1}, 5, 8, 4, 0));
     EXPECT_TRUE(visible({MaskType::top_left, 3, 0, 1}, 5, 8, 4, 0));

@@ -48,7 +48,7 @@ class SplitEntry {
     std::int64_t queries() const { return lengths_.seqlen_q; }
 
   private:
-    /// Stores what forward gives for the keys of split s.
+    /// Stores forward's results for the keys of split s.
     void store(std::int64_t s) {
         const std::int64_t first = std::min(s * width_, lengths_.seqlen_k);
         FwdArgs part = whole_;

@@ -1,4 +1,4 @@
-// Which rows are computed, what they cost and what they may not depend on.
+// The rows that are computed, their cost, and the facts that they may not depend on.
 #include "dispatcher/types/error.hpp"
 #include "reference/attention.hpp"
 #include "reference/bounds.hpp"

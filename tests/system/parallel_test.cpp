@@ -51,7 +51,7 @@ TEST(ParallelFor, AnExceptionInAThreadReachesTheCallerAndEndsTheLoop) {
             ++rounds;
             if (n >= 10) throw std::runtime_error(std::to_string(n));
         };
-        // Whichever thread is fastest, the caller hears of the earliest round.
+        // The caller hears of the earliest round, also when another thread is faster.
         EXPECT_THAT([&] { parallel_for(100'000, job, threads); },
                     testing::ThrowsMessage<std::runtime_error>("10"));
         EXPECT_LT(rounds, 100'000);

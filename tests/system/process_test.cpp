@@ -27,7 +27,7 @@ bool alive(const std::filesystem::path& pid_file) {
     const pid_t pid = std::stoi(read_file(pid_file));
     if (kill(pid, 0) != 0) return false;
     std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    // One that was killed is a zombie until somebody asks for its status.
+    // A killed process is a zombie until somebody asks for its status.
     return std::string(std::istreambuf_iterator<char>(stat), {}).find(") Z ") == std::string::npos;
 }
 

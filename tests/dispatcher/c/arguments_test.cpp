@@ -216,7 +216,7 @@ TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
 }
 
 /// Few query rows: the main kernel of backward stores dQ itself, and there is no third stage that would miss it.
-/// Kernels of Hopper that copy by tensor maps take what a map can have; the others take the rest.
+/// Kernels of Hopper that copy by tensor maps take the tensors that a map can describe; the others take the rest.
 TEST_F(CallArguments, StridesDecideWhichKernelsOfHopperAreMeant) {
     fmha_context_options options{};
     options.size = sizeof options;

@@ -122,7 +122,7 @@ TEST_F(BackwardOnADevice, GivesWhatTheHostGives) {
             ASSERT_EQ(fmha_run_host(context_, &host.args, nullptr), FMHA_OK) << error();
             device.args.workspace = workspace_for(device.args);
             EXPECT_GT(bytes_, 4 * Backward::batch * Backward::heads * Backward::queries * Backward::width);
-            for (int run = 0; run < 2; ++run) { // the second in what the first has left
+            for (int run = 0; run < 2; ++run) { // the second in the memory that the first has left
                 ASSERT_EQ(fmha_prepare_workspace(context_, &device.args, device.args.workspace, nullptr),
                           FMHA_OK)
                     << error();
@@ -157,7 +157,7 @@ TEST_F(BackwardOnADevice, AddsUpTheHeadsOfAKeyHead) {
     EXPECT_EQ(device.dv, host.dv);
 }
 
-/// Sums of the run before, or whatever else lay there, would be added to.
+/// Sums of the run before, or any other contents, would be added to.
 TEST_F(BackwardOnADevice, IsRefusedWithoutPreparation) {
     ASSERT_EQ(create(), FMHA_OK) << error();
     Backward example;

@@ -1,5 +1,5 @@
 // Every way to get a case file, a name, a flag or a shape matrix wrong ends in one sentence that names the
-// place, the value and what is allowed. `X` stands for the file in the expected sentences.
+// place, the value and the allowed ones. `X` stands for the file in the expected sentences.
 
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/load.hpp"

@@ -1,4 +1,4 @@
-// What the shipped matrix promises: sizes per tier, a budget of work, and the pair table without empty cells.
+// The promises of the shipped matrix: sizes per tier, a budget of work, and the pair table without empty cells.
 
 #include "harness/cases/case_file.hpp"
 #include "harness/cases/load.hpp"

@@ -108,7 +108,7 @@ TEST(ShapeMatrix, ShapesThatCannotRunSayWhy) {
     std::map<std::string, int> expected;
     const auto tests = by_test(Tier::smoke);
     for (const auto& shape : tests.at("Refusals")) ++expected[shape.expect_rule];
-    // nhead_q 6 of 4: six shapes, whatever their dimensions. Of the others 60 is H-2, 576 and 512 are too
+    // nhead_q 6 of 4: six shapes of any dimensions. Of the others 60 is H-2, 576 and 512 are too
     // large.
     EXPECT_EQ(expected,
               (std::map<std::string, int>{{"", 1}, {"H-1", 6}, {"H-2", 2}, {"hdim_q", 2}, {"hdim_v", 1}}));

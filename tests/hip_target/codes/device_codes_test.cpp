@@ -1,5 +1,5 @@
 // Every way in which this machine's GPU converts, against the reference: the architecture's own conversions, the kernels'
-// functions compiled for the device, and what kernels store with. Code objects come from FMHA_CODES_DIR when it holds one
+// functions compiled for the device, and the stores of kernels. Code objects come from FMHA_CODES_DIR when it holds one
 // for the device, so that they can be built where a compiler is and run where a GPU is.
 
 #include "dispatcher/types/error.hpp"
@@ -34,7 +34,7 @@ const fs::path probe = "tests/hip_target/codes/probe.hip";
 
 class CodesProbe : public testing::TestWithParam<const char*> {};
 
-/// Without a GPU this still shows that the probe is the architecture's; its result is what another machine runs.
+/// Without a GPU this still shows that the probe is the architecture's; another machine runs its result.
 TEST_P(CodesProbe, Compiles) {
     const std::string arch = GetParam();
     const std::optional<std::string> compiled = compiled_probe(probe, arch);
@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CodesProbe,
                          testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
                          [](const auto& arch) { return std::string(arch.param); });
 
-/// What the device's conversions give, by Way.
+/// The results of the device's conversions, by Way.
 std::vector<Conversions> by_device(const loader::Device& device, const loader::Module& module,
                                    ElementType type, const std::vector<float>& values) {
     const auto codes = static_cast<std::size_t>(code_count(type));

@@ -298,7 +298,7 @@ TEST_P(EveryArchitecture, NoticesAWrongRowOfTheTable) {
     }
 }
 
-/// Numbers k anew: every bit of it weighs what the next one weighed, the last one 1.
+/// Numbers k anew: every bit of it has the weight of the next one, the last one 1.
 void renumber(Axis& depth, int k) {
     const auto next = [&](std::int8_t& weight) {
         weight = static_cast<std::int8_t>(2 * weight == k ? 1 : 2 * weight);

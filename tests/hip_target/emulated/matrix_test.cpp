@@ -55,7 +55,7 @@ int distinct_codes(ElementType type) {
     }
 }
 
-/// The one that stands for the lowest digit of n in a number system with so many digits, after `digit` others.
+/// The digit that stands for the lowest one of n in a number system with so many digits, after `digit` others.
 std::uint32_t distinct_code(int n, ElementType type, int digit = 0) {
     for (; digit > 0; --digit) n /= distinct_codes(type);
     n %= distinct_codes(type);

@@ -152,7 +152,7 @@ constexpr KernelConfig config_of(const Kernel& kernel) {
     return config;
 }
 
-/// A setup that knows its plan when it is compiled, as on a device: what the plan rules out is not there.
+/// A setup that knows its plan when it is compiled, as on a device: code that the plan rules out is not there.
 template <std::size_t number>
 class KnownSum : public SumSetup {
     static constexpr SumPlan known = sum_plan(config_of(all[number]));

@@ -134,7 +134,7 @@ TEST(Accumulation, OfFewerBitsIsNoticed) {
             const double found = measured(operands, truncating(operands, 13), 4);
             EXPECT_GT(found, 8 * declared(arch, info)) << arch << " " << to_string(name);
             EXPECT_LE(found, 0x1p-13) << arch << " " << to_string(name);
-            // Cut off after fp32's own places, sums are what `truncating` kernels declare.
+            // Sums that are cut off after fp32's own places have the error that `truncating` kernels declare.
             EXPECT_LE(measured(operands, truncating(operands, 23), 4), 0x1p-23)
                 << arch << " " << to_string(name);
         }

@@ -81,7 +81,7 @@ int column_of(int thread, int r) {
     return 8 * (r / 4) + 2 * (thread % 4) + r % 2;
 }
 
-/// LDS with A at 0, of 64 lines, and B behind it, and what a thread has of A. Lines of B are its columns, or elements of the depth.
+/// LDS with A at 0, of 64 lines, and B behind it, and a thread's part of A. Lines of B are its columns, or elements of the depth.
 struct Image {
     explicit Image(const Operands& of)
         : b_lines(of.form.a_in_registers ? of.all_depth() : of.form.columns),
@@ -127,7 +127,7 @@ std::vector<float> emulated(const Operands& operands, int more_leading = 0, int 
     block.run([&](int agent) {
         block.init_barrier(bytes, 1);
         block.expect(agent, bytes, bytes);
-        // Lines of 64 elements as they lie, which the copy engine would swizzle: so what it is given is swizzled back.
+        // Lines of 64 elements as they lie, which the copy engine would swizzle: so its input is swizzled back.
         std::vector<std::byte> plain(image.lds.size());
         for (std::size_t i = 0; i < plain.size(); ++i)
             plain[i] = image.lds[static_cast<std::size_t>(SwizzledTile::swizzled(static_cast<int>(i)))];

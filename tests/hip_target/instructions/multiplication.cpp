@@ -60,7 +60,7 @@ Registers Operands::draw(std::mt19937& random, const Draw& values) const {
         if (info_.scale_block != 0)
             into.push_back(static_cast<std::uint32_t>(std::uniform_int_distribution(126, 128)(random)));
     };
-    std::map<std::pair<int, int>, std::uint32_t> a, b; // one code an element, whoever holds copies of it
+    std::map<std::pair<int, int>, std::uint32_t> a, b; // one code an element, for all of its lanes
     Registers out;
     for (int lane = 0; lane < info_.wave_size; ++lane) {
         fill(out.a, info_.a_elements, [&](int e) -> std::uint32_t& {

@@ -102,7 +102,7 @@ int main(int count, char** words) {
         return fmha::catalog::name_of(fmha::catalog::RuleSet::house, config);
     });
     fmha::add_declared(registry, archs, fmha::declared_kernel_set("mine"));
-    // What a generator is given: fmha generate --config REGISTRY.json.
+    // The input of a generator: fmha generate --config REGISTRY.json.
     if (count > 1) registry.export_json(std::filesystem::path(words[1]));
     for (const fmha::KernelEntry& entry : registry.get_all())
         std::printf("%s\n", registry.name_of(entry).c_str());

@@ -59,7 +59,7 @@ TEST(HostAppend, GivesTheSameBitsWithAnyNumberOfThreads) {
     EXPECT_FALSE(one.untouched());
 }
 
-// V-3: what does not fit is not written, and what does is.
+// V-3: keys that do not fit are not written, and all others are.
 TEST(HostAppend, NeverWritesOutsideTheCache) {
     for (const bool paged : {false, true}) {
         const KernelConfig kernel = padded_kernel(Rope::half_rotated, paged);

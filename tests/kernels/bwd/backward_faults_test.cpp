@@ -111,7 +111,7 @@ const std::vector<BackwardChain>& chains(const std::string& arch) {
     return found != known.end() ? found->second : known.emplace(arch, choose()).first->second;
 }
 
-/// How many problems show that a run with `fault` is wrong, and what they say; stops at `enough`.
+/// The number of problems that show that a run with `fault` is wrong, and their messages; stops at `enough`.
 template <class Run>
 int noticed(const std::string& arch, const Run& run, auto numerics_of, BackwardFault fault, int enough,
             std::string& seen) {

@@ -77,7 +77,7 @@ TEST_P(EmulatedBackward, TakesEveryKernel) {
     for (const auto& [reason, count] : refused) ADD_FAILURE() << count << " kernels: " << reason;
 }
 
-/// What decides the way of a kernel's products: matrix instructions, where their operands come from, and where dQ goes.
+/// The facts that decide the way of a kernel's products: matrix instructions, the sources of their operands, and the place of dQ.
 using Path = std::tuple<DataType, GemmTriples, bool, std::int64_t>;
 Path path_of(const KernelConfig& kernel) {
     const Algorithm& a = kernel.algorithm;

@@ -121,7 +121,7 @@ TEST(HostBackward, DeterministicKernelsGiveTheSameBitsWhateverTheWorkspaceHeld) 
                 const std::vector<std::byte> first = problem.outputs();
                 for (int run = 0; run < 3; ++run) {
                     problem.reset(std::byte{0xFF});
-                    if (run == 1) { // a recycled workspace: what an earlier launch left, then prepared again
+                    if (run == 1) { // a recycled workspace: an earlier launch's remains, then prepared again
                         problem.run(launch);
                         problem.layout().prepare(problem.workspace());
                     }

@@ -100,7 +100,7 @@ KernelConfig micro_scaled(DataType type, std::int16_t side) {
     return config;
 }
 
-// What a scaled second product needs: the keys of a block in the lanes and elements whose scale is the block's.
+// The need of a scaled second product: the keys of a block in the lanes and elements whose scale is the block's.
 TEST(WeightSwaps, BringTheKeysOfABlockTogether) {
     struct Expected {
         DataType type;

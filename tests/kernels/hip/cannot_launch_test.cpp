@@ -1,4 +1,4 @@
-// What a launch of block-scaled and packed types asks of the arguments, whatever the target.
+// The demands of a launch of block-scaled and packed types on the arguments, the same for all targets.
 
 #include "kernels/targets/cannot_launch.hpp"
 

@@ -1,4 +1,4 @@
-// What the catalogue's pipelines mean for the way from global memory to LDS.
+// The meaning of the catalogue's pipelines for the way from global memory to LDS.
 
 #include "kernels/arch/arch.hpp"
 #include "kernels/catalog/catalog.hpp"
@@ -21,7 +21,7 @@ bool transposing(Pipeline pipeline) {
     return pipeline == Pipeline::qr_async_trload || pipeline == Pipeline::qr_async_trload_v3;
 }
 
-/// Two buffers as they are without asynchronous copies, beside what else lies in LDS, are more than there is.
+/// Two buffers as they are without asynchronous copies, beside the rest of LDS, are more than there is.
 bool short_of_lds(const KernelConfig& config) {
     KernelConfig synchronous = config;
     synchronous.algorithm.pipeline = Pipeline::qr;

@@ -1,4 +1,4 @@
-// What GPU kernels declare about their arithmetic (tolerances B.1).
+// The declarations of GPU kernels about their arithmetic (tolerances B.1).
 
 #include "kernels/targets/hip/numerics.hpp"
 

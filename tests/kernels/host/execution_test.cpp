@@ -1,4 +1,4 @@
-// What the executor does beside arithmetic: tiles it visits, padding flags, threads, refusals.
+// The executor's work beside arithmetic: the tiles that it visits, padding flags, threads, refusals.
 #include "fwd_problem.hpp"
 #include "judge.hpp"
 

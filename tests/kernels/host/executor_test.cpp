@@ -1,4 +1,4 @@
-// An exception in a thread of the executor reaches whoever launched the kernel.
+// An exception in a thread of the executor reaches the caller who launched the kernel.
 #include "fwd_problem.hpp"
 
 #include "kernels/programs/programs.hpp"

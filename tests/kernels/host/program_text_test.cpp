@@ -24,7 +24,7 @@ const Ban bans[] = {
     {R"(#include <(?!bit>|cstdint>|limits>|utility>))", "a header that device code has no use for"},
     {R"(\bvirtual\b|\bdynamic_cast\b|\btypeid\b)", "run-time types"}};
 
-/// What is wrong with the text of one program header; empty when nothing is.
+/// The mistakes in the text of one program header; empty when there is none.
 std::vector<std::string> complaints(std::string text, bool may_ask_for_the_compiler) {
     text = std::regex_replace(text, std::regex("//[^\n]*"), "");
     std::vector<std::string> found;

@@ -18,7 +18,7 @@ using host_target::test::Shape;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr float pattern = -12345.75F;
 
-/// A NaN of every type; which one depends on `order`.
+/// A NaN of every type, chosen by `order`.
 std::byte poison(std::uint64_t order) {
     return order % 2 == 0 ? std::byte{0x7F} : std::byte{0xFF};
 }

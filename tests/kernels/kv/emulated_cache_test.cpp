@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCache,
                          testing::Values("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201", "sm_90"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// Every kernel that the list has is one that the target executes; a few of them run.
+/// The target executes every kernel of the list; a few of them run.
 void expect_right(std::string_view arch, KernelFamily family) {
     for (const KernelConfig& kernel : working_list(arch, family))
         ASSERT_EQ(cannot_execute(kernel), std::nullopt) << identifier(kernel);

@@ -1,4 +1,4 @@
-// Split-KV by waves that have keys of their own: the emulated machine against the reference, and what it notices when their rows are
+// Split-KV by waves that have keys of their own: the emulated machine against the reference, and its findings when their rows are
 // not made one's again.
 #include "cached_problem.hpp"
 #include "kernels/programs/programs.hpp"
@@ -82,7 +82,7 @@ TEST_P(KeyWavesOf, AreRight) {
         }
 }
 
-/// Split-KV's context with a mistake in what makes the rows of waves one's.
+/// Split-KV's context with a mistake in the join of the waves' rows.
 enum class Mistake { none, maxima_forgotten, totals_of_one, weights_of_the_first };
 
 template <class Context>

@@ -181,7 +181,7 @@ TEST_P(PackedHeads, FillSeveralTiles) {
     EXPECT_LE(distance(KernelFamily::fwd_splitkv, GetParam(), kernel, problem), 1.0);
 }
 
-/// Whatever makes rows of heads differ keeps them apart.
+/// Every feature that makes rows of heads differ keeps them apart.
 TEST(HeadsStayApart, WhereMasksSlopesOrSinksDiffer) {
     const auto blocks_of = [](const Shape& shape, KernelFamily family) {
         const CachedProblem problem(shape, {});

@@ -12,7 +12,7 @@ namespace {
 
 using host_target::test::Shape;
 
-/// A NaN of every type; which one depends on `order`.
+/// A NaN of every type, chosen by `order`.
 std::byte poison_of_pool(std::uint64_t order) {
     return order % 2 == 0 ? std::byte{0x7F} : std::byte{0xFF};
 }
