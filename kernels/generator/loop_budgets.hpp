@@ -35,7 +35,7 @@ struct LoopBudgets {
     friend bool operator==(const LoopBudgets&, const LoopBudgets&) = default;
 };
 
-/// `read_budgets` gives no kernels where there is no file. Throws InputError, with file and key, for one that cannot be read.
+/// `read_budgets` gives no kernels where there is no file. Throws InputError, with file and key, for an unreadable file.
 LoopBudgets read_budgets(const std::filesystem::path& folder, const ArchName& arch);
 void write_budgets(const LoopBudgets& budgets, const std::filesystem::path& folder, const ArchName& arch);
 

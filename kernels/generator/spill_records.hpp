@@ -23,7 +23,7 @@ struct SpillRecords {
     friend bool operator==(const SpillRecords&, const SpillRecords&) = default;
 };
 
-/// None where there is no file. Throws InputError, with file and line, for one that cannot be read.
+/// None where there is no file. Throws InputError, with file and line, for an unreadable file.
 SpillRecords read_spills(const std::filesystem::path& folder, const ArchName& arch);
 void write_spills(const SpillRecords& records, const std::filesystem::path& folder, const ArchName& arch);
 

@@ -8,7 +8,7 @@
 namespace fmha::kernels {
 
 /// β(i, j) of A-2 in natural-log units, as β0(i) + factor·|c(i) − j|. With a positive slope c(i) is the visible key with
-/// the largest β, the one next to the diagonal, and β0(i) its β: the scores get the second summand alone, whose
+/// the largest β, next to the diagonal, and β0(i) its β: the scores get the second summand alone, whose
 /// rounding grows with the distance from the keys that matter and not with the position, and the LSE gets the first. With
 /// a negative slope β0 is 0.
 struct Alibi {

@@ -5,7 +5,7 @@
 
 namespace fmha::kernels {
 
-/// What the loop over keys works on, where the keys of an entry lie in pages of 2^page_bits (section 19). Rows of K and V are
+/// The keys that the loop works on, where those of an entry lie in pages of 2^page_bits (section 19). Rows of K and V are
 /// the keys of the entry. A page that holds whole tiles is looked up once a tile, ahead of its first use; of smaller pages the
 /// matrix has the table, and every row is looked up where it is loaded.
 struct PrefillMatrices : FwdMatrices {

@@ -29,7 +29,7 @@ enum class CacheFault : std::uint8_t {
     last_packed_head_missing,  ///< the last one of heads that share a tile has no row
     queries_one_row_early,     ///< later entries of a group start one row early
     split_edge_late,           ///< a split begins and ends one key late
-    split_edge_twice,          ///< the first key of a split belongs to the one before too
+    split_edge_twice,          ///< the first key of a split belongs to the previous one too
     split_width_rounded_down,  ///< Sk div n keys a split
     split_of_the_neighbour,    ///< the keys of the next split
     splits_ignored,            ///< every split has all keys

@@ -13,7 +13,7 @@ namespace fmha::targets {
 enum class PrefillFault : std::uint8_t {
     next_page,                ///< the page behind the right one
     first_page_always,        ///< the pages behind the first one are the first one
-    last_page_wrong,          ///< the last page of an entry is the one before
+    last_page_wrong,          ///< the last page of an entry is the previous one
     pages_reversed,           ///< the pages of an entry in the opposite order
     prefix_of_the_neighbour,  ///< the first page is that of the next entry, as if it were shared
     table_ignored,            ///< page n of an entry is page n of the pool

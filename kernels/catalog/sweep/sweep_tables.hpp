@@ -40,7 +40,7 @@ struct SweepTables {
 };
 
 /// Reads `rule_sets.sweep`. An architecture without one takes the data types of gfx950 and, where upstream
-/// looks at the name, what a name that starts with gfx9 or does not gets.
+/// looks at the name, the same as other names that start with gfx9, or that do not.
 SweepTables read_sweep_tables(const arch::ArchSet& archs, std::string_view arch_name);
 
 /// Whether upstream counts the type among the 8-bit ones when it chooses k1.

@@ -311,7 +311,7 @@ constexpr void plan_backward_tiles(const KernelConfig& cfg, const ElementTypes& 
     plan_columns(plan, scores);
 }
 
-/// What the products read: weights and dS made of scores, and both sides of Q, dO and K.
+/// The operands of the products: weights and dS made of scores, and both sides of Q, dO and K.
 constexpr PlanProblem plan_backward_operands(const KernelConfig& cfg, const ElementTypes& types,
                                              BackwardPlan& plan) {
     const Tile& tile = cfg.algorithm.tile;

@@ -28,7 +28,7 @@ struct Block {
         return setup.template registers<Machine, T, Path...>(machine);
     }
 
-    /// A piece of the plan. Code in a lambda asks for it there: what it captured would be no constant for the compiler
+    /// A piece of the plan. Code in a lambda asks for it there: a captured value would be no constant for the compiler
     /// until the lambda is inlined, which is too late for loops to be unrolled well.
     template <auto Piece>
     FMHA_DEVICE const auto& piece() const {
@@ -37,7 +37,7 @@ struct Block {
 
     /// Whether `member` of `Piece`, data or a function, may have this value: always where the plan is known at run time only. What stands
     /// behind `if constexpr` of it a device does not compile unless it needs it. A plain `if` leaves the same code, but the
-    /// compiler inlines and simplifies what is dead first, which took most of its time.
+    /// compiler inlines and simplifies dead code first, which took most of its time.
     template <auto Piece, class Member, class Value = bool>
     FMHA_DEVICE static constexpr bool may(Member member, Value value = true) {
         return Setup::template may<Piece>(member, value);

@@ -10,7 +10,7 @@
 #include "kernels/targets/hip/weights.hpp"
 
 /// The context of forward attention: the same for every architecture and for the emulated machine. A wave owns whole rows;
-/// what differs comes from the plan and the machine.
+/// the differences come from the plan and the machine.
 namespace fmha::hip_target {
 
 namespace forward {

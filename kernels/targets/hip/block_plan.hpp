@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-/// Everything that follows from a configuration before a block runs: who holds which element, what lies where
+/// Everything that follows from a configuration before a block runs: the holder of every element, the places
 /// in LDS, how many registers a thread needs. A constant on a device, a value on the host.
 namespace fmha::hip_target {
 

@@ -109,7 +109,7 @@ std::optional<std::string> unfit_attention(const KernelConfig& config) {
     return std::nullopt;
 }
 
-/// Why this target has no kernel of a program for a configuration, beside what its plan says.
+/// The reason why this target has no kernel of a program for a configuration, beside that of its plan.
 template <KernelFamily family>
 std::optional<std::string> unfit(kernels::Program<family>, const KernelConfig& config) {
     if constexpr (!PlannedFamily<family> || kernels::RowProgram<kernels::Program<family>>)

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-/// The matrix-instruction table: what each instruction multiplies, and which lane and register hold which
+/// The matrix-instruction table: the shapes and types of each instruction, and which lane and register hold which
 /// element. Everything that lays out fragments, reads operands or models an instruction reads it from here.
 /// Sources: AMD's instruction set manuals of CDNA 2, 3, 4 and RDNA 3, 4; NVIDIA's PTX manual (mma.sync). AMD's public
 /// matrix-instruction calculator agrees about CDNA 2, CDNA 3, RDNA 3 and RDNA 4 but for numberings of rows (wmma_gfx11) and of k (wmma_gfx12). It
@@ -16,7 +16,7 @@
 /// its own: a row may renumber the k of both.
 namespace fmha::hip_target {
 
-/// What an architecture's matrix unit is. Generations that differ in shapes or types are different entries.
+/// The matrix unit of an architecture. Generations that differ in shapes or types are different entries.
 enum class MatrixUnit : std::uint8_t { none, cdna2, cdna3, cdna4, rdna3, rdna4, nvidia };
 
 /// The matrix unit of an architecture by its name (`gfx942`, `gfx1151`, `sm_90`).
@@ -144,7 +144,7 @@ constexpr InstructionInfo mfma16(MatrixInstruction name, ElementType type, int p
 }
 
 /// Scaled MFMA of CDNA 4 for any two types of 8 bits or fewer: a lane has 32 k of each operand, in runs of 16 for types
-/// of 8 bits and of 32 for those of 4. Whatever the type, the scale of row r in block g is in lane r + side · g.
+/// of 8 bits and of 32 for those of 4. For every type the scale of row r in block g is in lane r + side · g.
 constexpr InstructionInfo mfma_scale(MatrixInstruction name, ElementType type, int side) {
     constexpr int per_lane = 32, block = 32;
     InstructionInfo info = side == 32 ? mfma32(name, type, per_lane) : mfma16(name, type, per_lane);

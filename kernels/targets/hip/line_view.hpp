@@ -79,7 +79,7 @@ struct TileView {
     }
 
     /// The same, line and element counted from a corner of the tile, at once only where units of 16 bytes are: narrower ones need no
-    /// code of their own. Lines do not overlap there, so that what does not exist lies behind the last one that does, or in a line
+    /// code of their own. Lines do not overlap there, so that missing elements lie behind the last existing one, or in a line
     /// behind its elements.
     template <int count, class Machine>
     FMHA_DEVICE Words<count> read_from(Machine& machine, int thread, const Corner& corner, int line,
@@ -126,7 +126,7 @@ struct TileView {
     }
 
     /// The bits of `count` consecutive elements, a power of two of at most 8, the first at a multiple of it.
-    /// `at_once` is what `reads_at_once` says of them.
+    /// `at_once` is the result of `reads_at_once` for them.
     template <class Machine>
     FMHA_DEVICE void elements_at(Machine& machine, int thread, int line, int element, int count, bool at_once,
                                  std::uint32_t* bits) const {
@@ -228,8 +228,8 @@ struct TileView {
     }
 };
 
-/// A matrix in global memory as lines of consecutive elements: rows of a matrix, or columns of one that is
-/// stored column by column. What lies beyond the elements that loads take for granted reads as 0.
+/// A matrix in global memory as lines of consecutive elements: rows of a matrix, or columns of a matrix that is
+/// stored column by column. Elements beyond those that loads take for granted read as 0.
 struct LineView {
     const char* data = nullptr;
     std::int64_t line_bytes = 0;
@@ -270,7 +270,7 @@ struct LineView {
         return v;
     }
 
-    /// The same of what stores may reach.
+    /// The same of the elements that stores may reach.
     FMHA_DEVICE static LineView written(const kernels::Matrix& matrix, ElementType type) {
         LineView v = of(matrix, type);
         v.lines = matrix.rows.written;

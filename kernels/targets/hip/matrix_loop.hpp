@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-/// A kernel that does nothing but multiply registers: what the matrix units reach when nothing else is in the way.
+/// A kernel that does nothing but multiply registers: the speed of the matrix units when nothing else is in the way.
 namespace fmha::hip_target {
 
 /// Its only parameter.

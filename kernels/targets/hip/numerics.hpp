@@ -13,7 +13,7 @@ namespace fmha::hip_target {
 ///   V100 to A100; Li et al., "FTTN", CCGrid 2024, and Xie et al., "MMA-Sim", 2025, for H100, which keeps at least two
 ///   bits more). Without those bits an instruction of depth k truncates k + 1 terms and the result, each by less than
 ///   one fp32 ulp of the largest: (k + 2) · 2^-23 for k products. The strict growth of 2^-23 a product is within a
-///   quarter of that for k = 8 and within an eighth for k = 16, and above what units with two extra bits can do.
+///   quarter of that for k = 8 and within an eighth for k = 16, and above the error of units with two extra bits.
 /// - Warp-group products of e4m3 keep some 14 bits of a sum: u_a = 2^-13 (tolerances B.1). Their kernels sum so over the channels of
 ///   a logit and over the keys of one tile, and add tiles in fp32: the promotion interval is the longer of the two (B.8).
 /// - AMD's fp32 MFMA is a chain of fused multiply-adds, and CDNA 2 rounds its 16-bit sums to nearest (FTTN, MMA-Sim):

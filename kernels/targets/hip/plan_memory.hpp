@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-/// What lies where in LDS, and how it gets there.
+/// The places of tiles in LDS, and their ways there.
 namespace fmha::hip_target {
 
 /// LDS that one block may use.
@@ -151,7 +151,7 @@ constexpr void plan_wave_alone(BlockPlan& plan) {
         p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
 }
 
-/// Decides whether the next step of what goes through registers is read ahead, and how many words of it a thread has.
+/// Decides whether the next step of the operands that go through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan) {
     plan_patches(plan, plan.key);
     plan_patches(plan, plan.value);
@@ -210,7 +210,7 @@ constexpr bool plan_transposed_reads(const ProductPlan& product, OperandPlan& op
     return true;
 }
 
-/// Decides what is copied how, and what V looks like in LDS. `steps`: whether the pipeline's steps may be copied
+/// Decides the way of every copy, and the shape of V in LDS. `steps`: whether the pipeline's steps may be copied
 /// asynchronously.
 constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps) {
     const Tile& tile = cfg.algorithm.tile;

@@ -29,7 +29,7 @@ constexpr std::int8_t consecutive(const Axis& axis, int registers, const Axis& o
     return static_cast<std::int8_t>(count);
 }
 
-/// A tile of `row_tiles` × `column_tiles` fragments a wave, whose registers hold what `info` says.
+/// A tile of `row_tiles` × `column_tiles` fragments a wave, whose registers hold elements as `info` says.
 constexpr AccumulatorPlan accumulator_plan(const InstructionInfo& info, bool transposed, int waves,
                                            int row_tiles, int column_tiles) {
     AccumulatorPlan acc;
@@ -180,7 +180,7 @@ constexpr void plan_weight_swaps(const ProductPlan& product, WeightPlan& weights
 }
 
 /// Whether every lane and element of a scaled product lies in the block of depth whose scale the instruction applies to
-/// it, where words are what lanes can exchange; and whether a lane has weights and scales of the same row.
+/// it, where lanes can exchange words; and whether a lane has weights and scales of the same row.
 constexpr bool weights_keep_blocks(const AccumulatorPlan& scores, const ProductPlan& product,
                                    const WeightPlan& weights, const DepthOrder& order, int wave_size) {
     const ProductPlan& p = product;

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-/// The pieces that block plans are made of, one for each part of a block context: who holds which element, what lies where
+/// The pieces that block plans are made of, one for each part of a block context: the holders of elements, the places
 /// in LDS, how many registers a thread needs.
 namespace fmha::hip_target {
 
@@ -35,7 +35,7 @@ enum class PlanProblem : std::uint8_t {
     ws_tiles,
 };
 
-/// The threads of a block and what it asks of a machine: the part that the plans of all families have.
+/// The threads of a block and its demands on a machine: the part that the plans of all families have.
 struct BlockShape {
     PlanProblem problem = PlanProblem::none; ///< anything else: nothing of the plan may be used but lds_bytes
     MatrixUnit unit = MatrixUnit::none;
@@ -46,7 +46,7 @@ struct BlockShape {
 
 namespace planning {
 
-/// Counts of a plan are small; 16 bits each keep what the compiler evaluates small as well.
+/// Counts of a plan are small; 16 bits each keep the compiler's work small as well.
 constexpr std::int16_t narrow(int number) {
     return static_cast<std::int16_t>(number);
 }
@@ -70,7 +70,7 @@ struct RowPlan {
     Axis row; ///< of a lane
     std::int16_t sharing_lanes = 0;
     std::int16_t registers = 0; ///< a thread: one value for every row that it holds
-    /// From `split_rows` to `join_rows` lanes that share a row keep a part of its sum each; else they exchange what each of them adds.
+    /// From `split_rows` to `join_rows` lanes that share a row keep a part of its sum each; else they exchange their addends.
     bool sums_in_parts = false;
 };
 
@@ -95,7 +95,7 @@ struct AccumulatorPlan {
     bool skips_ones = false;
     /// Four lanes that share a row trade words before they store it, so that each has 16 bytes. Lane bits 0 and 1 are columns 2 and 4 of 8.
     bool stores_units = false;
-    /// Types in memory of what is loaded into, or added to, such a tile and of what it is stored as.
+    /// Types in memory of the matrix that is loaded into, or added to, such a tile and of the stored one.
     ElementType loaded = ElementType::fp32, stored = ElementType::fp32;
 
     /// Where the rows, and the columns, of a wave begin.
@@ -112,7 +112,7 @@ struct AccumulatorPlan {
 };
 
 /// One matrix product in terms of its tiles: acc[rows × cols] += left[rows × depth] · right[depth × cols], whichever
-/// operand of the instruction left and right are. A fragment is what `parts` instructions consume.
+/// operand of the instruction left and right are. `parts` instructions consume a fragment.
 struct ProductPlan {
     MatrixInstruction instruction = MatrixInstruction::none;
     /// The instruction computes accᵀ = rightᵀ · leftᵀ, so that a row is the column of every instruction.
@@ -134,7 +134,7 @@ struct ProductPlan {
     bool own_factor = false;      ///< every product has a factor of its own
     std::int16_t scale_block = 0; ///< 0: the instruction takes no scales
     ScaleMap left_scale, right_scale;
-    /// Registers of one read: left fragments of all row tiles, and what one read of the right operand delivers.
+    /// Registers of one read: left fragments of all row tiles, and the result of one read of the right operand.
     std::int16_t left_registers = 0, right_registers = 0;
     /// Right fragments that are read, in registers of their own, before the one that is multiplied.
     std::int16_t reads_ahead = 0;
@@ -223,7 +223,7 @@ struct OperandPlan {
     }
 };
 
-/// What is copied asynchronously.
+/// The tiles that are copied asynchronously.
 enum class AsyncCopies : std::uint8_t {
     none,
     tiles, ///< whole tiles of either operand, two of each
@@ -243,11 +243,11 @@ struct StagingPlan {
     /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
     bool read_ahead = false;
     bool reads_first =
-        false; ///< … and asks for all of it before the first product, whatever registers that takes
+        false; ///< … and asks for all of it before the first product, at any price in registers
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;
-    /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
+    /// Registers a thread: words that are read ahead, and their scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 
     FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }
@@ -270,7 +270,7 @@ struct WeightPlan {
     /// here on; −1: lanes exchange them.
     static constexpr int shared_bytes = 16;
     std::int32_t shared_at = -1;
-    /// Scaled instructions want blocks of depth in lanes of their own: what lanes exchange before the product.
+    /// Scaled instructions want blocks of depth in lanes of their own: the exchange of lanes before the product.
     LaneSwap swaps[2] = {};
     std::int8_t swap_count = 0;
     std::int16_t block_maxima = 1; ///< registers a thread: the largest weights of blocks of depth

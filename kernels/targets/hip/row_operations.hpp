@@ -316,7 +316,7 @@ class RowOperations {
         return sum;
     }
 
-    /// f(register, row slot, column, next column) for every second accumulator of a thread; the one behind it belongs to the same
+    /// f(register, row slot, column, next column) for every second accumulator of a thread; the accumulator behind it belongs to the same
     /// row. Columns are without the lane's part.
     template <class Tile, class F>
     FMHA_DEVICE void each_pair(F f) {

@@ -45,7 +45,7 @@ class RowStreams {
                     thread, to + 4 * thread, exists ? from.at(thread, 0) : from.data, 0, exists ? 4 : 0);
             });
     }
-    /// What has been copied, to registers.
+    /// The copied rows, to registers.
     template <auto Piece, class Registers>
     FMHA_DEVICE void read(int stage, StreamedRows<Piece, Registers>& values) {
         const StreamedRowsPlan& streamed = block_.template piece<Piece>();

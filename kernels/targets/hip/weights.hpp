@@ -82,7 +82,7 @@ class Weights {
             share_by_exchange(weights);
     }
 
-    /// No vector instruction, where they are what the loop over keys has most of. A wave's accesses stay in their order.
+    /// No vector instruction: the loop over keys has most of those. A wave's accesses stay in their order.
     template <class Registers>
     FMHA_DEVICE void share_in_memory(Registers& weights) {
         FMHA_UNROLL

@@ -16,7 +16,7 @@ namespace fmha::host_target {
 /// The streams of warp-specialised attention.
 enum class StreamName : std::uint8_t { query, key, value };
 
-/// Tiles that a step has filled in, and the one that was taken last.
+/// Tiles that a step has filled in, and the tile that was taken last.
 struct TileStream {
     struct At {
         kernels::Matrix matrix;

@@ -41,7 +41,7 @@ void Baton::run(const std::function<void(int)>& body) {
             for (int agent = 0; agent < static_cast<int>(agents_.size()); ++agent)
                 threads.emplace_back(as_agent, agent);
         } catch (...) {
-            // Agents wait for each other, so that nobody can do the work of one that does not start.
+            // Agents wait for each other, so that nobody can do the work of an agent that does not start.
             const std::lock_guard lock(mutex_);
             fail(std::current_exception());
         }

@@ -255,7 +255,7 @@ class EmulatedMachine {
 
     const MatrixModel& model(MatrixInstruction instruction);
     static void check_global_read(int thread, const char* from, int offset, int bytes);
-    /// What AMD's units demand of a single copy, and of those of a wave since the last commit: one instruction fills
+    /// The demands of AMD's units on a single copy, and of those of a wave since the last commit: one instruction fills
     /// consecutive units, from one address that all lanes share.
     void check_copy(const StartedCopy& copy, int thread, int offset, int bytes);
     void check_consecutive_copies();

@@ -36,7 +36,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
         block_.meet(agent_);
     }
     void wait(int address, int parity) { block_.wait(agent_, address, parity); }
-    /// From here on the group is one thread of it, which does what several do on a device: their copies meet at the same barrier.
+    /// From here on the group is one thread of it, which does the work of several on a device: their copies meet at the same barrier.
     bool leads(int) {
         alone_ = true;
         return true;

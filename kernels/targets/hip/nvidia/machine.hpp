@@ -153,7 +153,7 @@ class Machine {
                            (selector & 7U) | (selector >> 4U & 0x70U) | (selector >> 8U & 0x700U) |
                                (selector >> 12U & 0x7000U));
     }
-    /// Opaque, so that a loop keeps no register of what follows from it.
+    /// Opaque, so that a loop keeps no register of values that follow from it.
     FMHA_DEVICE static int local(int value) {
         asm volatile("" : "+r"(value));
         return value;
@@ -314,7 +314,7 @@ class Machine {
     }
 
   private:
-    /// Two 8-bit codes; what overflows saturates (T-5).
+    /// Two 8-bit codes; values that overflow saturate (T-5).
     FMHA_DEVICE static std::uint32_t eight_bits(float low, float high, ElementType type) {
         std::uint16_t pair;
         if (type == ElementType::fp8_ocp)
