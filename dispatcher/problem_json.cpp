@@ -12,7 +12,7 @@
 namespace fmha {
 namespace {
 
-/// The problem of an object without those of its keys that are no fields. `complete` may add what follows from them.
+/// The problem of an object without those of its keys that are no fields. `complete` may add values that follow from them.
 template <class Complete>
 Problem problem_of(const Json& object, const std::string& where, Complete complete) {
     auto problem = fields_from_json<Problem>(object, where);

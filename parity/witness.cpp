@@ -61,7 +61,7 @@ Problem base_problem(const KernelConfig& kernel, const Signature& signature) {
     p.api_family = api.api;
     p.arch = kernel.arch;
     p.signature = signature;
-    // What a kernel takes that asks for nothing, those that copy in units do not.
+    // Tensors of no stated alignment suit kernels that ask for none, and no kernel that copies in units.
     if (api.tensor_maps) p.tensor_alignment = facts_of(kernel).tensor_alignment;
     if (signature.mask == MaskClass::causal) p.mask_type = MaskType::top_left;
     if (signature.mask == MaskClass::generic) {

@@ -59,7 +59,7 @@ void require_workspace(DeviceSide* device, const GivenWorkspace& given, std::int
                                      device->text(), room, given.memory, needed));
 }
 
-/// Whether kernels read what is put into the workspace before them.
+/// Whether kernels read bytes that are put into the workspace before them.
 bool needs_preparation(const Call& call, const ExecutionPlan& plan) {
     return plan.workspace_bytes() > 0 && std::holds_alternative<BwdArgs>(call.arguments);
 }

@@ -340,7 +340,7 @@ struct Factory {
     KernelSet (*make)();
 };
 
-/// The one static object of the dispatcher (dispatcher-api 5.3).
+/// The only static object of the dispatcher (dispatcher-api 5.3).
 std::vector<Factory>& factories() {
     static std::vector<Factory> list;
     return list;

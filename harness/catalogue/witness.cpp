@@ -98,7 +98,7 @@ Case features_of(const KernelConfig& kernel) {
     if (kernel.algorithm.pipeline == Pipeline::ws)
         c.stride_padding =
             most_tensor_alignment * 8 / element_bits(element_types(s.data_type, Fp8Flavour::ocp).k);
-    // Backward reads an LSE and appending knows none, whatever their records say.
+    // Backward reads an LSE and appending knows none, also where their records say otherwise.
     c.lse = s.has_lse || !api.forward();
     // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.
     if (stage.stores_splits && s.data_type != DataType::fp16 && s.data_type != DataType::bf16) c.lse = false;

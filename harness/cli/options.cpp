@@ -26,7 +26,7 @@ std::string refuse_empty(const std::string& text) {
     return text.empty() ? "an empty value is not allowed" : "";
 }
 
-/// What CLI11 says of such a word is "Could not convert".
+/// CLI11's sentence about such a word is "Could not convert".
 template <class Number>
 std::string refuse_other_than(const std::string& what, const std::string& text) {
     if (text.empty()) return refuse_empty(text);

@@ -60,7 +60,7 @@ bool BoundedO::has_rms() const {
 }
 
 /// Sign statistics need data without structure, and a P whose small values do not all become zero: e2m1 has three binades. The
-/// rows of a head share what `rising` adds to their logits; its rounding is the same in all of them, and where P is not rounded it is most of
+/// rows of a head share the addition of `rising` to their logits; its rounding is the same in all of them, and where P is not rounded it is most of
 /// their error.
 bool BoundedO::has_mean() const {
     if (p_type_ == ElementType::fp4) return false;

@@ -30,7 +30,7 @@ std::vector<Block> blocks_of(std::span<const Rounds> runs) {
     return blocks;
 }
 
-/// Standard deviation of three values: from their range, or from the two nearest ones, which one outlier leaves alone.
+/// Standard deviation of three values: from their range, or from the two nearest ones, which a single outlier leaves alone.
 double spread(const std::vector<Block>& blocks, std::size_t what, bool robust) {
     std::array<double, 3> x{blocks[0][what], blocks[1][what], blocks[2][what]};
     std::sort(x.begin(), x.end());

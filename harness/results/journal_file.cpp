@@ -94,7 +94,7 @@ void JournalFile::begin(const Json& header) {
 }
 
 void JournalFile::lock() const {
-    // Of the kinds of lock the one that child processes do not inherit: a worker that outlives a killed run for a
+    // The kind of lock that child processes do not inherit: a worker that outlives a killed run for a
     // moment must not keep the next one out. It ends when this process closes any descriptor of the file.
     struct flock wanted {};
     wanted.l_type = F_WRLCK;

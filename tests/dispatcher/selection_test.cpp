@@ -142,7 +142,7 @@ Problem random_problem(std::mt19937_64& random) {
     return builder.build();
 }
 
-/// The index must find what a scan of everything with `match` and the score finds, for every order and
+/// The index must find the same kernel as a scan of everything with `match` and the score, for every order and
 /// however the registrations are batched.
 TEST(Selection, IndexAgreesWithAFullScanInAnyOrder) {
     std::mt19937_64 random(7);

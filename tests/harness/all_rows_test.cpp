@@ -109,7 +109,7 @@ TEST(AllRows, ABiasCancelsInARowOfOneKey) {
     expect_red_and_right_green(c, "G5.3", [](const FwdArgs& a) {
         for (std::int64_t i = a.shape.seqlen_q - 1; i >= 0; --i) {
             const auto bias = load_code(a.bias.data, a.bias.type, a.bias.offset(0, 0, i, i));
-            if (reference::decode(a.bias.type, bias) < -1e30) continue; // the bias hides the one key
+            if (reference::decode(a.bias.type, bias) < -1e30) continue; // the bias hides the only key
             return flip_lowest_bit_of_o(a, i, 9);
         }
     });

@@ -116,7 +116,7 @@ TEST(Journal, AKilledRunContinuesAndReportsTheSame) {
             return verify({"--jobs", "2", "--journal", journal}, hangs_on_the_fourth).code;
         },
         [&](pid_t child) {
-            wait_until([&] { return lines_of(journal) == 5; }); // the header and all but the one that hangs
+            wait_until([&] { return lines_of(journal) == 5; }); // the header and all but the hanging case
             kill(child, SIGKILL);
         });
     ASSERT_TRUE(WIFSIGNALED(status));

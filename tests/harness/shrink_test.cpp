@@ -1,4 +1,4 @@
-// A red case becomes the smallest one that is red by the same mark, and every field that it keeps has a reason.
+// A red case becomes the smallest case that is red by the same mark, and every field that it keeps has a reason.
 
 #include "harness/shrink/shrink.hpp"
 

@@ -212,7 +212,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, AmdMachine,
 
 class ForeignInstruction : public AmdMachine {};
 
-// What makes the check above able to fail: an instruction that the architecture lacks becomes a trap.
+// The check above is able to fail: an instruction that the architecture lacks becomes a trap.
 TEST_P(ForeignInstruction, TrapsInsteadOfMultiplying) {
     const Assembly assembly(GetParam(), "amd_probe.hip", probes_of({mfma_16x16x32_f16}));
     const std::string kernel = assembly.kernel("probe_mfma_16x16x32_f16");
@@ -354,7 +354,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, AsyncAmdKernel,
                              return fmt::format("{}_{}", on.param.arch, on.param.pipeline);
                          });
 
-// What makes the check above able to fail.
+// The check above is able to fail.
 TEST(WaitsBeforeProducts, AreCounted) {
     const std::string read = "\tds_read_b128 v[0:3], v1\n", wait = "\ts_waitcnt vmcnt(0)\n",
                       product = "\tv_mfma_f32_32x32x8_f16 a, v, v, a\n", barrier = "\ts_barrier\n";

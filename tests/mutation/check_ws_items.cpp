@@ -186,7 +186,7 @@ bool last_tiles_are_dealt() {
     return true;
 }
 
-/// One item a block: round after round of heads; in a round the last query tile of every head, then the one before.
+/// One item a block: round after round of heads; in a round the last query tile of every head, then the previous one.
 std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
     const FwdArgs& args = launch.args;

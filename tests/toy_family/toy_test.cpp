@@ -26,8 +26,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// One line each in two tables, and two that include what the family's files declare. A change that needs more places is to be
-// made otherwise; one that needs fewer lowers the numbers here and in places.txt.
+// One line each in two tables, and two that include headers of the family. A change that needs more places is to be
+// made otherwise; a change that needs fewer lowers the numbers here and in places.txt.
 TEST(ToyFamily, ChangesFewPlaces) {
     EXPECT_EQ(added_lines, 4);
     EXPECT_EQ(changed_files, 3);

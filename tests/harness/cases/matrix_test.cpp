@@ -109,7 +109,7 @@ TEST(Matrix, FourteenParityConfigurations) {
     EXPECT_EQ(cases.size(), 2U * 14U);
 }
 
-/// Globbing finds new files at configure time, but what runs must also be on record: the list in CMake and
+/// Globbing finds new files at configure time, but the running ones must also be on record: the list in CMake and
 /// the folder have to agree.
 TEST(Matrix, EveryCaseFileIsRegisteredWithCTest) {
     std::set<std::string> on_disk, registered;

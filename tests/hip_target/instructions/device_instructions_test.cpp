@@ -1,5 +1,5 @@
 // The matrix-instruction table against the hardware: every instruction of this machine's GPU multiplies random operands,
-// and gives bit for bit what the model of its row gives. The operands are such that every sum is exact.
+// and gives bit for bit the result of its row's model. The operands are such that every sum is exact.
 
 #include "kernels/loader/code_object.hpp"
 #include "tests/hip_target/device_probe.hpp"
