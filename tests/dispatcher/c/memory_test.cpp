@@ -1,13 +1,11 @@
 // A thread of libfmha.so that finds no memory is a status of the call; the caller's process lives on.
 
 #include "dispatcher/include/fmha/fmha.h"
+#include "tests/system/replaced_new.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdlib>
-#include <new>
 #include <thread>
 #include <vector>
 
@@ -17,55 +15,14 @@ namespace {
 std::atomic<std::thread::id> only{};
 std::atomic<int> refused{0};
 
-void* allocate(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-    const auto allowed = only.load();
-    if (allowed != std::thread::id() && allowed != std::this_thread::get_id()) {
-        ++refused;
-        throw std::bad_alloc();
-    }
-    const std::size_t whole = (bytes / alignment + 1) * alignment;
-    if (void* memory = std::aligned_alloc(alignment, whole)) return memory;
-    throw std::bad_alloc();
-}
-
 } // namespace
 
 // The library's own allocations come here too, as it leaves operator new undefined.
-void* operator new(std::size_t bytes) {
-    return allocate(bytes);
-}
-void* operator new[](std::size_t bytes) {
-    return allocate(bytes);
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-    return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    std::free(memory);
+bool fmha::test::refuses_memory() {
+    const auto allowed = only.load();
+    if (allowed == std::thread::id() || allowed == std::this_thread::get_id()) return false;
+    ++refused;
+    return true;
 }
 
 namespace {

@@ -1,12 +1,11 @@
 // A thread that does not start is an error of the run. Its process lives on, and the agents that did start end.
 
 #include "kernels/targets/hip/emulated/baton.hpp"
+#include "tests/system/replaced_new.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstddef>
-#include <cstdlib>
 #include <new>
 
 namespace {
@@ -14,32 +13,12 @@ namespace {
 /// How many pieces of memory this thread still gets; −1: as many as it wants.
 thread_local int pieces = -1;
 
-void* allocate(std::size_t bytes) {
-    if (pieces == 0) throw std::bad_alloc();
-    if (pieces > 0) --pieces;
-    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-    throw std::bad_alloc();
-}
-
 } // namespace
 
-void* operator new(std::size_t bytes) {
-    return allocate(bytes);
-}
-void* operator new[](std::size_t bytes) {
-    return allocate(bytes);
-}
-void operator delete(void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-    std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-    std::free(memory);
+bool fmha::test::refuses_memory() {
+    if (pieces == 0) return true;
+    if (pieces > 0) --pieces;
+    return false;
 }
 
 namespace fmha::hip_target {
