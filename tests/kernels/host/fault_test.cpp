@@ -76,6 +76,7 @@ TEST_P(HostFault, BreaksALimit) {
     const Distance distance = judge(problem, config);
     EXPECT_FALSE(distance.acceptable())
         << GetParam().says << ": O " << distance.o << ", LSE " << distance.lse << ", RMS " << distance.rms;
+    EXPECT_NE(distance.complaint(true), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HostFault, testing::ValuesIn(fault_catalogue()), [](const auto& param_info) {
