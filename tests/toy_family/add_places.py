@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """add_places.py SOURCE OUT PLACES: copies the files that a new family changes, with its lines added (places.txt).
 
-Writes the copies to OUT, and OUT/places.inc: how many lines were added, and to how many files. Exit code 1 and a sentence when a
-place is not found, or found twice. With --files PLACES it prints the names of the files, and does nothing else.
+Writes the copies to OUT, and prints how many lines were added, and to how many files. Exit code 1 and a sentence when a place is not
+found, or found twice. With --files PLACES it prints the names of the files, and does nothing else.
 """
 import pathlib
 import sys
@@ -32,7 +32,7 @@ def main():
     for name, text in files.items():
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("\n".join(text) + "\n")
-    (out / "places.inc").write_text(f"constexpr int added_lines = {lines}, changed_files = {len(files)};\n")
+    print(f"{lines} lines in {len(files)} files")
 
 
 if __name__ == "__main__":
