@@ -15,8 +15,8 @@ namespace {
 /// Pairs (row, key) times channels up to which the slow oracle checks every row of the fast one.
 constexpr double work_of_full_agreement = 4e7;
 
-/// Whether an O of zeros contradicts the reference: it fails G1 or, where that gate does not apply, a row in which some
-/// key has the largest weight of all (so that no cast of P loses it) rounds to another number.
+/// Whether an O of zeros contradicts the reference: it fails G1. Where that gate does not apply, a row rounds to another number in which
+/// some key has the largest weight of all, so that no cast of P loses it.
 bool must_not_be_zero(const Judgement& judgement, const reference::ForwardRows& expected, ElementType o) {
     for (const GateVerdict& gate : judgement.gates)
         if (gate.gate == "G1") return !gate.passed;

@@ -76,9 +76,9 @@ std::string symbol_of(std::string_view kernel_name);
 
 std::string to_json(const Manifest& manifest);
 
-/// Strict inverse of `to_json`. Throws InputError that names `where`, the key and the value: unknown or missing keys,
-/// wrong types, an unknown schema_version, an identifier that is not that of the configuration, a symbol, name or
-/// configuration that appears twice, a file outside of the folder, an arch that differs from its kernels'.
+/// Strict inverse of `to_json`. Throws InputError that names `where`, the key and the value for unknown or missing keys, wrong types
+/// and an unknown schema_version. So do an identifier that is not that of the configuration, a symbol, name or configuration
+/// that appears twice, a file outside of the folder, and an arch that differs from its kernels'.
 Manifest manifest_from_json(std::string_view text, const std::string& where);
 
 /// Reads `folder`/manifest.json. Throws InputError, also when there is none.

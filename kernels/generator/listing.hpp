@@ -18,8 +18,8 @@ enum class Flow : std::uint8_t {
     end,
 };
 
-/// The control bits of an instruction of NVIDIA's: how many cycles the next one stays behind it, which scoreboards it
-/// waits for (a bit each), and which one it sets until its results have arrived, and until its operands have been read; −1: none.
+/// The control bits of an instruction of NVIDIA's: the cycles that the next one stays behind it, and the scoreboards that it waits for (a
+/// bit each). It sets one until its results have arrived, and one until its operands have been read; −1: none.
 struct Scoreboards {
     std::uint8_t stall = 0, waits = 0;
     std::int8_t written = -1, read = -1;

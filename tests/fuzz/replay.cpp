@@ -1,5 +1,5 @@
-// Gives the fuzzers' readers every seed in a folder, and an input of each first byte alone, without libFuzzer and clang, so that each test run sees a
-// seed that is refused where it ought to be read.
+// Gives the fuzzers' readers every seed in a folder, and an input of each first byte alone. It needs neither libFuzzer nor clang, so that each test
+// run sees a seed that is refused where it ought to be read.
 
 #include <cstdint>
 #include <filesystem>

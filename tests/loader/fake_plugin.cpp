@@ -1,9 +1,9 @@
 // A plugin whose device is the processor, so that everything above a device plugin runs on a machine without a GPU. Kernels are
-// the host target's. FMHA_FAKE_ARCH is the device's architecture, FMHA_FAKE_FAULT a known mistake of its kernels or
-// "illegal_address", which takes the context of the process whenever a launch has more than 100 keys, or "hang", a driver
-// that never answers, or "death", which takes the context too and leaves a mark in the folder FMHA_FAKE_GRAVES: a device
-// with a mark cannot be selected any more. There are FMHA_FAKE_DEVICES devices; number FMHA_FAKE_FAULTY has the
-// mistake, every one without that.
+// the host target's. FMHA_FAKE_ARCH is the device's architecture. FMHA_FAKE_FAULT is a known mistake of its kernels, or
+// - "illegal_address": a launch of more than 100 keys takes the context of the process;
+// - "hang": the driver never answers;
+// - "death": such a launch leaves a mark in the folder FMHA_FAKE_GRAVES too, and a device with a mark cannot be selected any more.
+// There are FMHA_FAKE_DEVICES devices. Number FMHA_FAKE_FAULTY has the mistake; all have it where no number is given.
 
 #include "dispatcher/types/args_fields.hpp"
 #include "kernels/targets/host/faults/fault.hpp"

@@ -26,10 +26,9 @@ struct Column {
     std::optional<std::string_view> tuple_separator{};
 };
 
-/// Every column but `name`, in this order: the fields that upstream's documents promise, with upstream's
-/// names and values (`mask` is `no`, `top_left` or `generic`, `bias` is `no`, `bias` or `alibi`, `vlayout` is
-/// `r` or `c`), then our own field list (`mask_class`, `bias_type`, `has_lse`, `tile_m0`, `wave_m0`,
-/// `constraint`, …).
+/// Every column but `name`. First come the fields that upstream's documents promise, with upstream's names and values: `mask` is
+/// `no`, `top_left` or `generic`, `bias` is `no`, `bias` or `alibi`, `vlayout` is `r` or `c`. Then comes our own field list:
+/// `mask_class`, `bias_type`, `has_lse`, `tile_m0`, `wave_m0`, `constraint`, …
 std::span<const Column> columns();
 
 } // namespace fmha::catalog

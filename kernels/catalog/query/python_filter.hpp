@@ -20,9 +20,9 @@ struct PythonLimits {
     std::size_t output = std::size_t{1} << 20;      ///< bytes that it may print
 };
 
-/// `filter_config(c) -> bool` of a Python file, as upstream's scripts have it. A Python 3 in a process of its own runs it, so
-/// that it can neither hang nor crash this one, within the limits above, without this one's open files and, of its environment, with
-/// the search paths, the home folder and the language alone. It may read and write the files that its user may. `c` has an attribute
+/// `filter_config(c) -> bool` of a Python file, as upstream's scripts have it. A Python 3 in a process of its own runs it within
+/// the limits above, so that it can neither hang nor crash this one. Of this process it has no open files, and of the environment the
+/// search paths, the home folder and the language alone. It may read and write the files that its user may. `c` has an attribute
 /// for every column (`columns()`) and `name`; columns that are tuples in upstream are tuples.
 class PythonFilter {
   public:

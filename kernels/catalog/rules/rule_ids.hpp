@@ -9,8 +9,8 @@
 namespace fmha::catalog::audit {
 
 /// The rules that can keep a candidate kernel out of the sets `claim`, `stored` and `sweep`. A candidate carries one
-/// bit per rule that removes it, so that the enumeration (which skips candidates with any bit) and the
-/// explanation of a missing name (which reports the bits) run the same code.
+/// bit per rule that removes it. The enumeration skips candidates with any bit, and the explanation of a missing name reports the
+/// bits, so that both run the same code.
 enum class AuditRule : std::uint8_t {
     logits_without_bias,
     dbias_with_bias,

@@ -23,9 +23,10 @@ struct EmulationOptions {
 };
 
 /// Runs the kernel `config` on its family's arguments (host pointers) and returns when it is done. Throws
-/// UnsupportedInvocation when the target does not execute the configuration or the kernel cannot be launched with the
-/// arguments, ArgumentTypeError when they are another family's, InputError for a null tensor that has elements, and
-/// EmulationError, a DeviceError, when a block makes a mistake that a device would let pass in silence.
+/// - UnsupportedInvocation when the target does not execute the configuration, or the kernel no launch with the arguments;
+/// - ArgumentTypeError when they are another family's;
+/// - InputError for a null tensor that has elements;
+/// - EmulationError, a DeviceError, when a block makes a mistake that a device would let pass in silence.
 void emulate_kernel(const KernelConfig& config, const Invocation& invocation,
                     const EmulationOptions& options = {});
 
