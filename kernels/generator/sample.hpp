@@ -10,7 +10,8 @@
 namespace fmha::generator {
 
 /// Indices of kernels, ascending. Every (architecture, data type, head dimensions, tile, pipeline, layout of V) of the list appears in
-/// them, and every pair of values that two fields take together in one kernel of the list (greedy, deterministic). With a limit, the first so many that the greedy choice makes: the first ones cover most.
+/// them, and every pair of values that two fields take together in one kernel of the list (greedy, deterministic). With a limit, the
+/// first so many that the greedy choice makes: the first ones cover most.
 std::vector<std::size_t> covering_sample(std::span<const KernelConfig> kernels,
                                          std::optional<std::size_t> limit = std::nullopt);
 
