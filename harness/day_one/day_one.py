@@ -43,8 +43,10 @@ def arguments(given):
                         help="rehearse: cases run on the emulated machine instead of the GPU, which then need not be there")
     parser.add_argument("--system", type=pathlib.Path, default=pathlib.Path("/"), help=argparse.SUPPRESS)
     chosen = parser.parse_args(given)
-    if chosen.limit <= 0:
-        parser.error(f"--limit {chosen.limit}: a positive number")
+    if not 0 < chosen.limit <= 1000:
+        parser.error(f"--limit {chosen.limit}: allowed: above 0, to 1000")
+    if chosen.device < 0:
+        parser.error(f"--device {chosen.device}: allowed: 0 and above")
     if chosen.arch_dir and not chosen.arch_dir.is_dir():
         parser.error(f"--arch-dir {chosen.arch_dir}: there is no such folder")
     if chosen.ck_build and not chosen.ck_root:
@@ -109,7 +111,7 @@ def main(given=None):
                     status, sentence = "passed", step(run)
                 except Failed as error:
                     status, sentence = "failed", str(error)
-                except (OSError, ValueError, AttributeError, KeyError) as error:
+                except (OSError, ValueError, AttributeError, LookupError, TypeError) as error:
                     status, sentence = "failed", f"the step itself is wrong or the disk is full: {type(error).__name__}: {error}"
             done[name] = {"status": status, "sentence": sentence, "seconds": round(time.time() - start, 1), "ended": time.strftime("%F %T")}
             run.save()
@@ -118,9 +120,16 @@ def main(given=None):
     except KeyboardInterrupt:
         print("interrupted; the same command continues", flush=True)
         counts["not run"] += 1
-    run.save()
-    archive, left_out = pack(run)
+    except OSError as error:  # of run.save(): those of a step are its failure
+        print(f"{run.folder} cannot be written any more: {error.strerror}; the same command continues", file=sys.stderr)
+        counts["not run"] += 1
     print("   ".join(f"{count} {status}" for status, count in counts.items()))
+    try:
+        run.save()
+        archive, left_out = pack(run)
+    except OSError as error:
+        print(f"there is no archive of {run.folder}: {error}", file=sys.stderr)
+        return 1
     for file in left_out:
         print(f"left out of the archive: {file}")
     print(f"archive {archive}")

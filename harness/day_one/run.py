@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -22,19 +23,27 @@ class Run:
 
     def __init__(self, chosen):
         self.chosen, self.folder = chosen, chosen.out.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.file = self.folder / "state.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WrongFolder(f"--out {self.folder} cannot be written: {error.strerror}") from None
+        if not os.access(self.folder, os.W_OK):
+            raise WrongFolder(f"--out {self.folder} cannot be written: it is read-only for this user")
         self.state = {"steps": {}}
         if self.file.exists():
             try:
                 self.state = json.loads(self.file.read_text())
-                self.state["steps"].items()
-            except (ValueError, KeyError, AttributeError, TypeError):
+                for step in self.state["steps"].values():
+                    step["status"], step["sentence"]
+            except (OSError, ValueError, KeyError, AttributeError, TypeError):
                 raise WrongFolder(f"{self.file} is not the state of a run: name another --out") from None
         asked = self.identity()
-        for key, value in self.state.setdefault("identity", asked).items():
-            if asked[key] != value:
-                raise WrongFolder(f"{self.folder} is a run with {key} {value}, and this one has {asked[key]}: name another --out")
+        known = self.state.setdefault("identity", asked)
+        for key, value in asked.items():
+            if not isinstance(known, dict) or known.get(key) != value:
+                was = known.get(key) if isinstance(known, dict) else None
+                raise WrongFolder(f"{self.folder} is a run with {key} {was}, and this one has {value}: name another --out")
 
     def identity(self):
         """Facts that must not change under a run that is continued."""
@@ -86,6 +95,17 @@ class Run:
         if code != 0:
             raise Failed(f"fmha {line[0]} ended with {code}: {verdict(said)}")
         return said
+
+    def rocm(self):
+        """The folder of ROCm: ROCM_PATH, else /opt/rocm, else the last of /opt/rocm-*."""
+        if "ROCM_PATH" in os.environ:
+            return pathlib.Path(os.environ["ROCM_PATH"])
+        usual = self.chosen.system / "opt" / "rocm"
+        return usual if usual.exists() else max(usual.parent.glob("rocm-*"), default=usual)
+
+    def tool(self, name):
+        """A program of ROCm, which need not be on the PATH."""
+        return shutil.which(name) or next((path for path in [self.rocm() / "bin" / name] if path.is_file()), name)
 
     def program(self, name):
         program = self.build() / "bin" / name

@@ -58,15 +58,25 @@ def machine(run):
 
 
 def user():
-    return pwd.getpwuid(os.geteuid()).pw_name
+    return name_of(os.geteuid(), lambda number: pwd.getpwuid(number).pw_name)
+
+
+def name_of(number, look_up):
+    """A number has no name where a container was given one of its host."""
+    try:
+        return look_up(number)
+    except KeyError:
+        return str(number)
 
 
 def driver(run):
     kfd = run.chosen.system / "dev" / "kfd"
+    if not kfd.exists() and (run.chosen.system / "dev" / "nvidiactl").exists():
+        raise Failed("there is no /dev/kfd, but NVIDIA's driver: these steps are for AMD's GPUs; docs/gpu.md goes through those for NVIDIA's")
     if not kfd.exists():
         raise Failed("there is no /dev/kfd: the amdgpu kernel driver is not loaded (sudo modprobe amdgpu; dmesg says why it was not)")
     if not os.access(kfd, os.R_OK | os.W_OK):
-        groups = ", ".join(sorted(grp.getgrgid(g).gr_name for g in os.getgroups()))
+        groups = ", ".join(sorted(name_of(g, lambda number: grp.getgrgid(number).gr_name) for g in os.getgroups()))
         raise Failed(f"{user()} may not open /dev/kfd (groups: {groups}): sudo usermod -aG render,video {user()}, and log in again")
     nodes = sorted((run.chosen.system / "dev" / "dri").glob("renderD*"))
     if not nodes:
@@ -76,7 +86,7 @@ def driver(run):
 
 
 def rocm(run):
-    code, said = run.command("rocm", ["rocminfo"], 120)
+    code, said = run.command("rocm", [run.tool("rocminfo")], 120)
     if code != 0:
         raise Failed(f"rocminfo ended with {code}: {verdict(said)}")
     names = re.findall(r"^\s*Name:\s+(gfx\w+)", said, re.MULTILINE)
@@ -85,10 +95,10 @@ def rocm(run):
     run.state["rocminfo"] = names
     for tool in ("amd-smi", "rocm-smi"):
         try:
-            run.command("rocm", [tool, "static"] if tool == "amd-smi" else [tool, "-a"], 120)
+            run.command("rocm", [run.tool(tool), "static" if tool == "amd-smi" else "-a"], 120)
         except Failed:
             pass
-    root = pathlib.Path(os.environ.get("ROCM_PATH", run.chosen.system / "opt" / "rocm"))
+    root = run.rocm()
     version = root / ".info" / "version"
     if not version.exists():
         return f"{', '.join(names)}; {root} has no .info/version"
@@ -225,9 +235,8 @@ def checkout(run):
     """Programs over the compiled kernels of a checkout."""
     root = pathlib.Path(run.chosen.ck_root).resolve()
     compiled = pathlib.Path(run.chosen.ck_build).resolve() if run.chosen.ck_build else root / "build"
-    rocm = pathlib.Path(os.environ.get("ROCM_PATH", "/opt/rocm"))
     line = [TREE / "parity" / "side_by_side" / "checkout" / "build", root, compiled, run.folder / "checkout", run.arch()]
-    code, said = run.command("checkout", line, 3600, environment={"PATH": f"{os.environ['PATH']}:{rocm / 'bin'}"})
+    code, said = run.command("checkout", line, 3600, environment={"PATH": f"{os.environ['PATH']}:{run.rocm() / 'bin'}"})
     if code != 0:
         raise Failed(f"parity/side_by_side/checkout/build ended with {code}: {verdict(said)}")
     return "; ".join(part.strip() for part in said.splitlines() if part.startswith("fmha_ck_"))[:200]

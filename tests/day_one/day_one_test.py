@@ -6,6 +6,7 @@ does stands in files, so that every step can fail in every way.
 With a real command the cases run on the emulated machine, and the device comes from a plugin whose GPU is the processor; --all takes every family."""
 
 import argparse
+import grp
 import json
 import os
 import pathlib
@@ -156,6 +157,17 @@ class Rehearsal(unittest.TestCase):
         self.expect("there is no /dev/kfd: the amdgpu kernel driver is not loaded", step="driver",
                     not_run=("rocm", "device", "instructions", "verify-fwd", "bench"))
 
+    def test_a_machine_of_nvidia(self):
+        (self.system / "dev/kfd").unlink()
+        (self.system / "dev/nvidiactl").touch()
+        self.expect("there is no /dev/kfd, but NVIDIA's driver: these steps are for AMD's GPUs; docs/gpu.md", step="driver",
+                    not_run=("rocm", "device", "instructions", "kernels-fwd", "verify-bwd"))
+
+    def test_groups_and_users_without_a_name(self):
+        """As in a container that was given numbers of its host."""
+        self.assertEqual(name_of(4294967000, lambda number: grp.getgrgid(number).gr_name), "4294967000")
+        self.assertEqual(name_of(0, lambda number: grp.getgrgid(number).gr_name), "root")
+
     def test_without_a_render_node(self):
         (self.system / "dev/dri/renderD128").unlink()
         self.expect("there is no /dev/dri/renderD*", step="driver", not_run=("rocm",))
@@ -173,6 +185,16 @@ class Rehearsal(unittest.TestCase):
     def test_rocm_that_is_missing(self):
         (self.bin / "rocminfo").unlink()
         self.expect("rocminfo does not start: No such file or directory", step="rocm")
+
+    def test_rocm_that_is_not_on_the_path(self):
+        moved = self.system / "opt/rocm-6.4.1"
+        (self.system / "opt/rocm").rename(moved)
+        (moved / "bin").mkdir()
+        (self.bin / "rocminfo").rename(moved / "bin/rocminfo")
+        (self.bin / "rocminfo.default").rename(moved / "bin/rocminfo.default")
+        code, out, err = self.run_it("--family", "fwd")
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"(?m)^passed   rocm +gfx942 with ROCm 6.4.1-83$")
 
     def test_rocm_that_is_too_old(self):
         (self.system / "opt/rocm/.info/version").write_text("5.7.0\n")
@@ -274,16 +296,35 @@ class Rehearsal(unittest.TestCase):
         code, _, err = self.run_it("--only", "machine", "--tier", "full")
         self.assertEqual(code, 2)
         self.assertIn("is a run with tier smoke, and this one has full: name another --out", err)
-        (self.folder / "out/state.json").write_text("[]")
-        code, _, err = self.run_it("--only", "machine")
-        self.assertEqual(code, 2)
-        self.assertIn("is not the state of a run", err)
+        for state in ("[]", '{"steps": {"machine": 3}}', '{"steps": []}', "\u0000"):
+            (self.folder / "out/state.json").write_text(state)
+            code, _, err = self.run_it("--only", "machine")
+            self.assertEqual((code, len(err.splitlines())), (2, 1), err)
+            self.assertIn("is not the state of a run", err)
+        (self.folder / "out/state.json").write_text('{"steps": {}, "identity": 7}')
+        self.assertEqual(self.run_it("--only", "machine")[0], 2)
+
+    def test_a_folder_that_cannot_be_written(self):
+        (self.folder / "out").write_text("a file")
+        code, out, err = self.run_it("--only", "machine")
+        self.assertEqual((code, out, len(err.splitlines())), (2, "", 1), err)
+        self.assertIn(f"--out {self.folder}/out cannot be written: File exists", err)
+
+    def test_an_archive_that_cannot_be_written(self):
+        (self.folder / "out.tar.part").mkdir()
+        code, out, err = self.run_it("--only", "machine")
+        self.assertEqual((code, len(err.splitlines())), (1, 1), err)
+        self.assertIn("1 passed", out)
+        self.assertIn(f"there is no archive of {self.folder}/out: ", err)
 
     def test_bad_usage(self):
         code, _, err = self.run_it("--only", "benches")
         self.assertEqual(code, 2)
         self.assertIn("--only benches: there is no such step; allowed: machine, driver", err)
-        self.assertEqual(self.run_it("--limit", "0")[0], 2)
+        for line in (("--limit", "0"), ("--limit", "nan"), ("--limit", "inf"), ("--device", "-1")):
+            code, _, err = self.run_it(*line)
+            self.assertEqual(code, 2)
+            self.assertRegex(err.splitlines()[-1], rf"{line[0]} {line[1]}(\.0)?: allowed: ")
 
 
 class WithTheRealCommand(Rehearsal):
@@ -348,11 +389,11 @@ if __name__ == "__main__":
     REAL = parser.parse_args()
     TREE = REAL.tree.resolve()
     suite = unittest.TestSuite()
+    sys.path.insert(0, str(TREE / "harness" / "day_one"))
+    from steps import BENCH, name_of, write_bench_cases
     if REAL.fmha:
-        sys.path.insert(0, str(TREE / "harness" / "day_one"))
         sys.path.insert(1, str(TREE / "tests" / "docs"))
         from help_examples import help_of, wrong_options
-        from steps import BENCH, write_bench_cases
         suite.addTest(WithTheRealCommand("test_the_lines_can_be_typed"))
         suite.addTest(WithTheRealCommand("test_the_cases_of_the_bench_are_cases"))
         suite.addTest(WithTheRealCommand("test_cases_on_the_emulated_machine"))
