@@ -127,16 +127,64 @@ FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key&
     ctx.exp2_minus(weights, top);
 }
 
+/// What comes from memory for one tile of queries, and one tile ahead: query (m0, hdim_q) and d_o (m0, hdim_v), operands; top and
+/// d (m0), row vectors, LSE and D.
+template <class Query, class OutputGradient, class Normalisers, class Deltas>
+struct BwdQueryRows {
+    Query& query;
+    OutputGradient& d_o;
+    Normalisers& top;
+    Deltas& d;
+
+    template <class Ctx>
+    FMHA_DEVICE void load(Ctx& ctx, const BwdQueries& in, std::int64_t row0) const {
+        ctx.load(query, in.q, row0, 0);
+        ctx.load(top, in.lse, row0);
+        ctx.load(d, in.d, row0);
+        ctx.load(d_o, in.d_o, row0, 0);
+    }
+    template <class Ctx>
+    FMHA_DEVICE void prefetch(Ctx& ctx, const BwdQueries& in, std::int64_t row0) const {
+        ctx.prefetch(query, in.q, row0, 0);
+        ctx.prefetch(top, in.lse, row0);
+        ctx.prefetch(d, in.d, row0);
+        ctx.prefetch(d_o, in.d_o, row0, 0);
+    }
+};
+
+/// W-5 and W-6: ds = dS of the tile, also into dBias, and weights = p of the kept keys. D is p_undrop·Δ and Z is 0 or 1, so
+/// that dS = (1/p_undrop) · p · (Z∘dP − D).
+template <class Ctx, class Scores, class Gradients, class Rows, class Value>
+FMHA_DEVICE void differentiate_scores(Ctx& ctx, Gradients& ds, Scores& weights, const Rows& rows,
+                                      Value& value, const BwdHead& head, bool writes_dbias, std::int64_t row0,
+                                      std::int64_t key0) {
+    const BwdQueries& in = head.in;
+    const Dropout& dropout = head.scoring.dropout;
+    ctx.fill(ds, 0.0F);
+    ctx.product_abt(ds, rows.d_o, value); // W-5
+    auto random = ctx.random_bytes();
+    if (dropout.on) {
+        if (ctx.cfg().signature.is_store_randval)
+            ctx.load(random, in.randval, row0, key0);
+        else
+            ctx.generate(random, dropout.squares, row0, key0);
+        ctx.drop(ds, random, dropout.threshold);
+    }
+    ctx.arrive(rows.d);
+    ctx.to_score_gradients(ds, weights, rows.d); // W-6
+    const float rescale = ctx.dropout_rescale(dropout);
+    if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
+    if (writes_dbias) ctx.store(in.dbias, ds, row0, key0);
+    if (dropout.on) ctx.drop(weights, random, dropout.threshold);
+}
+
 /// Gradients that come through the keys of one tile, from the query heads of the job (W-4 to W-9, W-11). `add_dq(ds, key, h,
-/// row0)` takes the part of dQ. Its tiles:
+/// row0)` takes the part of dQ. Its tiles, beside those of `BwdQueryRows`:
 ///
-/// - key (n0, hdim_q), value (n0, hdim_v), query (m0, hdim_q), d_o (m0, hdim_v): operands
+/// - key (n0, hdim_q), value (n0, hdim_v): operands
 /// - weights (m0, n0), an accumulator: logits, then p, then p of the kept keys
 /// - ds (m0, n0), an accumulator: dP, then dS
-/// - top, d (m0), row vectors that come with the queries: LSE and D
 /// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators, which stay from head to head
-///
-/// D is p_undrop·Δ and Z is 0 or 1, so that dS = (1/p_undrop) · p · (Z∘dP − D).
 template <class Ctx, class Key, class Value, class Normalisers, class Deltas, class Rows, class AddDq>
 FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob& job, const Entry& entry,
                                     std::int64_t key0, Key& key, Value& value, Normalisers& top, Deltas& d,
@@ -152,6 +200,7 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
     auto ds = ctx.score_gradients();
     auto dk = ctx.key_gradients();
     auto dv = ctx.value_gradients();
+    const BwdQueryRows<decltype(query), decltype(d_o), Normalisers, Deltas> rows{query, d_o, top, d};
 
     const auto keys_of = [&](const BwdArgs& from) {
         return BwdKeys::of(from, extents, entry, job, ctx.kv_head(from.shape, job.h));
@@ -166,7 +215,6 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
         const BwdHead head =
             BwdHead::of(ctx, ctx.reread(args), extents, entry, job.b, ctx.head_of_job(job.h, n));
         const BwdQueries& in = head.in;
-        const Dropout& dropout = head.scoring.dropout;
         const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, entry.seqlen_q, tile.m0);
         const std::int64_t all_tiles = (entry.seqlen_q + tile.m0 - 1) / tile.m0;
         FMHA_NO_UNROLL
@@ -179,37 +227,14 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
                 ctx.store(in.dbias, ds, row0, key0);
                 continue;
             }
-            ctx.load(query, in.q, row0, 0);
-            ctx.load(top, in.lse, row0);
-            ctx.load(d, in.d, row0);
-            ctx.load(d_o, in.d_o, row0, 0);
+            rows.load(ctx, in, row0);
             const bool adds_last = ctx.adds_dq_later() && t > visits.begin;
             if (adds_last && ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
             recompute_weights(ctx, weights, query, key, top, spare, args, head, extents.keys, row0, key0);
+            // The next tile comes while this one is worked on.
+            if (t + 1 < visits.end) rows.prefetch(ctx, in, row0 + tile.m0);
+            differentiate_scores(ctx, ds, weights, rows, value, head, writes_dbias, row0, key0);
 
-            if (t + 1 < visits.end) { // comes while this tile is worked on
-                ctx.prefetch(query, in.q, row0 + tile.m0, 0);
-                ctx.prefetch(top, in.lse, row0 + tile.m0);
-                ctx.prefetch(d, in.d, row0 + tile.m0);
-                ctx.prefetch(d_o, in.d_o, row0 + tile.m0, 0);
-            }
-            ctx.fill(ds, 0.0F);
-            ctx.product_abt(ds, d_o, value); // W-5
-            auto random = ctx.random_bytes();
-            if (dropout.on) {
-                if (has.is_store_randval)
-                    ctx.load(random, in.randval, row0, key0);
-                else
-                    ctx.generate(random, dropout.squares, row0, key0);
-                ctx.drop(ds, random, dropout.threshold);
-            }
-            ctx.arrive(d);
-            ctx.to_score_gradients(ds, weights, d); // W-6
-            const float rescale = ctx.dropout_rescale(dropout);
-            if (dropout.on) ctx.map(ds, [rescale](float x, int, int) { return x * rescale; });
-            if (writes_dbias) ctx.store(in.dbias, ds, row0, key0);
-
-            if (dropout.on) ctx.drop(weights, random, dropout.threshold);
             auto kept = ctx.narrow_weights(weights);
             ctx.product_atb(dv, kept, d_o); // W-4
             if (adds_last && !ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
