@@ -13,6 +13,7 @@ from fmha.formats import FP32, ElementType
 from fmha.library import BATCH, Context
 from fmha.memory import side_of
 from fmha.tensors import View, matches, numpy_of, packed_strides, view_of
+from fmha.values import members, number_of, real_number
 
 MASKS = {"no": 0, "no_mask": 0, "none": 0, "top_left": 1, "causal": 1, "bottom_right": 2, "generic": 3, "window_generic": 3}
 BIASES = {"no": 0, "none": 0, "bias": 1, "elementwise": 1, "alibi": 2}
@@ -20,16 +21,6 @@ QSCALES = {"no": 0, "none": 0, "pertensor": 1, "blockscale": 2, "kv_blockscale":
 ROPES = {"none": 0, "no": 0, "interleaved": 1, "half_rotated": 2}
 KV_LAYOUTS = {"vectorized": 0, "linear": 1}
 KV_LOOKUPS = {"vllm": 0, "vllm_2d": 0, "sglang": 1, "sglang_1d": 1}
-
-
-def number_of(value: Any, table: dict[str, int], what: str) -> int:
-    """The C interface's number of a name or number. Raises ValueError with the names that there are."""
-    if isinstance(value, str):
-        if value in table:
-            return table[value]
-    elif int(value) in table.values():
-        return int(value)
-    raise ValueError(f"{what} {value!r} is not known; allowed: {', '.join(table)}")
 
 
 class Call:
@@ -129,7 +120,7 @@ class Call:
         """A mask by name or number. Without a window, top-left and bottom-right are causal."""
         part = self.args.mask
         part.type = number_of(mask, MASKS, "mask")
-        left, right = window if window is not None else (-1, 0 if part.type in (1, 2) else -1)
+        left, right = members("window", window, 2, "left, right") if window is not None else (-1, 0 if part.type in (1, 2) else -1)
         part.window_left, part.window_right, part.sink_size = left, right, sink
 
     def score(self, scale: float | None, bias: Any, alibi_slopes: Any, soft_cap: float, sink_logit: Any,
@@ -138,7 +129,7 @@ class Call:
         group mode), or ALiBi slopes [heads] or [entries, heads]."""
         part = self.args.score
         if scale is not None:
-            if scale == 0:
+            if real_number("scale", scale) == 0:
                 raise ValueError("scale is 0, which the C interface reads as 1 / sqrt(hdim_q)")
             part.scale_s = scale
         if scale_o is not None:

@@ -8,20 +8,21 @@ from typing import Any, Sequence
 import numpy as np
 
 from fmha import formats
-from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call, number_of
+from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call
 from fmha.extents import Extents, require_below, require_shape, require_starts
 from fmha.formats import FP32
 from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
                           workspace_place)
 from fmha.tensors import View, view_of
+from fmha.values import members, number_of, shown, text
 
 UINT8 = formats.ElementType("uint8", np.dtype(np.uint8), 8)
 
 
 def _axes(layout: str, column: bool = False) -> tuple[str, str]:
     """Axes of Q, K and O, and of V; `column`: V with positions last."""
-    if sorted(layout) not in (sorted("bhsd"), sorted("hsd")) or not layout.endswith("d"):
-        raise ValueError(f"layout {layout!r} is not known; allowed: bhsd, bshd, and hsd or shd for packed sequences")
+    if sorted(text("layout", layout)) not in (sorted("bhsd"), sorted("hsd")) or not layout.endswith("d"):
+        raise ValueError(f"layout {shown(layout)} is not known; allowed: bhsd, bshd, and hsd or shd for packed sequences")
     return layout, layout.replace("s", "").replace("d", "ds") if column else layout
 
 
@@ -99,7 +100,7 @@ def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
 
 def _dropout(call: Call, dropout: tuple[float, int, int]) -> None:
     part = call.args.dropout
-    part.p_drop, part.seed, part.offset = dropout
+    part.p_drop, part.seed, part.offset = members("dropout", dropout, 3, "probability, seed, offset")
 
 
 def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, layout: str = "bhsd",
@@ -193,6 +194,9 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
     axes, _ = _axes(layout)
     element, vectorized = call.type.inputs, number_of(kv_layout, KV_LAYOUTS, "kv_layout") == 0
     q_view, k_view, v_view = view_of(q), view_of(k), view_of(v)
+    axes_of_pages = (None,) * (5 if vectorized else 4)
+    require_shape("k", k, *axes_of_pages)
+    require_shape("v", v, *axes_of_pages)
     heads, wide_k, wide_v = ((k_view.shape[1], k_view.shape[2] * k_view.shape[4], v_view.shape[3]) if vectorized
                              else (k_view.shape[1], k_view.shape[3], v_view.shape[3]))
     q_size = dict(zip(axes, q_view.shape))

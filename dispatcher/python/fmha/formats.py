@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from fmha.values import shown
+
 
 @dataclass(frozen=True)
 class ElementType:
@@ -50,8 +52,8 @@ DATA_TYPES = tuple(_TAGS)
 
 def data_type(name: str, arch: str) -> DataType:
     """The formats of a data type on an architecture; gfx942 has its own 8-bit floats. Raises ValueError for an unknown name."""
-    if name not in _TAGS:
-        raise ValueError(f"data type {name!r} is not known; allowed: {', '.join(DATA_TYPES)}")
+    if not isinstance(name, str) or name not in _TAGS:
+        raise ValueError(f"data type {shown(name)} is not known; allowed: {', '.join(DATA_TYPES)}")
     code, *formats = _TAGS[name]
     own = arch == "gfx942"
     return DataType(name, code, *(_FNUZ.get(format, format) if own else format for format in formats))

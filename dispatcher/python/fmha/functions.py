@@ -11,6 +11,7 @@ from fmha.arch import FALLBACK
 from fmha.calls import Call
 from fmha.library import Context, Library, load
 from fmha.tensors import View, view_of
+from fmha.values import text
 
 
 @dataclass
@@ -43,7 +44,8 @@ def _library() -> Library:
 def _context(context: Context | None, arch: str | None) -> tuple[Context, str]:
     if context is not None:
         return context, context.arch
-    return Context(_library(), arch or FALLBACK), arch or FALLBACK
+    arch = FALLBACK if arch is None else text("arch", arch)
+    return Context(_library(), arch), arch
 
 
 def _type_of(view: View, data_type: str | None) -> str:

@@ -18,6 +18,7 @@ import os
 from typing import Any, Callable, Iterable
 
 from fmha import find
+from fmha.values import real_number, shown, text
 
 ABI_VERSION = 5
 
@@ -74,13 +75,11 @@ class Checked(Structure):
             try:
                 value = operator.index(value)
             except TypeError:
-                raise ValueError(f"{name} is {value!r}; a whole number is needed") from None
+                raise ValueError(f"{name} is {shown(value)}; a whole number is needed") from None
             if not low <= value <= high:
                 raise ValueError(f"{name} is {value}; allowed: {low} to {high}")
         elif kind in (ctypes.c_float, ctypes.c_double):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
-                raise ValueError(f"{name} is {value!r}; a number is needed")
-            value = float(value)
+            value = real_number(name, value)
         super().__setattr__(name, value)
 
 
@@ -178,7 +177,7 @@ class Context:
         self.lib, self.handle, self._arch = lib, c_void_p(), arch
         self.on_device = kernels_dir is not None
         options = lib.fresh("fmha_context_options")
-        options.arch = arch.encode() if arch else None
+        options.arch = text("arch", arch).encode() if arch is not None else None
         options.kernels_dir = os.fspath(kernels_dir).encode() if kernels_dir else None
         options.device = device
         try:

@@ -8,16 +8,7 @@ from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 from fmha.arch import FALLBACK
-
-
-def whole_number(what: str, value: Any) -> int:
-    """The number as an int, whatever its type. Raises ValueError for another value."""
-    try:
-        if not isinstance(value, (str, bytes)) and int(value) == value:
-            return int(value)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ValueError(f"{what} is {value!r}; a whole number is needed")
+from fmha.values import whole_number
 
 
 @dataclass

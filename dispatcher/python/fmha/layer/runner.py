@@ -9,13 +9,14 @@ from typing import Any, Callable
 import numpy as np
 
 from fmha import families, formats
-from fmha.calls import BIASES, KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call, number_of
+from fmha.calls import BIASES, KV_LAYOUTS, KV_LOOKUPS, MASKS, QSCALES, ROPES, Call
 from fmha.layer import shapes
-from fmha.layer.config import FmhaKernelConfig, FmhaProblem, checked_problem, whole_number
+from fmha.layer.config import FmhaKernelConfig, FmhaProblem, checked_problem
 from fmha.layer.quantize import quantised
 from fmha.layer.results import FmhaResult
 from fmha.library import Context, Error
 from fmha.tensors import view_of
+from fmha.values import flag, number_of, real_number, shown, text, whole_number
 
 API_FAMILIES = {"fwd": "fwd", "splitkv": "splitkv", "fwd_splitkv": "splitkv", "pagedkv": "pagedkv", "fwd_pagedkv": "pagedkv",
                 "appendkv": "appendkv", "fwd_appendkv": "appendkv", "batch_prefill": "batch_prefill"}
@@ -39,6 +40,11 @@ _DATA = {name: frozenset(words.split()) for name, words in {
     "appendkv": "k_cache v_cache cache_seqlens rotary_cos rotary_sin block_table",
     "bwd": f"bias alibi_slopes sink_logit seqstart_q seqlens_k {_LENGTHS} p_drop randval"}.items()}
 _ALL_DATA = frozenset().union(*_DATA.values())
+
+
+def _given(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Without those that are None, which clients give for what they do not have."""
+    return {name: value for name, value in keywords.items() if value is not None}
 
 
 def _is_given(value: Any) -> bool:
@@ -128,7 +134,8 @@ class FmhaRunner:
         [B,S,H,D]; with seqstart_q and seqstart_k, [tokens,H,D]. Never raises for a call that fails: `error` says why."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_lse": has_lse, "has_dropout": has_dropout,
                 "has_logits": has_logits, "has_sink": has_sink, "has_skip": has_skip, "data_type": data_type}
-        return self._guarded("Kernel", lambda: self._run(Q, K, V, checked_problem(prob), api_family, wish, keywords))
+        given = _given(keywords)
+        return self._guarded("Kernel", lambda: self._run(Q, K, V, checked_problem(prob), api_family, wish, given))
 
     def run_bwd(self, Q: Any, K: Any, V: Any, out: Any, LSE: Any, dO: Any, prob: FmhaProblem, data_type: str | None = None,
                 mask_type: Any = None, bias_type: Any = None, has_dropout: Any = None, has_dbias: Any = None,
@@ -137,8 +144,8 @@ class FmhaRunner:
         """(dQ, dK, dV) from forward's output and LSE [B,Hq,Sq], natural logarithm. tile_n0 is the kernel's own."""
         wish = {"mask_type": mask_type, "bias_type": bias_type, "has_dropout": has_dropout, "data_type": data_type}
         more = {"dbias": has_dbias, "deterministic": is_deterministic, "group": is_group_mode, "randval": is_store_randval}
-        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, checked_problem(prob), wish, more,
-                                                                 keywords))
+        given = _given(keywords)
+        return self._guarded("BWD kernel", lambda: self._run_bwd(Q, K, V, out, LSE, dO, checked_problem(prob), wish, more, given))
 
     def _guarded(self, what: str, run: Callable[[], FmhaResult]) -> FmhaResult:
         with self._lock:
@@ -146,7 +153,7 @@ class FmhaRunner:
                 return run()
             except Error as error:
                 return FmhaResult(False, error=f"{what} failed (rc={error.status}): {error}")
-            except (ValueError, TypeError, RuntimeError) as error:
+            except (ValueError, TypeError, RuntimeError, MemoryError) as error:
                 return FmhaResult(False, error=f"{what} failed: {error}")
 
     def _flags(self, wish: dict[str, Any], keywords: dict[str, Any]) -> dict[str, Any]:
@@ -157,15 +164,17 @@ class FmhaRunner:
         configured = {"mask_type": config.mask, "bias_type": config.bias, "has_lse": config.lse, "has_dropout": config.dropout,
                       "has_logits": config.logits, "has_sink": False, "has_skip": False, "data_type": config.data_type}
         wish = {name: configured[name] if value is None else value for name, value in wish.items()}
+        wish |= {name: flag(name, value) for name, value in wish.items() if name.startswith("has_")}
+        text("data_type", wish["data_type"])
         mask, bias = number_of(wish["mask_type"], MASKS, "mask_type"), number_of(wish["bias_type"], BIASES, "bias_type")
         needs = (("has_dropout", "p_drop"), ("has_logits", "logits_soft_cap"))
-        for flag, datum in needs:
-            if bool(wish.get(flag)) != bool(keywords.get(datum)):
-                raise ValueError(f"{flag} is {int(bool(wish.get(flag)))}, and {datum} is {keywords.get(datum, 'not given')}; they go together")
+        for name, datum in needs:
+            if wish.get(name, False) != (real_number(datum, keywords.get(datum, 0)) != 0):
+                raise ValueError(f"{name} is {int(wish.get(name, False))}, and {datum} is {keywords.get(datum, 'not given')}; they go together")
         for number, datum in ((1, "bias"), (2, "alibi_slopes")):
             if (bias == number) != (keywords.get(datum) is not None):
                 raise ValueError(f"bias_type is {bias}, and {datum} is {'given' if bias != number else 'not given'}; they go together")
-        if wish.get("has_sink") and not keywords.get("sink_size") and keywords.get("sink_logit") is None:
+        if wish.get("has_sink") and not whole_number("sink_size", keywords.get("sink_size", 0)) and keywords.get("sink_logit") is None:
             raise ValueError("has_sink needs sink_size or sink_logit")
         left, right = keywords.get("window_left", -1), keywords.get("window_right", -1)
         if mask in (1, 2) and left == -1 and right == -1:
@@ -177,9 +186,9 @@ class FmhaRunner:
 
     def _run(self, q: Any, k: Any, v: Any, prob: FmhaProblem, api: str | None, wish: dict[str, Any],
              keywords: dict[str, Any]) -> FmhaResult:
-        family = self.config.family if api is None and self.config is not None else api or "fwd"
+        family = text("api_family", api if api is not None else self.config.family if self.config is not None else "fwd")
         if family not in API_FAMILIES:
-            raise ValueError(f"api_family {family!r} is not known; allowed: {', '.join(API_FAMILIES)}"
+            raise ValueError(f"api_family {shown(family)} is not known; allowed: {', '.join(API_FAMILIES)}"
                              + ("; gradients are run_bwd's" if family.startswith("bwd") else ""))
         context = self._opened()
         name = API_FAMILIES[family]
@@ -187,7 +196,7 @@ class FmhaRunner:
         wish = self._flags(wish, keywords)
         if name == "appendkv":
             return self._append(context, q, k, v, prob, wish, keywords)
-        wish["options"] |= {"lse": bool(keywords.get("lse", wish["has_lse"])), "soft_cap": keywords.get("logits_soft_cap", 0.0),
+        wish["options"] |= {"lse": flag("lse", keywords.get("lse", wish["has_lse"])), "soft_cap": keywords.get("logits_soft_cap", 0.0),
                             "sink": keywords.get("sink_size", 0)}
         call, unpack = getattr(self, f"_{name}")(context, q, k, v, prob, wish["options"], keywords)
         call.run(self.WARM_UP, self.REPEATS)
@@ -201,11 +210,11 @@ class FmhaRunner:
 
     def _group(self, keywords: dict[str, Any]) -> bool:
         configured = self.config is not None and self.config.mode == "group"
-        return bool(keywords.get("is_group_mode", configured)) or keywords.get("seqstart_q") is not None
+        return flag("is_group_mode", keywords.get("is_group_mode", configured)) or keywords.get("seqstart_q") is not None
 
     def _placed(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any], v_column: bool = False) -> tuple:
         """Q, K and V as a family takes them, their layout and lengths, and a function that brings the output into the caller's layout."""
-        heads_first = bool(keywords.get("perm", 1))
+        heads_first = flag("perm", keywords.get("perm", 1))
         lengths = {name: keywords[name] for name in ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "max_seqlen_q", "max_seqlen_k",
                                                      "min_seqlen_q") if keywords.get(name) is not None}
         if keywords.get("seqlens_k") is not None:
@@ -224,9 +233,9 @@ class FmhaRunner:
 
     def _fwd(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
              keywords: dict[str, Any]) -> Planned:
-        column = not keywords.get("is_v_rowmajor", self.config is None or self.config.vlayout == "r")
+        column = not flag("is_v_rowmajor", keywords.get("is_v_rowmajor", self.config is None or self.config.vlayout == "r"))
         arrays, placed, unpack = self._placed(q, k, v, prob, keywords, column)
-        randval = bool(keywords.get("randval"))
+        randval = flag("randval", keywords.get("randval"))
         drop = (keywords.get("p_drop", 0.0), keywords.get("seed", 0), keywords.get("offset", 0))
         qscale = keywords.get("qscale_type", self.config.qscale if self.config else 0)
         if options["data_type"].startswith("mx") and number_of(qscale, QSCALES, "qscale_type") == 0:
@@ -238,7 +247,7 @@ class FmhaRunner:
     def _splitkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                  keywords: dict[str, Any]) -> Planned:
         splits = keywords.get("num_splits", 4)
-        if keywords.get("paged_kv", self.config.paged_kv if self.config else 0):
+        if flag("paged_kv", keywords.get("paged_kv", self.config.paged_kv if self.config else 0)):
             arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
         else:
             arrays, placed, unpack = self._placed(q, k, v, prob, keywords)
@@ -252,7 +261,9 @@ class FmhaRunner:
         return families.paged(context, self.arch, *arrays, qscale=qscale, **scales, **placed, **options), unpack
 
     def _page_size(self, keywords: dict[str, Any], least: int) -> int:
-        size = keywords.get("page_size") or (self.config.page_size if self.config else 1)
+        size = keywords.get("page_size", 0)
+        if isinstance(size, int) and size == 0:
+            size = self.config.page_size if self.config else 1
         return max(whole_number("page_size", size), least)
 
     def _paged_arrays(self, q: Any, k: Any, v: Any, prob: FmhaProblem, keywords: dict[str, Any]) -> tuple:
@@ -298,7 +309,7 @@ class FmhaRunner:
             shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
             starts = shapes.evenly(prob.batch, prob.seqlen_q)
             table = shapes.identity_table(prob.batch, prob.seqlen_k, size)
-            if keywords.get("verify_fp8") and qscale in (1, 5) and options["data_type"].startswith("fp8"):
+            if flag("verify_fp8", keywords.get("verify_fp8")) and qscale in (1, 5) and options["data_type"].startswith("fp8"):
                 rows, pages, scales = quantised(q, k, v, size, qscale, layout == 0, formats.data_type(options["data_type"], self.arch).inputs)
             else:
                 rows, pages = shapes.packed(q), [shapes.paged(array, size) for array in (k, v)]
@@ -318,7 +329,7 @@ class FmhaRunner:
     def _append(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, wish: dict[str, Any],
                 keywords: dict[str, Any]) -> FmhaResult:
         """K and V are the new tokens. Without k_cache, v_cache and cache_seqlens the cache is empty and as long as they are."""
-        tokens = keywords.get("seqlen_knew", prob.seqlen_k)
+        tokens = whole_number("seqlen_knew", keywords.get("seqlen_knew", prob.seqlen_k))
         new = {"K": (prob.batch, prob.nhead_k, tokens, prob.hdim_q), "V": (prob.batch, prob.nhead_k, tokens, prob.hdim_v)}
         shapes.check_shapes({"K": k, "V": v}, new)
         caches = [keywords.get(name) for name in ("k_cache", "v_cache")]
@@ -327,7 +338,7 @@ class FmhaRunner:
         else:
             caches = [cache if shapes.is_device(cache) else np.array(cache) for cache in caches]
         rope = keywords.get("rope_type", self.config.rope if self.config else 0)
-        rotated = q if keywords.get("q_rotate", number_of(rope, ROPES, "rope_type") != 0) else None
+        rotated = q if flag("q_rotate", keywords.get("q_rotate", number_of(rope, ROPES, "rope_type") != 0)) else None
         rotated = rotated if rotated is None or shapes.is_device(rotated) else np.array(rotated)
         call = families.append(context, self.arch, *caches, k, v, data_type=wish["data_type"], q=rotated, nhead_q=prob.nhead_q,
                                seqlens_k=keywords.get("cache_seqlens", np.zeros(prob.batch, np.int32)), rope=rope,
@@ -348,14 +359,14 @@ class FmhaRunner:
         context = self._opened()
         _refuse_others_data("bwd", keywords)
         options = self._flags({**wish, "has_lse": False, "has_logits": False, "has_sink": False}, keywords)["options"]
-        if more["group"] or (more["group"] is None and config.mode == "group"):
+        if flag("is_group_mode", more["group"]) or (more["group"] is None and config.mode == "group"):
             keywords = {**keywords, "is_group_mode": 1}
         (q, k, v), placed, unpack = self._placed(q, k, v, prob, keywords)
         if placed["layout"] == "shd" and keywords.get("seqstart_q") is None:
             o, d_o = shapes.packed(o), shapes.packed(d_o)
             lse = np.ascontiguousarray(np.asarray(lse, np.float32).swapaxes(0, 1)).reshape(prob.nhead_q, -1)
         drop = (keywords.get("p_drop", 0.0), keywords.get("seed", 0), keywords.get("offset", 0))
-        wants = {name: bool(configured if more[name] is None else more[name])
+        wants = {name: flag(name, configured if more[name] is None else more[name])
                  for name, configured in (("dbias", config.dbias), ("deterministic", config.deterministic))}
         call = families.backward(context, self.arch, q, k, v, o, lse, d_o, dropout=drop, randval=keywords.get("randval"), **wants,
                                  **placed, **options)

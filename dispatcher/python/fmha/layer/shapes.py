@@ -74,6 +74,9 @@ def vectorized(pages: np.ndarray, of_values: bool) -> np.ndarray:
     K, [pages, heads, channels/x, page_size, x], and along the keys of V, [pages, heads, page_size/x, channels, x]."""
     count, heads, size, width = pages.shape
     vector = 16 // pages.itemsize
+    length, what = (size, "page_size") if of_values else (width, "hdim_q")
+    if length % vector:
+        raise ValueError(f"{what} is {length}; vectorized pages need a multiple of {vector}")
     if of_values:
         return np.ascontiguousarray(pages.reshape(count, heads, size // vector, vector, width).swapaxes(3, 4))
     return np.ascontiguousarray(pages.reshape(count, heads, size, width // vector, vector).swapaxes(2, 3))
