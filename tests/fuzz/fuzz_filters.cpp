@@ -1,6 +1,7 @@
 // libFuzzer target over filter expressions (--where): read, written as SQL, and executed on a kernel of each family. SQLite must take all
 // SQL that our reader writes.
 #include "dispatcher/types/error.hpp"
+#include "kernels/catalog/query/expression.hpp"
 #include "kernels/catalog/query/row_filter.hpp"
 #include "tests/dispatcher/kernels.hpp"
 #include "tests/fuzz/require.hpp"
@@ -36,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         });
     } catch (const fmha::Error& error) {
         // Refused with a sentence: the reader's own names the place, SQLite's may only be about a value that an expression meets while it runs.
-        const std::string said = error.what(), begin = "filter expression \"" + expression + "\": ";
+        const std::string said = error.what(), begin = fmha::catalog::naming_expression(expression) + ": ";
         const std::string why = said.starts_with(begin) ? said.substr(begin.size()) : said;
         for (const char* words : {"near ", "no such ", "unrecognized token", "incomplete input"})
             fmha::fuzz::require(!why.starts_with(words), said);

@@ -225,7 +225,15 @@ TEST(Enumerate, SaysWhatIsWrongWithAPythonFilter) {
     EXPECT_THAT(said("def filter_config(c): return c.colour\n"),
                 HasSubstr("AttributeError: 'Kernel' object has no attribute 'colour'"));
     EXPECT_THAT(said("def filter_config(c) return 1\n"), HasSubstr("SyntaxError"));
-    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(7)\n"), HasSubstr("python3 ended with 7"));
+    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(7)\n"),
+                HasSubstr("python3 ended with 7: it said nothing"));
+    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(0)\n"),
+                HasSubstr("python3 ended without an answer"));
+    EXPECT_THAT(said("import sys\ndef filter_config(c): sys.exit(0)\n"), HasSubstr("): SystemExit: 0\n"));
+    EXPECT_THAT(said("raise KeyboardInterrupt\ndef filter_config(c): pass\n"),
+                HasSubstr(": KeyboardInterrupt\n"));
+    EXPECT_THAT(said("def filter_config(c): raise ValueError('one\\ntwo')\n"),
+                HasSubstr("): ValueError: one two\n"));
     const FilterFile good("def filter_config(c): return True\n");
     EXPECT_THAT(fmha({"enumerate", ci_sweep, "--filter-file", good.path(), "--python", "/no/python"}).err,
                 HasSubstr("/no/python: cannot be started"));

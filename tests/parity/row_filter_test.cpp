@@ -249,6 +249,10 @@ TEST(RowFilter, NamesTheExpressionThePlaceAndTheMistake) {
     EXPECT_THAT(refusal("1 --1"), HasSubstr("'--' starts a comment in SQL and none in Python"));
     EXPECT_THAT(refusal("1 if c.lse else 0"), HasSubstr("'if' is not allowed here"));
     EXPECT_THAT(refusal("def filter_config(c): return True"), HasSubstr("statements are not allowed"));
+    EXPECT_THAT(refusal("import os\n\nos.abort()"),
+                testing::StartsWith("filter expression \"import os os.abort()\": character 1: statements"));
+    const std::string long_one = refusal(std::string(99, ' ') + "é" + std::string(400, 'x'));
+    EXPECT_THAT(long_one, testing::StartsWith("filter expression \" é" + std::string(97, 'x') + "…\": "));
     EXPECT_THAT(refusal("12monkeys"), HasSubstr("12monkeys is not a decimal number"));
     EXPECT_THAT(refusal("99999999999999999999 > 1"), HasSubstr("not a decimal number of 64 bits"));
 }

@@ -389,8 +389,25 @@ std::string sql_of(std::string_view expression) {
         return Parser(expression).run();
     } catch (const ExpressionError& error) {
         throw InputError(
-            fmt::format("filter expression \"{}\": character {}: {}", expression, error.at + 1, error.why));
+            fmt::format("{}: character {}: {}", naming_expression(expression), error.at + 1, error.why));
     }
+}
+
+std::string naming_expression(std::string_view expression) {
+    constexpr std::size_t most = 100;
+    constexpr std::string_view blanks = " \t\r\n\v\f";
+    std::string line;
+    for (const char c : expression) {
+        const bool blank = blanks.find(c) != std::string_view::npos;
+        if (!blank || !line.ends_with(' ')) line += blank ? ' ' : c;
+    }
+    if (line.size() > most) {
+        std::size_t end = most;
+        while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0U) == 0x80U)
+            --end; // inside a character
+        line = line.substr(0, end) + "…";
+    }
+    return fmt::format("filter expression \"{}\"", line);
 }
 
 } // namespace fmha::catalog

@@ -12,4 +12,7 @@ namespace fmha::catalog {
 /// and functions, statements, a comparison of text with a number.
 std::string sql_of(std::string_view expression);
 
+/// How messages begin: `filter expression "…"`, on one line and no longer than a hundred bytes of it.
+std::string naming_expression(std::string_view expression);
+
 } // namespace fmha::catalog

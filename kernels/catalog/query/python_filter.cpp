@@ -32,13 +32,15 @@ class Kernel:
     def __repr__(self):
         return self.name
 def fault(sentence):
-    print(sentence, file=sys.stderr)
+    print(" ".join(sentence.split()), file=sys.stderr)
     sys.exit(3)
+def named(error):
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 sys.stdout = sys.stderr
 try:
     accepts = runpy.run_path(source).get("filter_config")
-except Exception as error:
-    fault(f"{type(error).__name__}: {error}")
+except BaseException as error:
+    fault(named(error))
 if not callable(accepts):
     fault("it defines no function filter_config(c)")
 with open(records, encoding="utf-8") as lines:
@@ -53,8 +55,8 @@ with open(records, encoding="utf-8") as lines:
             setattr(kernel, name, tuple(int(n) for n in (text.split(separator) if separator else text)))
         try:
             found.append("1" if accepts(kernel) else "0")
-        except Exception as error:
-            fault(f"filter_config({kernel.name}): {type(error).__name__}: {error}")
+        except BaseException as error:
+            fault(f"filter_config({kernel.name}): {named(error)}")
 with open(answers, "w", encoding="ascii") as out:
     out.write("".join(found))
 )python";
@@ -71,7 +73,7 @@ Json head_of(std::span<const Column> all) {
 
 std::string last_line(std::string text) {
     while (text.ends_with('\n')) text.pop_back();
-    return text.substr(text.rfind('\n') + 1);
+    return text.empty() ? "it said nothing" : text.substr(text.rfind('\n') + 1);
 }
 
 } // namespace
@@ -134,6 +136,7 @@ std::string PythonFilter::answers(std::span<const KernelConfig> records) {
         fail(result.exit_code == 3 ? last_line(result.err)
                                    : fmt::format("{} ended with {}: {}", limits_.program, result.exit_code,
                                                  last_line(result.err)));
+    if (!exists(told)) fail(fmt::format("{} ended without an answer", limits_.program));
     std::string digits = system::read_file(told);
     if (digits.size() != records.size())
         fail(fmt::format("{} answers for {} kernels", digits.size(), records.size()));

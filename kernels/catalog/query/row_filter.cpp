@@ -187,7 +187,7 @@ struct RowFilter::State {
     std::unique_ptr<sqlite3_stmt, FinalizeStatement> statement; // after db: finalized before it closes
 
     [[noreturn]] void fail(std::string_view why) const {
-        throw InputError(fmt::format("filter expression \"{}\": {}", expression, why));
+        throw InputError(fmt::format("{}: {}", naming_expression(expression), why));
     }
 };
 
