@@ -7,7 +7,7 @@
 namespace fmha {
 
 /// Whether entries or heads of a tensor lie at one place. A tensor map has no stride of 0.
-inline bool shares_memory(const TensorView& view, std::int64_t entries, std::int64_t heads) {
+constexpr bool shares_memory(const TensorView& view, std::int64_t entries, std::int64_t heads) {
     return (entries > 1 && view.batch_stride == 0) || (heads > 1 && view.head_stride == 0);
 }
 

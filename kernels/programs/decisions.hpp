@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/head_rows.hpp"
 #include "kernels/programs/mask.hpp"
 #include "kernels/programs/matrix.hpp"
 #include "kernels/programs/pages.hpp"
@@ -37,6 +38,9 @@ struct Decisions {
         return h / (shape.nhead_q / shape.nhead_k);
     }
     FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }
+    /// How the rows of a tile are those of heads, for what masks and sink logits ask, and for what is stored.
+    FMHA_DEVICE HeadRows scored_rows(const HeadRows& heads) const { return heads; }
+    FMHA_DEVICE HeadRows stored_rows(const HeadRows& heads) const { return heads; }
     FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {
         return score.alibi_slopes[b * score.alibi_stride + h];
     }

@@ -27,15 +27,16 @@ FMHA_DEVICE void fmha_fwd(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {
 }
 
 /// The blocks of one launch of forward, or of a family with the same blocks, numbered from 0, so that the query tiles of a head
-/// follow each other. A launch asks for size(), a block for the item of its own number.
+/// follow each other. A launch asks for size(), a block for the item of its own number. Where a tile has rows of several heads, these count as one.
 struct FwdGrid {
     std::int64_t batch, heads, q_tiles, v_tiles;
 
     template <class Args>
     FMHA_DEVICE constexpr FwdGrid(const KernelConfig& config, const Args& args)
-        : batch(args.shape.batch), heads(args.shape.nhead_q),
+        : batch(args.shape.batch),
+          heads(args.shape.nhead_q / HeadRows::of(config, args).heads(config.algorithm.tile.m0)),
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
-                        config.algorithm.tile.m0)),
+                        HeadRows::of(config, args).of_head(config.algorithm.tile.m0))),
           v_tiles(tiles(args.shape.hdim_v, config.algorithm.tile.n1)) {}
 
     FMHA_DEVICE constexpr std::int64_t size() const { return batch * heads * q_tiles * v_tiles; }
@@ -62,7 +63,10 @@ struct Program<KernelFamily::fwd> {
 
     static std::int64_t rows(const KernelConfig& config, const FwdArgs& args, const FwdItem& item) {
         const Entry entry = Entry::of(args.shape, args.lengths, item.b);
-        return QueryRows::of(config.algorithm.tile, entry.seqlen_q, item.q_tile).count;
+        const Tile& tile = config.algorithm.tile;
+        const HeadRows heads = HeadRows::of(config, args);
+        const std::int64_t count = QueryRows::of(tile, entry.seqlen_q, item.q_tile, heads).count;
+        return heads.any() && count > 0 ? tile.m0 : count;
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {

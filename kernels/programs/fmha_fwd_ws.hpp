@@ -15,7 +15,8 @@ struct WsWork {
 
     FwdItem item;
     Entry entry;
-    QueryRows rows;
+    HeadRows heads;
+    QueryRows rows; ///< of each head
     std::int64_t hk = 0;
     Keys in;
     KeyTiles tiles;
@@ -30,15 +31,18 @@ struct WsWork {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
         WsWork work;
+        work.heads = HeadRows::of(cfg, args);
         work.item = item;
+        work.item.h *= work.heads.heads(tile.m0);
         work.entry = Keys::entry(ctx, args, item.b);
-        work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile);
+        work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile, work.heads);
         if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
             work.entry.seqlen_q <= args.shape.min_seqlen_q)
             work.rows.count = 0;
         if (!work.exists()) return work;
-        work.hk = ctx.kv_head(args.shape, item.h);
-        work.in = Keys::of(ctx, args, work.entry, item, work.hk);
+        work.hk = ctx.kv_head(args.shape, work.item.h);
+        work.in = Keys::of(ctx, args, work.entry, work.item, work.hk);
+        work.in.q.heads = work.heads;
         const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
                                             work.entry.seqlen_q, work.entry.seqlen_k));
         work.tiles = work.in.tiles(mask, work.rows, tile.n0);
@@ -72,7 +76,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     const auto team = [&](const WsWork<Args>& work) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
-        const auto& [item, entry, rows, hk, in, tiles, count] = work;
+        const auto& [item, entry, heads, rows, hk, in, tiles, count] = work;
         const Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
         const std::int64_t row0 = rows.first + ctx.team_row();
         auto scores = ctx.scores();
@@ -123,8 +127,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         if (may_see_fewer && cfg.signature.mask != MaskClass::none)
             own = tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
         if (may_see_fewer && ctx.team_row() >= rows.count) own = 0;
-        const KeyTiles::Range plain =
-            tiles.seen_whole(mask, row0, ctx.team_rows(), in.end_row(), tile.n0, cfg.signature.mask);
+        const KeyTiles::Range plain = tiles.seen_whole(mask, row0, heads.of_head(ctx.team_rows()),
+                                                       in.end_row(), tile.n0, cfg.signature.mask);
         if (count > 0) ctx.take(query);
         if (own == 0 && count > 0) ctx.give(query);
         if (own > 0) {
@@ -200,7 +204,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         }
         ctx.join_rows(total);
         if (carries) carried.end(ctx, scoring, top, total);
-        const auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
+        auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
+        to.o.heads = to.lse.heads = ctx.stored_rows(heads);
         store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
     };
     ctx.run(items, work_of, fills, team);

@@ -2,6 +2,7 @@
 
 #include "kernels/programs/alibi.hpp"
 #include "kernels/programs/decisions.hpp"
+#include "kernels/programs/head_rows.hpp"
 
 namespace fmha::kernels {
 
@@ -16,9 +17,10 @@ FMHA_FIELDS(FwdItem, b, h, q_tile, v_tile)
 struct QueryRows {
     std::int64_t first = 0, count = 0;
 
-    FMHA_DEVICE static constexpr QueryRows of(const Tile& tile, std::int64_t seqlen_q, std::int64_t q_tile) {
-        const std::int64_t first = q_tile * tile.m0;
-        return {first, seqlen_q - first < tile.m0 ? seqlen_q - first : tile.m0};
+    FMHA_DEVICE static constexpr QueryRows of(const Tile& tile, std::int64_t seqlen_q, std::int64_t q_tile,
+                                              const HeadRows& heads = {}) {
+        const std::int64_t most = heads.of_head(tile.m0), first = q_tile * most;
+        return {first, seqlen_q - first < most ? seqlen_q - first : most};
     }
 };
 
@@ -29,6 +31,8 @@ struct Scoring {
     Alibi alibi;
     Dropout dropout;
     float sink = never, sink_top = never; ///< sink logit in natural and in base-2 units
+    HeadRows heads;                       ///< of the rows
+    const float* sinks = nullptr;         ///< the logits of several heads, from the first one on
 
     template <class Ctx, class Args>
     FMHA_DEVICE static Scoring of(Ctx& ctx, const Args& args, const Entry& entry, const FwdItem& item,
@@ -43,10 +47,16 @@ struct Scoring {
                                 entry.seqlen_q, entry.seqlen_k);
         if constexpr (requires { args.dropout; })
             s.dropout = Dropout::of(args.dropout, has.has_dropout, args.shape.nhead_q, item.b, item.h);
-        if (has.has_sink_logit && args.score.sink_logit != nullptr) s.sink = args.score.sink_logit[item.h];
+        s.heads = ctx.scored_rows(HeadRows::of(cfg, args));
+        if (has.has_sink_logit && args.score.sink_logit != nullptr) {
+            s.sink = args.score.sink_logit[item.h];
+            if (s.heads.any()) s.sinks = args.score.sink_logit + item.h;
+        }
         s.sink_top = ctx.to_base2(s.sink);
         return s;
     }
+    /// Of a row of the tile, where `sinks` are there.
+    FMHA_DEVICE float sink_of(std::int32_t row) const { return sinks[heads.head(row)]; }
 };
 
 /// F-1: scores = Q·Kᵀ of the key tile at row `key_row` of its matrix.
@@ -80,8 +90,10 @@ FMHA_DEVICE void bias_and_mask(Ctx& ctx, Scores& scores, const Scoring& scoring,
     if constexpr (masking == Masking::off) return;
     if (masking == Masking::always ||
         !scoring.mask.shows_all(row0, tile.m0, key0, tile.n0, key_count, has.mask))
-        ctx.map(scores, [seen = TileMask::of(scoring.mask, row0, key0, key_count), kernel = has.mask](
-                            float s, int r, int c) { return seen.sees(r, c, kernel) ? s : never; });
+        ctx.map(scores, [seen = TileMask::of(scoring.mask, row0, key0, key_count), kernel = has.mask,
+                         heads = scoring.heads](float s, int r, int c) {
+            return seen.sees(heads.row(r), c, kernel) ? s : never;
+        });
 }
 
 /// F-2 to F-5: scores become logits in base 2, −∞ where a key is hidden.
@@ -170,6 +182,12 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
         add_alibi_origin(ctx, lse, spare, top, scoring, row0);
         ctx.map_rows(lse, lse, total,
                      [&ctx](float m, float sum) { return sum > 0.0F ? ctx.lse(m, ctx.log(sum)) : never; });
+    } else if (scoring.sinks != nullptr) {
+        ctx.set_rows(spare, [&](int r) { return scoring.sink_of(r); });
+        ctx.map_rows(lse, top, spare,
+                     [&ctx](float m, float sink) { return m == ctx.to_base2(sink) ? sink : m * ln2; });
+        ctx.map_rows(lse, lse, total,
+                     [&ctx](float m, float sum) { return sum > 0.0F ? ctx.lse(m, ctx.log(sum)) : never; });
     } else {
         ctx.map_rows(lse, top, total,
                      [&ctx, sink = scoring.sink, sink_top = scoring.sink_top](float m, float sum) {
@@ -183,6 +201,11 @@ FMHA_DEVICE void store_lse(Ctx& ctx, const Matrix& to, const Rows& top, const Ro
 template <class Ctx, class Rows>
 FMHA_DEVICE void begin_rows(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& total, std::int64_t row0) {
     const auto& has = ctx.cfg().signature;
+    if (scoring.sinks != nullptr) {
+        ctx.set_rows(top, [&](int r) { return ctx.to_base2(scoring.sink_of(r)); });
+        ctx.set_rows(total, [&](int r) { return ctx.sink_mass(scoring.sink_of(r)); });
+        return;
+    }
     if (has.bias == BiasType::alibi && has.has_sink_logit)
         ctx.set_rows(top, [&](int r) { return first_top(ctx, scoring, scoring.alibi.origin(row0 + r)); });
     else

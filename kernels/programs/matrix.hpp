@@ -3,6 +3,7 @@
 #include "dispatcher/types/args.hpp"
 #include "dispatcher/types/kernel_config.hpp"
 #include "kernels/programs/device.hpp"
+#include "kernels/programs/head_rows.hpp"
 
 #include <cstdint>
 
@@ -69,6 +70,7 @@ struct Matrix {
     BlockScales scales;
     PagedRows paged{};
     bool whole_units = false; ///< units of 16 bytes are known to be aligned, and to exist as a whole or not
+    HeadRows heads{}; ///< whose rows a tile from this matrix on has; the others' lie behind by their stride
 
     FMHA_DEVICE constexpr std::int64_t offset(std::int64_t r, std::int64_t c) const {
         if (paged.any()) return in_pages(r, c);

@@ -7,7 +7,7 @@
 
 namespace fmha::kernels {
 
-/// The items of a warp-specialised launch, in the order in which its blocks take them.
+/// The items of a warp-specialised launch, in the order in which its blocks take them. Heads whose rows share a tile count as one.
 ///
 /// Where all query tiles see the same keys, those of a head follow each other, and a block computes several. Where the last one takes less
 /// time, because teams have no rows in it, the number of blocks has no divisor of theirs, or some blocks would compute the longer tiles of all
@@ -31,10 +31,10 @@ struct WsGrid {
     /// Each item for a block of its own.
     template <class Args>
     constexpr WsGrid(const KernelConfig& config, const Args& args)
-        : heads(narrow(args.shape.nhead_q)),
+        : heads(narrow(args.shape.nhead_q / HeadRows::of(config, args).heads(config.algorithm.tile.m0))),
           q_tiles(tiles(args.shape.mode == Mode::group ? args.shape.max_seqlen_q : args.shape.seqlen_q,
-                        config.algorithm.tile.m0)),
-          all_heads(narrow(args.shape.batch * args.shape.nhead_q)), blocks(narrow(size())),
+                        HeadRows::of(config, args).of_head(config.algorithm.tile.m0))),
+          all_heads(narrow(args.shape.batch * heads)), blocks(narrow(size())),
           masked(config.signature.mask != MaskClass::none), lengths_known(args.shape.mode == Mode::batch) {
         const Tile& tile = config.algorithm.tile;
         const std::int64_t team_rows = tile.m0 / config.algorithm.wave.m0,
@@ -97,7 +97,7 @@ struct WsGrid {
         constexpr std::int64_t cached_bytes = 32 << 20; // an H200 caches 50 MB
         const std::int64_t rows = shape.seqlen_k > shape.max_seqlen_q ? shape.seqlen_k : shape.max_seqlen_q;
         const std::int64_t bytes_of_kv_head = (rows > 0 ? rows : 1) * (shape.hdim_q + shape.hdim_v) * 2;
-        const std::int64_t group = shape.nhead_q / shape.nhead_k;
+        const std::int64_t group = heads / shape.nhead_k;
         const std::int64_t cached = cached_bytes / bytes_of_kv_head * group;
         return at_most(all_heads, cached > group ? cached : group);
     }

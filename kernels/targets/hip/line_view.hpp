@@ -51,10 +51,14 @@ struct TileView {
     bool whole_lines = false; ///< `elements` is as many as anybody asks for
     bool gathered = false;    ///< `places` counts
     LinePlaces places;
+    kernels::HeadRows heads; ///< whose lines the tile has, this first; those of the next lie behind
+    std::int64_t head_bytes = 0;
 
     FMHA_DEVICE const char* at(int line, int element) const {
         return data + line * line_bytes + element * element_distance;
     }
+    /// From the first head to that of a row of the tile.
+    FMHA_DEVICE std::int64_t to_head(int row) const { return heads.any() ? heads.head(row) * head_bytes : 0; }
     /// The same where `gathered`, of an element that exists: others may have no page. A name of its own, because a branch in `at`
     /// costs kernels registers that have nothing to gather.
     FMHA_DEVICE const char* in_places(int line, int element) const {
@@ -239,6 +243,8 @@ struct LineView {
     bool aligned = false;              ///< 16-byte accesses at multiples of 16 bytes are possible
     bool gathered = false;             ///< `places` counts; then only its windows are of use
     LinePlaces places;
+    kernels::HeadRows heads; ///< as in TileView
+    std::int64_t head_bytes = 0;
 
     FMHA_DEVICE static LineView of(const kernels::Matrix& matrix, ElementType type, bool by_column = false) {
         const TensorView& t = matrix.tensor;
@@ -275,6 +281,8 @@ struct LineView {
         LineView v = of(matrix, type);
         v.lines = matrix.rows.written;
         v.elements = matrix.cols.written;
+        v.heads = matrix.heads;
+        v.head_bytes = matrix.heads.any() ? matrix.tensor.head_stride * v.element_size : 0;
         return v;
     }
 
@@ -327,11 +335,13 @@ struct LineView {
         v.line_bytes = line_bytes;
         v.element_distance = element_distance;
         v.element_size = element_size;
+        v.heads = heads;
+        v.head_bytes = head_bytes;
         const std::int64_t below = lines - line0, right = elements - element0;
         v.lines = below < 0 ? 0 : below < count ? static_cast<int>(below) : count;
         v.elements = right < 0 ? 0 : right < far / 8 ? static_cast<int>(right) : static_cast<int>(far / 8);
         const auto bits = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(v.data)) |
-                          static_cast<unsigned>(line_bytes) |
+                          static_cast<unsigned>(line_bytes) | static_cast<unsigned>(head_bytes) |
                           static_cast<unsigned>(v.elements * element_size);
         const bool near = line_bytes * count < far && element_distance == element_size;
         v.granule = !near ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;

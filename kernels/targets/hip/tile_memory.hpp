@@ -140,11 +140,14 @@ class TileMemory {
             return;
         }
         block_.machine.each([&](int thread) {
-            const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            const int row0_of_lane =
+                acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            // All rows of a lane are of one head.
+            const int row1 = to.heads.row(row0_of_lane);
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
             const int rows = to.lines - row1, cols = to.elements - col1;
-            char* const base =
-                const_cast<char*>(to.at(row1, col1)); // NOLINT(*-const-cast): a view of an output
+            char* const base = const_cast<char*>( // NOLINT(*-const-cast): a view of an output
+                to.at(row1, col1) + to.to_head(row0_of_lane));
             if (whole) {
                 const int line_bytes = static_cast<int>(to.line_bytes);
                 each_place<Of>(
@@ -181,9 +184,15 @@ class TileMemory {
             if (plan().wave_rows == 0 && block_.wave(thread) != 0) return;
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
-                const std::int64_t row = row_at(row0, thread, s);
+                std::int64_t row = row_at(row0, thread, s), to_head = 0;
+                if (matrix.heads.any()) {
+                    const auto in_tile = static_cast<std::int32_t>(row - row0);
+                    row = row0 + matrix.heads.row(in_tile);
+                    to_head = matrix.heads.head(in_tile) * matrix.tensor.head_stride * std::int64_t{4};
+                }
                 if (row < matrix.rows.written)
-                    *reinterpret_cast<float*>(const_cast<char*>(to.at(row, 0))) = // NOLINT(*-const-cast)
+                    *reinterpret_cast<float*>(
+                        const_cast<char*>(to.at(row, 0) + to_head)) = // NOLINT(*-const-cast)
                         values.x.at(thread, s);
             }
         });
@@ -247,12 +256,14 @@ class TileMemory {
                 trade(1);
                 trade(2);
                 block_.machine.each([&](int thread) {
-                    const int row = acc.row_of_wave(block_.wave(thread)) +
-                                    acc.row.of_lane(block_.lane(thread)) + acc.row_of_register[half];
+                    const int tile_row = acc.row_of_wave(block_.wave(thread)) +
+                                         acc.row.of_lane(block_.lane(thread)) + acc.row_of_register[half];
+                    const int row = to.heads.row(tile_row);
                     const int col = (first + block_.lane(thread) % lanes) * in_tile;
                     const std::uint32_t unit[lanes] = {word.at(thread, 0), word.at(thread, 1),
                                                        word.at(thread, 2), word.at(thread, 3)};
-                    char* const place = base + row * line_bytes + col * to.element_size;
+                    char* const place =
+                        base + to.to_head(tile_row) + row * line_bytes + col * to.element_size;
                     if (row < to.lines && col < to.elements) write_words(place, unit, lanes);
                 });
             }

@@ -17,6 +17,7 @@ struct Tensor {
     std::int64_t entries, heads, rows, channels;
     bool ragged; ///< sequences may end before their slots do
     bool by_column = false;
+    kernels::HeadRows of_heads{}; ///< of a tile
 };
 
 /// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
@@ -43,7 +44,7 @@ std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& strid
 /// Fills in one map. A dimension of one element has a stride that every driver takes.
 std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
                               MapRows& rows) {
-    const auto& [name, view, entries, heads, row_count, channels, ragged, by_column] = tensor;
+    const auto& [name, view, entries, heads, row_count, channels, ragged, by_column, of_heads] = tensor;
     // A map that ends with sequences counts what strides have in common, of which one may be 0.
     const bool ends_with_sequence = ragged || shares_memory(view, entries, heads);
     const std::int64_t bytes = element_bits(view.type) / 8;
@@ -52,7 +53,9 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, Te
     };
     spec.base = view.data;
     spec.type = view.type;
-    spec.box = {SwizzledTile::block_elements(view.type), stream.box_lines, 1, 1, 1};
+    spec.box = {SwizzledTile::block_elements(view.type),
+                static_cast<std::int32_t>(of_heads.of_head(stream.box_lines)),
+                static_cast<std::int32_t>(of_heads.heads(stream.box_lines)), 1, 1};
     if (stream.interleaved) spec.steps[1] = 2;
     rows.ends_with_sequence = ends_with_sequence;
     if (by_column) {
@@ -77,9 +80,19 @@ std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, Te
 }
 
 /// The tensor of the queries: rows behind a sequence's last change no other row and are not stored, but have to be memory of it.
-Tensor queries_of(const Shape& shape, const TensorView& q) {
+template <class Args>
+Tensor queries_of(const KernelConfig& config, const Args& args) {
+    const Shape& shape = args.shape;
     const bool group = shape.mode == Mode::group;
-    return {"q", q, group ? 0 : shape.batch, shape.nhead_q, group ? 0 : shape.seqlen_q, shape.hdim_q, group};
+    return {"q",
+            args.q,
+            group ? 0 : shape.batch,
+            shape.nhead_q,
+            group ? 0 : shape.seqlen_q,
+            shape.hdim_q,
+            group,
+            false,
+            kernels::HeadRows::of(config, args)};
 }
 
 WsMaps maps_of(const KernelConfig& config, const Shape& shape, const Tensor& q, const Tensor& k,
@@ -105,7 +118,7 @@ WsMaps maps_of_pools(const KernelConfig& config, const Args& args) {
     const auto pool = [&](std::string_view name, const TensorView& view, std::int64_t channels) {
         return Tensor{name, view, args.place.page_count, shape.nhead_k, args.place.page_size, channels, true};
     };
-    return maps_of(config, shape, queries_of(shape, args.q), pool("k", args.k, shape.hdim_q),
+    return maps_of(config, shape, queries_of(config, args), pool("k", args.k, shape.hdim_q),
                    pool("v", args.v, shape.hdim_v));
 }
 
@@ -122,7 +135,7 @@ WsMaps ws_maps_of(const KernelConfig& config, const FwdArgs& args) {
             name,   view,     group ? 0 : shape.batch, shape.nhead_k, group ? 0 : shape.seqlen_k, channels,
             ragged, by_column};
     };
-    return maps_of(config, shape, queries_of(shape, args.q), keys("k", args.k, shape.hdim_q, false),
+    return maps_of(config, shape, queries_of(config, args), keys("k", args.k, shape.hdim_q, false),
                    keys("v", args.v, shape.hdim_v, config.signature.v_layout == VLayout::column));
 }
 

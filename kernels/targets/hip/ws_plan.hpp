@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/programs/head_rows.hpp"
 #include "kernels/programs/ws_sums.hpp"
 #include "kernels/targets/hip/block_plan.hpp"
 #include "kernels/targets/hip/descriptor.hpp"
@@ -100,12 +101,15 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         (!halves && !e4m3) || has.v_layout != layout || has.has_dropout ||
         (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;
+    // Rows of several heads: a map that ends with sequences has no dimension for heads, a bias is one head's, and e4m3 has its own maxima.
+    const bool packs = kernels::HeadRows::serve(cfg);
+    if (packs && (paged || has.mode != Mode::batch || e4m3 || has.bias != BiasType::no_bias)) return plan;
     plan.problem = PlanProblem::ws_tiles;
     const GemmTriples &wave = cfg.algorithm.wave, &warp = cfg.algorithm.warp;
     const int depth = e4m3 ? 32 : 16;
     const auto product = [](int n, int part) { return n >= part && n <= 256 && n % part == 0; };
     constexpr int most_channels_apart = 128; // the output and its addend are half of a team's registers
-    if (wave.m0 < 1 || wave.m0 > 3 || wave.n0 != 1 || wave.n1 != 1 ||
+    if (wave.m0 < 1 || wave.m0 > (packs ? 1 : 3) || wave.n0 != 1 || wave.n1 != 1 ||
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != depth || warp.k1 != depth || !product(tile.n0, depth) ||
         !product(tile.n1, 16) || tile.k0max % depth != 0 || tile.n1 < has.hdim_v ||

@@ -132,24 +132,46 @@ void RowContext::add_row_products(const Rows& total, const FloatTile& a, const F
     }
 }
 
+namespace {
+
+/// visit(matrix, first, count): of the `rows` rows of a tile those from `first` on are of one head, the matrix of that.
+template <class Visit>
+void each_head(const kernels::Matrix& matrix, int rows, Visit visit) {
+    const auto of_head = static_cast<int>(matrix.heads.of_head(rows));
+    kernels::Matrix one = matrix;
+    one.heads = {};
+    for (int first = 0; first < rows; first += of_head) {
+        visit(one, first, std::min(of_head, rows - first));
+        one.origin += one.tensor.head_stride;
+    }
+}
+
+} // namespace
+
 void RowContext::load(const FloatTile& tile, const kernels::Matrix& matrix, std::int64_t row0,
                       std::int64_t col0) const {
-    read_block(tile.data, tile.stride, matrix, row0, col0, tile.rows, tile.cols);
+    each_head(matrix, tile.rows, [&](const kernels::Matrix& of_head, int first, int count) {
+        read_block(tile.row(first), tile.stride, of_head, row0, col0, count, tile.cols);
+    });
 }
 
 void RowContext::store(const kernels::Matrix& matrix, const FloatTile& tile, std::int64_t row0,
                        std::int64_t col0) const {
-    const auto rows = std::min<std::int64_t>(tile.rows, matrix.rows.written - row0);
     const auto cols = std::min<std::int64_t>(tile.cols, matrix.cols.written - col0);
-    for (int r = 0; r < rows; ++r)
-        write_line(tile.row(r), matrix.tensor, matrix.offset(row0 + r, col0), matrix.tensor.col_stride,
-                   static_cast<int>(cols));
+    each_head(matrix, tile.rows, [&](const kernels::Matrix& of_head, int first, int count) {
+        const auto rows = std::min<std::int64_t>(count, of_head.rows.written - row0);
+        for (int r = 0; r < rows; ++r)
+            write_line(tile.row(first + r), of_head.tensor, of_head.offset(row0 + r, col0),
+                       of_head.tensor.col_stride, static_cast<int>(cols));
+    });
 }
 
 void RowContext::store(const kernels::Matrix& matrix, const Rows& rows, std::int64_t row0) const {
-    const auto count = std::min<std::int64_t>(rows.count, matrix.rows.written - row0);
-    write_line(rows.data, matrix.tensor, matrix.offset(row0, 0), matrix.tensor.row_stride,
-               static_cast<int>(count));
+    each_head(matrix, rows.count, [&](const kernels::Matrix& of_head, int first, int count) {
+        const auto stored = std::min<std::int64_t>(count, of_head.rows.written - row0);
+        write_line(rows.data + first, of_head.tensor, of_head.offset(row0, 0), of_head.tensor.row_stride,
+                   static_cast<int>(stored));
+    });
 }
 
 void RowContext::store_sum(float* to, const Rows& rows, float factor) const {

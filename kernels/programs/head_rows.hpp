@@ -1,0 +1,48 @@
+#pragma once
+
+#include "dispatcher/types/args.hpp"
+#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/shared_memory.hpp"
+#include "kernels/programs/device.hpp"
+
+#include <cstdint>
+
+namespace fmha::kernels {
+
+/// The rows of a tile where it has those of several query heads of a KV head (GQA packing of `ws`): row r is row `row(r)` of head `head(r)`,
+/// both counted from the first one of the tile. Elsewhere all rows are of one head.
+struct HeadRows {
+    std::int32_t mask = -1,
+                 bits = 0; ///< of a row number the part that counts rows, and how many bits that has
+
+    FMHA_DEVICE constexpr bool any() const { return mask >= 0; }
+    FMHA_DEVICE constexpr std::int32_t row(std::int32_t r) const { return r & mask; }
+    FMHA_DEVICE constexpr std::int32_t head(std::int32_t r) const { return any() ? r >> bits : 0; }
+    /// Of `rows` rows of a tile, those of one head, and heads.
+    FMHA_DEVICE constexpr std::int64_t of_head(std::int64_t rows) const { return any() ? mask + 1 : rows; }
+    FMHA_DEVICE constexpr std::int64_t heads(std::int64_t rows) const { return any() ? rows >> bits : 1; }
+
+    /// Whether a kernel packs: its tile has room for all rows of a problem, and what is left goes to other heads.
+    FMHA_DEVICE static constexpr bool serve(const KernelConfig& cfg) {
+        const std::int64_t most = cfg.algorithm.max_seq_len_q;
+        return cfg.algorithm.pipeline == Pipeline::ws && most > 0 && most <= cfg.algorithm.tile.m0;
+    }
+    /// What a launch does: as many heads as divide those of a KV head, a power of two, with 16 rows or more each, which are those of a wave. A
+    /// single one where heads or entries of Q share memory, because their map has no dimension for heads.
+    template <class Args>
+    FMHA_DEVICE static constexpr HeadRows of(const KernelConfig& cfg, const Args& args) {
+        if (!serve(cfg)) return {};
+        constexpr std::int32_t least_bits = 4;
+        const Shape& shape = args.shape;
+        const auto group =
+            static_cast<std::uint32_t>(shape.nhead_q) / static_cast<std::uint32_t>(shape.nhead_k);
+        const bool packs = !shares_memory(args.q, shape.batch, shape.nhead_q);
+        std::int32_t bits = least_bits;
+        while (1 << bits < cfg.algorithm.tile.m0 &&
+               (!packs || group % static_cast<std::uint32_t>(cfg.algorithm.tile.m0 >> bits) != 0))
+            ++bits;
+        return {(1 << bits) - 1, bits};
+    }
+};
+
+} // namespace fmha::kernels
