@@ -13,7 +13,7 @@ struct Row {
     std::string_view sentence;
 };
 
-constexpr std::array<Row, 11> rows{{
+constexpr std::array<Row, 12> rows{{
     {Constraint::none, "", "always"},
     {Constraint::max_seqlen_q_lt_4096, "max_seqlen_q_lt_4096", "max_seqlen_q < 4096"},
     {Constraint::max_seqlen_q_le_8192, "max_seqlen_q_le_8192", "max_seqlen_q <= 8192"},
@@ -27,6 +27,7 @@ constexpr std::array<Row, 11> rows{{
      "batch * nhead_q * ceil(max_seqlen_q / 64) <= compute units"},
     {Constraint::blocks128_lt_0_8_cus, "blocks128_lt_0.8_cus",
      "batch * nhead_q * ceil(max_seqlen_q / 128) < 0.8 * compute units"},
+    {Constraint::even_head_groups, "even_head_groups", "nhead_q / nhead_k is even"},
 }};
 
 const Row& row_of(Constraint constraint) {
@@ -85,6 +86,8 @@ bool holds(Constraint constraint, const ConstraintInputs& in) {
         return query_blocks(in, 64) <= in.compute_units;
     case Constraint::blocks128_lt_0_8_cus:
         return static_cast<double>(query_blocks(in, 128)) < static_cast<double>(in.compute_units) * 0.8;
+    case Constraint::even_head_groups:
+        return in.nhead_k > 0 && in.nhead_q / in.nhead_k % 2 == 0;
     }
     return false;
 }

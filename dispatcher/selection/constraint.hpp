@@ -20,6 +20,7 @@ enum class Constraint : std::uint8_t {
     hdim_not_128,
     blocks64_le_cus,
     blocks128_lt_0_8_cus,
+    even_head_groups,
 };
 
 /// Inputs of the predicates.
@@ -27,6 +28,7 @@ struct ConstraintInputs {
     std::int64_t batch = 0, nhead_q = 0, max_seqlen_q = 0;
     std::int64_t hdim_q = 0, hdim_v = 0;
     std::int64_t compute_units = 0; ///< 0 = unknown
+    std::int64_t nhead_k = 0;       ///< 0 = unknown
 };
 
 /// Empty text is `none`; unknown text gives nullopt.

@@ -197,11 +197,12 @@ Refusal describe(const Verdict& verdict, const Problem& problem, const KernelCon
                                   problem.effective_max_seqlen_q(),
                                   problem.signature.hdim_q,
                                   problem.signature.hdim_v,
-                                  problem.compute_units};
+                                  problem.compute_units,
+                                  problem.nhead_k};
         told.field = "constraint " + config.algorithm.constraint.str();
-        told.value =
-            fmt::format("batch {}, nhead_q {}, max_seqlen_q {}, hdim {}/{}, compute units {}", in.batch,
-                        in.nhead_q, in.max_seqlen_q, in.hdim_q, in.hdim_v, in.compute_units);
+        told.value = fmt::format(
+            "batch {}, nhead_q {}, nhead_k {}, max_seqlen_q {}, hdim {}/{}, compute units {}", in.batch,
+            in.nhead_q, in.nhead_k, in.max_seqlen_q, in.hdim_q, in.hdim_v, in.compute_units);
         told.limit = constraint_sentence(*parse_constraint(config.algorithm.constraint));
     } else {
         told.value = how.print(verdict.value);

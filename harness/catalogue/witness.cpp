@@ -169,7 +169,8 @@ std::int64_t least_rows(const KernelConfig& kernel, const Case& features, const 
     const auto constraint = parse_constraint(kernel.algorithm.constraint.view());
     if (!constraint || needs_compute_units(*constraint)) return 0;
     const auto takes = [&](std::int64_t rows) {
-        return holds(*constraint, {features.batch, features.nhead_q, rows, features.hdim_q, features.hdim_v});
+        return holds(*constraint, {features.batch, features.nhead_q, rows, features.hdim_q, features.hdim_v,
+                                   0, features.nhead_k});
     };
     std::int64_t tiles_before = 1;
     while (tiles_before < most_tiles && !takes(tiles.rows_after(tiles_before))) ++tiles_before;

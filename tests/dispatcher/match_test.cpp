@@ -336,6 +336,14 @@ TEST(Constraint, PredicatesAtTheirLimits) {
     EXPECT_FALSE(holds(Constraint::hdim_not_128, dims));
     dims.hdim_v = 64;
     EXPECT_TRUE(holds(Constraint::hdim_not_128, dims));
+    ConstraintInputs heads = with(1, 1);
+    EXPECT_FALSE(holds(Constraint::even_head_groups, heads)); // KV heads are not known
+    for (const auto& [nhead_q, nhead_k, even] :
+         {std::tuple{8, 4, true}, std::tuple{8, 1, true}, std::tuple{8, 8, false}, std::tuple{6, 2, false}}) {
+        heads.nhead_q = nhead_q;
+        heads.nhead_k = nhead_k;
+        EXPECT_EQ(holds(Constraint::even_head_groups, heads), even) << nhead_q << " over " << nhead_k;
+    }
     EXPECT_EQ(query_blocks({std::int64_t{1} << 40, std::int64_t{1} << 40, 1, 8, 8, 1}, 64),
               std::numeric_limits<std::int64_t>::max());
 }

@@ -42,8 +42,18 @@ bool features_beside_accumulators(const KernelConfig& c) {
     return keys != keys_of_256_channels || bias != BiasType::alibi;
 }
 
+bool packs_heads(const KernelConfig& c) {
+    return c.algorithm.constraint.view() == "even_head_groups";
+}
+
+bool packed_heads_alike(const KernelConfig& c) {
+    if (!packs_heads(c)) return true;
+    return c.algorithm.pipeline == Pipeline::ws && c.signature.mode == Mode::batch &&
+           c.signature.bias == BiasType::no_bias;
+}
+
 bool team_tiles_by_mask(const KernelConfig& c) {
-    if (c.algorithm.pipeline != Pipeline::ws) return true;
+    if (c.algorithm.pipeline != Pipeline::ws || packs_heads(c)) return true;
     if (c.algorithm.wave.m0 == 1) return c.signature.mask == MaskClass::causal;
     if (c.algorithm.wave.m0 == 3)
         return (c.signature.mask == MaskClass::none) ==
@@ -108,6 +118,10 @@ constexpr std::array own_rules{
          "tiles of whole pages or pages of whole tiles; three teams, which spill beside several pages, of "
          "the latter alone",
          pages_of_boxes},
+    Rule{"H11", "fwd on sm_90",
+         "pipeline ws packs rows of several query heads of a KV head into a tile in batch mode and without "
+         "bias: a map that ends with sequences has no dimension for heads, and a bias is one head's",
+         packed_heads_alike},
 };
 
 struct Extension {
