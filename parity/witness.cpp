@@ -112,6 +112,7 @@ bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& latt
     const ApiTraits& api = api_traits_of(kernel.signature.family);
     const auto q_lengths = lengths_round(kernel.algorithm.tile.m0, kernel.algorithm.max_seq_len_q, lattice);
     const auto k_lengths = lengths_round(kernel.algorithm.tile.n0, 0, lattice);
+    const std::int64_t group = facts_of(kernel).constraint == Constraint::even_head_groups ? 2 : 1;
     for (const auto hdim_q : dims_round(kernel.signature.hdim_q, lattice))
         for (const auto hdim_v : dims_round(kernel.signature.hdim_v, lattice))
             for (const auto splits : where(api.splits_keys, lattice.num_splits, 1))
@@ -124,7 +125,8 @@ bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& latt
                                 p.num_splits = splits;
                                 p.kv_pool_bytes = pool;
                                 p.batch = batch;
-                                p.nhead_q = p.nhead_k = heads;
+                                p.nhead_q = heads;
+                                p.nhead_k = heads / group;
                                 p.seqlen_q = p.max_seqlen_q = seqlen_q;
                                 p.seqlen_k = p.max_seqlen_k = seqlen_k;
                                 if (!visit(p)) return false;

@@ -21,6 +21,7 @@ struct Asked {
     MaskClass mask = MaskClass::none;
     BiasType bias = BiasType::no_bias;
     bool soft_cap = false, paged = false;
+    std::int64_t kv_heads = 2; ///< of eight query heads
 };
 
 Problem problem_of(const Asked& asked) {
@@ -29,7 +30,7 @@ Problem problem_of(const Asked& asked) {
         .gfx_arch("sm_90")
         .data_type(DataType::bf16)
         .dims(asked.hdim_q, asked.hdim_v, 2, asked.rows, asked.rows)
-        .nheads(8, 2)
+        .nheads(8, asked.kv_heads)
         .bias_type(asked.bias)
         .logits_soft_cap(asked.soft_cap);
     if (asked.mask != MaskClass::none) builder.mask_type(MaskType::bottom_right);
@@ -135,7 +136,22 @@ TEST(PlansOfHopper, OfPagesHaveTilesThatDivideThem) {
 
 TEST(PlansOfHopper, OfFewRowsAreOfOtherPipelines) {
     for (const std::int64_t hdim : {64, 96, 128, 192, 256})
-        for (const MaskClass mask : masks) EXPECT_THAT(planned({hdim, hdim, 64, mask}), StartsWith("qr"));
+        for (const MaskClass mask : masks)
+            EXPECT_THAT(planned({.hdim_q = hdim, .hdim_v = hdim, .rows = 64, .mask = mask, .kv_heads = 8}),
+                        StartsWith("qr"));
+}
+
+TEST(PlansOfHopper, OfFewRowsOfGroupedHeadsPackThem) {
+    for (const std::int64_t rows : {1, 16, 63, 64}) {
+        expect_tiles({64, 64, rows}, {"64x128", "64x128", "64x128"});
+        expect_tiles({128, 128, rows}, {"64x96", "64x96", "64x96"});
+        expect_tiles({.hdim_q = 128, .hdim_v = 120, .rows = rows, .soft_cap = true},
+                     {"64x96", "64x96", "64x96"});
+        for (const BiasType bias : {BiasType::alibi, BiasType::elementwise})
+            EXPECT_THAT(planned({.hdim_q = 128, .hdim_v = 128, .rows = rows, .bias = bias}),
+                        StartsWith("qr"));
+        EXPECT_THAT(planned({128, 256, rows}), StartsWith("qr"));
+    }
 }
 
 TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesAbove128Channels) {
