@@ -16,8 +16,11 @@ namespace fmha::kernels {
 /// their keys and values in the L2 cache.
 ///
 /// Each block computes one item, and the next one begins where another ends, where pairs would leave many blocks idle in the last round,
-/// where tiles are so many that what stands before and after the loop over keys counts for little, or where lengths are on the device. The
-/// longest of several heads come first then, of as many as have their keys and values in the cache.
+/// where tiles are so many that what stands before and after the loop over keys counts for little, or where lengths are on the device and
+/// blocks would have few items each. The longest of several heads come first then, of as many as have their keys and values in the cache.
+///
+/// Where lengths are on the device, items are numbered as if all sequences had the largest one; a block skips those that do not exist. The number of blocks
+/// has no divisor of the number of a head's tiles, or the short sequences of all heads would be computed by some of the blocks.
 struct WsGrid {
     std::uint32_t heads = 0, q_tiles = 0, all_heads = 0;
     std::uint32_t heads_at_once = 1; ///< that take turns where a block computes one item
@@ -55,16 +58,20 @@ struct WsGrid {
     }
     /// The same items, dealt out to the blocks of a device of so many multiprocessors.
     constexpr WsGrid on(std::int64_t multiprocessors) const {
-        if (!lengths_known || multiprocessors <= 0 || multiprocessors >= size()) return *this;
-        const std::int64_t count = (size() + 1) / 2, rounds = (count + multiprocessors - 1) / multiprocessors;
+        if (multiprocessors <= 0 || multiprocessors >= size()) return *this;
+        const std::int64_t pair_count = (size() + 1) / 2, count = masked ? pair_count : size(),
+                           rounds = (count + multiprocessors - 1) / multiprocessors;
         constexpr std::uint32_t few_tiles = 32;
         const bool rounds_are_full = 8 * count >= 7 * rounds * multiprocessors; // to 7/8
-        if (masked) return q_tiles > few_tiles || !rounds_are_full ? *this : dealt_to(multiprocessors);
-        if (!last_is_short) return dealt_to(multiprocessors);
+        if (masked && (q_tiles > few_tiles || !rounds_are_full)) return *this;
+        // Of many rounds a block has long and short sequences, as others have.
+        constexpr std::int64_t many_rounds = 8;
+        if (!lengths_known && count < many_rounds * multiprocessors) return *this;
+        if (lengths_known && (masked || !last_is_short)) return dealt_to(multiprocessors);
         std::int64_t mixing = multiprocessors;
         while (common_divisor(mixing, q_tiles) > 1) --mixing;
-        const bool as_many_rounds = (size() - 1) / mixing == (size() - 1) / multiprocessors;
-        return dealt_to(as_many_rounds ? mixing : multiprocessors);
+        const bool as_many_rounds = (count - 1) / mixing == (count - 1) / multiprocessors;
+        return dealt_to(as_many_rounds || !lengths_known ? mixing : multiprocessors);
     }
 
     /// The n-th item of a block.

@@ -124,8 +124,17 @@ constexpr Blocks blocks_of_devices[] = {
     {Mode::batch, false, 5, 4, 19, 19},
     {Mode::batch, false, 5, 4, 20, 20},
     {Mode::batch, false, 5, 4, 21, 20},
+    // Lengths on the device: less than eight rounds, and eight or more, of as many blocks as have no divisor of the tiles.
     {Mode::group, false, 5, 4, 7, 20},
+    {Mode::group, false, 11, 5, 7, 55},
+    {Mode::group, false, 14, 4, 7, 7},
+    {Mode::group, false, 14, 4, 6, 5},
+    {Mode::group, false, 16, 3, 6, 5},
     {Mode::group, true, 8, 4, 16, 32},
+    {Mode::group, true, 63, 4, 16, 252},
+    {Mode::group, true, 64, 4, 16, 15},
+    {Mode::group, true, 64, 4, 17, 256},
+    {Mode::group, true, 16, 33, 8, 528},
     // 16 pairs: one round of 16, of 18 just full enough, of 19 no more; two of 8 and of 9; 15 pairs and a single tile.
     {Mode::batch, true, 8, 4, 16, 16},
     {Mode::batch, true, 8, 4, 18, 18},

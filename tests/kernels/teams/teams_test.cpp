@@ -267,11 +267,35 @@ TEST(Items, AreSeveralABlockWhereBlocksEndTogether) {
     EXPECT_EQ(blocks(MaskClass::causal, extents(32, 16, 512, 128)), 132);
     EXPECT_EQ(blocks(MaskClass::causal, extents(8, 16, 2048, 128)), 132);
     EXPECT_EQ(blocks(MaskClass::causal, extents(1, 16, 16384, 128)), 2048); // 128 tiles a head
-    // 320 pairs would leave blocks idle for half a round of three, and lengths of a group are on the device.
+    // 320 pairs would leave blocks idle for half a round of three.
     EXPECT_EQ(blocks(MaskClass::causal, extents(5, 16, 1024, 128)), 640);
-    FwdArgs packed = extents(8, 16, 2048, 128);
-    packed.shape.mode = Mode::group;
-    EXPECT_EQ(blocks(MaskClass::none, packed), 2048);
+    // Lengths of a group are on the device: of 512 items a block would have long ones or short ones, of 2048 it has both.
+    const auto packed = [](std::int64_t batch) {
+        FwdArgs args = extents(batch, 16, 2048, 128);
+        args.shape.mode = Mode::group;
+        return args;
+    };
+    EXPECT_EQ(blocks(MaskClass::none, packed(2)), 512);
+    EXPECT_EQ(blocks(MaskClass::none, packed(8)), 131);
+    EXPECT_EQ(blocks(MaskClass::causal, packed(8)), 2048);
+    EXPECT_EQ(blocks(MaskClass::causal, packed(16)), 131);
+}
+
+// Where sequences have one tile of the twelve that the longest has, all blocks have some to compute.
+TEST(Items, OfShortSequencesGoToAllBlocks) {
+    FwdArgs args = extents(64, 32, 1536, 128); // 12 tiles, a divisor of 132
+    args.shape.mode = Mode::group;
+    for (const MaskClass mask : {MaskClass::none, MaskClass::causal}) {
+        const kernels::WsGrid grid = kernels::WsGrid(masked(mask), args).on(132);
+        ASSERT_EQ(grid.blocks, 131U);
+        for (std::uint32_t block = 0; block < grid.blocks; ++block) {
+            int first_tiles = 0;
+            for (std::uint32_t n = 0; grid.exists(block, n); ++n)
+                first_tiles += grid.item(block, n).q_tile == 0;
+            EXPECT_GE(first_tiles, 13) << block; // 2048 of them: 15.6 a block
+            EXPECT_LE(first_tiles, 18) << block;
+        }
+    }
 }
 
 // 512 rows are two tiles of 192 and one in which a team has no row: 132 blocks, a multiple of three, would each compute one kind of tile.
