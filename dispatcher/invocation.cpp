@@ -95,7 +95,9 @@ void add(Problem& problem, const KvPlace& place) {
     if (s.use_paged_kv) s.page_size = static_cast<std::int32_t>(place.page_size);
     s.kv_layout = place.layout;
     s.kv_lookup = place.lookup;
-    problem.presence.block_table = place.block_table != nullptr;
+    // A table without an element may be null; batch prefill says how pages are looked up.
+    problem.presence.block_table =
+        place.block_table != nullptr || (s.use_paged_kv && s.kv_lookup == KvLookup::unset);
     problem.presence.cache_batch_idx = place.cache_batch_idx != nullptr;
     problem.presence.is_gappy = place.is_gappy;
 }

@@ -136,6 +136,7 @@ void check_slot(const Shape& shape, const LengthArrays& lengths, const KvPlace& 
 
 void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& quant, std::int64_t b,
                      std::int64_t first, const Keys& keys) {
+    if (place.block_table == nullptr) miss("P-2", "block_table", "pages need a block_table");
     const std::int64_t room = place.block_table_stride * place.page_size;
     if (first < 0 || first + keys.count > room)
         reject("P-3", keys.field, keys.count,
@@ -169,7 +170,6 @@ void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace&
     check_other_descales(quant, shape, lengths);
     if (paged && place.lookup == KvLookup::sglang_1d) return check_list(shape, place, quant);
     check_no_list(place);
-    if (paged && place.block_table == nullptr) miss("P-2", "block_table", "pages need a block_table");
     if (place.is_gappy && lengths.seqlen_k == nullptr)
         miss("P-3", "seqlen_k", "is_gappy needs the array seqlen_k");
     if (place.is_gappy && lengths.seqstart_k == nullptr)

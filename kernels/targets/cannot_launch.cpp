@@ -145,7 +145,6 @@ std::optional<std::string> wrong_place(const KernelConfig& config, const KvPlace
     if (place.page_size % n0 != 0)
         return fmt::format("page_size is {}, the kernel takes multiples of its {} keys a tile",
                            place.page_size, n0);
-    if (s.use_paged_kv && place.block_table == nullptr) return "pages need a block_table, which is NULL";
     if (place.is_gappy && (lengths.seqstart_k == nullptr || lengths.seqlen_k == nullptr))
         return "is_gappy needs seqlen_k and seqstart_k (P-3)";
     return std::nullopt;
@@ -168,7 +167,6 @@ std::optional<std::string> wrong_pool(const KernelConfig& config, const KvPlace&
         return fmt::format("hdim_q is {}, the vectorized layout takes multiples of {} (B-3)", shape.hdim_q,
                            vector);
     if (shape.batch == 0) return std::nullopt;
-    if (!list && place.block_table == nullptr) return "vllm_2d needs a block_table, which is NULL (B-5)";
     if (auto reason = stray_list(place); !list && reason) return reason;
     if (list && (place.kv_indptr == nullptr || place.kv_page_indices == nullptr))
         return fmt::format("sglang_1d needs kv_indptr and kv_page_indices; {} is NULL (B-4)",
@@ -242,7 +240,8 @@ std::optional<std::string> cannot_append(const KernelConfig& config, const Appen
     const KvPlace& place = args.place;
     if (auto reason = stray_list(place)) return reason;
     const bool paged = place.page_size > 0;
-    if (paged != s.use_paged_kv || paged != (place.block_table != nullptr))
+    const bool table = place.block_table != nullptr, needed = args.seqlen_knew > 0;
+    if (paged != s.use_paged_kv || (table ? !paged : paged && needed))
         return fmt::format("page_size is {} {} a block table, the kernel was built {} pages", place.page_size,
                            place.block_table != nullptr ? "with" : "without",
                            s.use_paged_kv ? "for" : "without");

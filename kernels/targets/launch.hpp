@@ -53,46 +53,58 @@ inline LengthArrays query_lengths(const LengthArrays& lengths) {
     queries.seqstart_q = queries.seqstart_k = lengths.seqstart_q;
     return queries;
 }
-/// A pool without pages and slots of a stated length of 0 hold no key; any other cache has keys, if not of these entries.
-template <class Args>
-bool cache_is_empty(const Args& args) {
-    if (args.place.page_size > 0) return args.place.page_count == 0;
-    return args.shape.mode == Mode::batch && args.shape.seqlen_k == 0 && args.lengths.seqlen_k == nullptr;
+/// The cache of attention: K and V have elements where the pool has pages, slots have keys, or packed sequences do; the block table
+/// where any entry has keys.
+template <class Args, class AskElements>
+std::optional<std::string> null_cache(const Args& args, AskElements elements) {
+    const KvPlace& place = args.place;
+    const bool paged = place.page_size > 0, starts = args.lengths.seqstart_k != nullptr;
+    const auto of_keys = [&] {
+        Shape shape = args.shape;
+        if (!starts) shape.mode = Mode::batch; // lengths are those of entries, or one for all (P-3)
+        return elements(shape, args.lengths);
+    };
+    if (!paged && args.shape.mode == Mode::group && starts)
+        return null_tensor({{"k", args.k, &Elements::keys}, {"v", args.v, &Elements::keys}}, of_keys);
+    if (paged && place.lookup != KvLookup::sglang_1d && place.block_table == nullptr && of_keys().keys)
+        return "pages need a block_table, which is NULL; allowed only where no sequence has a key";
+    if ((paged ? place.page_count : args.shape.seqlen_k) == 0) return std::nullopt;
+    return null_tensor({{"k", args.k, &Elements::queries}, {"v", args.v, &Elements::queries}},
+                       [&] { return elements(args.shape, query_lengths(args.lengths)); });
 }
 /// The inputs of attention over a cache.
 template <class Args, class AskElements>
 std::optional<std::string> null_input(const Args& args, AskElements elements) {
-    auto reason = null_tensor({{"q", args.q, &Elements::queries}}, elements);
-    if (!reason && !cache_is_empty(args))
-        reason =
-            null_tensor({{"k", args.k, &Elements::queries}, {"v", args.v, &Elements::queries}}, elements);
+    const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
+    auto reason = null_tensor({{"q", args.q, &Elements::queries}}, ask);
+    if (!reason) reason = null_cache(args, elements);
     if (!reason && args.score.bias_type == BiasType::elementwise)
-        reason = null_tensor({{"bias", args.bias, &Elements::queries}}, elements);
+        reason = null_tensor({{"bias", args.bias, &Elements::queries}}, ask);
     if (reason || args.quant.qscale == QScale::no_scale) return reason;
     return null_tensor({{"q_descale", args.quant.q_descale, &Elements::scalars},
                         {"k_descale", args.quant.k_descale, &Elements::scalars},
                         {"v_descale", args.quant.v_descale, &Elements::scalars}},
-                       elements);
+                       ask);
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_pagedkv>, const PagedKvArgs& args,
                                        AskElements elements) {
     const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
-    auto reason = null_input(args, ask);
+    auto reason = null_input(args, elements);
     return reason ? reason : null_tensor({{"o", args.o, &Elements::queries}}, ask);
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::batch_prefill>,
                                        const BatchPrefillArgs& args, AskElements elements) {
     const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
-    auto reason = null_input(args, ask);
+    auto reason = null_input(args, elements);
     return reason ? reason : null_tensor({{"o", args.o, &Elements::queries}}, ask);
 }
 template <class AskElements>
 std::optional<std::string> null_tensor(kernels::Program<KernelFamily::fwd_splitkv>, const SplitKvArgs& args,
                                        AskElements elements) {
     const auto ask = [&] { return elements(args.shape, query_lengths(args.lengths)); };
-    auto reason = null_input(args, ask);
+    auto reason = null_input(args, elements);
     return reason ? reason
                   : null_tensor({{"o_acc", args.partials.o_acc, &Elements::queries},
                                  {"lse_acc", args.partials.lse_acc, &Elements::queries}},

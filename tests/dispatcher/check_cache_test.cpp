@@ -86,6 +86,11 @@ TEST(CheckCache, ReadsOfATableWhatKeysNeed) {
     EXPECT_THAT(of_table([](Tables& t) { t.seqlen_k[1] = -1; }), HasSubstr("seqlen_k of entry 1 is -1"));
     EXPECT_THAT(of_table([](Tables& t) { t.place.block_table = nullptr; }),
                 HasSubstr("pages need a block_table"));
+    EXPECT_EQ(of_table([](Tables& t) {
+                  t.place.block_table = nullptr;
+                  t.seqlen_k = {0, 0};
+              }),
+              "accepted");
 }
 
 TEST(CheckCache, CountsGappyEntriesFromTheirStart) {

@@ -180,7 +180,8 @@ typedef struct fmha_quant {
 
 /* Where keys and values lie. All NULL and 0: contiguous, entry b in slot b. */
 typedef struct fmha_kv_place {
-    const int32_t* block_table; /* [batch, block_table_stride]: physical page of a logical page */
+    /* [batch, block_table_stride]: physical page of a logical page; may be NULL where no sequence has a key */
+    const int32_t* block_table;
     int64_t block_table_stride;
     const int32_t* kv_indptr;         /* [batch + 1] into kv_page_indices */
     const int32_t* kv_page_indices;   /* physical pages of all entries */

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -158,6 +159,48 @@ TEST_F(CallArguments, APackedBatchBeginsAtZero) {
     EXPECT_THAT(run(splits()), HasSubstr("seqstart_q begins with 4; the first sequence of a packed batch"));
     EXPECT_THAT(run(gradients()),
                 HasSubstr("seqstart_q begins with 4; the first sequence of a packed batch"));
+}
+
+/// PyTorch gives a tensor without elements a null pointer. Rows without keys are those of R-2.
+TEST_F(CallArguments, ACacheWithoutKeysNeedsNoMemory) {
+    const auto zeros = [this](auto& args) {
+        args.k.data = args.v.data = nullptr;
+        std::ranges::fill(o, std::uint16_t{1});
+        EXPECT_EQ(run(args), "OK");
+        EXPECT_THAT(o, testing::Each(0));
+    };
+    const std::array<std::int32_t, 2> none{0, 0};
+    fmha_splitkv_args slots = splits();
+    slots.shape.seqlen_k = slots.shape.max_seqlen_k = 0;
+    zeros(slots);
+    slots.lengths.seqlen_k = none.data();
+    zeros(slots);
+    fmha_splitkv_args pages = slots;
+    pages.place.page_size = 128;
+    pages.place.block_table_stride = 1; // of a tensor [2, 0], as PyTorch says
+    zeros(pages);
+    auto paged = arguments<fmha_pagedkv_args>(FMHA_FWD_PAGEDKV);
+    paged.place = pages.place;
+    paged.lengths.seqlen_k = none.data();
+    zeros(paged);
+    fmha_batch_prefill_args list = prefill();
+    list.place.block_table = nullptr;
+    list.place.page_count = 0;
+    list.lengths.seqlen_k = none.data();
+    zeros(list);
+
+    starts_k = {0, 0, 0};
+    fmha_splitkv_args packed = splits();
+    zeros(packed);
+    starts_k = {0, 0, 1};
+    EXPECT_THAT(run(packed), HasSubstr("k.data is NULL; allowed only where no sequence has a key"));
+    mode = FMHA_BATCH;
+    slots = splits();
+    slots.k.data = nullptr;
+    EXPECT_THAT(run(slots), HasSubstr("k.data is NULL"));
+    lengths = {0, 1};
+    paged.lengths.seqlen_k = lengths.data();
+    EXPECT_THAT(run(paged), HasSubstr("pages need a block_table"));
 }
 
 /// P-6: only the caller knows how many slots the cache has.

@@ -222,6 +222,7 @@ def check_batch_prefill(context):
     indptr[1], place.kv_lookup = 3, 0
     assert "kv_indptr belongs to the look-up sglang_1d" in refused(lambda: context.run_on_host(args), 2, "B-4")
     place.kv_indptr = place.kv_page_indices = place.kv_last_page_lens = None
+    args.shape.seqlen_k = 1
     assert "pages need a block_table" in refused(lambda: context.run_on_host(args), 2, "P-2")
 
 

@@ -114,6 +114,8 @@ TEST(HostAppend, RefusesWhatItCannotTake) {
     AppendKvArgs args = rotary.args();
     args.place.block_table = nullptr;
     EXPECT_THAT(refusal(args, rope), HasSubstr("page_size is 128 without a block table"));
+    args.seqlen_knew = 0;
+    EXPECT_EQ(refusal(args, rope), "none") << "nothing is appended";
     args = rotary.args();
     args.rope.rotary_dim = 8;
     EXPECT_THAT(refusal(args, rope), HasSubstr("rotary_dim is 8; it must be a multiple of 16"));

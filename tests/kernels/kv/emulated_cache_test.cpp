@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>
@@ -80,6 +81,23 @@ TEST_P(EmulatedCache, PagedKernelsAreRight) {
 
 TEST_P(EmulatedCache, SplitKernelsAreRight) {
     expect_right(GetParam(), KernelFamily::fwd_splitkv);
+}
+
+TEST_P(EmulatedCache, NoKeysNeedNoMemory) {
+    std::size_t turn = 0;
+    for (const KernelConfig& kernel : covering(GetParam(), KernelFamily::fwd_pagedkv)) {
+        CachedSpec spec = test::spec_for(kernel, turn++);
+        std::ranges::fill(spec.shape.seqlen_k, 0);
+        const CachedProblem problem(spec.shape, spec.cache);
+        PagedKvArgs args = problem.paged();
+        args.place.block_table = nullptr;
+        args.place.page_count = 0;
+        args.k.data = args.v.data = nullptr;
+        if (!kernel.signature.has_lse) args.lse = {};
+        emulate_kernel(kernel, args, {.threads = 1});
+        EXPECT_EQ(problem.judge(numerics_of(kernel)).complaint(kernel.signature.has_lse), "")
+            << identifier(kernel);
+    }
 }
 
 } // namespace

@@ -158,7 +158,7 @@ TEST(HostPrefill, RefusesWhatItCannotTake) {
         refusal(kernel, changed(problem.args(), [](auto& a) { a.place.lookup = KvLookup::sglang_1d; })),
         HasSubstr("the look-up of pages is sglang_1d, the kernel reads vllm_2d"));
     EXPECT_THAT(refusal(kernel, changed(problem.args(), [](auto& a) { a.place.block_table = nullptr; })),
-                HasSubstr("vllm_2d needs a block_table, which is NULL (B-5)"));
+                HasSubstr("pages need a block_table, which is NULL"));
     EXPECT_THAT(refusal(kernel, changed(problem.args(),
                                         [](auto& a) { a.place.kv_page_indices = a.place.block_table; })),
                 HasSubstr("belong to the look-up sglang_1d"));
