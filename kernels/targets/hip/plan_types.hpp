@@ -247,7 +247,7 @@ struct StagingPlan {
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;
-    /// Registers a thread: words that are read ahead, and their scales. At least one, because devices know no arrays of none.
+    /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 
     FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }
