@@ -119,9 +119,11 @@ TEST(PlansOfHopper, Of256ChannelsHave80Keys) {
 
 TEST(PlansOfHopper, OfOtherHeadDimensionsHaveOneTile) {
     for (const std::int64_t rows : {65, 1000, 16384}) {
-        expect_tiles({96, 96, rows}, {"128x128", "128x128", "128x128"});
-        expect_tiles({.hdim_q = 96, .hdim_v = 96, .rows = rows, .soft_cap = true},
-                     {"128x128", "128x128", "128x128"});
+        for (const std::int64_t hdim : {72, 80, 96}) {
+            expect_tiles({hdim, hdim, rows}, {"128x128", "128x128", "128x128"});
+            expect_tiles({.hdim_q = hdim, .hdim_v = hdim, .rows = rows, .soft_cap = true},
+                         {"128x128", "128x128", "128x128"});
+        }
         expect_tiles({192, 128, rows}, {"128x128", "128x128", "128x128"});
         expect_tiles({192, 192, rows}, {"128x112", "128x112", "128x112"});
     }
@@ -135,7 +137,7 @@ TEST(PlansOfHopper, OfPagesHaveTilesThatDivideThem) {
 }
 
 TEST(PlansOfHopper, OfFewRowsAreOfOtherPipelines) {
-    for (const std::int64_t hdim : {64, 96, 128, 192, 256})
+    for (const std::int64_t hdim : {64, 80, 96, 128, 192, 256})
         for (const MaskClass mask : masks)
             EXPECT_THAT(planned({.hdim_q = hdim, .hdim_v = hdim, .rows = 64, .mask = mask, .kv_heads = 8}),
                         StartsWith("qr"));
