@@ -6,10 +6,16 @@ cmake=$1 build=$2 source=$3 generator=$4 fmha=$5 work=$6
 rm -rf "$work/prefix" && mkdir -p "$work"
 # Without the component the package says how to get it.
 "$cmake" --install "$build" --prefix "$work/prefix" --component library >"$work/install.log"
-configure() { "$cmake" -S "$source/tests/install/cpp_consumer" -B "$work/consumer" -G "$generator" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug; }
+configure() { "$cmake" -S "${1:-$source/tests/install/cpp_consumer}" -B "$work/consumer" -G "$generator" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug; }
 rm -rf "$work/consumer"
 ! configure >"$work/missing.log" 2>&1
 grep -q "component cpp is not installed" "$work/missing.log"
+# A component that does not exist is no package without targets.
+rm -rf "$work/consumer" "$work/wrong" && mkdir "$work/wrong"
+printf 'cmake_minimum_required(VERSION 3.25)\nproject(wrong LANGUAGES C)\nfind_package(fmha REQUIRED COMPONENTS c++)\n' >"$work/wrong/CMakeLists.txt"
+! configure "$work/wrong" >"$work/wrong.log" 2>&1
+grep -q 'component c++ is not known; allowed: cpp' "$work/wrong.log"
+rm -rf "$work/consumer"
 "$cmake" --install "$build" --prefix "$work/prefix" --component development >>"$work/install.log"
 configure >"$work/configure.log"
 "$cmake" --build "$work/consumer" >"$work/build.log" || { tail -40 "$work/build.log"; exit 1; }
