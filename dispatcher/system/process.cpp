@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
@@ -301,7 +302,14 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
 }
 
 TemporaryDirectory::TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "fmha-XXXXXX").string();
+    std::error_code error;
+    const auto parent = std::filesystem::temp_directory_path(error);
+    if (error) {
+        const char* const named = std::getenv("TMPDIR");
+        throw InputError(fmt::format("the folder for temporary files, TMPDIR={}, cannot be used: {}",
+                                     named == nullptr ? "" : named, error.message()));
+    }
+    std::string pattern = (parent / "fmha-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr)
         throw InputError(fmt::format("{}: cannot be created: {}", pattern, std::strerror(errno)));
     path_ = pattern;

@@ -173,17 +173,22 @@ class VerifyCommand final : public Command {
             if (!report.ledger.interrupted())
                 finish(recording.get(), report.info.seconds, report.ledger.green());
         };
-        try {
-            reports_.publish(report, headline(report), journal_, streams);
+        // A file that cannot be written takes neither the others nor the verdict away.
+        std::vector<std::string> failures;
+        const auto attempt = [&](const auto& step) {
+            try {
+                step();
+            } catch (const InputError& error) {
+                failures.emplace_back(error.what());
+            }
+        };
+        attempt([&] { reports_.publish(report, headline(report), journal_, streams); });
+        attempt([&] {
             if (account) publish_account(*account, streams);
-        } catch (const InputError&) {
-            // A report that cannot be written changes nothing about the verdict that the store keeps.
-            end_record();
-            throw;
-        }
-        // The findings of the run are out by now.
-        end_record();
-        if (journal && !journal->failure().empty()) throw InputError(journal->failure());
+        });
+        attempt(end_record);
+        if (journal && !journal->failure().empty()) failures.push_back(journal->failure());
+        if (!failures.empty()) throw InputError(fmt::format("{}", fmt::join(failures, "; ")));
         return report.ledger.green() ? all_well : check_failed;
     }
 

@@ -52,14 +52,27 @@ void VerifyReports::publish(const reports::Report& report, const std::string& he
     // The outcome is printed first: a file that cannot be written must not take it away.
     print_report(report, headline, journal, streams);
     streams.out.flush();
-    if (!json_.empty()) system::write_file(json_, reports::json(report));
-    if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
-    const std::string page = write_page(report, streams);
-    if (prints_json()) return;
-    fmt::print(streams.out, "{:.1f} s", report.info.seconds);
-    for (const auto& [what, file] : {std::pair{"page", page}, {"json", json_}, {"junit", junit_}})
-        if (!file.empty()) fmt::print(streams.out, "   {} {}", what, file);
-    fmt::print(streams.out, "\n");
+    std::vector<std::string> failures;
+    std::string written;
+    const auto write = [&](std::string_view what, const std::string& file,
+                           std::string (*text_of)(const reports::Report&)) {
+        if (file.empty()) return;
+        try {
+            system::write_file(file, text_of(report));
+            written += fmt::format("   {} {}", what, file);
+        } catch (const InputError& error) {
+            // The usual page was not asked for.
+            if (what == "page" && html_.empty())
+                fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
+            else
+                failures.emplace_back(error.what());
+        }
+    };
+    write("page", page_file(), reports::html);
+    write("json", json_, reports::json);
+    write("junit", junit_, reports::junit);
+    if (!prints_json()) fmt::print(streams.out, "{:.1f} s{}\n", report.info.seconds, written);
+    if (!failures.empty()) throw InputError(fmt::format("{}", fmt::join(failures, "; ")));
 }
 
 /// The page that was asked for, or the usual one; empty when other reports were asked for.
@@ -67,20 +80,6 @@ std::string VerifyReports::page_file() const {
     if (!html_.empty()) return html_;
     const bool other = has_json() || !junit_.empty() || !usual_page_;
     return other ? "" : "fmha-report/index.html";
-}
-
-/// Returns where the page is; empty when there is none.
-std::string VerifyReports::write_page(const reports::Report& report, const Streams& streams) const {
-    std::string page = page_file();
-    if (page.empty()) return page;
-    try {
-        system::write_file(page, reports::html(report));
-        return page;
-    } catch (const InputError& error) {
-        if (!html_.empty()) throw;
-        fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
-        return {};
-    }
 }
 
 void VerifyReports::print_report(const reports::Report& report, const std::string& headline,

@@ -42,7 +42,6 @@ class VerifyReports {
 
   private:
     std::string page_file() const;
-    std::string write_page(const reports::Report& report, const Streams& streams) const;
     void print_report(const reports::Report& report, const std::string& headline, const std::string& journal,
                       const Streams& streams) const;
 

@@ -108,6 +108,15 @@ TEST(Verify, AFullDiskTakesNoVerdictAway) {
     EXPECT_THAT(ran.out, HasSubstr("GREEN"));
     EXPECT_THAT(ran.err, HasSubstr("/dev/full: cannot be written"));
     EXPECT_TRUE(fs::is_character_file("/dev/full"));
+    // The other reports are there, and every file that is not has its sentence.
+    const Scratch folder;
+    const Ran others = verify_on<harness::test::FittingHostKernel>(
+        {one_case, "--html", "/dev/full", "--json", "/dev/full", "--junit", folder / "r.xml"});
+    EXPECT_EQ(others.code, 2);
+    EXPECT_THAT(others.err, HasSubstr("/dev/full: cannot be written: No space left on device; /dev/full: "));
+    EXPECT_THAT(others.out, HasSubstr("   junit " + folder / "r.xml"));
+    EXPECT_THAT(others.out, Not(HasSubstr("   json ")));
+    EXPECT_TRUE(fs::is_regular_file(folder / "r.xml"));
 }
 
 TEST(Verify, WritesAllReports) {

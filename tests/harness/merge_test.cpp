@@ -256,8 +256,10 @@ TEST(VerifyCatalogue, ChecksItsLedgerFileBeforeTheWork) {
     EXPECT_EQ(cases.code, 2);
     EXPECT_THAT(cases.err, HasSubstr("--ledger needs --catalogue"));
     // A disk that is full afterwards takes the ledger, and not the verdict that the store keeps.
-    const Ran full = verify_list({"--ledger", "/dev/full", "--store", folder / "runs.db"});
+    const Ran full =
+        verify_list({"--ledger", "/dev/full", "--json", "/dev/full", "--store", folder / "runs.db"});
     EXPECT_EQ(full.code, 2);
+    EXPECT_THAT(full.err, HasSubstr("/dev/full: cannot be written: No space left on device; /dev/full: "));
     EXPECT_THAT(full.out, HasSubstr("GREEN"));
     EXPECT_EQ(store::Store(folder / "runs.db", store::Access::read).runs().at(0).verdict, "green");
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -44,6 +45,21 @@ TEST(RunProcess, KillsWhatTakesTooLongWithItsStreamsClosed) {
         run_process({"sh", "-c", "exec >&- 2>&-; exec sleep 30"}, {.time = std::chrono::milliseconds(500)});
     EXPECT_TRUE(ran.timed_out);
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(TemporaryFolder, ThatCannotBeUsedIsNamed) {
+    const char* const before = std::getenv("TMPDIR");
+    const std::string kept = before == nullptr ? "" : before;
+    setenv("TMPDIR", "/no/where", 1);
+    try {
+        const TemporaryDirectory folder;
+        ADD_FAILURE() << folder.path();
+    } catch (const InputError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "the folder for temporary files, TMPDIR=/no/where, cannot be used: No such file or directory");
+    }
+    before == nullptr ? unsetenv("TMPDIR") : setenv("TMPDIR", kept.c_str(), 1);
 }
 
 TEST(RunProcess, EndsTheProgramWhenItsCallerThrows) {
