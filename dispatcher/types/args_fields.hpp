@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
+#include "dispatcher/types/element.hpp"
 #include "dispatcher/types/fields.hpp"
 
 /// Field lists of the arguments, for who must reach every one of them. They stand apart from args.hpp because device

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/enums.hpp"
+#include "dispatcher/types/enumerations.hpp"
 
 #include <array>
 #include <cstddef>

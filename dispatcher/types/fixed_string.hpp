@@ -3,11 +3,13 @@
 #include <array>
 #include <compare>
 #include <cstddef>
-#include <stdexcept>
-#include <string>
+#include <iosfwd>
 #include <string_view>
 
 namespace fmha {
+
+/// Throws std::length_error.
+[[noreturn]] void throw_name_too_long(std::string_view name);
 
 /// A short name held by value, so that records which carry names (architectures, tags) stay trivially
 /// copyable and comparable without allocation. Names longer than `Capacity` throw std::length_error.
@@ -16,7 +18,7 @@ class FixedString {
   public:
     constexpr FixedString() = default;
     constexpr FixedString(std::string_view text) { // NOLINT(google-explicit-constructor): reads as a string
-        if (text.size() > Capacity) throw std::length_error("name is too long: " + std::string(text));
+        if (text.size() > Capacity) throw_name_too_long(text);
         for (std::size_t i = 0; i < text.size(); ++i) chars_[i] = text[i];
     }
     // NOLINTNEXTLINE(google-explicit-constructor)
@@ -28,7 +30,11 @@ class FixedString {
         return {chars_.data(), n};
     }
     constexpr operator std::string_view() const { return view(); } // NOLINT(google-explicit-constructor)
-    std::string str() const { return std::string(view()); }
+    /// For callers that include <string>, which device code does not.
+    template <class String = std::string>
+    String str() const {
+        return String(view());
+    }
     constexpr bool empty() const { return chars_[0] == '\0'; }
 
     friend constexpr bool operator==(const FixedString&, const FixedString&) = default;

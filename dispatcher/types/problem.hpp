@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/fields.hpp"
 #include "dispatcher/types/signature.hpp"
 
 #include <cstdint>

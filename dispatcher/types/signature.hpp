@@ -1,6 +1,7 @@
 #pragma once
 
-#include "dispatcher/types/fields.hpp"
+#include "dispatcher/types/enumerations.hpp"
+#include "dispatcher/types/field_list.hpp"
 
 #include <compare>
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "kernels/arch/arch.hpp"
 #include "kernels/generator/compiler.hpp"
 #include "kernels/generator/headers.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 #include "kernels/targets/hip/matrix_loop.hpp"
 
 #include <fmt/format.h>

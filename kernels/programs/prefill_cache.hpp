@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/element.hpp"
+#include "dispatcher/types/element_type.hpp"
 #include "kernels/programs/key_loop.hpp"
 
 namespace fmha::kernels {

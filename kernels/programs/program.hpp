@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_values.hpp"
 #include "kernels/programs/device.hpp"
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/programs/fmha_bwd_convert_dq.hpp"
 #include "kernels/programs/fmha_bwd_dot_do_o.hpp"
 #include "kernels/programs/fmha_bwd_dq_dk_dv.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/programs/cache.hpp"
 
 #include <array>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/programs/fmha_fwd_splitkv_combine.hpp"
 
 #include <array>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/programs/fmha_batch_prefill.hpp"
 
 #include <array>

@@ -1,12 +1,17 @@
 // Compilers are found, asked and described; the sources of a kernel decide its key, their place does not.
 
 #include "dispatcher/system/files.hpp"
+#include "dispatcher/system/process.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/generator/headers.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <set>
+#include <sstream>
 
 namespace fmha::generator {
 namespace {
@@ -81,8 +86,33 @@ TEST(Headers, AreFoundThroughTheirIncludes) {
 
 TEST(Headers, OfTheProjectReachTheTypes) {
     const auto headers = headers_of(FMHA_SOURCE_DIR);
-    for (const char* header : {"kernels/programs/fmha_fwd.hpp", "dispatcher/types/kernel_config.hpp"})
+    for (const char* header : {"kernels/programs/fmha_fwd.hpp", "dispatcher/types/kernel_values.hpp"})
         EXPECT_THAT(headers, testing::Contains(header));
+}
+
+/// The headers that a generated source reaches, as the file names of a dependency list.
+std::set<std::string> reached_headers(std::string_view vendor) {
+    const FakeCompiler fake;
+    const auto source = fake.folder("source.hip");
+    system::write_file(source, source_of(units_of(test::with_names(test::house_fwd("gfx950")), 1).front()));
+    const auto ran = system::run_process({FMHA_CXX, "-std=c++20", "-x", "c++", fmt::format("-D{}", vendor),
+                                          "-M", "-I" FMHA_SOURCE_DIR, source.string()});
+    EXPECT_EQ(ran.exit_code, 0) << ran.err;
+    std::istringstream words(ran.out);
+    std::set<std::string> names;
+    for (std::string word; words >> word;) names.insert(fs::path(word).filename());
+    return names;
+}
+
+// Every kernel is compiled by itself: of the time of a small one these were a third.
+TEST(Headers, OfTheProjectLeaveOutTheLargeOnesOfTheLibrary) {
+    for (const std::string_view vendor : {"__HIP__", "__CUDACC__"}) {
+        const auto names = reached_headers(vendor);
+        EXPECT_THAT(names, testing::IsSupersetOf({"entry.hpp", "kernel_values.hpp", "cstdint"})) << vendor;
+        for (const char* large : {"string", "vector", "optional", "functional", "charconv", "memory", "map",
+                                  "stdexcept", "algorithm", "ranges", "basic_string.h", "stl_vector.h"})
+            EXPECT_THAT(names, testing::Not(testing::Contains(large))) << vendor;
+    }
 }
 
 struct Keys {

@@ -120,7 +120,8 @@ inline int show(const char* symbol, const fmha::KernelConfig& config) {
         const auto file = root / (unit.kernels.front().config.arch.str() + ".hip");
         system::write_file(file, source_of(unit) + "int main() {}\n");
         auto compile = command;
-        compile.insert(compile.end(), {file.string(), "-o", (root / "program").string()});
+        compile.insert(compile.end(), {file.string(), FMHA_SOURCE_DIR "/dispatcher/types/fixed_string.cpp",
+                                       "-o", (root / "program").string()});
         const auto compiled = system::run_process(compile);
         ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
         std::string wanted;

@@ -1,7 +1,7 @@
 // The machine of AMD's architectures through the eyes of a compiler: every operation is compiled for every
 // architecture, and the instructions that come out are read. Nothing is executed.
 
-#include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "dispatcher/types/element.hpp"
-#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/element_type.hpp"
+#include "dispatcher/types/kernel_values.hpp"
 #include "kernels/programs/fmha_fwd_appendkv.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "dispatcher/types/element.hpp"
+#include "dispatcher/types/element_type.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_values.hpp"
 #include "kernels/programs/matrix.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/targets/faulty_append.hpp"
 #include "kernels/targets/faulty_backward.hpp"
 #include "kernels/targets/faulty_cache.hpp"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "dispatcher/types/enums.hpp"
 #include "kernels/targets/faulty_teams.hpp"
 #include "kernels/targets/hip/descriptor.hpp"
 #include "kernels/targets/hip/ws_launch.hpp"

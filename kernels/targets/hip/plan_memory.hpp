@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_values.hpp"
 #include "kernels/targets/hip/plan_types.hpp"
 #include "kernels/targets/hip/transposing_read.hpp"
 

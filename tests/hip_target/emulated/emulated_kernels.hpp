@@ -3,7 +3,7 @@
 #include "harness/cases/case.hpp"
 #include "harness/results/result.hpp"
 #include "harness/run/kernel_source.hpp"
-#include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 
 #include <functional>
 #include <string>

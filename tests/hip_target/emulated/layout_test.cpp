@@ -1,7 +1,7 @@
 // The matrix-instruction table: properties that every row has, and single facts written down from the
 // manufacturers' manuals, so that a wrong row cannot agree with itself.
 
-#include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
 // The architecture files and the instruction table say the same about every matrix unit.
 
+#include "dispatcher/types/element.hpp"
 #include "kernels/arch/arch.hpp"
-#include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "dispatcher/types/element.hpp"
+#include "dispatcher/types/element_type.hpp"
 #include "kernels/programs/formats.hpp"
 #include "kernels/targets/hip/amd/matrix.hpp"
 #include "kernels/targets/hip/bf16_rounding.hpp"

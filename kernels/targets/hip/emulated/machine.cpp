@@ -1,5 +1,6 @@
 #include "kernels/targets/hip/emulated/machine.hpp"
 
+#include "dispatcher/types/element.hpp"
 #include "kernels/programs/formats.hpp"
 
 #include <bit>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/targets/hip/instruction.hpp"
+#include "kernels/targets/hip/instruction_names.hpp"
 
 #include <cstdint>
 #include <vector>
