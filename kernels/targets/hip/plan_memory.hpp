@@ -43,6 +43,31 @@ constexpr Image operand_image(const BlockPlan& plan, const OperandPlan& operand,
     return Image::swizzled(lines, elements, operand.type, bank_units(plan.unit), width);
 }
 
+/// Whether accumulators and query take so many registers of CDNA that a SIMD holds one wave, which then has registers to spare.
+constexpr bool has_simd_alone(const BlockPlan& plan) {
+    const bool cdna =
+        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
+    return cdna && plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
+}
+
+/// How many steps of `bytes` bytes LDS may hold beside `rest` bytes: as many as leave room for the blocks that registers let a compute
+/// unit hold, and take turns so that each step of a tile always has the same place.
+constexpr int step_buffers(const BlockPlan& plan, int bytes, int rest) {
+    if (plan.unit != MatrixUnit::cdna4) return 2;
+    for (const OperandPlan* operand : {&plan.key, &plan.value})
+        if (operand->copy_words == 0 || operand->copies(plan.threads) == 0) return 2;
+    constexpr int registers = 512, beside = 40, simds = 4, most = 8, reached = 65536;
+    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words + beside;
+    const int waves = registers / taken > 1 ? registers / taken : 1;
+    const int blocks = waves * simds * plan.wave_size / plan.threads;
+    const int room = lds_limit(plan.unit) / (blocks > 1 ? blocks : 1) - rest;
+    const int steps = plan.key.steps() + plan.value.steps();
+    int found = 2;
+    for (int buffers = 3; buffers <= most && buffers <= steps; ++buffers)
+        if (steps % buffers == 0 && buffers * bytes <= (room < reached ? room : reached)) found = buffers;
+    return found;
+}
+
 /// Lays out LDS. Returns false when it does not fit.
 constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
     const int limit = lds_limit(matrix_unit(cfg.arch));
@@ -67,11 +92,13 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
         plan.lds_bytes = value.offset + 2 * plan.value.stage;
         return plan.lds_bytes <= limit;
     }
-    // Steps of keys and of values take turns in the same two buffers, or in one where two do not fit. They come first,
+    // Steps of keys and of values take turns in the same buffers, two or more, or in one where two do not fit. They come first,
     // because asynchronous copies reach the first 64 KB.
     const int buffer = key.bytes() > value.bytes() ? key.bytes() : value.bytes();
-    const int stages = rest + 2 * buffer <= limit ? 2 : 1;
-    plan.key.stage = plan.value.stage = stages == 2 ? buffer : 0;
+    plan.staging.buffers =
+        narrow(plan.staging.async == AsyncCopies::steps ? step_buffers(plan, buffer, rest) : 2);
+    const int stages = rest + 2 * buffer <= limit ? plan.staging.buffers : 1;
+    plan.key.stage = plan.value.stage = stages > 1 ? buffer : 0;
     query.offset = stages * buffer;
     plan.random.offset = query.offset + query.bytes();
     plan.lds_bytes = rest + stages * buffer;
@@ -81,7 +108,7 @@ constexpr bool plan_lds(BlockPlan& plan, const KernelConfig& cfg) {
         plan.lds_bytes += shared;
     }
     constexpr int reached = 65536;
-    if (plan.staging.async == AsyncCopies::steps && (stages == 1 || 2 * buffer > reached)) return false;
+    if (plan.staging.async == AsyncCopies::steps && (stages == 1 || stages * buffer > reached)) return false;
     return plan.lds_bytes <= limit;
 }
 
@@ -111,7 +138,8 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
     const bool needs_more = !api_traits_of(has.family).contiguous() || has.has_logits_soft_cap ||
-                            plan.value.stored_by_column || (plan.unit == MatrixUnit::rdna4 && has.has_lse);
+                            plan.value.stored_by_column ||
+                            (plan.unit == MatrixUnit::rdna4 && has.has_lse);
     plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
 }
 
@@ -125,13 +153,6 @@ constexpr void plan_patches(const BlockPlan& plan, OperandPlan& operand) {
     if (plan.unit == MatrixUnit::nvidia) return;
     while (operand.patch_line > 1 && patches(operand, operand.patch_line) < plan.threads)
         operand.patch_line /= 2;
-}
-
-/// Whether accumulators and query take so many registers of CDNA that a SIMD holds one wave, which then has registers to spare.
-constexpr bool has_simd_alone(const BlockPlan& plan) {
-    const bool cdna =
-        plan.unit == MatrixUnit::cdna2 || plan.unit == MatrixUnit::cdna3 || plan.unit == MatrixUnit::cdna4;
-    return cdna && plan.first.acc.registers + plan.second.acc.registers + plan.query.words >= 256;
 }
 
 /// Such a wave waits for nobody, and nobody works while it waits.
@@ -227,7 +248,10 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     const ApiTraits& api = api_traits_of(cfg.signature.family);
     const bool cached = plan.unit == MatrixUnit::nvidia && element_bits(key.type) == 16 && api.reads_cache &&
                         !api.lists_pages;
-    if (!transposing && pipeline != Pipeline::qr_async && !cached) return;
+    // Nobody works while a wave waits that has its SIMD for itself.
+    const bool alone = pipeline == Pipeline::qr && plan.unit == MatrixUnit::cdna4 && api.contiguous() &&
+                       !column && has_simd_alone(plan);
+    if (!transposing && pipeline != Pipeline::qr_async && !cached && !alone) return;
     if (plan.unit == MatrixUnit::nvidia) {
         if (transposing) return;
         plan.staging.async = AsyncCopies::tiles;

@@ -217,6 +217,9 @@ struct OperandPlan {
     std::int16_t scale_blocks = 0; ///< scales of one line of a step, of at most four blocks
 
     FMHA_DEVICE constexpr bool has_scales() const { return scale_blocks != 0; }
+    FMHA_DEVICE constexpr int steps() const { return depth / step; }
+    /// Copies that every wave of `threads` threads starts for a step that is copied straight to LDS; some start one more.
+    FMHA_DEVICE constexpr int copies(int threads) const { return image.bytes() / (threads * 4 * copy_words); }
     /// Consecutive depths in memory have places of their own in a line of LDS, less than 16 bytes of them together.
     FMHA_DEVICE constexpr bool scatters() const {
         return stored_by_column && !order.natural && order.run() * element_bits(type) < 128;
@@ -227,7 +230,7 @@ struct OperandPlan {
 enum class AsyncCopies : std::uint8_t {
     none,
     tiles, ///< whole tiles of either operand, two of each
-    steps, ///< steps, which take turns in two buffers: the next one is on its way during a product
+    steps, ///< steps, which take turns in two buffers or more: the next ones are on their way during a product
 };
 
 /// How operands that take turns come to LDS.
@@ -247,6 +250,9 @@ struct StagingPlan {
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;
+    /// How many steps LDS has room for, where those of all operands are copied straight to it, so that copies of all but the one that
+    /// is worked on may be under way. More than two divide the steps of a tile, so that each step has its place.
+    std::int16_t buffers = 2;
     /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 

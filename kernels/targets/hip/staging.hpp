@@ -25,6 +25,7 @@ class Staging {
     using Machine = typename Block::Machine;
 
     static constexpr std::size_t count = sizeof...(Operands);
+    static constexpr bool takes_many = Machine::has_step_copies && count == 2;
     static constexpr std::common_type_t<decltype(Operands)...> all[] = {Operands...};
     template <auto Operand>
     FMHA_DEVICE static constexpr std::size_t index_of() {
@@ -63,10 +64,14 @@ class Staging {
                           plan_of<Operand>().depth, Phase::whole);
             return;
         }
-        if constexpr (at == 0) {
-            more_ = true;
+        if constexpr (at == 0) more_ = true;
+        if constexpr (takes_many)
+            if (plan().buffers > 2) {
+                start_due<Operand>();
+                return;
+            }
+        if constexpr (at == 0)
             if (!started_) fetch<Operand>(matrix, columns_[at], depths_[at]);
-        }
     }
     FMHA_DEVICE void commit() {
         if constexpr (Machine::has_tile_copies)
@@ -142,6 +147,11 @@ class Staging {
             step = {place<Operand>(stage_), first};
             return;
         }
+        if constexpr (takes_many)
+            if (plan().buffers > 2) {
+                step = {arrive_of_many<Operand>(first / plan_of<Operand>().step), 0};
+                return;
+            }
         const int extent = plan_of<Operand>().step;
         step = {arrive(plan_of<Operand>().copy_words > 0,
                        [&](int address, Phase phase) {
@@ -171,13 +181,77 @@ class Staging {
         }
     }
 
+    /// With more than two buffers: steps of a tile are numbered, those of the second operand behind those of the first, and so is the
+    /// buffer of each. While one is worked on, the next `buffers` − 2 are under way, and the one behind them is started, into the
+    /// buffer that all waves have left.
+    FMHA_DEVICE int first_steps() const { return plan_of<all[0]>().steps(); }
+    FMHA_DEVICE int all_steps() const { return first_steps() + plan_of<all[1]>().steps(); }
+    FMHA_DEVICE int place_of_step(int number) const { return place<all[0]>(number % plan().buffers); }
+
+    template <auto Operand>
+    FMHA_DEVICE void start_step(int step) {
+        constexpr std::size_t at = index_of<Operand>();
+        const int extent = plan_of<Operand>().step;
+        copy<Operand>(matrices_[at], place_of_step(at == 0 ? step : first_steps() + step), columns_[at],
+                      depths_[at] + step * extent, extent, Phase::direct);
+        block_.machine.commit_copies();
+    }
+    /// Steps of an operand whose matrix was not known when their buffers were left.
+    template <auto Operand>
+    FMHA_DEVICE void start_due() {
+        const int ahead = plan().buffers - 1, others = all_steps() - plan_of<Operand>().steps();
+        if (index_of<Operand>() == 0 && !started_)
+            start_steps<Operand>(ahead); // nothing is under way
+        else
+            start_steps<Operand>(ahead - others);
+    }
+    /// The first `number` steps of the operand, if it has so many.
+    template <auto Operand>
+    FMHA_DEVICE void start_steps(int number) {
+        FMHA_UNROLL
+        for (int step = 0; step < number && step < plan_of<Operand>().steps(); ++step)
+            start_step<Operand>(step);
+    }
+
+    /// The address of a step of the operand, when it is there for all. Behind it are under way those steps whose matrix is known.
+    template <auto Operand>
+    FMHA_DEVICE int arrive_of_many(int step) {
+        constexpr bool second = index_of<Operand>() == 1;
+        const int firsts = first_steps(), steps = all_steps();
+        const int number = second ? firsts + step : step, known = second ? steps + firsts : steps;
+        const int next = number + plan().buffers - 1;
+        if (second && next >= steps && !more_) {
+            meet(number, steps);
+            return place_of_step(number);
+        }
+        meet(number, next < known ? next : known);
+        if (next < firsts)
+            start_step<all[0]>(next);
+        else if (next < steps)
+            start_step<all[1]>(next - firsts);
+        else if (next < known)
+            start_step<all[0]>(next - steps);
+        return place_of_step(number);
+    }
+    /// Returns when a step is there for all, while those behind it, up to `end`, may be under way.
+    FMHA_DEVICE void meet(int number, int end) {
+        const int threads = block_.plan().threads;
+        int copies = 0;
+        FMHA_UNROLL
+        for (int behind = number + 1; behind < end; ++behind)
+            copies += behind % all_steps() < first_steps() ? plan_of<all[0]>().copies(threads)
+                                                           : plan_of<all[1]>().copies(threads);
+        block_.machine.wait_single_copies(copies);
+        block_.machine.barrier();
+    }
+
     /// The address of the step that the program asks for, when it is there for all: by the copy that was started
     /// before, or by copy(address, phase) now.
     template <class Copy>
     FMHA_DEVICE int arrive(bool fetched, Copy copy) {
         if constexpr (Machine::has_step_copies)
             if (fetched) {
-                block_.machine.wait_copies(0);
+                block_.machine.wait_single_copies(0);
                 block_.machine.barrier();
                 return place<all[0]>(buffer_ ^= 1);
             }

@@ -150,6 +150,9 @@ class TileCopies {
                 return;
             }
         }
+        // Waits count the copies that are under way behind a step, and this is none.
+        if constexpr (Machine::has_step_copies)
+            if (block_.template piece<Piece>().buffers > 2) block_.machine.wait_single_copies(0);
         const int patch = by_place ? through_registers_.template patch_words<Operand>() : 4;
         if (patch == 4)
             through_registers_.template gather_lines<4, Operand>(image, address, tile, part, by_place);

@@ -51,6 +51,9 @@ class FaultyMachine : public EmulatedMachine {
     void wait_copies(int n) {
         EmulatedMachine::wait_copies(n + (strikes_once(MachineFault::copies_not_awaited) ? 1 : 0));
     }
+    void wait_single_copies(int n) {
+        EmulatedMachine::wait_single_copies(n + (strikes_once(MachineFault::copies_not_awaited) ? 1 : 0));
+    }
     template <int N>
     void copy_async(int thread, std::int64_t address, const char* from, int offset, int bytes,
                     int existing = std::numeric_limits<int>::max()) {

@@ -226,8 +226,11 @@ TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
         const BlockPlan alone = plan(arch, 256, Pipeline::qr);
         ASSERT_GE(alone.first.acc.registers + alone.second.acc.registers + alone.query.words, 256);
         EXPECT_TRUE(alone.query.parked);
-        EXPECT_TRUE(alone.staging.read_ahead);
-        EXPECT_TRUE(alone.staging.reads_first);
+        const bool straight = arch == "gfx950";
+        EXPECT_EQ(alone.staging.reads_first, !straight);
+        EXPECT_EQ(alone.staging.read_ahead, !straight);
+        EXPECT_EQ(alone.staging.async, straight ? AsyncCopies::steps : AsyncCopies::none);
+        EXPECT_EQ(alone.staging.buffers, straight ? 4 : 2) << "of 16 KB each";
         for (const ProductPlan* product : {&alone.first, &alone.second}) {
             EXPECT_EQ(product->reads_ahead, arch == "gfx950" ? 2 : 1) << "two products long";
             EXPECT_EQ(product->right_registers, (1 + product->reads_ahead) * product->right_fragment);

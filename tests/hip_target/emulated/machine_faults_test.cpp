@@ -174,10 +174,12 @@ struct StepCopies {
     DataType type;
     VLayout v_layout;
     bool copies_values, reads_transposed;
+    int buffers = 2; ///< at least
 
     KernelConfig kernel() const {
         return smallest_house_kernel(arch, [&](const KernelConfig& config) {
-            return config.signature.data_type == type && config.algorithm.pipeline == pipeline;
+            return config.signature.data_type == type && config.algorithm.pipeline == pipeline &&
+                   plan_of(config).staging.buffers >= buffers;
         });
     }
     Case problem() const {
@@ -196,6 +198,7 @@ TEST_P(EveryStepCopy, IsWhatTheTestSaysAndGreen) {
     EXPECT_EQ(plan.staging.async, AsyncCopies::steps);
     EXPECT_EQ(plan.value.copy_words > 0, GetParam().copies_values);
     EXPECT_EQ(plan.value.reads_transposed, GetParam().reads_transposed);
+    EXPECT_GE(plan.staging.buffers, GetParam().buffers);
     const FaultyRun whole = run(GetParam().problem(), kernel, {});
     EXPECT_EQ(whole.result.outcome, Outcome::passed) << whole.result.message;
 }
@@ -252,8 +255,10 @@ const std::vector<StepCopies> by_channel{
 const std::vector<StepCopies> transposed{
     {"gfx950", "gfx950", Pipeline::qr_async, DataType::bf16, VLayout::row, true, true},
     {"gfx950_trload", "gfx950", Pipeline::qr_async_trload, DataType::bf16, VLayout::row, true, true},
-    {"gfx950_trload_v3", "gfx950", Pipeline::qr_async_trload_v3, DataType::fp8bf16, VLayout::row, true,
-     true}};
+    {"gfx950_trload_v3", "gfx950", Pipeline::qr_async_trload_v3, DataType::fp8bf16, VLayout::row, true, true},
+    {"gfx950_four", "gfx950", Pipeline::qr_async, DataType::fp16, VLayout::row, true, true, 4},
+    {"gfx950_eight", "gfx950", Pipeline::qr_async_trload, DataType::fp16, VLayout::row, true, true, 8},
+    {"gfx950_alone", "gfx950", Pipeline::qr, DataType::bf16, VLayout::row, true, true, 3}};
 std::string name_of(const testing::TestParamInfo<StepCopies>& copies) {
     return copies.param.name;
 }

@@ -221,9 +221,9 @@ class Machine {
 #endif
     }
     __attribute__((device, always_inline)) static void commit_copies() {}
-    /// Loads return in order, and nobody asks for more than the last group: all of them.
-    __attribute__((device, always_inline)) static void wait_copies(int) {
-        asm volatile("s_waitcnt vmcnt(0)" ::: "memory");
+    /// Loads return in order. `n` is a constant once the steps of a tile stand one after another.
+    __attribute__((device, always_inline)) static void wait_single_copies(int n) {
+        asm volatile("s_waitcnt vmcnt(%0)" ::"i"(n) : "memory");
     }
 
 #if defined(__gfx950__)

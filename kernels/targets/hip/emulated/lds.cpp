@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <ranges>
 
 namespace fmha::hip_target {
 namespace {
@@ -72,19 +73,36 @@ void Lds::commit_copies() {
     open_.clear();
 }
 
+void Lds::land(const Copy& copy) {
+    std::memcpy(memory_.data() + copy.address, copy.data.data(), static_cast<std::size_t>(copy.bytes));
+    for (int i = 0; i < copy.bytes; ++i) {
+        Stamp& stamp = stamps_[static_cast<std::size_t>(copy.address + i)];
+        stamp.state = State::copied;
+        stamp.written = now(copy.thread);
+    }
+}
+
 void Lds::wait_copies(int n) {
     while (static_cast<int>(groups_.size()) > n) {
-        for (const Copy& copy : groups_.front()) {
-            std::memcpy(memory_.data() + copy.address, copy.data.data(),
-                        static_cast<std::size_t>(copy.bytes));
-            for (int i = 0; i < copy.bytes; ++i) {
-                Stamp& stamp = stamps_[static_cast<std::size_t>(copy.address + i)];
-                stamp.state = State::copied;
-                stamp.written = now(copy.thread);
-            }
-        }
+        for (const Copy& copy : groups_.front()) land(copy);
         groups_.pop_front();
     }
+}
+
+void Lds::wait_single_copies(int n) {
+    std::vector<int> left(static_cast<std::size_t>(threads_), n);
+    const auto newest_first = [&](std::vector<Copy>& copies) {
+        std::vector<Copy> under_way;
+        for (const Copy& copy : copies | std::views::reverse)
+            if (left[static_cast<std::size_t>(copy.thread)]-- > 0)
+                under_way.push_back(copy);
+            else
+                land(copy);
+        copies.assign(under_way.rbegin(), under_way.rend());
+    };
+    newest_first(open_);
+    for (auto& group : groups_ | std::views::reverse) newest_first(group);
+    while (!groups_.empty() && groups_.front().empty()) groups_.pop_front();
 }
 
 bool Lds::ordered(const Access& before, int thread) const {

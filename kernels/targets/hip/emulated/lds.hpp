@@ -42,6 +42,8 @@ class Lds {
     void commit_copies();
     /// Lets all groups but the last `n` land. Copies outside any group stay under way.
     void wait_copies(int n);
+    /// Lets all copies but the last `n` of every thread land, whatever group they are of.
+    void wait_single_copies(int n);
 
     /// Barriers of the block since begin().
     std::uint32_t epoch() const { return epoch_; }
@@ -67,6 +69,7 @@ class Lds {
         std::array<std::byte, 16> data;
     };
 
+    void land(const Copy& copy);
     Access now(int thread) const { return {epoch_, step_, static_cast<std::int16_t>(thread)}; }
     int wave(int thread) const { return thread / wave_size_; }
     bool ordered(const Access& before, int thread) const;

@@ -200,6 +200,7 @@ class EmulatedMachine {
         lds_.commit_copies();
     }
     void wait_copies(int n) { lds_.wait_copies(n); }
+    void wait_single_copies(int n) { lds_.wait_single_copies(n); }
 
     /// Subnormal results are 0, as they are on hardware that flushes them.
     static float exp2(float x);
