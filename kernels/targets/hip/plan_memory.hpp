@@ -139,7 +139,7 @@ constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     const Signature& has = cfg.signature;
     const bool needs_more = !api_traits_of(has.family).contiguous() || has.has_logits_soft_cap ||
                             plan.value.stored_by_column ||
-                            (plan.unit == MatrixUnit::rdna4 && has.has_lse);
+                            (plan.unit == MatrixUnit::rdna4 && has.has_lse && !plan.key.whole_lines);
     plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
 }
 
