@@ -84,6 +84,65 @@ inline constexpr int most_boxes = 32;
 /// What a block takes of a multiprocessor's LDS beside its own (CUDA C++ Programming Guide, compute capability 9.0).
 inline constexpr int lds_of_system = 1024;
 
+namespace planning {
+
+/// Teams, blocks of a multiprocessor, and the registers of their threads.
+constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
+    plan.teams = cfg.algorithm.wave.m0;
+    plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
+    plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
+    // Registers are dealt out to threads at entry, in eights; then the feed gives teams what it does not need.
+    const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
+    // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes.
+    const bool several_pages = keys_of_box(cfg) < cfg.algorithm.tile.n0;
+    plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : several_pages ? 56 : 40;
+    plan.team_registers =
+        static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
+    // Teams of different blocks meet nowhere, and need no order.
+    plan.takes_turns = plan.teams > 1 && cfg.algorithm.tile.n1 <= 128;
+}
+
+/// Stages of queries, keys and values in LDS, with their barriers behind them. A box has `box_keys` keys.
+constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, int box_keys) {
+    const auto stream = [&](ElementType type, int lines, int elements, int stages) {
+        StreamPlan s;
+        s.type = type;
+        s.lines = s.box_lines = static_cast<std::int16_t>(lines);
+        s.elements = static_cast<std::int16_t>(elements);
+        s.stages = static_cast<std::int16_t>(stages);
+        s.offset = plan.lds_bytes;
+        s.stage_bytes = SwizzledTile::bytes(lines, elements, type);
+        plan.lds_bytes += stages * s.stage_bytes;
+        return s;
+    };
+    plan.lds_bytes = 0;
+    const int lines_of_values = e4m3 ? tile.n1 : tile.n0, line_of_values = e4m3 ? tile.n0 : tile.n1;
+    const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max, plan.query.type);
+    const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max, plan.key.type) +
+                        SwizzledTile::bytes(lines_of_values, line_of_values, plan.value.type);
+    const int room = (lds_limit(plan.unit) + lds_of_system) / plan.blocks - lds_of_system;
+    const auto fits = [&](int of_q, int of_k) {
+        return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
+    };
+    // Two tiles of the queries where there is room: those of the next item come while one is computed.
+    const int stages = plan.blocks > 1 && fits(2, 3) ? 3 : 2;
+    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
+    plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
+    plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
+    if (!e4m3) plan.keys.box_lines = plan.values.box_lines = static_cast<std::int16_t>(box_keys);
+    constexpr int warps_of_feed = 4;
+    plan.feeders =
+        static_cast<std::int16_t>(plan.keys.boxes() < warps_of_feed ? plan.keys.boxes() : warps_of_feed);
+    plan.keys.interleaved = plan.values.by_column = e4m3;
+    for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
+        s->barriers = plan.lds_bytes;
+        plan.lds_bytes += 16 * s->stages;
+    }
+    if (plan.lds_bytes > room) plan.problem = PlanProblem::lds;
+}
+
+} // namespace planning
+
 /// The plan of a configuration with pipeline `ws`, or the problem with it. Its waves along rows are warp groups.
 constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const Tile& tile = cfg.algorithm.tile;
@@ -132,52 +191,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.second.acc.stores_units = tile.n1 % 32 == 0 && element_bits(plan.second.acc.stored) == 16;
     plan.addend = plan.second.acc;
 
-    plan.teams = wave.m0;
-    plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
-    plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
-    // Registers are dealt out to threads at entry, in eights; then the feed gives teams what it does not need.
-    const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
-    // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes.
-    plan.feed_registers = plan.teams * plan.blocks > 2 ? 32 : keys_of_box(cfg) < tile.n0 ? 56 : 40;
-    plan.team_registers =
-        static_cast<std::int16_t>((at_entry * (plan.teams + 1) - plan.feed_registers) / plan.teams / 8 * 8);
-    // Teams of different blocks meet nowhere, and need no order.
-    plan.takes_turns = plan.teams > 1 && tile.n1 <= 128;
-    const auto stream = [&](ElementType type, int lines, int elements, int stages) {
-        StreamPlan s;
-        s.type = type;
-        s.lines = s.box_lines = static_cast<std::int16_t>(lines);
-        s.elements = static_cast<std::int16_t>(elements);
-        s.stages = static_cast<std::int16_t>(stages);
-        s.offset = plan.lds_bytes;
-        s.stage_bytes = SwizzledTile::bytes(lines, elements, type);
-        plan.lds_bytes += stages * s.stage_bytes;
-        return s;
-    };
-    plan.lds_bytes = 0;
-    const int lines_of_values = e4m3 ? tile.n1 : tile.n0, line_of_values = e4m3 ? tile.n0 : tile.n1;
-    const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max, plan.query.type);
-    const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max, plan.key.type) +
-                        SwizzledTile::bytes(lines_of_values, line_of_values, plan.value.type);
-    const int room = (lds_limit(plan.unit) + lds_of_system) / plan.blocks - lds_of_system;
-    const auto fits = [&](int of_q, int of_k) {
-        return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
-    };
-    // Two tiles of the queries where there is room: those of the next item come while one is computed.
-    const int stages = plan.blocks > 1 && fits(2, 3) ? 3 : 2;
-    plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
-    plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
-    plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
-    if (!e4m3) plan.keys.box_lines = plan.values.box_lines = static_cast<std::int16_t>(keys_of_box(cfg));
-    constexpr int warps_of_feed = 4;
-    plan.feeders =
-        static_cast<std::int16_t>(plan.keys.boxes() < warps_of_feed ? plan.keys.boxes() : warps_of_feed);
-    plan.keys.interleaved = plan.values.by_column = e4m3;
-    for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
-        s->barriers = plan.lds_bytes;
-        plan.lds_bytes += 16 * s->stages;
-    }
-    if (plan.lds_bytes > room) plan.problem = PlanProblem::lds;
+    planning::deal_out_threads(plan, cfg);
+    planning::lay_out_streams(plan, tile, e4m3, keys_of_box(cfg));
     return plan;
 }
 
