@@ -2,6 +2,11 @@
 
     python3 tests/bench/torch_variants.py --library build/host/lib/libfmha.so --kernels FOLDER_OF_FMHA_BUILD
 
+Its kernels are 32, which take nvcc some 160 s of processor time:
+
+    fmha build --arch sm_90 --family fwd --out FOLDER_OF_FMHA_BUILD --where "c.pipeline == 'ws' and c.data_type == 'bf16' and not c.has_lse and \
+        not c.has_logits_soft_cap and c.bias_type == 'none' and c.hdim_q in (64, 128, 256) and c.hdim_q == c.hdim_v and c.constraint != 'even_head_groups'"
+
 Each variant of a shape is timed in alternating rounds with batch mode without a mask and with as many KV heads as query heads. Both are
 counted in FLOPs of what they see, 4·D for a query row and a key, and the ratio of the two speeds is judged: a window that sees an eighth of the
 keys should take little more than an eighth of the time. Variants are a causal mask, a causal window of a quarter of the keys, a
