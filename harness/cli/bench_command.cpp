@@ -7,6 +7,7 @@
 #include "harness/bench/bench_run.hpp"
 #include "harness/bench/tile_engine_files.hpp"
 #include "harness/cli/arch_files.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/bench_choice.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/commands.hpp"
@@ -253,14 +254,18 @@ class BenchCommand final : public Command {
                            journal_.empty() ? "a run with --journal FILE can be continued"
                                             : "the same command continues it");
         }
-        if (!json_.empty()) system::write_file(json_, json.dump(1) + "\n");
-        if (!csv_.empty()) system::write_file(csv_, harness::tile_engine_csv(engine_rows));
-        if (!sweep_csv_.empty()) system::write_file(sweep_csv_, harness::sweep_csv(engine_rows));
-        if (!engine_json_.empty())
-            system::write_file(
-                engine_json_,
-                harness::tile_engine_json({target.arch(), seconds, cases.size()}, engine_rows).dump(2) +
-                    "\n");
+        Attempts attempt;
+        const auto write = [&](const std::string& file, const auto& text) {
+            if (!file.empty()) attempt([&] { system::write_file(file, text()); });
+        };
+        write(json_, [&] { return json.dump(1) + "\n"; });
+        write(csv_, [&] { return harness::tile_engine_csv(engine_rows); });
+        write(sweep_csv_, [&] { return harness::sweep_csv(engine_rows); });
+        write(engine_json_, [&] {
+            return harness::tile_engine_json({target.arch(), seconds, cases.size()}, engine_rows).dump(2) +
+                   "\n";
+        });
+        attempt.finish();
         return !end.interrupted && measured == rows.size() && measured > 0 ? all_well : check_failed;
     }
 

@@ -1,5 +1,6 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/store_option.hpp"
@@ -108,12 +109,20 @@ class GateCommand final : public Command {
         else
             fmt::print(streams.out, "{}", to_text(verdict));
         streams.out.flush();
-        if (!junit_.empty())
+        Attempts attempt;
+        attempt([&] {
+            if (junit_.empty()) return;
             for (const auto& family : verdict.families)
                 system::write_file(std::filesystem::path(junit_) / (family.family + ".xml"),
                                    reports::junit(verdict, family));
-        if (!html_.empty()) system::write_file(html_, reports::section(verdict));
-        if (!json_.empty()) system::write_file(json_, to_json(verdict).dump(1) + "\n");
+        });
+        attempt([&] {
+            if (!html_.empty()) system::write_file(html_, reports::section(verdict));
+        });
+        attempt([&] {
+            if (!json_.empty()) system::write_file(json_, to_json(verdict).dump(1) + "\n");
+        });
+        attempt.finish();
     }
 
     std::string store_, against_, family_, reason_, junit_, html_, json_, format_ = "text";

@@ -1,6 +1,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/sha256.hpp"
 #include "dispatcher/types/error.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/recorded_catalogue.hpp"
@@ -111,11 +112,16 @@ class MergeCommand final : public Command {
         }
         print(merged, report, streams);
         if (account) fmt::print(streams.out, "{}", account->text());
-        if (!json_.empty()) system::write_file(json_, reports::json(report));
-        if (!junit_.empty()) system::write_file(junit_, reports::junit(report));
-        if (!html_.empty()) system::write_file(html_, reports::html(report));
-        if (account && !ledger_.empty()) system::write_file(ledger_, account->lines());
-        remember(merged, report, streams.invocation);
+        Attempts attempt;
+        const auto write = [&](const std::string& file, const auto& text) {
+            if (!file.empty()) attempt([&] { system::write_file(file, text()); });
+        };
+        write(json_, [&] { return reports::json(report); });
+        write(junit_, [&] { return reports::junit(report); });
+        write(html_, [&] { return reports::html(report); });
+        if (account) write(ledger_, [&] { return account->lines(); });
+        attempt([&] { remember(merged, report, streams.invocation); });
+        attempt.finish();
         return report.ledger.green() ? all_well : check_failed;
     }
 

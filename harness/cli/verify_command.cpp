@@ -8,6 +8,7 @@
 #include "dispatcher/types/json.hpp"
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/load.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/build_kernels.hpp"
 #include "harness/cli/catalog_options.hpp"
 #include "harness/cli/catalogue_choice.hpp"
@@ -174,21 +175,14 @@ class VerifyCommand final : public Command {
                 finish(recording.get(), report.info.seconds, report.ledger.green());
         };
         // A file that cannot be written takes neither the others nor the verdict away.
-        std::vector<std::string> failures;
-        const auto attempt = [&](const auto& step) {
-            try {
-                step();
-            } catch (const InputError& error) {
-                failures.emplace_back(error.what());
-            }
-        };
+        Attempts attempt;
         attempt([&] { reports_.publish(report, headline(report), journal_, streams); });
         attempt([&] {
             if (account) publish_account(*account, streams);
         });
         attempt(end_record);
-        if (journal && !journal->failure().empty()) failures.push_back(journal->failure());
-        if (!failures.empty()) throw InputError(fmt::format("{}", fmt::join(failures, "; ")));
+        if (journal && !journal->failure().empty()) attempt.failed(journal->failure());
+        attempt.finish();
         return report.ledger.green() ? all_well : check_failed;
     }
 

@@ -3,6 +3,7 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "harness/cli/attempts.hpp"
 #include "harness/cli/input_text.hpp"
 #include "harness/cli/paint.hpp"
 
@@ -52,7 +53,7 @@ void VerifyReports::publish(const reports::Report& report, const std::string& he
     // The outcome is printed first: a file that cannot be written must not take it away.
     print_report(report, headline, journal, streams);
     streams.out.flush();
-    std::vector<std::string> failures;
+    Attempts attempt;
     std::string written;
     const auto write = [&](std::string_view what, const std::string& file,
                            std::string (*text_of)(const reports::Report&)) {
@@ -65,14 +66,14 @@ void VerifyReports::publish(const reports::Report& report, const std::string& he
             if (what == "page" && html_.empty())
                 fmt::print(streams.err, "fmha verify: no report page: {}\n", error.what());
             else
-                failures.emplace_back(error.what());
+                attempt.failed(error.what());
         }
     };
     write("page", page_file(), reports::html);
     write("json", json_, reports::json);
     write("junit", junit_, reports::junit);
     if (!prints_json()) fmt::print(streams.out, "{:.1f} s{}\n", report.info.seconds, written);
-    if (!failures.empty()) throw InputError(fmt::format("{}", fmt::join(failures, "; ")));
+    attempt.finish();
 }
 
 /// The page that was asked for, or the usual one; empty when other reports were asked for.

@@ -242,6 +242,17 @@ TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
     EXPECT_THAT(nothing.out, HasSubstr("RED, nothing was compared"));
 }
 
+TEST(Gate, AFullDiskTakesOneFileAndNoOther) {
+    const Scratch folder;
+    const std::string file = folder / "new.db";
+    keep(file, "aaaa", usual());
+    const Ran ran = test::run(
+        {"gate", "--store", file, "--against", file, "--html", "/dev/full", "--json", folder / "gate.json"});
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
+    EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": true"));
+}
+
 TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
     const Scratch folder;
     const std::string file = folder / "new.db";

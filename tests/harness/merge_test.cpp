@@ -86,6 +86,18 @@ TEST(Merge, JoinsAReportAJournalAndAStore) {
     EXPECT_EQ(all.results(all.runs()[0].id).size(), 5U);
 }
 
+TEST(Merge, AFullDiskTakesOneFileAndNoOther) {
+    const Scratch folder;
+    auto files = three_shards(folder);
+    files.insert(files.end(), {"--json", "/dev/full", "--html", "/dev/full", "--junit", folder / "all.xml",
+                               "--store", folder / "all.db"});
+    const Ran ran = merge(files);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_THAT(ran.err, HasSubstr("/dev/full: cannot be written: No space left on device; /dev/full: "));
+    EXPECT_THAT(system::read_file(folder / "all.xml"), HasSubstr("tests=\"5\" failures=\"1\""));
+    EXPECT_EQ(store::Store(folder / "all.db", store::Access::read).runs().size(), 1U);
+}
+
 TEST(Merge, NamesMissingShards) {
     const Scratch folder;
     const auto files = three_shards(folder);
