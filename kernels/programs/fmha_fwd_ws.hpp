@@ -40,7 +40,11 @@ struct WsWork {
             work.entry.seqlen_q <= args.shape.min_seqlen_q)
             work.rows.count = 0;
         if (!work.exists()) return work;
-        work.hk = ctx.kv_head(args.shape, work.item.h);
+        // Heads are 32-bit numbers: a division of 64 bits costs time, and the feed more registers than it has.
+        Shape shape = args.shape;
+        shape.nhead_q = static_cast<std::uint32_t>(shape.nhead_q);
+        shape.nhead_k = static_cast<std::uint32_t>(shape.nhead_k);
+        work.hk = ctx.kv_head(shape, work.item.h);
         work.in = Keys::of(ctx, args, work.entry, work.item, work.hk);
         work.in.q.heads = work.heads;
         const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,

@@ -42,30 +42,9 @@ struct EntryKeys : FwdMatrices {
     }
 };
 
-/// Keys in pages, tile by tile as the feed brings them.
-template <class Matrices>
-struct StagedPages : Matrices {
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = this->tile(ctx, t, true);
-        return {this->keys(at), place_of(at), at.row};
-    }
-    template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
-        const KeyTile at = this->tile(ctx, t, true);
-        return {this->values(at), place_of(at), at.row};
-    }
-
-  private:
-    /// Rows of a tile's matrices begin so many before its slot.
-    FMHA_DEVICE MatrixPlace place_of(const KeyTile& at) const {
-        return {at.page, this->hk, at.slot - at.row};
-    }
-};
-
 /// Keys of an entry in pages, which hold whole tiles. The feed looks a page up before it waits for the stage, once for the keys of a tile and once
 /// for its values; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
-struct PagedKeys : StagedPages<CacheMatrices> {
+struct PagedKeys : CacheMatrices {
     template <class Ctx>
     FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
@@ -76,11 +55,36 @@ struct PagedKeys : StagedPages<CacheMatrices> {
         return {{CacheMatrices::of(ctx.cfg(), args, entry, item, hk, {0, entry.seqlen_k})}};
     }
     FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
+
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        return staged(ctx, k, t);
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        return staged(ctx, v, t);
+    }
+
+  private:
+    /// Tile t of a matrix, in numbers of 32 bits, because the feed has few registers. Its rows begin so many before its slot as `tile` has it.
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged(Ctx& ctx, Matrix matrix, std::int64_t t) const {
+        if (pages.table == nullptr) __builtin_unreachable();
+        const auto narrow = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
+        const std::int32_t n0 = ctx.cfg().algorithm.tile.n0, row = narrow(t) * n0, skipped = narrow(shift),
+                           first = row > 0 ? row : skipped, rest = narrow(key_rows.size) - first,
+                           count = rest < row + n0 - first ? rest : row + n0 - first;
+        const KeyPlace at = ctx.key_place(pages, first - skipped);
+        const std::int32_t before = narrow(at.slot) - row;
+        matrix.origin = matrix.tensor.offset(at.page, hk, before, 0);
+        matrix.rows = {row + count, row + count, 0};
+        return {matrix, {at.page, hk, before}, row};
+    }
 };
 
 /// Keys of an entry in pages of any power of two from 8 on, slots one after another. A page that holds whole tiles is looked up as above. Of smaller
 /// ones a stage has several, which the feed looks up as it fills it: the matrix has the table.
-struct PrefillKeys : StagedPages<PrefillMatrices> {
+struct PrefillKeys : PrefillMatrices {
     template <class Ctx>
     FMHA_DEVICE static Entry entry(Ctx& ctx, const BatchPrefillArgs& args, std::int64_t b) {
         return ctx.cached_entry(args.shape, args.lengths, args.place, b);
@@ -92,6 +96,21 @@ struct PrefillKeys : StagedPages<PrefillMatrices> {
     }
     FMHA_DEVICE std::int64_t end_row() const { return k.rows.size; }
     FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
+
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {keys(at), place_of(at), at.row};
+    }
+    template <class Ctx>
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+        const KeyTile at = tile(ctx, t, true);
+        return {values(at), place_of(at), at.row};
+    }
+
+  private:
+    /// Rows of a tile's matrices begin so many before its slot.
+    FMHA_DEVICE MatrixPlace place_of(const KeyTile& at) const { return {at.page, hk, at.slot - at.row}; }
 };
 
 /// The keys of a launch with arguments `Args`, where there is a warp-specialised program.

@@ -66,8 +66,9 @@ bool pages_of_boxes(const KernelConfig& c) {
     constexpr int least = 8;
     const int page = c.signature.page_size, keys = c.algorithm.tile.n0;
     if (c.algorithm.pipeline != Pipeline::ws || page % keys == 0) return true;
-    // The feed needs registers for pages, which three teams do not have to give.
-    return c.algorithm.wave.m0 < 3 && page >= least && keys % page == 0;
+    // The feed needs registers for pages and for the mask, which three teams do not have to give.
+    const bool feed_has_room = c.algorithm.wave.m0 < 3 || c.signature.mask == MaskClass::none;
+    return feed_has_room && page >= least && keys % page == 0;
 }
 
 bool lines_end_with_tensors(const KernelConfig& c) {
@@ -102,7 +103,7 @@ constexpr std::array own_rules{
          "products are "
          "serialized",
          features_beside_accumulators},
-    Rule{"H8", "fwd and batch_prefill on sm_90",
+    Rule{"H8", "fwd, fwd_pagedkv and batch_prefill on sm_90",
          "pipeline ws: one team serves a causal mask; three teams serve more than 256 rows without a mask, "
          "where teams without rows skip "
          "their work, and more than 1024 under a causal one; under masks tiles of 128 keys come at every "
@@ -115,8 +116,8 @@ constexpr std::array own_rules{
         lines_end_with_tensors},
     Rule{"H10", "batch_prefill on sm_90",
          "pipeline ws takes pages of 8 keys or more, which a tensor copy brings as rows of the swizzle, and "
-         "tiles of whole pages or pages of whole tiles; three teams, which spill beside several pages, of "
-         "the latter alone",
+         "tiles of whole pages or pages of whole tiles; three teams, whose feed spills beside several pages "
+         "and a mask, of the latter alone under one",
          pages_of_boxes},
     Rule{"H11", "fwd on sm_90",
          "pipeline ws packs rows of several query heads of a KV head into a tile in batch mode and without "

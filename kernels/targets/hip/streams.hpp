@@ -51,8 +51,10 @@ class TeamWork {
             FMHA_NO_UNROLL
             for (std::uint32_t n = 0; items.exists(n); ++n) {
                 const auto work = work_of(items[n]);
+                // The queries come in the first step: a feed of 32 registers forgets where they are before it fetches tile after tile.
+                if (work.steps() > 0) fills(work, 0);
                 FMHA_NO_UNROLL
-                for (int step = 0; step < work.steps(); ++step) fills(work, step);
+                for (int step = 1; step < work.steps(); ++step) fills(work, step);
             }
         } else {
             block_.machine.claim_registers();
@@ -162,7 +164,9 @@ class TeamWork {
 
     /// The page where row `row` of a matrix lies; any, where there is no such row: its box lies behind the end of the map.
     FMHA_DEVICE static std::int32_t page_of(const kernels::Matrix& matrix, std::int32_t row) {
-        return row < matrix.rows.size ? matrix.paged.table[row >> matrix.paged.page_bits] : 0;
+        return row < static_cast<std::int32_t>(matrix.rows.size)
+                   ? matrix.paged.table[row >> matrix.paged.page_bits]
+                   : 0;
     }
 
     /// Starts to copy the lines of a box from channel `channel` on, in parts as wide as a line of LDS.
