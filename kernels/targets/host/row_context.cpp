@@ -52,23 +52,28 @@ float largest_of(const FloatTile& scores, int r) {
 
 } // namespace
 
+/// Raises `count` maxima to those in `shrink`, which become exp2 of what maxima lost, times `unit`. A row that has seen nothing has nothing that
+/// would shrink. By vectors: which maxima grow is no pattern that a branch could learn.
+static void raise(const Rows& top, const Rows& shrink, int count, float slack, float unit) {
+    for (int r = 0; r < count; r += vec_lanes) {
+        const Vec before = load_vec(top.data + r), reached = max(load_vec(shrink.data + r), before);
+        const Vec now = reached - before <= slack ? before : reached, lost = (before - now) * unit;
+        const Vec kept = now == before ? Vec{} : lost;
+        store_vec(shrink.data + r, host_target::exp2(before == -__builtin_inff() ? Vec{} : kept));
+        store_vec(top.data + r, now);
+    }
+}
+
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack,
                                   float factor) const {
-    for (int r = 0; r < scores.rows; ++r) {
-        const float before = top.data[r], now_at = std::max(before, largest_of(scores, r) * factor);
-        const float now = now_at - before <= slack ? before : now_at;
-        shrink.data[r] = now == before ? 1.0F : host_target::exp2(before - now);
-        top.data[r] = now;
-    }
+    for (int r = 0; r < scores.rows; ++r) shrink.data[r] = largest_of(scores, r) * factor;
+    raise(top, shrink, scores.rows, slack, 1.0F);
 }
 
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
                                   kernels::ScoreUnit unit) const {
-    for (int r = 0; r < scores.rows; ++r) {
-        const float before = top.data[r], now = std::max(before, largest_of(scores, r));
-        shrink.data[r] = now == before ? 1.0F : host_target::exp2((before - now) * unit.in_logits);
-        top.data[r] = now;
-    }
+    for (int r = 0; r < scores.rows; ++r) shrink.data[r] = largest_of(scores, r);
+    raise(top, shrink, scores.rows, 0.0F, unit.in_logits);
 }
 
 void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {
