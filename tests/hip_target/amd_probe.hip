@@ -140,7 +140,7 @@ __attribute__((device)) inline void copies(M machine, const char* from, std::uin
             machine.template copy_async<1>(t, t * 4, from, t * 64, t < lines ? 4 : 0);
         });
         machine.commit_copies();
-        machine.wait_copies(0);
+        machine.wait_single_copies(0);
         machine.barrier();
     }
     if constexpr (M::has_transposing_read) {
