@@ -50,11 +50,9 @@ float largest_of(const FloatTile& scores, int r) {
     return reached;
 }
 
-} // namespace
-
 /// Raises `count` maxima to those in `shrink`, which become exp2 of what maxima lost, times `unit`. A row that has seen nothing has nothing that
 /// would shrink. By vectors: which maxima grow is no pattern that a branch could learn.
-static void raise(const Rows& top, const Rows& shrink, int count, float slack, float unit) {
+void raise(const Rows& top, const Rows& shrink, int count, float slack, float unit) {
     for (int r = 0; r < count; r += vec_lanes) {
         const Vec before = load_vec(top.data + r), reached = max(load_vec(shrink.data + r), before);
         const Vec now = reached - before <= slack ? before : reached, lost = (before - now) * unit;
@@ -63,6 +61,8 @@ static void raise(const Rows& top, const Rows& shrink, int count, float slack, f
         store_vec(top.data + r, now);
     }
 }
+
+} // namespace
 
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack,
                                   float factor) const {
