@@ -3,6 +3,7 @@
 #include "dispatcher/types/enums.hpp"
 #include "dispatcher/types/field_list.hpp"
 #include "dispatcher/types/fixed_string.hpp"
+#include "dispatcher/types/long_name.hpp"
 
 #include <charconv>
 #include <concepts>

@@ -1,12 +1,7 @@
-#include "dispatcher/types/fixed_string.hpp"
-
-#include <stdexcept>
-#include <string>
+#include "dispatcher/types/long_name.hpp"
 
 namespace fmha {
 
-void throw_name_too_long(std::string_view name) {
-    throw std::length_error("name is too long: " + std::string(name));
-}
+template void throw_name_too_long(std::string_view);
 
 } // namespace fmha

@@ -8,8 +8,10 @@
 
 namespace fmha {
 
-/// Throws std::length_error.
-[[noreturn]] void throw_name_too_long(std::string_view name);
+/// Throws std::length_error. A template, because its text takes <string>, which device code does not include: `fields.hpp` brings the
+/// definition to programs that use these headers without the library, and the library has it for the rest.
+template <class Name>
+[[noreturn]] void throw_name_too_long(Name name);
 
 /// A short name held by value, so that records which carry names (architectures, tags) stay trivially
 /// copyable and comparable without allocation. Names longer than `Capacity` throw std::length_error.
