@@ -55,6 +55,19 @@ struct Scoring {
         s.sink_top = ctx.to_base2(s.sink);
         return s;
     }
+    /// The same after the loop over keys. What follows from a logit or a slope takes vector registers on a GPU, which may have none to
+    /// keep it that long.
+    template <class Ctx>
+    FMHA_DEVICE Scoring after_keys(Ctx& ctx) const {
+        const auto& has = ctx.cfg().signature;
+        Scoring s = *this;
+        if (has.has_sink_logit) {
+            s.sink = ctx.again(sink);
+            s.sink_top = ctx.to_base2(s.sink);
+        }
+        if (has.bias == BiasType::alibi) s.alibi.slope = ctx.again(alibi.slope);
+        return s;
+    }
     /// Of a row of the tile, where `sinks` are there.
     FMHA_DEVICE float sink_of(std::int32_t row) const { return sinks[heads.head(row)]; }
 };
@@ -219,7 +232,7 @@ FMHA_DEVICE void store_rows(Ctx& ctx, const Results& to, const Scoring& scoring,
                             const Rows& total, Rows& shrink, std::int64_t row0, std::int64_t channel0,
                             bool stores_lse, float scale) {
     if (ctx.cfg().signature.has_lse && to.lse.tensor.present() && stores_lse)
-        store_lse(ctx, to.lse, top, total, shrink, scoring, row0);
+        store_lse(ctx, to.lse, top, total, shrink, scoring.after_keys(ctx), row0);
     const float output_scale =
         scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
     ctx.map_rows(shrink, total, total, [&ctx, output_scale](float, float sum) {

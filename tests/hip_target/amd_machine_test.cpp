@@ -175,6 +175,7 @@ TEST_P(AmdMachine, CompilesToTheInstructionsOfItsArchitecture) {
     EXPECT_GE(count(assembly.kernel("kept"), "s_load_"), 1);
     EXPECT_EQ(count(reread, "s_load_"), 2 * count(assembly.kernel("kept"), "s_load_")) << reread;
     EXPECT_EQ(count(reread, "(flat|global|buffer)_load_"), 0) << "scalars stay scalars" << reread;
+    EXPECT_EQ(count(assembly.kernel("local"), "mul_f32"), 2) << "computed again" << assembly.kernel("local");
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_exp_f32"));
     EXPECT_THAT(assembly.kernel("math"), ContainsRegex("v_log_f32"));
 

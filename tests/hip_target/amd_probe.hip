@@ -172,3 +172,7 @@ FMHA_KERNEL reread(Numbers numbers) {
     const Numbers& again = Machine::reread(numbers);
     Machine().each([&](int t) { again.to[t + 128] = again.number; });
 }
+FMHA_KERNEL local(Numbers numbers) {
+    Machine().each([&](int t) { numbers.to[t] = numbers.number * 3; });
+    Machine().each([&](int t) { numbers.to[t + 128] = Machine::local(numbers.number) * 3; });
+}

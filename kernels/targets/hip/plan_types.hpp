@@ -72,6 +72,8 @@ struct RowPlan {
     std::int16_t registers = 0; ///< a thread: one value for every row that it holds
     /// From `split_rows` to `join_rows` lanes that share a row keep a part of its sum each; else they exchange their addends.
     bool sums_in_parts = false;
+    /// No register is left to keep a number over the loop over keys that can be computed again.
+    bool computes_again = false;
 };
 
 /// A tile of fp32 in registers: fragments of rows × cols, row tile by row tile. Register r of lane l is element

@@ -21,6 +21,11 @@ class RowOperations {
 
     FMHA_DEVICE Rows rows() const { return {block_.template registers<float, Piece, &RowPlan::registers>()}; }
 
+    /// The value, from which what follows is computed again where that saves a register.
+    FMHA_DEVICE float again(float value) const {
+        return plan().computes_again ? block_.machine.local(value) : value;
+    }
+
     FMHA_DEVICE void fill(Rows& rows, float value) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL

@@ -213,6 +213,26 @@ TEST(Maxima, LagBehindOnAmdWhereWeightsHaveRoomAndTheOutputIsLarge) {
     EXPECT_FALSE(plan("sm_90", DataType::fp16, 128).rows.sums_in_parts);
 }
 
+TEST(Rows, ComputeNumbersAgainWhereRegistersAreFull) {
+    const auto again = [](const std::string& arch, int channels, KernelFamily family, BiasType bias) {
+        KernelConfig config = smallest_house_kernel(arch, [&](const KernelConfig& c) {
+            return c.signature.data_type == DataType::fp16 && c.algorithm.tile.n1 == channels &&
+                   c.algorithm.tile.m0 >= 64 && c.algorithm.pipeline == Pipeline::qr;
+        });
+        config.signature.family = family;
+        config.signature.bias = bias;
+        return plan_of(config).rows.computes_again;
+    };
+    const KernelFamily cache = KernelFamily::fwd_pagedkv;
+    EXPECT_TRUE(again("gfx1100", 256, cache, BiasType::alibi));
+    EXPECT_TRUE(again("gfx1201", 256, cache, BiasType::elementwise));
+    EXPECT_FALSE(again("gfx1100", 256, cache, BiasType::no_bias));
+    EXPECT_FALSE(again("gfx1100", 128, cache, BiasType::alibi));
+    EXPECT_FALSE(again("gfx1100", 256, KernelFamily::fwd, BiasType::alibi))
+        << "places are kept: there are registers";
+    EXPECT_FALSE(again("gfx942", 256, cache, BiasType::alibi)) << "vectors wait in accumulation registers";
+}
+
 TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
     const auto plan = [](const std::string& arch, int channels, Pipeline pipeline) {
         return plan_of(smallest_house_kernel(arch, [&](const KernelConfig& config) {

@@ -129,6 +129,10 @@ class Machine {
         __builtin_assume(value >= 0);
         return value;
     }
+    __attribute__((device, always_inline)) static float local(float value) {
+        asm volatile("" : "+v"(value));
+        return value;
+    }
 
     /// The same of a value that the block shares, in a scalar register. Compilers do not move a value there for an opaque text
     /// alone where they could not prove that it is shared, or where vector instructions computed it.

@@ -105,6 +105,7 @@ class EmulatedMachine {
         return word;
     }
     static int local(int value) { return value; }
+    static float local(float value) { return value; }
     static int scalar(int value) { return value; }
     static float apart(float value) { return value; }
     static float settled(float value) { return value; }

@@ -158,6 +158,10 @@ class Machine {
         asm volatile("" : "+r"(value));
         return value;
     }
+    FMHA_DEVICE static float local(float value) {
+        asm volatile("" : "+f"(value));
+        return value;
+    }
     FMHA_DEVICE static int scalar(int value) { return value; }
     FMHA_DEVICE static float apart(float value) { return value; }
     FMHA_DEVICE static float settled(float value) {
