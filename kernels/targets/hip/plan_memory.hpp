@@ -130,19 +130,20 @@ constexpr int wave_alone_limit = 384;
 
 /// Decides whether threads keep their places in copies, by the registers that are taken. RDNA, where LDS has room for fewer waves than
 /// registers have, keeps them while there are registers: caches, values by column and soft-caps need some themselves. On CDNA they must not
-/// cost a SIMD the third wave, nor the second. Where RDNA does not keep them and has a bias, it keeps nothing else that can be computed
-/// again: such caches of 256 channels had scratch.
+/// cost a SIMD the third wave, nor the second. Where RDNA 3 does not keep them for a cache, with a bias, it keeps nothing else that can be
+/// computed again: such kernels of 256 channels had scratch.
 constexpr void plan_places(BlockPlan& plan, const KernelConfig& cfg) {
     if (plan.unit == MatrixUnit::nvidia) return;
     const bool rdna = plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4;
     const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
     const bool costs_third = taken > 96 && taken <= 128, costs_second = taken > 160 && taken <= 200;
     const Signature& has = cfg.signature;
-    const bool needs_more = !api_traits_of(has.family).contiguous() || has.has_logits_soft_cap ||
-                            plan.value.stored_by_column ||
+    const bool in_cache = !api_traits_of(has.family).contiguous();
+    const bool needs_more = in_cache || has.has_logits_soft_cap || plan.value.stored_by_column ||
                             (plan.unit == MatrixUnit::rdna4 && has.has_lse && !plan.key.whole_lines);
     plan.staging.keeps_places = rdna ? taken <= (needs_more ? 144 : 161) : !costs_third && !costs_second;
-    plan.rows.computes_again = rdna && !plan.staging.keeps_places && has.bias != BiasType::no_bias;
+    plan.rows.computes_again = plan.unit == MatrixUnit::rdna3 && in_cache && !plan.staging.keeps_places &&
+                               has.bias != BiasType::no_bias;
 }
 
 /// Patches of a step of the operand that are transposed in registers, so wide that their lines have `words` words.
