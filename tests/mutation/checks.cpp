@@ -5,7 +5,7 @@
 namespace fmha::test {
 
 std::span<const Check> checks() {
-    static constexpr std::array<Check, 21> all{{{"mask", mask_is_right},
+    static constexpr std::array<Check, 22> all{{{"mask", mask_is_right},
                                                 {"key tiles", key_tiles_are_right},
                                                 {"tiles of teams", tiles_of_teams_are_right},
                                                 {"query tiles", query_tiles_are_right},
@@ -25,7 +25,8 @@ std::span<const Check> checks() {
                                                 {"sink gradient", sink_gradient_is_right},
                                                 {"lse", lse_is_right},
                                                 {"appended keys", appended_keys_are_right},
-                                                {"items", ws_items_are_right}}};
+                                                {"items", ws_items_are_right},
+                                                {"head rows", head_rows_are_right}}};
     return all;
 }
 

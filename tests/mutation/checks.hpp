@@ -37,5 +37,6 @@ bool sink_gradient_is_right();
 bool lse_is_right();
 bool appended_keys_are_right();
 bool ws_items_are_right();
+bool head_rows_are_right();
 
 } // namespace fmha::test

@@ -118,6 +118,10 @@ class TeamTarget final : public Target {
         if ((has.family == KernelFamily::fwd || has.family == KernelFamily::fwd_pagedkv) &&
             !has.has_dropout && team_types(has))
             teams.algorithm.pipeline = Pipeline::ws;
+        // Tiles of one of the types have rows of several heads, where a kernel with such tiles exists, and tiles of the others have one head's.
+        if (teams.algorithm.pipeline == Pipeline::ws && has.family == KernelFamily::fwd &&
+            has.data_type == DataType::bf16 && has.mode == Mode::batch && has.bias == BiasType::no_bias)
+            teams.algorithm.max_seq_len_q = teams.algorithm.tile.m0;
         return inner_->make(teams);
     }
 
