@@ -1,6 +1,7 @@
 // The LSE of a row: ln Σ exp of its logits (F-7), and exactly the sink logit where it sees no key.
 
 #include "kernels/programs/key_loop.hpp"
+#include "kernels/programs/ws_weights.hpp"
 #include "tests/mutation/checks.hpp"
 
 #include <cmath>
@@ -25,12 +26,79 @@ struct RowContext : kernels::Decisions {
     void set_rows(Rows& to, Value value) const {
         for (std::size_t r = 0; r < 4; ++r) to[r] = value(static_cast<int>(r));
     }
+    void fill(Rows& to, float value) const { to.assign(4, value); }
     void store(const kernels::Matrix&, const Rows& rows, std::int64_t) { stored = rows; }
 };
+
+/// Rows of two heads, each with a sink logit of its own, which comes back exactly from a row without a key.
+bool sinks_of_heads_come_back() {
+    constexpr float sinks[] = {0.73F, -2.1F};
+    RowContext ctx;
+    kernels::Scoring scoring;
+    scoring.heads = {1, 1};
+    scoring.sink = sinks[0];
+    scoring.sink_top = ctx.to_base2(sinks[0]);
+    scoring.sinks = sinks;
+    RowContext::Rows top(4), total(4), spare(4);
+    kernels::begin_rows(ctx, scoring, top, total, 8);
+    for (std::size_t r = 0; r < 4; ++r)
+        if (top[r] != ctx.to_base2(sinks[r / 2]) || total[r] != 1.0F) return false;
+    kernels::store_lse(ctx, {}, top, total, spare, scoring, 8);
+    for (std::size_t r = 0; r < 4; ++r)
+        if (ctx.stored[r] != sinks[r / 2]) return false;
+    // The first two rows see a key, of which one has a larger logit than the sink's.
+    total = {2.0F, 1.5F, 1.0F, 0.0F};
+    top[1] = 3.0F;
+    kernels::store_lse(ctx, {}, top, total, spare, scoring, 8);
+    const float want[] = {sinks[0] + std::log(2.0F), 3.0F * kernels::ln2 + std::log(1.5F), sinks[1],
+                          kernels::never};
+    for (std::size_t r = 0; r < 4; ++r)
+        if (ctx.stored[r] != want[r] && !(std::abs(ctx.stored[r] - want[r]) < 1e-4F)) return false;
+    return true;
+}
+
+/// Weights that carry 2^8 of their type: which factors scores stay products for, and the sink logit, which comes back exactly.
+struct CarryingContext : RowContext {
+    float weight_unit() const { return 0x1p-8F; }
+    float quotient(float a, float b) const { return a / b; }
+};
+
+bool carried_weights_are_right() {
+    CarryingContext ctx;
+    kernels::Scoring scoring;
+    const auto in_products = [&](float factor, float sink_top) {
+        scoring.sink_top = sink_top;
+        return kernels::CarriedWeights::of(ctx, scoring, factor).in_products;
+    };
+    for (const float factor : {-1.0F, -0.5F, 0.0F, 0x1p-61F, 0x1p61F})
+        if (in_products(factor, kernels::never)) return false;
+    for (const float factor : {0x1p-59F, 0.5F, 1.0F, 3.0F, 0x1p59F}) {
+        for (const float sink_top : {0x1p61F, -0x1p61F})
+            if (in_products(factor, sink_top)) return false;
+        for (const float sink_top : {kernels::never, 0.0F, 0x1p59F, -0x1p59F})
+            if (!in_products(factor, sink_top)) return false;
+    }
+    for (const float factor : {0.18F, 0.7F, -0.3F})
+        for (int n = -40; n <= 40; ++n) {
+            scoring.sink = 0.37F * static_cast<float>(n);
+            scoring.sink_top = ctx.to_base2(scoring.sink);
+            const auto carried = kernels::CarriedWeights::of(ctx, scoring, factor);
+            RowContext::Rows top(4), total(4);
+            kernels::begin_rows(ctx, scoring, top, total, 0);
+            carried.begin(ctx, top, total);
+            if (top[0] != carried.first_top || total[0] != 0x1p8F) return false;
+            top[1] = carried.first_top + 20.0F;
+            const float other = carried.in_products ? top[1] * factor : top[1];
+            carried.end(ctx, scoring, top, total);
+            if (top[0] != scoring.sink_top || top[1] != other || total[0] != 1.0F) return false;
+        }
+    return true;
+}
 
 } // namespace
 
 bool lse_is_right() {
+    if (!sinks_of_heads_come_back() || !carried_weights_are_right()) return false;
     for (const bool alibi : {false, true})
         for (int n = -40; n <= 40; ++n) {
             RowContext ctx;
