@@ -222,6 +222,18 @@ bool jobs_of(const Schedule& schedule) {
     return true;
 }
 
+/// Programs without products take tiles of a tensor of queries or of one of outputs, which have different channels.
+bool row_tiles_are_right() {
+    KernelConfig config = config_of(KernelFamily::bwd_dot_do_o, Mode::batch);
+    config.signature.hdim_q = 7;
+    config.signature.hdim_v = 11;
+    const auto has = [](const kernels::RowTile& tile, int channels) {
+        return tile.rows == 4 && tile.columns == channels;
+    };
+    return has(Program<KernelFamily::bwd_dot_do_o>::row_tile(config), 11) &&
+           has(Program<KernelFamily::bwd_convert_dq>::row_tile(config), 7);
+}
+
 } // namespace
 
 bool grids_are_right() {
@@ -247,6 +259,7 @@ bool grids_are_right() {
 }
 
 bool rows_are_right() {
+    if (!row_tiles_are_right()) return false;
     for (const Mode mode : {Mode::batch, Mode::group})
         for (const std::int64_t length : {1, 3, 4, 8, 9, 15, 21})
             for (const std::int64_t heads : numbers_of_heads) {
