@@ -1,7 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/args.hpp"
-#include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/kernel_values.hpp"
 #include "dispatcher/types/shared_memory.hpp"
 #include "kernels/programs/device.hpp"
 

@@ -130,10 +130,13 @@ TEST(PlansOfHopper, OfOtherHeadDimensionsHaveOneTile) {
 }
 
 TEST(PlansOfHopper, OfPagesHaveTilesThatDivideThem) {
-    for (const std::int64_t rows : {65, 16384})
-        for (const auto& [hdim, tile] :
-             {std::pair<std::int64_t, std::string>{64, "128x128"}, {128, "128x128"}, {256, "128x64"}})
-            expect_tiles({.hdim_q = hdim, .hdim_v = hdim, .rows = rows, .paged = true}, {tile, tile, tile});
+    for (const auto& [hdim, tile] :
+         {std::pair<std::int64_t, std::string>{64, "128x128"}, {128, "128x128"}, {256, "128x64"}})
+        expect_tiles({.hdim_q = hdim, .hdim_v = hdim, .rows = 65, .paged = true}, {tile, tile, tile});
+    const Asked many{.hdim_q = 64, .hdim_v = 64, .rows = 16384, .paged = true};
+    expect_tiles(many, {"192x128", "192x128", "128x128"});
+    for (const auto& [hdim, tile] : {std::pair<std::int64_t, std::string>{128, "128x128"}, {256, "128x64"}})
+        expect_tiles({.hdim_q = hdim, .hdim_v = hdim, .rows = 16384, .paged = true}, {tile, tile, tile});
 }
 
 TEST(PlansOfHopper, OfFewRowsAreOfOtherPipelines) {
