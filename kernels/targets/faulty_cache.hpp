@@ -86,8 +86,10 @@ class FaultyCache : public Context {
         case CacheFault::previous_slot:
             return existing(right.page, right.slot - 1);
         case CacheFault::page_edge_late:
-            return pages.table != nullptr && right.slot == 0 && j > 0 ? Context::key_place(pages, j - 1)
-                                                                      : right;
+            // From the first slot, so that a tile does not run over the end of the pool.
+            return pages.table != nullptr && right.slot == 0 && j > 0
+                       ? kernels::KeyPlace{Context::key_place(pages, j - 1).page, 0}
+                       : right;
         case CacheFault::table_ignored:
             return pages.table != nullptr ? existing((pages.first + j) / pages.page_size, right.slot) : right;
         case CacheFault::first_page_always:
