@@ -64,6 +64,12 @@ struct TeamVariant {
     void (*change)(Shape&);
 };
 
+inline Shape shape_of(const TeamVariant& variant) {
+    Shape shape = team_shape(variant.type, variant.channels);
+    variant.change(shape);
+    return shape;
+}
+
 /// Changes that kernels of several types are tried with.
 namespace changes {
 inline void none(Shape&) {}

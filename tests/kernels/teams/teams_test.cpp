@@ -85,11 +85,6 @@ const TeamVariant variants[] = {
      }},
 };
 
-Shape shape_of(const TeamVariant& variant) {
-    Shape shape = team_shape(variant.type, variant.channels);
-    variant.change(shape);
-    return shape;
-}
 KernelConfig kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
     KernelConfig kernel = team_kernel(problem, variant.teams, variant.keys, variant.channels);
     if (variant.teams == 1) kernel.algorithm.block_per_cu = 3;
