@@ -208,7 +208,11 @@ void KernelRequest::keep_planned(const arch::ArchSet& archs, std::vector<KernelC
                      [&](const KernelConfig& kernel) { return wanted.contains(kernel); });
         begin = end;
     }
-    refuse_if_empty(kept, "--tier", tier_);
+    if (kept.empty())
+        throw InputError(fmt::format(
+            "--tier {}: no kernel is left; cases are planned on the {} kernels that the other options leave, "
+            "and none has a kernel for each of its stages among them",
+            tier_, kernels.size()));
     kernels = std::move(kept);
 }
 

@@ -243,10 +243,11 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             if (!ctx.adds_dq_later() || t + 1 == visits.end) add_dq(gradients, key, head.h, row0);
         }
     }
-    ctx.map(dk, [f = ctx.gradient_scale(args.score)](float x, int, int) { return x * f; });
-    const BwdKeys to = keys_of(ctx.reread(args));
+    const BwdArgs& after = ctx.reread(args);
+    ctx.map(dk, [f = ctx.gradient_scale(after.score)](float x, int, int) { return x * f; });
+    const BwdKeys to = keys_of(after);
     ctx.store(to.dk, dk, key0, 0);
-    const Dropout dropout = Dropout::of(args.dropout, has.has_dropout, args.shape.nhead_q, job.b, job.h);
+    const Dropout dropout = Dropout::of(after.dropout, has.has_dropout, after.shape.nhead_q, job.b, job.h);
     if (dropout.on) ctx.map(dv, [f = ctx.value_rescale(dropout)](float x, int, int) { return x * f; });
     ctx.store(to.dv, dv, key0, 0);
 }

@@ -120,6 +120,8 @@ TEST_F(Commands, ContradictionsAreRefused) {
                 HasSubstr("--tier tiny: not known; allowed: smoke, full or nightly"));
     EXPECT_THAT(build({"--where", "c.hdim_q == 7"}).err, HasSubstr("no kernel is left"));
     EXPECT_THAT(build({"--kernel", "bwd*"}).err, HasSubstr("--kernel bwd*: no kernel is left"));
+    EXPECT_THAT(build({"--tier", "smoke", "--family", "bwd", "--where", "c.has_dropout"}).err,
+                HasSubstr("none has a kernel for each of its stages among them"));
     EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
     EXPECT_THAT(build({"--max-kernels", "1", "--per-file", "0"}).err,
                 HasSubstr("--per-file 0: allowed: 1 to 1000"));
