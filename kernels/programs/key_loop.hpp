@@ -17,9 +17,19 @@ FMHA_FIELDS(FwdItem, b, h, q_tile, v_tile)
 struct QueryRows {
     std::int64_t first = 0, count = 0;
 
+    FMHA_DEVICE static constexpr QueryRows of(const Tile& tile, std::int64_t seqlen_q, std::int64_t q_tile) {
+        return among(tile.m0, seqlen_q, q_tile);
+    }
+    /// The same of each head. Apart, because a number that might be another one than m0 leaves kernels without such heads other code.
     FMHA_DEVICE static constexpr QueryRows of(const Tile& tile, std::int64_t seqlen_q, std::int64_t q_tile,
-                                              const HeadRows& heads = {}) {
-        const std::int64_t most = heads.of_head(tile.m0), first = q_tile * most;
+                                              const HeadRows& heads) {
+        return among(heads.of_head(tile.m0), seqlen_q, q_tile);
+    }
+
+  private:
+    FMHA_DEVICE static constexpr QueryRows among(std::int64_t most, std::int64_t seqlen_q,
+                                                 std::int64_t q_tile) {
+        const std::int64_t first = q_tile * most;
         return {first, seqlen_q - first < most ? seqlen_q - first : most};
     }
 };
