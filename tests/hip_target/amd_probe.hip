@@ -138,6 +138,9 @@ __attribute__((device)) inline void copies(M machine, const char* from, std::uin
     if constexpr (M::has_step_copies) {
         machine.each([&](int t) {
             machine.template copy_async<1>(t, t * 4, from, t * 64, t < lines ? 4 : 0);
+            const int place = machine.template copy_place<1>(1024);
+            M::template copy_below<1>(t, place, 0, from, t * 64, lines, t < lines);
+            M::template copy_below<1>(t, place, 1024, from, t * 64, 2 * lines, t < lines);
         });
         machine.commit_copies();
         machine.wait_single_copies(0);

@@ -278,14 +278,18 @@ class RegisterCopies {
             const bool kept = plan().keeps_places;
             const int here = kept ? thread : block_.machine.local(thread);
             // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
-            // waits for later, together with the copies that have been started since.
-            if constexpr (may_read_ahead)
-                if (phase == Phase::write && plan().async == AsyncCopies::steps) {
-                    FMHA_UNROLL
-                    for (int w = 0; w < plan().ahead_words; ++w)
-                        ahead_.at(thread, w) = block_.machine.arrived(ahead_.at(thread, w));
-                }
+            // waits for later, together with the copies that have been started since. Behind the branch, ahead of which it would
+            // wait between the products of the step before.
+            const auto receive = [&] {
+                if constexpr (may_read_ahead)
+                    if (phase == Phase::write && plan().async == AsyncCopies::steps) {
+                        FMHA_UNROLL
+                        for (int w = 0; w < plan().ahead_words; ++w)
+                            block_.machine.await(ahead_.at(thread, w));
+                    }
+            };
             if (tile.granule < 16) {
+                receive();
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += threads)
                     write(thread, index, read(thread, index, 0));
@@ -298,6 +302,7 @@ class RegisterCopies {
                     return;
                 }
                 if (phase == Phase::write) {
+                    receive();
                     FMHA_UNROLL
                     for (int i = 0; i < rounds; ++i)
                         if (total % threads == 0 || here + i * threads < total)

@@ -140,16 +140,10 @@ class TileCopies {
         const Image& image = block_.template piece<Operand>().image;
         const int words = block_.template piece<Operand>().copy_words;
         const TileView tile = through_registers_.window(from, part);
-        if constexpr (Machine::has_step_copies) {
-            if (words == 4 && tile.granule >= 16) {
-                copy_consecutive<4, Operand>(image, address, tile, part, by_place);
+        if constexpr (Machine::has_step_copies)
+            if (words == 4 ? copy_consecutive<4, Operand>(image, address, tile, part, by_place)
+                           : copy_consecutive<1, Operand>(image, address, tile, part, by_place))
                 return;
-            }
-            if (words == 1 && tile.granule >= 4) {
-                copy_consecutive<1, Operand>(image, address, tile, part, by_place);
-                return;
-            }
-        }
         // Waits count the copies that are under way behind a step, and this is none.
         if constexpr (Machine::has_step_copies)
             if (block_.template piece<Piece>().buffers > 2) block_.machine.wait_single_copies(0);
@@ -163,34 +157,66 @@ class TileCopies {
     }
 
     /// Consecutive units of the image are the threads': each of them finds out which element of its first line belongs into its
-    /// own. Further down the lines only scalars change, the address and how many bytes exist behind it, unless the swizzle does.
+    /// own. Further down the lines only scalars change, unless the swizzle does: the offset of lines that all exist, else the address and
+    /// how many bytes exist behind it, in a loop that is as short as a last tile is rare. False where units are not aligned.
     template <int words, auto Operand>
-    FMHA_DEVICE void copy_consecutive(const Image& image, int address, const TileView& tile, const Part& part,
+    FMHA_DEVICE bool copy_consecutive(const Image& image, int address, const TileView& tile, const Part& part,
                                       bool by_place) {
         constexpr int unit = 4 * words;
         const int down = block_.plan().threads * unit / image.line_bytes, size = tile.element_size;
         const int line_bytes = static_cast<int>(tile.line_bytes);
         const char* from = tile.data + part.line * tile.line_bytes + part.element * size;
         const int width = (tile.elements - part.element) * size, below = tile.lines - part.line;
-        const int to = block_.machine.scalar(address); // or scalars are kept for the places of all passes
-        block_.machine.each([&](int thread) {
+        // passes(pass), which calls pass(lines further down, copy) for each of them, which calls copy(offset, exists) where the thread
+        // takes part.
+        const auto each_pass = [&](int thread, auto passes) {
             const bool kept =
                 !block_.template piece<Operand>().transposed || block_.template piece<Piece>().keeps_places;
             const int here = kept ? thread : block_.machine.local(thread);
             const int line = here * unit / image.line_bytes;
             const int byte = here * unit % image.line_bytes ^ image.swizzle(line);
-            FMHA_UNROLL
-            for (int lines = 0; lines < part.lines; lines += down) {
-                if (part.lines % down != 0 && line + lines >= part.lines) continue;
+            passes([&](int lines, auto copy) {
+                if (part.lines % down != 0 && line + lines >= part.lines) return;
                 const int place = (byte ^ image.swizzle(lines)) / size;
                 const int at =
                     size * (by_place ? block_.template piece<Operand>().order.at_place(place) : place);
-                const int existing = bytes_of_lines(below - lines, line_bytes, width);
-                block_.machine.template copy_async<words>(
-                    thread, to + lines * image.line_bytes + thread * unit, from + lines * tile.line_bytes,
-                    line * line_bytes + at, part.whole_lines || at < width ? unit : 0, existing);
-            }
+                copy(line * line_bytes + at, part.whole_lines || at < width);
+            });
+        };
+        // One number to ask, because two branches would take as long as some copies. A single pass has no line further down.
+        const bool aligned = tile.granule >= unit;
+        const int sure = aligned ? below : 0;
+        if (part.lines > down && sure >= part.lines) {
+            const auto place = block_.machine.template copy_place<words>(address);
+            const int step = block_.machine.scalar(down * line_bytes);
+            block_.machine.each([&](int thread) {
+                each_pass(thread, [&](auto pass) {
+                    FMHA_UNROLL
+                    for (int lines = 0; lines < part.lines; lines += down)
+                        pass(lines, [&](int offset, bool exists) {
+                            block_.machine.template copy_below<words>(thread, place, lines * image.line_bytes,
+                                                                      from, offset, lines / down * step,
+                                                                      exists);
+                        });
+                });
+            });
+            return true;
+        }
+        if (!aligned) return false;
+        const int to = block_.machine.scalar(address); // or scalars are kept for the places of all passes
+        block_.machine.each([&](int thread) {
+            each_pass(thread, [&](auto pass) {
+                FMHA_NO_UNROLL
+                for (int lines = 0; lines < part.lines; lines += down)
+                    pass(lines, [&](int offset, bool exists) {
+                        block_.machine.template copy_async<words>(
+                            thread, to + lines * image.line_bytes + thread * unit,
+                            from + lines * tile.line_bytes, offset, exists ? unit : 0,
+                            bytes_of_lines(below - lines, line_bytes, width));
+                    });
+            });
         });
+        return true;
     }
 
     /// Units whose lines, or whose columns, lie in pages of their own. Where lines divide among the threads, a thread keeps its

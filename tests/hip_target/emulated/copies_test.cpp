@@ -64,6 +64,25 @@ TEST(StepCopies, EndWhereTheBlockSaysThatMemoryEnds) {
     });
 }
 
+TEST(StepCopies, OfLinesBelowTheFirstGoBehindIt) {
+    const Memory memory;
+    EmulatedMachine machine = cdna();
+    const auto place = EmulatedMachine::copy_place<1>(256);
+    machine.each([&](int t) {
+        for (int line = 0; line < 2; ++line)
+            machine.copy_below<1>(t, place, 512 * line, memory.bytes(), 4 * (t ^ 1), 2000 * line, t != 77);
+    });
+    machine.commit_copies();
+    machine.wait_copies(0);
+    machine.barrier();
+    for (int line = 0; line < 2; ++line)
+        machine.each([&](int t) {
+            std::uint32_t word = 1;
+            machine.lds_read<1>(t, 256 + 512 * line + 4 * t, &word);
+            EXPECT_EQ(word, t == 77 ? 0U : static_cast<std::uint32_t>((t ^ 1) + 1 + 500 * line)) << t;
+        });
+}
+
 TEST(Parts, OfLinesThatOverlapAreReadByElement) {
     Memory memory;
     kernels::Matrix matrix;

@@ -62,6 +62,12 @@ class FaultyMachine : public EmulatedMachine {
         EmulatedMachine::copy_async<N>(thread, address, from, misplaced ? offset ^ unit : offset, bytes,
                                        existing);
     }
+    template <int N>
+    void copy_below(int thread, std::int64_t place, int further, const char* from, int offset, int below,
+                    bool exists) {
+        copy_async<N>(thread, place + further + std::int64_t{4} * N * thread, from + below, offset,
+                      exists ? 4 * N : 0);
+    }
     void copy_once(int thread, std::int64_t address, const char* from) {
         copy_async<4>(thread, address, from, 0, 16);
     }

@@ -155,8 +155,12 @@ class Machine {
         asm volatile("" : "+v"(word));
         return word;
     }
+    /// The same where another branch does it too: compilers would keep a copy of an operand that changes for the second.
+    __attribute__((device, always_inline)) static void await(std::uint32_t word) {
+        asm volatile("" ::"v"(word));
+    }
 
-    /// The same, from then on in an accumulation register, from where products read it. Where compilers choose, they copy it before each.
+    /// Arrived, and from then on in an accumulation register, from where products read it. Where compilers choose, they copy it before each.
     __attribute__((device, always_inline)) static std::uint32_t parked(std::uint32_t word) {
 #if defined(__GFX9__)
         asm volatile("" : "+a"(word));
@@ -195,34 +199,26 @@ class Machine {
         return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);
     }
 
-    /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
-    /// where they see fit: at barriers, some of them before every read of LDS.
     /// What lies `existing` bytes or more behind `from` is 0, by the size in the descriptor: scalars say so for all lanes.
     template <int n>
     __attribute__((device, always_inline)) void copy_async(int thread, int address, const char* from,
                                                            int offset, int bytes,
                                                            int existing = buffer_bytes) const {
-        const auto begin = reinterpret_cast<std::uint64_t>(from);
-        const Vector<std::uint32_t, 4> memory = {static_cast<std::uint32_t>(begin),
-                                                 static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
-                                                 static_cast<std::uint32_t>(uniform(existing)), buffer_words};
         const int block = (int)(std::uintptr_t)image() + address - 4 * n * thread;
         const int first = __builtin_amdgcn_readfirstlane(block) + wave_ * (4 * n * lanes);
-        const int at = bytes > 0 ? offset : nowhere;
-        if constexpr (n == 1)
-            asm volatile("s_nop 0\n\tbuffer_load_dword %0, %1, 0 offen lds"
-                         :
-                         : "v"(at), "s"(memory), "{m0}"(first)
-                         : "memory");
-        else
-#if defined(__gfx950__)
-            asm volatile("s_nop 0\n\tbuffer_load_dwordx4 %0, %1, 0 offen lds"
-                         :
-                         : "v"(at), "s"(memory), "{m0}"(first)
-                         : "memory");
-#else
-            __builtin_trap(); // the plan gives this unit single words only
-#endif
+        start_copy<n>(descriptor(from, uniform(existing)), bytes > 0 ? offset : nowhere, 0, first);
+    }
+    /// In a scalar register by itself, or one is kept for the place of every copy behind it.
+    template <int n>
+    __attribute__((device, always_inline)) int copy_place(int address) const {
+        return scalar((int)(std::uintptr_t)image() + address + wave_ * (4 * n * lanes));
+    }
+    /// One descriptor serves all lines, and the scalar offset tells them apart. Whether the hardware counts that offset in its test for the
+    /// end of a buffer, AMD's manuals and LLVM tell in different ways: this buffer has no end.
+    template <int n>
+    __attribute__((device, always_inline)) static void
+    copy_below(int, int place, int further, const char* from, int offset, int below, bool exists) {
+        start_copy<n>(descriptor(from, buffer_bytes), exists ? offset : nowhere, below, place + further);
     }
     __attribute__((device, always_inline)) static void commit_copies() {}
     /// Loads return in order. `n` is a constant once the steps of a tile stand one after another.
@@ -349,6 +345,33 @@ class Machine {
 
     __attribute__((device, always_inline)) static auto buffer(const char* from, int bytes = buffer_bytes) {
         return __builtin_amdgcn_make_buffer_rsrc(const_cast<char*>(from), 0, bytes, buffer_words);
+    }
+
+    __attribute__((device, always_inline)) static Vector<std::uint32_t, 4> descriptor(const char* from,
+                                                                                      int bytes) {
+        const auto begin = reinterpret_cast<std::uint64_t>(from);
+        return {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin >> 32U) & 0xFFFFU,
+                static_cast<std::uint32_t>(bytes), buffer_words};
+    }
+    /// m0 names the place of the wave's first unit; it needs a wait state. Not by a builtin, whose copies compilers wait for
+    /// where they see fit: at barriers, some of them before every read of LDS.
+    template <int n>
+    __attribute__((device, always_inline)) static void start_copy(Vector<std::uint32_t, 4> memory, int at,
+                                                                  int below, int first) {
+        if constexpr (n == 1)
+            asm volatile("s_nop 0\n\tbuffer_load_dword %0, %1, %2 offen lds"
+                         :
+                         : "v"(at), "s"(memory), "Is"(below), "{m0}"(first)
+                         : "memory");
+        else
+#if defined(__gfx950__)
+            asm volatile("s_nop 0\n\tbuffer_load_dwordx4 %0, %1, %2 offen lds"
+                         :
+                         : "v"(at), "s"(memory), "Is"(below), "{m0}"(first)
+                         : "memory");
+#else
+            __builtin_trap(); // the plan gives this unit single words only
+#endif
     }
 
     template <class T>

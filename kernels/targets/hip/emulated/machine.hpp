@@ -110,6 +110,7 @@ class EmulatedMachine {
     static float apart(float value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }
+    static void await(std::uint32_t) {}
     static std::uint32_t parked(std::uint32_t word) { return word; }
     template <class Args>
     static const Args& reread(const Args& args) {
@@ -191,6 +192,16 @@ class EmulatedMachine {
         if (offset >= existing) bytes = 0;
         check_copy({address, from, N}, thread, offset, bytes);
         lds_.copy_async(thread, address, bytes > 0 ? from + offset : from, bytes, 4 * N);
+    }
+    template <int N>
+    static std::int64_t copy_place(std::int64_t address) {
+        return address;
+    }
+    template <int N>
+    void copy_below(int thread, std::int64_t place, int further, const char* from, int offset, int below,
+                    bool exists) {
+        copy_async<N>(thread, place + further + std::int64_t{4} * N * thread, from + below, offset,
+                      exists ? 4 * N : 0);
     }
     void copy_once(int thread, std::int64_t address, const char* from) {
         copy_async<4>(thread, address, from, 0, 16);
