@@ -8,7 +8,7 @@
 
 namespace fmha::kernels {
 
-/// What the feed and the teams of a block have to know about one item.
+/// One item, as the feed and the teams of a block know it.
 template <HasTeams Args>
 struct WsWork {
     using Keys = typename WsKeysOf<Args>::Type;
@@ -56,7 +56,7 @@ struct WsWork {
 };
 
 /// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0
-/// query rows of an item, and a feed that copies what they multiply. A team takes one tile of keys at a time. While it turns the
+/// query rows of an item, and a feed that copies their operands. A team takes one tile of keys at a time. While it turns the
 /// scores of a tile into weights, its product of the weights and values of the tile before runs, and the products of other teams.
 ///
 /// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
@@ -87,7 +87,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         auto out = ctx.output();
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
         ctx.fill(out, 0.0F);
-        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted.
+        // Products with few bits are summed over one tile. The sum joins the output once the output has shrunk for the tile before.
         const bool apart = adds_tiles_apart(cfg.signature.data_type);
         auto addend = ctx.addend();
         auto shrink_before = ctx.rows();
@@ -106,7 +106,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
-            // Asked of the configuration: compilers inline this as it is without what is not so.
+            // The configuration decides, so that compilers inline only the branch that a kernel has.
             const Signature& has = ctx.cfg().signature;
             if (CarriedWeights::serve(has)) {
                 carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
@@ -122,7 +122,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                                       work.in.span(work.tiles.at(step), tile.n0));
             logits_to_weights(ctx, scores, top, total, shrink, slack);
         };
-        // Where teams are three, or a tile has no more keys than a team has rows, a team may see fewer tiles than the block, or have no row
+        // With three teams, or with no more keys in a tile than rows in a team, a team may see fewer tiles than the block, or have no row
         // at all; it gives the others back unread.
         const bool may_see_fewer =
             tile.m0 > ctx.team_rows() && (tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows());
@@ -179,7 +179,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 }
                 weights = ctx.narrow(scores, carries);
             };
-            // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
+            // A branch between start and finish of a product would end it. Hence tiles with a mask and tiles without. Those without
             // follow each other, with nothing to ask between them.
             const int plain_end = of_products && !(carries ? carried.in_products : factor > 0.0F) ? 0
                                   : plain.end < own                                               ? plain.end

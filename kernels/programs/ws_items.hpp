@@ -16,7 +16,7 @@ namespace fmha::kernels {
 /// their keys and values in the L2 cache.
 ///
 /// Each block computes one item, and the next one begins where another ends, where pairs would leave many blocks idle in the last round,
-/// where tiles are so many that what stands before and after the loop over keys counts for little, or where lengths are on the device and
+/// where tiles are so many that the code around the loop over keys counts for little, or where lengths are on the device and
 /// blocks would have few items each. The longest of several heads come first then, of as many as have their keys and values in the cache.
 ///
 /// Where lengths are on the device, items are numbered as if all sequences had the largest one; a block skips those that do not exist. The number of blocks
@@ -27,7 +27,7 @@ struct WsGrid {
     std::uint32_t blocks = 0;
     bool masked = false, lengths_known = false, pairs = false;
     bool last_is_short = false; ///< the last query tile of a head leaves teams without rows
-    /// What items are numbered by: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
+    /// The divisors of an item's number: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
 
     WsGrid() = default;
@@ -120,7 +120,7 @@ struct WsGrid {
     }
 };
 
-/// What one block of a launch computes. Of fewer than 2^31 items.
+/// The items of one block of a launch, of fewer than 2^31.
 struct BlockItems {
     const WsGrid& grid;
     std::uint32_t block;
@@ -129,7 +129,7 @@ struct BlockItems {
     FMHA_DEVICE constexpr FwdItem operator[](std::uint32_t n) const { return grid.item(block, n); }
 };
 
-/// A single item, where blocks are no persistent ones.
+/// A single item, where blocks are not persistent.
 struct OneItem {
     FwdItem item;
 

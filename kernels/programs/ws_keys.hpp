@@ -4,10 +4,10 @@
 #include "kernels/programs/matrix_place.hpp"
 #include "kernels/programs/prefill_cache.hpp"
 
-/// Where the keys of an item of a warp-specialised launch come from: what its feed fills stages with, and what its teams know of a tile.
+/// Sources of keys for the items of a warp-specialised launch: the feed fills stages from them, and the teams ask them about a tile.
 namespace fmha::kernels {
 
-/// What fills a stage: the tile from row `row` of `matrix` on, which is that of `place` in its tensor.
+/// The contents of a stage: the tile from row `row` of `matrix` on. The matrix lies at `place` of its tensor.
 struct StagedTile {
     Matrix matrix;
     MatrixPlace place;

@@ -13,7 +13,7 @@ struct CarriedWeights {
     bool in_products = false; ///< scores stay products; else they become logits first
     ScoreUnit unit;
     float ahead =
-        1.0F; ///< what products are multiplied by where nothing but a factor lies between them and logits
+        1.0F; ///< of products, where nothing else lies between them and logits
     float first_top = 0.0F; ///< the sink logit in units of the scores
 
     /// Whether kernels have such weights. Beside a generic mask the units of 128 channels would spill.
@@ -29,7 +29,7 @@ struct CarriedWeights {
         to.first_top = scoring.sink_top == never ? never : ctx.quotient(scoring.sink_top, to.unit.in_logits);
         return to;
     }
-    /// From what `begin_rows` made of them.
+    /// From the rows that `begin_rows` has made.
     template <class Ctx, class Rows>
     FMHA_DEVICE void begin(Ctx& ctx, Rows& top, Rows& total) const {
         if (in_products) ctx.fill(top, first_top);
