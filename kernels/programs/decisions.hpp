@@ -38,7 +38,7 @@ struct Decisions {
         return h / (shape.nhead_q / shape.nhead_k);
     }
     FMHA_DEVICE Mask mask(const Mask& mask) const { return mask; }
-    /// How the rows of a tile are those of heads, for what masks and sink logits ask, and for what is stored.
+    /// The heads of the rows of a tile: for masks and sink logits, and for stores.
     FMHA_DEVICE HeadRows scored_rows(const HeadRows& heads) const { return heads; }
     FMHA_DEVICE HeadRows stored_rows(const HeadRows& heads) const { return heads; }
     FMHA_DEVICE float alibi_slope(const ScoreArgs& score, std::int64_t b, std::int64_t h) const {

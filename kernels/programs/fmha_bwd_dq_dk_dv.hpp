@@ -127,8 +127,8 @@ FMHA_DEVICE void recompute_weights(Ctx& ctx, Scores& weights, Query& query, Key&
     ctx.exp2_minus(weights, top);
 }
 
-/// What comes from memory for one tile of queries, and one tile ahead: query (m0, hdim_q) and d_o (m0, hdim_v), operands; top and
-/// d (m0), row vectors, LSE and D.
+/// The loads of one tile of queries, one tile ahead: query (m0, hdim_q) and d_o (m0, hdim_v), operands; top and d (m0), row vectors,
+/// LSE and D.
 template <class Query, class OutputGradient, class Normalisers, class Deltas>
 struct BwdQueryRows {
     Query& query;

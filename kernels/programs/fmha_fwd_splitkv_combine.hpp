@@ -122,8 +122,8 @@ FMHA_DEVICE auto split_tiles(Make make) {
     (std::make_integer_sequence<int, n>{});
 }
 
-/// For every round of n splits: load(i, split, whether it exists) of all of them, then use(i, whether it exists). What waits for
-/// memory is a round, not a split: a branch between two loads would make the second wait for the first.
+/// For every round of n splits: load(i, split, whether it exists) of all of them, then use(i, whether it exists). A
+/// round waits for memory once, not once a split: a branch between two loads would make the second wait for the first.
 template <int n, class Load, class Use>
 FMHA_DEVICE void each_split(std::int64_t splits, Load load, Use use) {
     const int count = static_cast<int>(splits);

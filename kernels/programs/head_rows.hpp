@@ -22,12 +22,12 @@ struct HeadRows {
     FMHA_DEVICE constexpr std::int64_t of_head(std::int64_t rows) const { return any() ? mask + 1 : rows; }
     FMHA_DEVICE constexpr std::int64_t heads(std::int64_t rows) const { return any() ? rows >> bits : 1; }
 
-    /// Whether a kernel packs: its tile has room for all rows of a problem, and what is left goes to other heads.
+    /// Whether a kernel packs: its tile has room for all rows of a problem, and the other rows go to other heads.
     FMHA_DEVICE static constexpr bool serve(const KernelConfig& cfg) {
         const std::int64_t most = cfg.algorithm.max_seq_len_q;
         return cfg.algorithm.pipeline == Pipeline::ws && most > 0 && most <= cfg.algorithm.tile.m0;
     }
-    /// What a launch does: as many heads as divide those of a KV head, a power of two, with 16 rows or more each, which are those of a wave. A
+    /// The heads of a launch's tile: as many as divide those of a KV head, a power of two, with 16 rows of a wave or more each. A
     /// single one where heads or entries of Q share memory, because their map has no dimension for heads.
     template <class Args>
     FMHA_DEVICE static constexpr HeadRows of(const KernelConfig& cfg, const Args& args) {

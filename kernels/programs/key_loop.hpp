@@ -6,7 +6,7 @@
 
 namespace fmha::kernels {
 
-/// What one block of attention computes: query rows [q_tile·m0, …) and output channels [v_tile·n1, …) of one (entry,
+/// The part of attention that one block computes: query rows [q_tile·m0, …) and output channels [v_tile·n1, …) of one (entry,
 /// head).
 struct FwdItem {
     std::int64_t b = 0, h = 0, q_tile = 0, v_tile = 0;
@@ -34,7 +34,7 @@ struct QueryRows {
     }
 };
 
-/// What turns the products of one (entry, head) into weights.
+/// The numbers that turn products of one (entry, head) into weights.
 struct Scoring {
     Descales descale;
     Mask mask;
@@ -65,8 +65,8 @@ struct Scoring {
         s.sink_top = ctx.to_base2(s.sink);
         return s;
     }
-    /// The same after the loop over keys. What follows from a logit or a slope takes vector registers on a GPU, which may have none to
-    /// keep it that long.
+    /// The same after the loop over keys. Numbers computed from a logit or a slope take vector registers on a GPU, which may have none
+    /// to keep them that long.
     template <class Ctx>
     FMHA_DEVICE Scoring after_keys(Ctx& ctx) const {
         const auto& has = ctx.cfg().signature;
@@ -137,8 +137,8 @@ FMHA_DEVICE void scores_to_logits(Ctx& ctx, Scores& scores, const Args& args, co
     bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
 }
 
-/// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. What
-/// was multiplied before has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
+/// F-6: scores become weights exp2(score − top), and their total shrinks by exp2(old top − new top) before they are added. The
+/// output so far has to shrink as well. A row that has seen nothing yet keeps top = −∞, shrink = 1 and weights
 /// of 0, never NaN. With `slack` top follows only where it would grow by more than that: weights may reach exp2(slack).
 /// `total` is the sum of parts that lanes have each for themselves (split_rows).
 template <class Ctx, class Scores, class Rows>
@@ -155,7 +155,7 @@ FMHA_DEVICE constexpr bool scales_alone(const Signature& has) {
     return has.bias == BiasType::no_bias && !has.has_logits_soft_cap;
 }
 
-/// F-2 and F-6 where that is so and no key is hidden, to the same bits: `factor` is above 0, so that roundings of products with it keep
+/// F-2 and F-6 for such logits where no key is hidden, to the same bits: `factor` is above 0, so that roundings of products with it keep
 /// their order. Multiplications come after the maxima, beside the exponentials.
 template <class Ctx, class Scores, class Rows>
 FMHA_DEVICE void products_to_weights(Ctx& ctx, Scores& scores, float factor, Rows& top, Rows& total,
@@ -272,14 +272,14 @@ FMHA_DEVICE void prefetch_tile(Ctx& ctx, Key& key, Value& value, const In& in, c
 /// Logits carry a factor log2 e, so that every exponential is exp2; only the stored LSE returns to natural units. With ALiBi
 /// they are relative to β0 of their row (`Alibi`), which the LSE gets back.
 /// `in` holds the matrices, those of a key tile as `keys(tile)` and `values(tile)`, where `tile(ctx, t, exists)` is a KeyTile;
-/// one that does not exist has no keys. `results()` says where output and LSE
-/// go; it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
+/// a tile that does not exist has no keys. `results()` has the places of output and LSE;
+/// it is asked after the loop, because a GPU has no registers to spare before. `scale` multiplies the output.
 template <class Ctx, class Args, class In, class Results>
 FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const In& in, const Scoring& scoring,
                         const KeyTiles& tiles, Results results, float scale) {
     const Tile& tile = ctx.cfg().algorithm.tile;
     const std::int64_t row0 = item.q_tile * tile.m0, channel0 = item.v_tile * tile.n1;
-    const bool owns_rows = item.v_tile == 0; // the first column block stores what exists once per row
+    const bool owns_rows = item.v_tile == 0; // the first column block stores the numbers of rows
 
     auto query = ctx.query();
     auto key = ctx.key();

@@ -45,8 +45,8 @@ struct Mask {
         }
         return out;
     }
-    /// Whether rows [row0, row0 + rows) see all keys [key0, key0 + cols), where keys end at `key_count`. What a kernel of the
-    /// class need not look at is vacuous. All but key0 stays the same from tile to tile, so that a loop computes little.
+    /// Whether rows [row0, row0 + rows) see all keys [key0, key0 + cols), where keys end at `key_count`. Bounds that
+    /// a kernel of the class need not look at are vacuous. All but key0 stays the same from tile to tile, so that a loop computes little.
     FMHA_DEVICE constexpr bool shows_all(std::int64_t row0, std::int64_t rows, std::int64_t key0,
                                          std::int64_t cols, std::int64_t key_count, MaskClass kernel) const {
         if (kernel == MaskClass::none) return key0 <= key_count - cols;

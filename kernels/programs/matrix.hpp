@@ -12,7 +12,7 @@
 namespace fmha::kernels {
 
 /// One axis of a matrix. A kernel that handles ragged extents on it (padding flag on) reads and writes
-/// exactly `size` elements. One that does not assumes whole granules: its loads take `read` ≥ size elements
+/// exactly `size` elements. Without the flag it assumes whole granules: its loads take `read` ≥ size elements
 /// for granted and its stores reach only the whole granules, `written` ≤ size.
 struct Extent {
     std::int64_t size = 0, read = 0, written = 0;
@@ -140,7 +140,7 @@ struct KeyTile {
     std::int64_t scale_page = 0;     ///< the page whose descales its keys have (Q-3)
 };
 
-/// What the loop over keys works on, where the keys of an entry lie one after another.
+/// The matrices of the loop over keys, where the keys of an entry lie one after another.
 struct FwdMatrices {
     Matrix q, k, v, bias, randval;
     static constexpr bool looks_up = false; ///< whether finding a tile costs more than arithmetic
@@ -186,7 +186,7 @@ struct FwdMatrices {
     }
 };
 
-/// What is left to be written after it, looked up only then: a GPU has no registers to spare for it before.
+/// The matrices to be written after it, looked up only then: a GPU has no registers to spare for them before.
 struct FwdResults {
     Matrix o, lse;
 

@@ -10,7 +10,7 @@ namespace fmha::kernels {
 /// How targets run the kernels of a family. A specialisation stands at the foot of its program's file and holds
 ///
 /// - `Args`: the arguments of a launch
-/// - `Item`: what one block computes, with a field list
+/// - `Item`: the work of one block, with a field list
 /// - `Grid(config, args)`: the blocks of a launch: `size()`, and the item of block n as `grid[n]`
 /// - `rows(config, args, item)`: how many rows of the block's tiles exist; a target may leave the others out
 /// - `run(ctx, args, item)`: the program, over any block context

@@ -12,8 +12,7 @@ namespace fmha::kernels {
 struct CarriedWeights {
     bool in_products = false; ///< scores stay products; else they become logits first
     ScoreUnit unit;
-    float ahead =
-        1.0F; ///< of products, where nothing else lies between them and logits
+    float ahead = 1.0F;     ///< the factor from products to logits, where there is nothing else between them
     float first_top = 0.0F; ///< the sink logit in units of the scores
 
     /// Whether kernels have such weights. Beside a generic mask the units of 128 channels would spill.

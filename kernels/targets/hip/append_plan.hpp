@@ -24,7 +24,7 @@ struct AppendPlan : BlockShape {
 };
 
 /// The plan of a configuration, or the problem with it. Lanes hold four consecutive pairs of a row where channels of the same
-/// kind lie next to each other, and one where they alternate, so that neighbouring lanes read what lies close together.
+/// kind lie next to each other, and one where they alternate, so that neighbouring lanes read neighbouring elements.
 constexpr AppendPlan append_plan_of(const KernelConfig& cfg) {
     using planning::narrow;
     constexpr int threads = 256, block_rows = 64, columns = kernels::rotary_pairs;

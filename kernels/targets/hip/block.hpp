@@ -35,8 +35,8 @@ struct Block {
         return plan().*Piece;
     }
 
-    /// Whether `member` of `Piece`, data or a function, may have this value: always where the plan is known at run time only. What stands
-    /// behind `if constexpr` of it a device does not compile unless it needs it. A plain `if` leaves the same code, but the
+    /// Whether `member` of `Piece`, data or a function, may have this value: always where the plan is known at run time only. A device
+    /// compiles the code behind `if constexpr` of it only when it needs it. A plain `if` leaves the same code, but the
     /// compiler inlines and simplifies dead code first, which took most of its time.
     template <auto Piece, class Member, class Value = bool>
     FMHA_DEVICE static constexpr bool may(Member member, Value value = true) {

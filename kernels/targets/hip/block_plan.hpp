@@ -114,8 +114,8 @@ constexpr float slack_of(MatrixUnit unit, ElementType weights, const Accumulator
     return unit != MatrixUnit::nvidia && output.skips_ones && element_bits(weights) >= 16 ? 8.0F : 0.0F;
 }
 
-/// Whether lanes exchange sums of rows once, in the end. Additions that nothing waits for then stand beside the products of values, and what
-/// they add stays in registers until there. By the loop model that pays where products are many and registers left; exchanges of CDNA 4 are
+/// Whether lanes exchange sums of rows once, in the end. Their additions, for which nothing waits, then stand beside the products of values, and their
+/// addends stay in registers until there. By the loop model that pays where products are many and registers left; exchanges of CDNA 4 are
 /// vector instructions, and NVIDIA's full kernels would spill.
 constexpr bool keeps_parts(MatrixUnit unit, const AccumulatorPlan& output, bool has_dropout) {
     constexpr int many = 64, full = 128;

@@ -32,7 +32,7 @@ FMHA_DEVICE constexpr int group_depth(ElementType type) {
 
 /// Products of 8 bits take a right operand whose even lines come first, then the odd ones. This is where the instruction's register
 /// `operand` of D, of `count` a thread, stands among a thread's accumulators: they hold 16 columns by eights. A thread's own columns of
-/// 16 are four neighbours then, in every one of its rows: what an operand register of A is made of.
+/// 16 are four neighbours then, in every one of its rows. An operand register of A is made of these.
 FMHA_DEVICE constexpr int interleaved_register(int operand, int count) {
     const int half = count / 2, odd = operand / half, at = operand % half;
     return at / 4 * 8 + odd * 4 + at % 4;

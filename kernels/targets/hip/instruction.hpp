@@ -307,8 +307,8 @@ constexpr bool has_instruction(MatrixUnit unit, MatrixInstruction name) {
 
 /// The instruction behind a configuration's triple (m, n, k) for operands of `type`: the deepest one of the
 /// unit whose k divides the triple's, so that a triple deeper than the hardware is several instructions on
-/// consecutive registers. `none` when there is no such instruction. `scaled` operands need one that takes scales, others
-/// one that takes none.
+/// consecutive registers. `none` when there is no such instruction. Only `scaled` operands have
+/// instructions that take scales.
 constexpr MatrixInstruction instruction_for(MatrixUnit unit, ElementType type, int m, int n, int k,
                                             bool scaled = false) {
     const auto base = type == ElementType::fp8_fnuz   ? ElementType::fp8_ocp

@@ -44,7 +44,7 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     const ElementType type = block.template piece<Piece>().type;
     const int line =
         p.acc.row_of_wave(block.wave(thread)) + row * p.acc.rows + p.left_outer.of_lane(block.lane(thread));
-    // Where it is read for every product, lanes keep one place, and scalars go from fragment to fragment, each computed where it is used.
+    // When it is read for every product, lanes keep one place, and scalars go from fragment to fragment, each computed at its use.
     const bool streams = block.template piece<Piece>().place == OperandPlace::memory;
     const int first = streams ? block.machine.scalar(units(type, fragment * p.depth)) : 0;
     const auto read = [&]<int count>(Words<count>, int w) {
@@ -69,7 +69,7 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     }
 }
 
-/// The same from where the operand lives, when that is not registers; for all threads.
+/// The same from memory or LDS, where the operand is not in registers; for all threads.
 template <auto Product, class Block, auto Piece, class Held, class Registers>
 FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>& left, int row, int fragment,
                              Registers& out) {

@@ -34,7 +34,7 @@ struct Corner {
 };
 
 /// From the first byte of `count` lines to behind the `width` bytes of the last one; 0 where there are none. Written without
-/// count − 1, whose borrow compilers use as the test, which is then the vector unit's and all that follows too.
+/// count − 1: compilers would test its borrow in the vector unit, and compute there what depends on it.
 FMHA_DEVICE constexpr int bytes_of_lines(int count, int line_bytes, int width) {
     return count <= 0 ? 0 : count * line_bytes - (line_bytes - width);
 }
@@ -60,7 +60,7 @@ struct TileView {
     /// From the first head to that of a row of the tile.
     FMHA_DEVICE std::int64_t to_head(int row) const { return heads.any() ? heads.head(row) * head_bytes : 0; }
     /// The same where `gathered`, of an element that exists: others may have no page. A name of its own, because a branch in `at`
-    /// costs kernels registers that have nothing to gather.
+    /// costs registers in kernels that gather nothing.
     FMHA_DEVICE const char* in_places(int line, int element) const {
         const char* from = data;
         if (places.table != nullptr) {

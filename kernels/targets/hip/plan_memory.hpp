@@ -117,8 +117,8 @@ constexpr int query_register_limit(MatrixUnit unit) {
     return unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 32 : 128;
 }
 
-/// Registers that a wave may use for accumulators, query tile and the next step: with more, what else a kernel needs
-/// does not fit into those of an RDNA wave, or of two waves on CDNA.
+/// Registers that a wave may use for accumulators, query tile and the next step: with more, the other registers of a kernel
+/// do not fit into those of an RDNA wave, or of two waves on CDNA.
 constexpr int read_ahead_limit(MatrixUnit unit) {
     return unit == MatrixUnit::nvidia                               ? 0
            : unit == MatrixUnit::rdna3 || unit == MatrixUnit::rdna4 ? 144
@@ -209,7 +209,7 @@ constexpr int copy_words(const BlockPlan& plan, int lines, int line_bytes, int r
     return 0;
 }
 
-/// Fills in which lane reads what where LDS is read by columns. False when the operand of `product` is not made of such
+/// Fills in the reads of each lane where LDS is read by columns. False when the operand of `product` is not made of such
 /// columns.
 constexpr bool plan_transposed_reads(const ProductPlan& product, OperandPlan& operand) {
     const TransposingRead read = transposing_read(operand.type);

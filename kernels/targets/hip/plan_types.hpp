@@ -113,8 +113,8 @@ struct AccumulatorPlan {
     }
 };
 
-/// One matrix product in terms of its tiles: acc[rows × cols] += left[rows × depth] · right[depth × cols], whichever
-/// operand of the instruction left and right are. `parts` instructions consume a fragment.
+/// One matrix product in terms of its tiles: acc[rows × cols] += left[rows × depth] · right[depth × cols]. Left may be
+/// either operand of the instruction. `parts` instructions consume a fragment.
 struct ProductPlan {
     MatrixInstruction instruction = MatrixInstruction::none;
     /// The instruction computes accᵀ = rightᵀ · leftᵀ, so that a row is the column of every instruction.
@@ -205,7 +205,7 @@ struct OperandPlan {
     bool by_column = false;        ///< a line in LDS is a column with its depths
     /// Loads may take all channels of a tile for granted, so that nobody looks where a line of them ends.
     bool whole_lines = false;
-    /// Lines of depths are read by `transposing_read`: element 0 of what a lane reads is at depth read_depth and column
+    /// Lines of depths are read by `transposing_read`: element 0 of a lane's read is at depth read_depth and column
     /// read_column of the lane.
     bool reads_transposed = false;
     Axis read_depth, read_column;
@@ -245,17 +245,17 @@ struct StagingPlan {
     /// A thread keeps its place over the loop: in copies through registers, and in those straight to LDS of the first operand too,
     /// not of the second alone.
     bool keeps_places = false;
-    /// A thread reads the next step of what goes through registers before the products of the one that is in LDS.
+    /// A thread reads the next step of operands that go through registers before the products of the step in LDS.
     bool read_ahead = false;
     bool reads_first =
         false; ///< … and asks for all of it before the first product, at any price in registers
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;
-    /// How many steps LDS has room for, where those of all operands are copied straight to it, so that copies of all but the one that
-    /// is worked on may be under way. More than two divide the steps of a tile, so that each step has its place.
+    /// How many steps LDS has room for, where those of all operands are copied straight to it, so that copies of all but the present
+    /// one may be under way. More than two divide the steps of a tile, so that each step has its place.
     std::int16_t buffers = 2;
-    /// Registers a thread: what is read ahead, and its scales. At least one, because devices know no arrays of none.
+    /// Registers a thread for the step that is read ahead, and its scales. At least one, because devices know no arrays of none.
     std::int16_t ahead_words = 1, ahead_scales = 1;
 
     FMHA_DEVICE constexpr bool copies_through_registers() const { return async != AsyncCopies::tiles; }

@@ -11,7 +11,7 @@ namespace fmha::hip_target {
 /// How a copy goes: through registers, in one go or in two halves with products between them, or straight to LDS.
 enum class Phase : std::uint8_t { whole, read, write, direct };
 
-/// What one copy takes: the corner of a tile, the same for all steps through it so that they share one window of
+/// The source of one copy: the corner of a tile, the same for all steps through it so that they share one window of
 /// `tile_lines` lines, and the place of the step in the tile.
 struct Part {
     std::int64_t line0 = 0, element0 = 0;
@@ -21,7 +21,7 @@ struct Part {
     Phase phase = Phase::whole;
     bool whole_lines = false; ///< OperandPlan::whole_lines
 
-    /// What cannot be read in whole units is not read ahead at all, and without a branch.
+    /// Elements that cannot be read in whole units are not read ahead at all, and without a branch.
     FMHA_DEVICE TileView window(const LineView& from) const {
         TileView tile = from.gathered
                             ? from.window_of_pages(line0, element0, tile_lines, element, element + elements)
@@ -43,7 +43,7 @@ FMHA_DEVICE constexpr std::int32_t units(ElementType type, std::int32_t elements
     return static_cast<std::int32_t>(storage_units(type, elements));
 }
 
-/// The ways from global memory to LDS that lead through registers, and the registers for what is read ahead. `Piece` of
+/// The ways from global memory to LDS that lead through registers, and the registers for reading ahead. `Piece` of
 /// the plan is a StagingPlan.
 template <class Block, auto Piece>
 class RegisterCopies {
@@ -96,7 +96,7 @@ class RegisterCopies {
                       });
     }
 
-    /// What is not aligned, element by element and `words` words at a time: rare, and small, because it stands in the
+    /// Unaligned lines, element by element and `words` words at a time: rare, and small, because the code stands in the
     /// loop over keys beside the copies that are. `by_place`: to the places that elements of `Operand` have.
     template <int words, auto... Operand>
     FMHA_DEVICE void gather_lines(const Image& image, int address, const TileView& tile, const Part& part,
@@ -255,7 +255,7 @@ class RegisterCopies {
         tile.gather(line, element, bits);
     }
 
-    /// `count` words. What the plan says is a constant: a branch by the view costs registers that have nothing to gather.
+    /// `count` words. Asks the plan, a constant: a branch by the view costs registers in kernels that gather nothing.
     template <int count>
     FMHA_DEVICE Words<count> read_unit(const TileView& tile, int thread, int line, int element,
                                        const Corner& corner) const {
@@ -267,8 +267,8 @@ class RegisterCopies {
     }
 
     /// write(thread, index + more, read(thread, index, more)) for `total` indices, dealt out to the threads. `together` reads of a
-    /// thread are under way at a time, or all of them from one phase to the other; but what has to be read element by
-    /// element is so in the second.
+    /// thread are under way at a time, or all of them from one phase to the other; but reads element by element
+    /// come in the second.
     template <int together, class Read, class Write>
     FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
         using Unit = decltype(read(0, 0, 0));
@@ -277,8 +277,8 @@ class RegisterCopies {
         block_.machine.each([&](int thread) {
             const bool kept = plan().keeps_places;
             const int here = kept ? thread : block_.machine.local(thread);
-            // For every thread, also one that has nothing to write: what a compiler takes to be under way still, it
-            // waits for later, together with the copies that have been started since. Behind the branch, ahead of which it would
+            // For every thread, even without anything to write: if a compiler takes a read to be under way still, it
+            // waits for it later, together with the copies that have been started since. Behind the branch, ahead of which it would
             // wait between the products of the step before.
             const auto receive = [&] {
                 if constexpr (may_read_ahead)

@@ -21,7 +21,7 @@ class RowOperations {
 
     FMHA_DEVICE Rows rows() const { return {block_.template registers<float, Piece, &RowPlan::registers>()}; }
 
-    /// The value, from which what follows is computed again where that saves a register.
+    /// The value, opaque where computing again from it saves a register.
     FMHA_DEVICE float again(float value) const {
         return plan().computes_again ? block_.machine.local(value) : value;
     }

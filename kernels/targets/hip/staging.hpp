@@ -9,7 +9,7 @@
 
 namespace fmha::hip_target {
 
-/// What `load_transposed` and `load` deliver of a right operand: a place in LDS. `Piece` of the plan is its OperandPlan.
+/// The result of `load_transposed` and `load` of a right operand: a place in LDS. `Piece` of the plan is its OperandPlan.
 template <auto Piece>
 struct OperandStep {
     std::int32_t address = 0; ///< of the stage
@@ -81,7 +81,7 @@ class Staging {
         if constexpr (Machine::has_tile_copies)
             if (async() == AsyncCopies::tiles) {
                 block_.machine.wait_copies(groups);
-                // What all threads have copied together, the query first of all, is there when all of them have come.
+                // Copies that all threads share, the query first of all, are there when all of them have come.
                 if (plan().line_waves > 1 && apart_ && met_)
                     block_.machine.wave_barrier();
                 else
@@ -167,7 +167,7 @@ class Staging {
             fetch<all[0]>(matrices_[0], columns_[0], depths_[0]);
     }
 
-    /// The next step after the one that is being worked on, into the other buffer: every wave has left it, since all of
+    /// The next step after the present one, into the other buffer: every wave has left it, since all of
     /// them have come to the present step.
     template <auto Operand>
     FMHA_DEVICE void fetch(const kernels::Matrix& matrix, std::int64_t column, std::int64_t depth) {

@@ -14,7 +14,7 @@ struct OperandStream {
     static constexpr auto piece = Piece;
 };
 
-/// Where the feed and the teams of a block meet: streams, turns, and who runs what. `Streams` of the plan are all of its StreamPlans.
+/// The meeting places of the feed and the teams of a block: streams, turns, roles of threads. `Streams` of the plan are all of its StreamPlans.
 template <class Block, auto... Streams>
 class TeamWork {
     static constexpr std::size_t count = sizeof...(Streams);
@@ -40,7 +40,7 @@ class TeamWork {
     FMHA_DEVICE static constexpr int team_rows() { return WsPlan::team_rows; }
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) const {}
 
-    /// Warp group 0 is the feed, of which one thread, or one of each of several warps, runs `fills` for the steps of every item; the others are teams.
+    /// Warp group 0 is the feed: one of its threads, or one of each of several warps, runs `fills` for the steps of every item. The others are teams.
     template <class Items, class WorkOf, class Fills, class Team>
     FMHA_DEVICE void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
         (init_barriers<Streams>(), ...);
@@ -78,7 +78,7 @@ class TeamWork {
     }
 
     /// The feed waits for the next stage of a stream to be empty, and starts to fill it with the tile from row `row0`, channel `col0` of
-    /// `matrix`, which lies at `place` of its tensor. What does not exist is 0. A tile of several pages is shared among the feeders, each of which
+    /// `matrix`, which lies at `place` of its tensor. Elements that do not exist are 0. Feeders share a tile of several pages, and each of them
     /// looks its pages up before it waits; copies of a feeder may end before the first one says how many bytes are expected.
     template <auto Piece>
     FMHA_DEVICE void fill_stage(const OperandStream<Piece>&, const kernels::Matrix& matrix,

@@ -133,7 +133,7 @@ class TileCopies {
             through_registers_.template scatter_lines<Operand>(address, from, part);
     }
 
-    /// Starts to copy `part` straight to LDS; what is not aligned for that goes through registers at once. `by_place`: a
+    /// Starts to copy `part` straight to LDS; unaligned lines go through registers at once. `by_place`: a
     /// line is a column, whose elements have places of their own.
     template <auto Operand>
     FMHA_DEVICE void copy_direct(int address, const LineView& from, const Part& part, bool by_place) {
@@ -280,7 +280,7 @@ class TileCopies {
     }
 
     /// Where lines divide among the threads, a thread keeps its column and goes down the lines, so that it needs one
-    /// address for all of its units. With several `waves` the lines of each follow those of the one before.
+    /// address for all of its units. With several `waves` each has the lines behind those of the wave before.
     FMHA_DEVICE void copy_lines_async(const Image& image, int address, const LineView& from,
                                       std::int64_t line0, std::int64_t element0, int all_lines, int per_line,
                                       int unit, int waves) {
@@ -304,7 +304,7 @@ class TileCopies {
             }
             const int line = line1 + thread / per_line, column = thread % per_line;
             const std::int64_t element = element0 + column * unit;
-            // Where few rows wait for memory, what stands between two copies is time in which nothing is asked for: a whole tile
+            // Where few rows wait for memory, any work between two copies is time in which nothing is asked for: a whole tile
             // needs neither sizes nor a chain of addresses.
             constexpr std::int64_t near = std::int64_t{1} << 24;
             if (block_.template piece<Piece>().tiles_ahead && lines % step == 0 &&

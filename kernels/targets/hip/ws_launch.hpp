@@ -10,9 +10,9 @@
 /// or NaN behind the last key would reach O through weights of 0:
 ///
 /// - Where every sequence has all rows of its slot, the map ends with the slot. Dimensions are channel, row, head, entry and one more.
-/// - Otherwise (group mode, lengths by entry, pages) the map ends with the sequence, or with the part of it that a page holds, wherever that
-///   lies. Dimension 1 has 2^30 rows, and coordinate 2^30 − length + row is inside for row < length. Dimension 2 counts what entries and
-///   heads have in common of their strides. The other two take the coordinates first row + length, stride s, and 2^30, stride
+/// - Otherwise (group mode, lengths by entry, pages) the map ends with the sequence, or with its part in a page, at any
+///   place. Dimension 1 has 2^30 rows, and coordinate 2^30 − length + row is inside for row < length. Dimension 2 counts the
+///   common divisor of the strides of entries and heads. The other two take the coordinates first row + length, stride s, and 2^30, stride
 ///   2^34 − s, so that together they are the rows from the first one on, of s bytes: 2^30 · 2^34 wraps to 0.
 namespace fmha::hip_target {
 
@@ -34,7 +34,7 @@ struct MapRows {
     static constexpr std::int32_t end = 1 << 30;
 
     bool ends_with_sequence = false;
-    /// From one to the next along dimension 2: of what strides have in common where maps end with sequences, else that counts heads.
+    /// From one to the next along dimension 2, in common divisors of the strides where maps end with sequences, else in heads.
     std::int32_t of_entry = 0, of_head = 1;
 
     /// The corner of the box from channel 0, row `row0` on, of a sequence of `length` rows. Choices instead of two ways: with those a
@@ -50,7 +50,7 @@ struct MapRows {
     bool operator==(const MapRows&) const = default;
 };
 
-/// What lies in front of the arguments of a launch: its maps, encoded, and who computes what.
+/// The data in front of the arguments of a launch: its maps, encoded, and the items of its blocks.
 struct WsLaunch {
     static constexpr int maps_of_launch = 3;
 

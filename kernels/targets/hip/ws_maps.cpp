@@ -20,7 +20,7 @@ struct Tensor {
     kernels::HeadRows of_heads{}; ///< of a tile
 };
 
-/// Dimension 2 of a map that ends with sequences: what the strides of entries and heads have in common, in bytes.
+/// Dimension 2 of a map that ends with sequences: the common divisor of the strides of entries and heads, in bytes.
 std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& stride, MapRows& rows) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 1;
     const TensorView& view = tensor.view;
@@ -45,7 +45,7 @@ std::optional<Unmappable> count_places(const Tensor& tensor, std::int64_t& strid
 std::optional<Unmappable> map(const Tensor& tensor, const StreamPlan& stream, TensorMapSpec& spec,
                               MapRows& rows) {
     const auto& [name, view, entries, heads, row_count, channels, ragged, by_column, of_heads] = tensor;
-    // A map that ends with sequences counts what strides have in common, of which one may be 0.
+    // A map that ends with sequences counts the common divisor of the strides, one of which may be 0.
     const bool ends_with_sequence = ragged || shares_memory(view, entries, heads);
     const std::int64_t bytes = element_bits(view.type) / 8;
     const auto stride = [&](std::int64_t extent, std::int64_t elements) {

@@ -38,7 +38,7 @@ struct WsPlan : BlockPlan {
     std::int16_t feeders = 1; ///< threads of the feed that start copies, in a warp each
     bool takes_turns = false; ///< teams start their products one after another
     StreamPlan queries, keys, values;
-    /// What a product of weights and values goes to: a tile like the output where sums over tiles of keys are not the matrix
+    /// The target of products of weights and values: a tile like the output where sums over tiles of keys are not the matrix
     /// unit's, else the output's own layout, for nothing.
     AccumulatorPlan addend;
 
@@ -81,7 +81,7 @@ constexpr int keys_of_box(const KernelConfig& cfg) {
 /// The most boxes of a tile: products have at most 256 columns, and a page at least 8 keys.
 inline constexpr int most_boxes = 32;
 
-/// What a block takes of a multiprocessor's LDS beside its own (CUDA C++ Programming Guide, compute capability 9.0).
+/// The part of a multiprocessor's LDS that a block takes beside its own (CUDA C++ Programming Guide, compute capability 9.0).
 inline constexpr int lds_of_system = 1024;
 
 namespace planning {
@@ -91,7 +91,7 @@ constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
     plan.teams = cfg.algorithm.wave.m0;
     plan.threads = static_cast<std::int16_t>((plan.teams + 1) * WsPlan::group_threads);
     plan.blocks = static_cast<std::int16_t>(cfg.algorithm.block_per_cu > 0 ? cfg.algorithm.block_per_cu : 1);
-    // Registers are dealt out to threads at entry, in eights; then the feed gives teams what it does not need.
+    // Registers are dealt out to threads at entry, in eights; then the feed hands its spare ones to the teams.
     const int at_entry = 65536 / (plan.blocks * plan.threads) / 8 * 8;
     // Of tiles of several pages it has their numbers: 40 registers spill 24 bytes.
     const bool several_pages = keys_of_box(cfg) < cfg.algorithm.tile.n0;

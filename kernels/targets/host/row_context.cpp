@@ -50,7 +50,7 @@ float largest_of(const FloatTile& scores, int r) {
     return reached;
 }
 
-/// Raises `count` maxima to those in `shrink`, which become exp2 of what maxima lost, times `unit`. A row that has seen nothing has nothing that
+/// Raises `count` maxima to those in `shrink`, which become exp2 of the loss of the maxima, times `unit`. A row that has seen nothing has nothing that
 /// would shrink. By vectors: which maxima grow is no pattern that a branch could learn.
 void raise(const Rows& top, const Rows& shrink, int count, float slack, float unit) {
     for (int r = 0; r < count; r += vec_lanes) {

@@ -20,8 +20,8 @@ struct QueryRow {
 bool has_row_tiles(const KernelConfig& config);
 
 /// Runs the blocks of a launch that store some of `rows`, all channels of them, and no others. They store the values that `run_kernel`
-/// stores there, bit for bit; everything else stays as it is. `threads`: 0 = as many as the machine has. Throws what
-/// `run_kernel` throws, and UnsupportedInvocation for a kernel that has no row tiles.
+/// stores there, bit for bit; everything else stays as it is. `threads`: 0 = as many as the machine has. Throws as
+/// `run_kernel` does, and UnsupportedInvocation for a kernel that has no row tiles.
 void run_row_tiles(const KernelConfig& config, const Invocation& invocation, std::span<const QueryRow> rows,
                    int threads = 0);
 

@@ -37,7 +37,7 @@ __attribute__((device, always_inline)) inline std::uint32_t other_half(std::uint
     const auto swapped = __builtin_amdgcn_permlane32_swap(word, word, false, false);
     return (lane() & 32) == 0 ? swapped[1] : swapped[0];
 }
-/// Of lanes that differ in `mask`, 16 or 32, the upper one's `low` for the lower one's `high`: what the instruction does.
+/// The swap of the instruction: of two lanes that differ in `mask`, 16 or 32, the upper one's `low` for the lower one's `high`.
 __attribute__((device, always_inline)) inline void trade(std::uint32_t& low, std::uint32_t& high, int mask) {
     const auto swapped = mask == 32 ? __builtin_amdgcn_permlane32_swap(low, high, false, false)
                                     : __builtin_amdgcn_permlane16_swap(low, high, false, false);

@@ -123,7 +123,7 @@ class Machine {
         return value;
     }
 
-    /// Opaque, so that a loop which needs this seldom keeps no register of what follows from it.
+    /// Opaque, so that a loop that seldom needs the value keeps no register of numbers computed from it.
     __attribute__((device, always_inline)) static int local(int value) {
         asm volatile("" : "+v"(value));
         __builtin_assume(value >= 0);
@@ -134,8 +134,8 @@ class Machine {
         return value;
     }
 
-    /// The same of a value that the block shares, in a scalar register. Compilers do not move a value there for an opaque text
-    /// alone where they could not prove that it is shared, or where vector instructions computed it.
+    /// The same of a value that the block shares, in a scalar register. An opaque text alone does not move it there: compilers must prove
+    /// that it is shared, and that no vector instruction computed it.
     __attribute__((device, always_inline)) static int scalar(int value) {
         value = uniform(value);
         asm volatile("" : "+s"(value));
@@ -150,7 +150,7 @@ class Machine {
         return *reinterpret_cast<const Args*>(reinterpret_cast<const char*>(&args) + offset);
     }
 
-    /// Used here, so that the loop that follows does not wait for it, and for all that it has under way itself.
+    /// Used here, so that the next loop does not wait for it, and with it for all loads of its own.
     __attribute__((device, always_inline)) static std::uint32_t arrived(std::uint32_t word) {
         asm volatile("" : "+v"(word));
         return word;
@@ -160,7 +160,7 @@ class Machine {
         asm volatile("" ::"v"(word));
     }
 
-    /// Arrived, and from then on in an accumulation register, from where products read it. Where compilers choose, they copy it before each.
+    /// Arrived, and from then on in an accumulation register, where products read it. Compilers by themselves copy it before each product.
     __attribute__((device, always_inline)) static std::uint32_t parked(std::uint32_t word) {
 #if defined(__GFX9__)
         asm volatile("" : "+a"(word));
@@ -199,7 +199,7 @@ class Machine {
         return __builtin_amdgcn_raw_buffer_load_b8(buffer(from), exists ? offset : nowhere, 0, 0);
     }
 
-    /// What lies `existing` bytes or more behind `from` is 0, by the size in the descriptor: scalars say so for all lanes.
+    /// Bytes from `from` + `existing` on are 0, by the size in the descriptor: scalars say so for all lanes.
     template <int n>
     __attribute__((device, always_inline)) void copy_async(int thread, int address, const char* from,
                                                            int offset, int bytes,
@@ -257,7 +257,7 @@ class Machine {
 
     /// Orders LDS alone: global memory carries nothing from one thread to another, and its loads stay under way.
     __attribute__((device, always_inline)) void barrier() const {
-        // In a block of one wave nothing else is left of a barrier, but copies after it may overwrite what was read before.
+        // In a block of one wave a barrier has this use alone: copies after it may overwrite the bytes of reads before it.
         if constexpr (has_step_copies && block_threads == lanes)
             asm volatile("s_waitcnt lgkmcnt(0)" ::: "memory");
         __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup", "local");
@@ -281,7 +281,7 @@ class Machine {
         constexpr int arithmetic = 2, scalars = 4, memory = 16;
         __builtin_amdgcn_sched_barrier(arithmetic | scalars | memory);
     }
-    /// What is asked of memory arrives during the products that follow.
+    /// Loads from memory arrive during the products behind them.
     __attribute__((device, always_inline)) static void reads_first() {
         constexpr int arithmetic = 2, scalars = 4, lds = 128;
         __builtin_amdgcn_sched_barrier(arithmetic | scalars | lds);
@@ -336,7 +336,7 @@ class Machine {
 #endif
     static constexpr int buffer_bytes = 0x7FFFFFFF;
 
-    /// In a scalar register: what follows from comparisons of 64 bits, which the vector unit makes, is not by itself.
+    /// In a scalar register. The vector unit compares 64 bits, so that numbers computed from such comparisons are not there by themselves.
     __attribute__((device, always_inline)) static int uniform(int value) {
         return __builtin_amdgcn_readfirstlane(value);
     }

@@ -93,7 +93,7 @@ inline constexpr int e4m3 = 0, e2m1 = 4;
         break;                                                                                               \
     }
 
-/// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be one that
+/// `instruction` is a constant once this is inlined, so that one case is left of the switch. It must be among those that
 /// this architecture has.
 template <class C, class A, class B>
 __attribute__((device, always_inline)) inline void multiply(MatrixInstruction instruction, C& c, int c0,

@@ -19,7 +19,7 @@ inline constexpr ElementType fp8 = ElementType::fp8_fnuz, bf8 = ElementType::bf8
 inline constexpr ElementType fp8 = ElementType::fp8_ocp, bf8 = ElementType::bf8_ocp;
 #endif
 
-/// The conversions turn what overflows into NaN or infinity unless a mode bit is set; T-5 saturates. NaN passes.
+/// The conversions turn numbers that overflow into NaN or infinity unless a mode bit is set; T-5 saturates. NaN passes.
 __attribute__((device, always_inline)) inline float saturate(float x, float largest) {
     return x != x ? x : __builtin_amdgcn_fmed3f(x, -largest, largest);
 }

@@ -31,7 +31,7 @@ class Lds {
     /// `bytes` bytes at `address`, which is a multiple of them. `operation` is for messages.
     void write(int thread, std::int64_t address, const void* from, int bytes, std::string_view operation);
     void read(int thread, std::int64_t address, void* to, int bytes, std::string_view operation);
-    /// A read whose bytes go to other lanes than that which names the address: not even this thread's own
+    /// A read by one lane for others: not even this thread's own
     /// writes are ordered before it without a barrier.
     void read_for_wave(int thread, std::int64_t address, void* to, int bytes, std::string_view operation);
 

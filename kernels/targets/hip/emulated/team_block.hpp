@@ -13,9 +13,9 @@
 
 namespace fmha::hip_target {
 
-/// The state that the agents of a block share: LDS in units of 16 bytes, barriers, turns. Every agent has a clock: an action is known
-/// to another one when that one has waited for something to which the first arrived afterwards. Whatever is not known
-/// is not ordered, and an access that depends on it throws EmulationError, even if it came in the right order here.
+/// The state that the agents of a block share: LDS in units of 16 bytes, barriers, turns. Every agent has a clock: another agent knows an
+/// action when it has waited for a barrier at which the first agent arrived after the action. Actions that are not known
+/// are not ordered, and an access that depends on them throws EmulationError, even if it came in the right order here.
 class TeamBlock {
   public:
     static constexpr int most_agents = 4, unit_bytes = 16;

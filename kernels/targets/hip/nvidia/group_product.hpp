@@ -192,7 +192,7 @@ FMHA_CASE(256, "%128", "%129", "%130", "%131", "%132");
         }                                                                                                    \
     }
 
-/// The registers of D as an instruction names them whose right operand has its even lines first.
+/// The registers of D in the order of an instruction whose right operand has its even lines first.
 template <int count>
 struct Interleaved {
     float* d;

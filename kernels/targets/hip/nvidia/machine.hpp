@@ -25,7 +25,7 @@ FMHA_DEVICE void follow() {
 #endif
 }
 
-/// Lets the next kernel of the stream come to the multiprocessors when all blocks of this one have said so or ended.
+/// Lets the next kernel of the stream come to the multiprocessors once all blocks of this one have called this or ended.
 FMHA_DEVICE void let_next_come() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -228,7 +228,7 @@ class Machine {
     }
 
     FMHA_DEVICE static void let_next_come() { nvidia::let_next_come(); }
-    /// Asked of the warp each time: of a number that stays the same, compilers make a loop for either half, and registers spill.
+    /// Asked of the warp each time: compilers copy a loop for either half when the number stays the same, and registers spill.
     FMHA_DEVICE static bool in_first_half() {
         return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x), 0) < block_threads / 2;
     }

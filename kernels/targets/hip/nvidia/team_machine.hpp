@@ -23,7 +23,7 @@ class TeamMachine : public Machine<128> {
     }
 
     FMHA_DEVICE static int thread() { return static_cast<int>(threadIdx.x & 127U); }
-    /// The same for all threads of a warp, which the compiler has to know. Asked each time: a register for it makes large tiles spill.
+    /// The same for all threads of a warp, and the compiler has to know. Asked each time: a register for it makes large tiles spill.
     FMHA_DEVICE static int group() {
         return __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 128U), 0);
     }
@@ -101,7 +101,7 @@ class TeamMachine : public Machine<128> {
     FMHA_DEVICE MatrixDescriptor descriptor(int address, int leading, int stride) const {
         return MatrixDescriptor::of(shared(address), leading, stride);
     }
-    /// What these registers hold is computed before this and used after it.
+    /// The numbers in these registers are computed before this and used after it.
     template <class T, int count>
     FMHA_DEVICE static void keep(RegisterArray<T, count>& x) {
         FMHA_UNROLL
@@ -112,7 +112,7 @@ class TeamMachine : public Machine<128> {
                 asm volatile("" : "+r"(x.value[i])::"memory");
         }
     }
-    /// What comes after this stays behind what computes the registers, which are not below 0: for the assembler, too, which sees nothing of an
+    /// Code after this stays behind the code that computes the registers, which are not below 0. That binds the assembler too, which does not see an
     /// empty statement. The load is never executed.
     template <int count>
     FMHA_DEVICE void hold_behind(const RegisterArray<float, count>& x) const {
