@@ -2,38 +2,28 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/field_json.hpp"
-#include "harness/cli/command.hpp"
 #include "kernels/built/manifest.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
+#include "tests/support/command_line.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <map>
-#include <sstream>
 
 namespace fmha::generator {
 namespace {
 
 namespace fs = std::filesystem;
+using cli::test::Ran;
+using cli::test::run;
 using test::FakeCompiler;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::SizeIs;
-
-struct Ran {
-    int code = 0;
-    std::string out, err;
-};
-
-Ran run(const std::vector<std::string>& arguments) {
-    std::ostringstream out, err;
-    const int code = cli::run_command_line(arguments, cli::all_commands(), {out, err});
-    return {code, out.str(), err.str()};
-}
 
 class Commands : public testing::Test {
   protected:

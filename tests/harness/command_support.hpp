@@ -1,33 +1,18 @@
 #pragma once
 
 #include "harness/cli/verify_command.hpp"
+#include "tests/support/command_line.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
-/// Command lines inside the test's process, on kernels of the test's own.
+/// Command lines on kernels of the test's own.
 namespace fmha::cli::test {
-
-struct Ran {
-    int code = 0;
-    std::string out, err;
-};
-
-inline Ran run(std::vector<std::unique_ptr<Command>> commands, const std::vector<std::string>& arguments) {
-    std::ostringstream out, err;
-    const int code = run_command_line(arguments, std::move(commands), {out, err, false, {}});
-    return {code, out.str(), err.str()};
-}
-
-inline Ran run(const std::vector<std::string>& arguments) {
-    return run(all_commands(), arguments);
-}
 
 /// `fmha verify` on the shipped cases with kernels from Source(args…).
 template <class Source, class... Args>

@@ -5,11 +5,11 @@
 #include "dispatcher/types/error.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/load.hpp"
-#include "harness/cli/command.hpp"
 #include "harness/run/catalogue_kernels.hpp"
 #include "kernels/built/manifest.hpp"
 #include "kernels/loader/plugin.hpp"
 #include "tests/loader/fake_runtime.hpp"
+#include "tests/support/command_line.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -24,6 +24,7 @@
 namespace fmha::cli {
 namespace {
 
+using test::Ran;
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
@@ -32,11 +33,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* short_case = "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=15,mask=0,fill=indexed]@1";
 constexpr const char* long_case = "fwd/ragged_tail[hdim=64,dtype=fp16,seqlen_k=129,mask=0,fill=indexed]@1";
-
-struct Ran {
-    int code = 0;
-    std::string out, err;
-};
 
 /// The kernels that are planned for `cases`, under their names.
 std::map<std::string, KernelConfig> planned(const std::vector<std::string>& cases) {
@@ -83,9 +79,7 @@ class FakeGpu : public testing::Test {
                                            "--kernels-dir", kernels(),  "--cases-root",
                                            FMHA_CASES_DIR,  "--html",   folder_.path() / "report.html"};
         arguments.insert(arguments.end(), more.begin(), more.end());
-        std::ostringstream out, err;
-        const int code = run_command_line(arguments, all_commands(), {out, err, false, {}});
-        return {code, out.str(), err.str()};
+        return test::run(arguments);
     }
 
   private:
@@ -354,19 +348,15 @@ TEST_F(FakeGpus, AChoiceThatCannotBeIsASentence) {
     EXPECT_THAT(said({"--devices", "all", "--jobs", "2"}),
                 HasSubstr("--jobs 2: 3 devices need a process each; allowed: 3 or more"));
     EXPECT_THAT(said({"--devices", "all", "--shrink", "1"}), HasSubstr("--shrink and --devices exclude"));
-    std::ostringstream out, err;
-    EXPECT_EQ(run_command_line({"verify", short_case, "--cases-root", FMHA_CASES_DIR, "--devices", "all"},
-                               all_commands(), {out, err, false, {}}),
-              2);
-    EXPECT_THAT(err.str(), HasSubstr("--devices all: target host has no devices; it goes with --target hip"));
+    const Ran host = test::run({"verify", short_case, "--cases-root", FMHA_CASES_DIR, "--devices", "all"});
+    EXPECT_EQ(host.code, 2);
+    EXPECT_THAT(host.err, HasSubstr("--devices all: target host has no devices; it goes with --target hip"));
 }
 
 Ran devices(const std::vector<std::string>& more = {}) {
     std::vector<std::string> arguments{"devices"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    std::ostringstream out, err;
-    const int code = run_command_line(arguments, all_commands(), {out, err, false, {}});
-    return {code, out.str(), err.str()};
+    return test::run(arguments);
 }
 
 TEST_F(FakeGpu, IsListed) {

@@ -1,7 +1,5 @@
 #include "dispatcher/system/process.hpp"
-#include "dispatcher/types/error.hpp"
-#include "harness/cli/command.hpp"
-#include "kernels/catalog/query/python_filter.hpp"
+#include "tests/support/command_line.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,20 +17,8 @@ using testing::HasSubstr;
 using testing::Lt;
 using testing::StartsWith;
 
-struct Ran {
-    int code = 0;
-    std::string out, err;
-};
-
-Ran fmha(const std::vector<std::string>& arguments) {
-    std::ostringstream out;
-    std::ostringstream err;
-    const int code = run_command_line(arguments, all_commands(), {out, err, false});
-    return {code, out.str(), err.str()};
-}
-
 TEST(Enumerate, CountsByDefault) {
-    const auto ran = fmha({"enumerate", "--arch", "gfx950", "--rules", "ck"});
+    const auto ran = test::run({"enumerate", "--arch", "gfx950", "--rules", "ck"});
     EXPECT_EQ(ran.code, all_well) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("\n22929 kernels\n"));
     // Family, four data types with fwd kernels, total.
@@ -40,37 +26,38 @@ TEST(Enumerate, CountsByDefault) {
 }
 
 TEST(Enumerate, HasTheListThatDocumentsQuoteAsDefault) {
-    EXPECT_THAT(fmha({"enumerate"}).out, HasSubstr("\n33541 kernels\n"));
+    EXPECT_THAT(test::run({"enumerate"}).out, HasSubstr("\n33541 kernels\n"));
 }
 
 TEST(Enumerate, TakesNumbersForProfiles) {
-    const auto by_number = fmha({"enumerate", "--rules", "ck", "--profile", "4"});
+    const auto by_number = test::run({"enumerate", "--rules", "ck", "--profile", "4"});
     EXPECT_THAT(by_number.out, HasSubstr("\n6806 kernels\n"));
-    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--profile", "pytorch"}).out, by_number.out);
+    EXPECT_EQ(test::run({"enumerate", "--rules", "ck", "--profile", "pytorch"}).out, by_number.out);
 }
 
 TEST(Enumerate, MergesTargetsOfOneRunAsUpstreamDoes) {
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--arch", "gfx942,gfx950", "--family", "fwd"}).out,
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--arch", "gfx942,gfx950", "--family", "fwd"}).out,
                 HasSubstr("\n14672 kernels\n"));
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--arch", "gfx942", "--arch", "gfx1100", "--family",
-                      "batch_prefill"})
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--arch", "gfx942", "--arch", "gfx1100", "--family",
+                           "batch_prefill"})
                     .out,
                 HasSubstr("0 kernels\n"));
 }
 
 TEST(Enumerate, RestrictsHeadDimensionsMasksAndFamilies) {
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--optdim", "32,64"}).out, HasSubstr("\n5863 kernels\n"));
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--masks", "generic"}).out,
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--optdim", "32,64"}).out,
+                HasSubstr("\n5863 kernels\n"));
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--masks", "generic"}).out,
                 HasSubstr("\n34889 kernels\n"));
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "splitkv"}).out,
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--family", "splitkv"}).out,
                 HasSubstr("\n2106 kernels\n"));
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--optdim", "160"}).out, HasSubstr("0 kernels\n"));
-    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--optdim", "160"}).code, all_well);
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--optdim", "160"}).out, HasSubstr("0 kernels\n"));
+    EXPECT_EQ(test::run({"enumerate", "--rules", "ck", "--optdim", "160"}).code, all_well);
 }
 
 TEST(Enumerate, FiltersAsWrittenUpstream) {
-    const auto ran = fmha({"enumerate", "--rules", "ck", "--names", "--where",
-                           "c.hdim_q == 256 and c.pipeline == 'qr_pagedkv' and not c.logits"});
+    const auto ran = test::run({"enumerate", "--rules", "ck", "--names", "--where",
+                                "c.hdim_q == 256 and c.pipeline == 'qr_pagedkv' and not c.logits"});
     EXPECT_EQ(ran.code, all_well) << ran.err;
     EXPECT_THAT(ran.out, StartsWith("fmha_fwd_pagedkv_d256_fp8_"));
     EXPECT_EQ(std::count(ran.out.begin(), ran.out.end(), '\n'), 18);
@@ -80,18 +67,18 @@ TEST(Enumerate, FiltersByFile) {
     const system::TemporaryDirectory folder;
     const auto file = (folder.path() / "filter.py").string();
     std::ofstream(file) << "# only small tiles\nc.tile_m0 <= 16\n";
-    const auto ran = fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file});
+    const auto ran = test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file});
     EXPECT_EQ(ran.code, all_well) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("\n64 kernels\n"));
-    const auto both = fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file, "--where",
-                            "c.tile_m0 > 16 or c.data_type == 'fp16'"});
+    const auto both = test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file,
+                                 "--where", "c.tile_m0 > 16 or c.data_type == 'fp16'"});
     EXPECT_EQ(both.code, all_well) << both.err;
     EXPECT_THAT(both.out, HasSubstr("\n32 kernels\n"));
     std::ofstream(file) << "hdim_q = 128 AND tile_m0 <= 16\n"; // as SQL has it
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file}).out,
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--where-file", file}).out,
                 HasSubstr("kept "));
     std::ofstream(file) << "hdim = 64\n";
-    const auto wrong = fmha({"enumerate", "--rules", "ck", "--where-file", file});
+    const auto wrong = test::run({"enumerate", "--rules", "ck", "--where-file", file});
     EXPECT_EQ(wrong.code, bad_input);
     EXPECT_THAT(wrong.err, HasSubstr(file + ": filter expression \"hdim = 64\": character 1: "));
     EXPECT_THAT(wrong.err, HasSubstr("; a Python file defines filter_config(c)"));
@@ -99,7 +86,7 @@ TEST(Enumerate, FiltersByFile) {
 
 TEST(Enumerate, TellsWhatIsComputedWhere) {
     const auto cells = nlohmann::json::parse(
-        fmha({"enumerate", "--support", "--arch", "gfx942,gfx1100", "--format", "json"}).out);
+        test::run({"enumerate", "--support", "--arch", "gfx942,gfx1100", "--format", "json"}).out);
     ASSERT_EQ(cells.size(), 2U * 9U * 9U);
     const auto cell = [&](const char* family, const char* arch, const char* type) {
         for (const auto& one : cells)
@@ -108,10 +95,11 @@ TEST(Enumerate, TellsWhatIsComputedWhere) {
         return nlohmann::json();
     };
     const auto fp16 = cell("fwd", "gfx942", "fp16");
-    EXPECT_EQ(fp16["kernels"], nlohmann::json::parse(fmha({"enumerate", "--rules", "house", "--arch",
-                                                           "gfx942", "--where", "c.data_type == 'fp16'",
-                                                           "--family", "fwd", "--count", "--format", "json"})
-                                                         .out)["total"]);
+    EXPECT_EQ(fp16["kernels"],
+              nlohmann::json::parse(
+                  test::run({"enumerate", "--rules", "house", "--arch", "gfx942", "--where",
+                             "c.data_type == 'fp16'", "--family", "fwd", "--count", "--format", "json"})
+                      .out)["total"]);
     EXPECT_EQ(fp16["host"], fp16["kernels"]);
     EXPECT_GT(fp16["gpu"], 0);
     EXPECT_EQ(cell("fwd", "gfx1100", "fp8fp32")["kernels"], 0) << "no 8-bit matrix instructions";
@@ -120,181 +108,56 @@ TEST(Enumerate, TellsWhatIsComputedWhere) {
     EXPECT_EQ(backward["host"], backward["kernels"]);
     EXPECT_GT(backward["gpu"], 0);
 
-    const auto table = fmha({"enumerate", "--support", "--family", "fwd", "--arch", "gfx1100"});
+    const auto table = test::run({"enumerate", "--support", "--family", "fwd", "--arch", "gfx1100"});
     EXPECT_EQ(table.code, all_well);
     EXPECT_THAT(table.out, StartsWith("fwd "));
     EXPECT_THAT(table.out, HasSubstr("\ngfx1100 "));
 }
 
 TEST(Enumerate, FiltersByGlob) {
-    const auto ran = fmha(
+    const auto ran = test::run(
         {"enumerate", "--rules", "ck", "--family", "fwd_pagedkv", "--names", "--filter", "*_d256_*_sink*"});
     EXPECT_EQ(ran.out, "");
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--family", "fwd", "--filter", "fwd=*_mxfp4_*"}).out,
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--family", "fwd", "--filter", "fwd=*_mxfp4_*"}).out,
                 HasSubstr("\n24 kernels\n"));
 }
 
 TEST(Enumerate, WritesJson) {
     const auto counts =
-        nlohmann::json::parse(fmha({"enumerate", "--rules", "ck", "--count", "--format", "json"}).out);
+        nlohmann::json::parse(test::run({"enumerate", "--rules", "ck", "--count", "--format", "json"}).out);
     EXPECT_EQ(counts.at("total"), 22929);
     const auto names = nlohmann::json::parse(
-        fmha({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--names", "--format", "json"}).out);
+        test::run({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--names", "--format", "json"})
+            .out);
     EXPECT_EQ(names.size(), 99U);
     const auto records = nlohmann::json::parse(
-        fmha({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--format", "json"}).out);
+        test::run({"enumerate", "--rules", "ck", "--family", "fwd_appendkv", "--format", "json"}).out);
     EXPECT_EQ(records.at(0).at("name"), names.at(0));
     EXPECT_EQ(records.at(0).at("signature").at("family"), "fwd_appendkv");
 }
 
 TEST(Enumerate, SaysWhyANameIsListedOrNot) {
     const std::string name = "fmha_fwd_splitkv_combine_d32_fp16_batch_b32_unused_psdv_lse_nsquant_gfx9";
-    const auto listed = fmha({"enumerate", "--rules", "ck", "--why", name});
+    const auto listed = test::run({"enumerate", "--rules", "ck", "--why", name});
     EXPECT_EQ(listed.code, all_well);
     EXPECT_THAT(listed.out, HasSubstr("listed"));
     EXPECT_THAT(listed.out, HasSubstr("tables/ck/gfx9.json#/families/fwd_splitkv_combine/tiles/0"));
-    const auto removed = fmha({"enumerate", "--rules", "ck", "--profile", "aiter_group", "--why", name});
+    const auto removed = test::run({"enumerate", "--rules", "ck", "--profile", "aiter_group", "--why", name});
     EXPECT_EQ(removed.code, all_well);
     EXPECT_THAT(removed.out, HasSubstr("not listed"));
     EXPECT_THAT(removed.out, HasSubstr("removed by"));
-    EXPECT_EQ(fmha({"enumerate", "--rules", "ck", "--why", "fmha_fwd_d7_int3"}).code, check_failed);
+    EXPECT_EQ(test::run({"enumerate", "--rules", "ck", "--why", "fmha_fwd_d7_int3"}).code, check_failed);
 }
 
 TEST(Enumerate, ListsRulesProfilesAndColumns) {
-    EXPECT_THAT(fmha({"enumerate", "--rules", "ck", "--show-rules"}).out, HasSubstr("R4"));
-    EXPECT_THAT(fmha({"enumerate", "--show-profiles"}).out, HasSubstr("transformer_engine"));
-    EXPECT_THAT(fmha({"enumerate", "--show-columns"}).out, HasSubstr("\nhdim_q\n"));
-}
-
-/// A command line that cannot be obeyed, and the words that its message must have.
-constexpr const char* ci_sweep = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
-
-/// A filter file in a folder of its own.
-class FilterFile {
-  public:
-    explicit FilterFile(const std::string& text) { std::ofstream(path()) << text; }
-    std::string path() const { return (folder_.path() / "filter.py").string(); }
-
-  private:
-    system::TemporaryDirectory folder_;
-};
-
-TEST(Enumerate, RunsAPythonFilterAsUpstreamHasIt) {
-    const FilterFile filter(
-        "def filter_config(c):\n"
-        "    print('noise')\n"
-        "    return c.hdim_q == 128 and c.tile[0] == 128 and c.padding[2] == 1 and not c.dropout\n");
-    const auto by_python = fmha({"enumerate", "--variant", "fwd", "--names", "--filter-file", filter.path()});
-    const auto by_expression =
-        fmha({"enumerate", "--variant", "fwd", "--names", "--filter",
-              "c.hdim_q == 128 and c.tile_m0 == 128 and c.pad_d == 1 and not c.dropout"});
-    EXPECT_EQ(by_python.code, all_well) << by_python.err;
-    EXPECT_THAT(by_python.out, StartsWith("fmha_fwd_"));
-    EXPECT_EQ(by_python.out, by_expression.out);
-    EXPECT_EQ(by_python.err, by_expression.err) << "N (filtered F, kept K)";
-}
-
-TEST(Enumerate, BothFiltersMustAcceptAndTheLineSaysHowManyDid) {
-    const FilterFile filter("def filter_config(c): return c.hdim_q == 128\n");
-    const auto counted = fmha({"enumerate", ci_sweep, "--filter-file", filter.path(), "--filter",
-                               "c.tile_m0 == 128", "--count-only"});
-    const std::string head = std::string("Expanded ") + ci_sweep + " -> 32 configs (filtered ";
-    EXPECT_THAT(counted.out, StartsWith(head));
-    const auto number_after = [&](const std::string& words) {
-        return std::stoi(counted.out.substr(counted.out.find(words) + words.size()));
-    };
-    const int filtered = number_after("(filtered "), kept = number_after("kept ");
-    EXPECT_EQ(filtered + kept, 32);
-    const auto listed = fmha(
-        {"enumerate", "--config", ci_sweep, "--where", "c.hdim_q == 128 and c.tile_m0 == 128", "--list"});
-    EXPECT_GT(kept, 0);
-    EXPECT_EQ(std::count(listed.out.begin(), listed.out.end(), '\n'), kept + 1);
-    EXPECT_THAT(listed.out, HasSubstr("\n  [0] fmha_fwd_fp16_"));
-    EXPECT_THAT(fmha({"enumerate", ci_sweep, "--count-only"}).out, testing::EndsWith(" -> 32 configs\n"));
-}
-
-TEST(Enumerate, SaysWhatIsWrongWithAPythonFilter) {
-    const auto said = [](const std::string& text) {
-        const FilterFile filter(text);
-        const auto ran = fmha({"enumerate", ci_sweep, "--filter-file", filter.path()});
-        EXPECT_EQ(ran.code, bad_input);
-        EXPECT_THAT(ran.err, HasSubstr("filter.py: "));
-        return ran.err;
-    };
-    EXPECT_THAT(said("filter_config = 3\n"), HasSubstr("it defines no function filter_config(c)"));
-    EXPECT_THAT(said("def filter_config(c): return c.colour\n"),
-                HasSubstr("AttributeError: 'Kernel' object has no attribute 'colour'"));
-    EXPECT_THAT(said("def filter_config(c) return 1\n"), HasSubstr("SyntaxError"));
-    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(7)\n"),
-                HasSubstr("python3 ended with 7: it said nothing"));
-    EXPECT_THAT(said("import os\ndef filter_config(c): os._exit(0)\n"),
-                HasSubstr("python3 ended without an answer"));
-    EXPECT_THAT(said("import sys\ndef filter_config(c): sys.exit(0)\n"), HasSubstr("): SystemExit: 0\n"));
-    EXPECT_THAT(said("raise KeyboardInterrupt\ndef filter_config(c): pass\n"),
-                HasSubstr(": KeyboardInterrupt\n"));
-    EXPECT_THAT(said("def filter_config(c): raise ValueError('one\\ntwo')\n"),
-                HasSubstr("): ValueError: one two\n"));
-    const FilterFile good("def filter_config(c): return True\n");
-    EXPECT_THAT(fmha({"enumerate", ci_sweep, "--filter-file", good.path(), "--python", "/no/python"}).err,
-                HasSubstr("/no/python: cannot be started"));
-}
-
-TEST(Enumerate, EndsAPythonFilterThatHangs) {
-    const FilterFile filter("def filter_config(c):\n    while True: pass\n");
-    catalog::PythonFilter hanging(filter.path(), [](const KernelConfig&, std::string&) {},
-                                  {.time = std::chrono::milliseconds(300)});
-    const std::vector<KernelConfig> one(1);
-    try {
-        hanging.select(one, [](std::size_t) {});
-        FAIL() << "it did not end";
-    } catch (const InputError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("filter_config needs more than the 0.3 s that are allowed"));
-    }
-}
-
-/// The sentence for a filter with these lines before its only answer, within narrow limits; "" when it answers.
-std::string limited(const std::string& lines) {
-    const FilterFile filter("import os\ndef filter_config(c):\n" + lines + "    return True\n");
-    catalog::PythonFilter python(filter.path(), [](const KernelConfig&, std::string& name) { name += "k"; },
-                                 {.memory = std::int64_t{1} << 29, .file_size = 1 << 20, .output = 1 << 16});
-    const std::vector<KernelConfig> one(1);
-    try {
-        python.select(one, [](std::size_t) {});
-        return {};
-    } catch (const InputError& error) {
-        return error.what();
-    }
-}
-
-TEST(Enumerate, APythonFilterDoesNotReachBeyondItsLimits) {
-    EXPECT_EQ(limited(""), "");
-    EXPECT_THAT(limited("    bytearray(1 << 30)\n"), HasSubstr("filter_config(k): MemoryError"));
-    EXPECT_THAT(limited("    while True: print('x' * 1000)\n"),
-                HasSubstr("stopped, it printed more than 65536 bytes"));
-    const system::TemporaryDirectory folder;
-    const std::string file = (folder.path() / "large").string();
-    EXPECT_THAT(limited("    open('" + file + "', 'wb').write(b'x' * (2 << 20))\n"),
-                HasSubstr("File too large"));
-    EXPECT_LE(std::filesystem::file_size(file), 1U << 20);
-}
-
-TEST(Enumerate, APythonFilterGetsNeitherSecretsNorOpenFiles) {
-    const system::TemporaryDirectory folder;
-    const std::string file = (folder.path() / "of this process").string();
-    std::FILE* const open_file = std::fopen(file.c_str(), "w"); // which a program that it starts inherits
-    setenv("FMHA_SECRET", "of this process", 1);
-    EXPECT_EQ(limited("    assert 'PATH' in os.environ\n    assert 'FMHA_SECRET' not in os.environ\n"), "");
-    EXPECT_EQ(limited("    for n in os.listdir('/proc/self/fd'):\n"
-                      "        at = '/proc/self/fd/' + n\n"
-                      "        assert not os.path.exists(at) or 'of this' not in os.readlink(at)\n"),
-              "");
-    unsetenv("FMHA_SECRET");
-    std::fclose(open_file);
+    EXPECT_THAT(test::run({"enumerate", "--rules", "ck", "--show-rules"}).out, HasSubstr("R4"));
+    EXPECT_THAT(test::run({"enumerate", "--show-profiles"}).out, HasSubstr("transformer_engine"));
+    EXPECT_THAT(test::run({"enumerate", "--show-columns"}).out, HasSubstr("\nhdim_q\n"));
 }
 
 TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
     const auto counts = [](const char* variant) {
-        const auto ran = fmha({"enumerate", "--variant", variant, "--max-kernels", "5", "--names"});
+        const auto ran = test::run({"enumerate", "--variant", variant, "--max-kernels", "5", "--names"});
         int main = 0;
         int others = 0;
         std::istringstream lines(ran.out);
@@ -314,24 +177,25 @@ TEST(Enumerate, TakesTheFirstKernelsOfEachApi) {
         EXPECT_EQ(main, 5) << variant;
         EXPECT_THAT(others, AllOf(Gt(0), Lt(20))) << variant;
     }
-    EXPECT_EQ(fmha({"enumerate", "--variant", "all", "--receipt", "4"}).out,
-              fmha({"enumerate", "--profile", "pytorch"}).out);
+    EXPECT_EQ(test::run({"enumerate", "--variant", "all", "--receipt", "4"}).out,
+              test::run({"enumerate", "--profile", "pytorch"}).out);
 }
 
 TEST(Enumerate, SweepsHouseWhereUpstreamHasNoList) {
-    const std::string sweep = ci_sweep;
-    const auto hopper = fmha({"enumerate", sweep, "--arch", "sm_90", "--count-only"});
+    const std::string sweep = FMHA_CASES_DIR "/sweeps/fwd_ci.json";
+    const auto hopper = test::run({"enumerate", sweep, "--arch", "sm_90", "--count-only"});
     EXPECT_EQ(hopper.code, all_well);
     EXPECT_EQ(hopper.err, "there is no list claim for sm_90; " + sweep + " restricts the list house\n");
     EXPECT_EQ(hopper.out,
-              fmha({"enumerate", sweep, "--arch", "sm_90", "--rules", "house", "--count-only"}).out);
+              test::run({"enumerate", sweep, "--arch", "sm_90", "--rules", "house", "--count-only"}).out);
     EXPECT_THAT(hopper.out, testing::Not(HasSubstr("-> 0 configs")));
-    EXPECT_EQ(fmha({"enumerate", sweep, "--arch", "gfx950", "--count-only"}).err, "");
+    EXPECT_EQ(test::run({"enumerate", sweep, "--arch", "gfx950", "--count-only"}).err, "");
     // Who names the list gets no other.
-    EXPECT_THAT(fmha({"enumerate", sweep, "--arch", "sm_90", "--rules", "claim"}).err,
+    EXPECT_THAT(test::run({"enumerate", sweep, "--arch", "sm_90", "--rules", "claim"}).err,
                 HasSubstr("no rule set \"claim\" for sm_90"));
 }
 
+/// A command line that cannot be obeyed, and the words that its message must have.
 struct BadInput {
     std::vector<std::string> arguments;
     const char* names;
@@ -340,7 +204,7 @@ struct BadInput {
 class EnumerateBadInput : public testing::TestWithParam<BadInput> {};
 
 TEST_P(EnumerateBadInput, EndsWithTwoAndNamesTheCulprit) {
-    const auto ran = fmha(GetParam().arguments);
+    const auto ran = test::run(GetParam().arguments);
     EXPECT_EQ(ran.code, bad_input);
     EXPECT_EQ(ran.out, "");
     EXPECT_THAT(ran.err, HasSubstr(GetParam().names));
@@ -387,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Parity, PassesForOneSubjectAndWritesItsReport) {
     const system::TemporaryDirectory folder;
     const auto ran =
-        fmha({"parity", "--arch", "gfx1151", "--rules", "ck", "--report", folder.path().string()});
+        test::run({"parity", "--arch", "gfx1151", "--rules", "ck", "--report", folder.path().string()});
     EXPECT_EQ(ran.code, all_well) << ran.out;
     EXPECT_THAT(ran.out, HasSubstr("golden audit: as expected: 1 checks"));
     std::ifstream in(folder.path() / "parity.json");
@@ -398,17 +262,17 @@ TEST(Parity, PassesForOneSubjectAndWritesItsReport) {
 
 TEST(Parity, FailsWhenNothingWasCompared) {
     // No architecture file gives gfx1151 this rule set.
-    const auto ran = fmha({"parity", "--arch", "gfx1151", "--rules", "claim"});
+    const auto ran = test::run({"parity", "--arch", "gfx1151", "--rules", "claim"});
     EXPECT_EQ(ran.code, check_failed);
     EXPECT_THAT(ran.out, HasSubstr("nothing was compared"));
 }
 
 TEST(Parity, ComparesRuleSetsByCause) {
-    const auto ran = fmha({"parity", "--between", "ck", "rules", "--arch", "gfx950"});
+    const auto ran = test::run({"parity", "--between", "ck", "rules", "--arch", "gfx950"});
     EXPECT_EQ(ran.code, all_well) << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("because claim has no fwd kernel with the data type mxfp4"));
     EXPECT_THAT(ran.out, HasSubstr("because ck has no batch-prefill kernel with the mode batch"));
-    EXPECT_EQ(fmha({"parity", "--between", "claim", "claim", "--arch", "gfx950"}).code, all_well);
+    EXPECT_EQ(test::run({"parity", "--between", "claim", "claim", "--arch", "gfx950"}).code, all_well);
 }
 
 } // namespace
