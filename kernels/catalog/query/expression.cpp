@@ -4,14 +4,13 @@
 #include "dispatcher/types/error.hpp"
 #include "kernels/catalog/query/columns.hpp"
 #include "kernels/catalog/query/term.hpp"
-#include "kernels/catalog/query/tokens.hpp"
+#include "kernels/catalog/query/token_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -22,9 +21,9 @@ using Kind = TermKind;
 
 constexpr int most_nesting = 60;
 
-class Parser {
+class Parser : private TokenReader {
   public:
-    explicit Parser(std::string_view expression) : tokens_(tokens_of(expression)) {}
+    using TokenReader::TokenReader;
 
     std::string run() {
         if (now().kind == Token::Kind::end) fail(0, "it is empty");
@@ -36,44 +35,6 @@ class Parser {
     }
 
   private:
-    // Reading tokens.
-
-    const Token& now() const { return tokens_[next_]; }
-    const Token& after() const { return tokens_[std::min(next_ + 1, tokens_.size() - 1)]; }
-
-    static bool is_keyword(const Token& token, std::string_view keyword) {
-        return token.kind == Token::Kind::word &&
-               std::ranges::equal(token.spelling, keyword, {},
-                                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    }
-    static bool is_sign(const Token& token, std::string_view sign) {
-        return token.kind == Token::Kind::sign && token.spelling == sign;
-    }
-    bool take_keyword(std::string_view keyword) {
-        const bool here = is_keyword(now(), keyword);
-        if (here) ++next_;
-        return here;
-    }
-    bool take_sign(std::string_view sign) {
-        const bool here = is_sign(now(), sign);
-        if (here) ++next_;
-        return here;
-    }
-    void expect_sign(std::string_view sign) {
-        if (!take_sign(sign)) unexpected(fmt::format("'{}' is missing", sign));
-    }
-
-    [[noreturn]] void unexpected(std::string_view missing) const {
-        const Token& token = now();
-        if (token.kind == Token::Kind::end)
-            fail(token.at, std::string(missing.empty() ? "a value is missing" : missing));
-        if (token.kind == Token::Kind::sign &&
-            (token.spelling == ")" || token.spelling == "]" || token.spelling == "}"))
-            fail(token.at, fmt::format("'{}' closes nothing", token.spelling));
-        fail(token.at, fmt::format("'{}' is not allowed here{}{}", token.spelling,
-                                   missing.empty() ? "" : "; ", missing));
-    }
-
     // The grammar, loosest first.
 
     Term disjunction() { return joined("or", "1", "0", &Parser::conjunction); }
@@ -136,7 +97,8 @@ class Parser {
         const Token& word = negative ? after() : now();
         for (const std::string_view sign : {"in", "like", "glob"})
             if (is_keyword(word, sign)) {
-                next_ += negative ? 2U : 1U;
+                take();
+                if (negative) take();
                 return link(sign, negative);
             }
         if (!negative && take_keyword("between")) return range(left);
@@ -164,7 +126,7 @@ class Parser {
             const auto found =
                 std::ranges::find_if(signs, [&](const auto& sign) { return is_sign(now(), sign.first); });
             if (found == signs.end()) return left;
-            ++next_;
+            take();
             left = value_of(std::move(left));
             const Term right = value_of((this->*operand)());
             const std::size_t at = left.at;
@@ -194,8 +156,7 @@ class Parser {
     Term factor() {
         const std::size_t at = now().at;
         bool negative = false, any = false;
-        while (is_sign(now(), "-") || is_sign(now(), "+"))
-            negative ^= is_sign(tokens_[next_++], "-"), any = true;
+        while (is_sign(now(), "-") || is_sign(now(), "+")) negative ^= is_sign(take(), "-"), any = true;
         Term term = primary();
         if (!any) return term;
         need(value_of(term), Kind::number, "a sign");
@@ -224,14 +185,14 @@ class Parser {
     Term atom() {
         const Token token = now();
         if (token.kind == Token::Kind::number) {
-            ++next_;
+            take();
             Term term = make_term(token.spelling, Kind::number, token.at);
             if (token.spelling.find_first_not_of("0123456789") == std::string::npos)
                 term.literal = token.spelling;
             return term;
         }
         if (token.kind == Token::Kind::text) {
-            ++next_;
+            take();
             return make_term(quoted(token.spelling), Kind::text, token.at);
         }
         if (take_sign("(")) return parenthesised(token.at);
@@ -246,7 +207,7 @@ class Parser {
             if (is_keyword(token, statement))
                 fail(token.at, "a statement of SQL is not allowed; give the condition behind its WHERE");
         if (token.spelling != "c") return column("", token.at);
-        ++next_;
+        take();
         if (!take_sign(".") || now().kind != Token::Kind::word)
             unexpected("c stands before a column: c.name");
         return column("c.", token.at);
@@ -297,7 +258,8 @@ class Parser {
             fail(name.at, fmt::format("the function {}() is not allowed; there are: {}", name.spelling,
                                       fmt::join(names, ", ")));
         }
-        next_ += 2;
+        take();
+        take(); // the parenthesis
         return apply(*found, {}, name.at);
     }
 
@@ -322,7 +284,7 @@ class Parser {
 
     /// A column by its name, as SQL has it, or behind `c.`.
     Term column(std::string_view before, std::size_t at) {
-        const std::string name = tokens_[next_++].spelling;
+        const std::string name = take().spelling;
         if (name == "name") return make_term("c.name", Kind::text, at);
         const auto all = columns();
         const auto found = std::ranges::find(all, name, &Column::name);
@@ -366,8 +328,7 @@ class Parser {
     }
 
     Term method(const Term& of) {
-        const Token name = now();
-        ++next_;
+        const Token name = take();
         const auto methods = term_methods();
         const auto found = std::ranges::find(methods, name.spelling, &TermFunction::name);
         if (found == methods.end() || !take_sign("("))
@@ -377,8 +338,6 @@ class Parser {
         return apply(*found, {value_of(of)}, name.at);
     }
 
-    std::vector<Token> tokens_;
-    std::size_t next_ = 0;
     int nesting_ = 0;
 };
 
