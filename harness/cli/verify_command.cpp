@@ -15,6 +15,7 @@
 #include "harness/cli/progress.hpp"
 #include "harness/cli/run_choice.hpp"
 #include "harness/cli/run_identity.hpp"
+#include "harness/cli/run_processes.hpp"
 #include "harness/cli/store_option.hpp"
 #include "harness/cli/today.hpp"
 #include "harness/cli/verify_reports.hpp"
@@ -69,10 +70,7 @@ class VerifyCommand final : public Command {
                        "i/n: every n-th case, beginning with the i-th; with a --store that knows how long "
                        "they took, the i-th of n "
                        "shards that take equally long");
-        options.option(
-            "--jobs,--workers", jobs_,
-            "Processes at a time; 0 runs everything in this process (default: one a hardware thread, or "
-            "one a device)");
+        processes_.declare(options);
         options.flag("--compile-only", compile_only_,
                      "With --config: build the kernels of the list into --kernels-dir, and run nothing");
         options.option(
@@ -99,7 +97,8 @@ class VerifyCommand final : public Command {
         check_options();
         if (compile_only_)
             return build_kernels({catalogue_.arguments(), family_, run_.target_name(), run_.arch(),
-                                  run_.arch_files().folder(), run_.kernels_dir(), jobs_.value_or(0)},
+                                  run_.arch_files().folder(), run_.kernels_dir(),
+                                  processes_.asked().value_or(0)},
                                  streams);
         if (pairs_) return print_pairs(streams);
         const std::vector<Case> all = all_cases();
@@ -120,7 +119,7 @@ class VerifyCommand final : public Command {
   private:
     std::vector<Case> all_cases() {
         if (!catalogue_.on()) return harness::load_cases(cases_, load_options());
-        return catalogue_.choose(run_.arch_files().load(), case_arch(),
+        return catalogue_.choose(run_.arch_files().load(), processes_.arch(),
                                  {family_, run_.where(), run_.kernel_filter(), std::exchange(cases_, {})});
     }
 
@@ -128,8 +127,8 @@ class VerifyCommand final : public Command {
     int run_cases(const std::vector<Case>& all, const std::vector<Case>& cases, const Streams& streams) {
         reports::Report report;
         report.sections = reports_.sections();
-        const int jobs = chosen_jobs(cases.size());
-        const auto target = target_for(jobs);
+        const int jobs = processes_.number(cases.size());
+        const auto target = processes_.target(jobs);
         const auto source = catalogue_.on()
                                 ? catalogue_.source(target)
                                 : kernel_factory_(target, run_.where(), harness::kernel_families_of(cases));
@@ -201,7 +200,7 @@ class VerifyCommand final : public Command {
     }
 
     void check_options() const {
-        for (const auto& [name, value] : {std::pair{"--jobs", jobs_.value_or(1)},
+        for (const auto& [name, value] : {std::pair{"--jobs", processes_.asked().value_or(1)},
                                           {"--not-run-budget", not_run_budget_},
                                           {"--shrink", shrink_}})
             if (value < 0 || value > 1'000'000)
@@ -230,38 +229,6 @@ class VerifyCommand final : public Command {
         if (!catalogue_.ledger_file().empty()) system::write_file(catalogue_.ledger_file(), account.lines());
     }
 
-    /// More processes than cases would leave threads idle that the processes at work could use.
-    int chosen_jobs(std::size_t cases) {
-        const std::int64_t most = std::max<std::int64_t>(1, static_cast<std::int64_t>(cases));
-        if (!run_.devices().empty()) return static_cast<int>(std::min(jobs_of_devices(), most));
-        if (!jobs_) return harness::default_jobs(run_.target_name(), cases);
-        return static_cast<int>(std::min(*jobs_, most));
-    }
-
-    /// One a device, unless the user asks for more.
-    std::int64_t jobs_of_devices() {
-        const auto devices = static_cast<std::int64_t>(target_for(1)->devices().size());
-        if (jobs_.value_or(devices) < devices)
-            throw InputError(fmt::format("--jobs {}: {} device{} need a process each; allowed: {} or more",
-                                         *jobs_, devices, devices == 1 ? "" : "s", devices));
-        return jobs_.value_or(devices);
-    }
-
-    /// Made when something asks for it first, because it may need a device, and again for another number of jobs that share
-    /// the processor.
-    std::shared_ptr<const harness::Target> target_for(int jobs) {
-        if (!made_target_ || (made_for_jobs_ != jobs && made_target_->devices().empty()))
-            made_target_ = run_.target(jobs);
-        made_for_jobs_ = jobs;
-        return made_target_;
-    }
-
-    /// That of the cases, as long as it is not known how many there are.
-    std::string case_arch() {
-        constexpr std::size_t many = 1'000'000;
-        return run_.arch().empty() ? target_for(chosen_jobs(many))->arch() : run_.arch();
-    }
-
     int print_names(const std::vector<Case>& cases, const Streams& streams) const {
         auto names = Json::array();
         for (const auto& c : cases) {
@@ -279,10 +246,10 @@ class VerifyCommand final : public Command {
         load.family = parse_enum<ApiFamily>(family_);
         load.run_seed = seed_;
         load.kernel_dims = [this](ApiFamily family) {
-            return harness::kernel_dims(case_arch(), family, run_.arch_files().load());
+            return harness::kernel_dims(processes_.arch(), family, run_.arch_files().load());
         };
         load.planned_tile = [this, tiles = harness::TilePlanner()](const Case& c) mutable {
-            if (!tiles) tiles = harness::house_tiles(case_arch(), run_.arch_files().load());
+            if (!tiles) tiles = harness::house_tiles(processes_.arch(), run_.arch_files().load());
             return tiles(c);
         };
         return load;
@@ -308,7 +275,7 @@ class VerifyCommand final : public Command {
         std::map<std::string, double> seconds;
         if (std::filesystem::exists(store_.file()))
             seconds = store::Store(store_.file(), store::Access::read)
-                          .case_seconds(run_.target_name(), case_arch());
+                          .case_seconds(run_.target_name(), processes_.arch());
         if (seconds.empty()) return harness::take_shard(all, shard());
         const auto shards = harness::balanced_shards(all, shard().count, seconds);
         balance_ = system::sha256(fmt::format("{}", fmt::join(shards, " ")));
@@ -394,17 +361,15 @@ class VerifyCommand final : public Command {
 
     KernelSourceFactory kernel_factory_;
     RunChoice run_;
+    RunProcesses processes_{run_};
     CatalogueChoice catalogue_;
     StoreOption store_;
     VerifyReports reports_;
     std::vector<std::string> cases_;
     std::string tier_ = "smoke", family_, shard_, balance_, journal_;
     std::optional<std::uint64_t> seed_;
-    std::optional<std::int64_t> jobs_;
     std::int64_t not_run_budget_ = 0, shrink_ = 0;
     bool list_ = false, pairs_ = false, compile_only_ = false, strict_ = false, fail_fast_ = false;
-    std::shared_ptr<const harness::Target> made_target_;
-    int made_for_jobs_ = 0;
 };
 
 } // namespace
