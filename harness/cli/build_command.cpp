@@ -60,6 +60,8 @@ class BuildCommand final : public Command {
         options.flag("--keep-held-up", keep_held_up_,
                      "Keep kernels of pipeline ws that spill or that the assembler holds up, which otherwise "
                      "fail: for kernels with known mistakes");
+        options.flag("--replace", replace_,
+                     "Remove kernels of --out that this build leaves out, which otherwise is an error");
         options.flag("--compile-only", compile_only_,
                      "For scripts that give all commands this option, without effect: nothing is launched in "
                      "any case");
@@ -147,6 +149,7 @@ class BuildCommand final : public Command {
         generator::BuildOptions options = compile_.build();
         options.jobs = static_cast<int>(jobs_);
         options.keep_held_up = keep_held_up_;
+        options.replace = replace_;
         if (!no_cache_)
             options.cache =
                 cache_.empty() ? generator::KernelCache::usual_folder() : std::filesystem::path(cache_);
@@ -304,7 +307,8 @@ class BuildCommand final : public Command {
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
     std::string budgets_, spills_, reason_;
-    bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false;
+    bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false,
+         replace_ = false;
 };
 
 } // namespace

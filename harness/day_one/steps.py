@@ -169,7 +169,7 @@ def kernels(api, family, audit=False):
         if run.arch() in NONE.get(api, ()):
             return none_of(api, run)
         name = f"{'audit' if audit else 'kernels'}-{api}"
-        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", run.folder / f"kernels-{api}", *run.arch_files()]
+        line = ["build", "--arch", run.arch(), "--family", family, "--tier", run.chosen.tier, "--out", run.folder / f"kernels-{api}", "--replace", *run.arch_files()]
         said = run.fmha(name, line + ["--audit"] * audit, 4 * 3600)
         return said.strip().splitlines()[-1][:120] if said.strip() else str(run.folder / f"kernels-{api}")
 
@@ -211,7 +211,7 @@ def kernels_bench(run):
         return "nothing is timed here"
     folder = run.folder / "bench-cases"
     write_bench_cases(folder, timed_apis(run))
-    line = ["build", "--arch", run.arch(), "--tier", "smoke", "--cases-root", folder, "--out", run.folder / "kernels-bench"]
+    line = ["build", "--arch", run.arch(), "--tier", "smoke", "--cases-root", folder, "--out", run.folder / "kernels-bench", "--replace"]
     for api, family in FAMILIES:
         if api in timed_apis(run):
             line += ["--family", family]

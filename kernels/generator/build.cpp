@@ -44,6 +44,7 @@ class Build {
 
     BuildResult run() {
         claim_folder(options_.folder);
+        if (!options_.replace) check_others();
         check_symbols(selection_.kernels);
         std::vector<Unit> units = units_of(selection_.kernels, options_.per_file);
         round(units);
@@ -64,6 +65,28 @@ class Build {
     }
 
   private:
+    /// A folder holds the kernels of one selection, and nobody would tell that those of another one are gone.
+    void check_others() const {
+        built::Manifest before;
+        try {
+            before = built::read_manifest(options_.folder);
+        } catch (const InputError&) {
+            return; // nothing can be loaded from there
+        }
+        std::unordered_set<std::string_view> asked;
+        for (const NamedKernel& kernel : selection_.kernels) asked.insert(kernel.name);
+        std::size_t others = 0;
+        std::string first;
+        for (const built::CodeObject& object : before.objects)
+            for (const built::BuiltKernel& kernel : object.kernels)
+                if (!asked.contains(kernel.name) && others++ == 0) first = kernel.name;
+        if (others > 0)
+            throw InputError(
+                fmt::format("{}: holds {} kernel{} that this build leaves out, such as {}; give --replace if "
+                            "they may go, or another --out",
+                            options_.folder.string(), others, others == 1 ? "" : "s", first));
+    }
+
     /// Brings `units` into the folder as far as possible.
     void round(const std::vector<Unit>& units) {
         write_sources(units, options_.folder);

@@ -19,6 +19,8 @@ struct BuildOptions {
     std::size_t per_file = 1; ///< kernels a translation unit
     /// Keeps kernels of pipeline ws that spill or that the assembler holds up, which fail otherwise.
     bool keep_held_up = false;
+    /// Lets kernels of the folder go that the selection lacks. Otherwise they are an error.
+    bool replace = false;
     /// Told after each unit: how many units are done, of how many, and the last one's name.
     std::function<void(std::size_t, std::size_t, std::string_view)> progress{};
     /// Asked now and then; true ends the build early. Finished units are kept.
@@ -45,7 +47,7 @@ struct BuildResult {
 
 /// Writes the sources and build.ninja of `selection` and runs Ninja on the units that neither the folder nor the cache has. A unit
 /// of several kernels that fails is compiled again kernel by kernel, so that only the broken ones are missing. Writes the
-/// manifest. Throws InputError (no Ninja, files) and BuildError when Ninja itself fails.
+/// manifest. Throws InputError (no Ninja, files, kernels that would go) and BuildError when Ninja itself fails.
 BuildResult build(const Selection& selection, const BuildTools& tools, const BuildOptions& options);
 
 /// Writes build.ninja for units whose sources are in a claimed folder.

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::FakeCompiler;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -63,6 +64,26 @@ TEST(Build, CompilesOnceAndSaysWhatIsThere) {
 }
 
 /// A kernel of pipeline ws that spills, or that the assembler holds up, is no kernel: compiled now, or found.
+TEST(Build, KernelsOfAnotherSelectionAreNotRemovedUnasked) {
+    const FakeCompiler fake;
+    const Selection all = eight();
+    Selection first = all, others = all;
+    first.kernels.resize(2);
+    others.kernels.erase(others.kernels.begin(), others.kernels.begin() + 2);
+    const auto before = build_in(fake, "out", first).manifest;
+    EXPECT_THAT([&] { build_in(fake, "out", others); },
+                testing::ThrowsMessage<InputError>(AllOf(
+                    HasSubstr("holds 2 kernels that this build leaves out, such as " + first.kernels[0].name),
+                    HasSubstr("give --replace if they may go, or another --out"))));
+    EXPECT_EQ(built::read_manifest(fake.folder("out")), before);
+    EXPECT_THAT(build_in(fake, "out", all).manifest.objects, SizeIs(8)) << "more kernels take none away";
+    auto options = fake.options("out");
+    options.replace = true;
+    EXPECT_THAT(build(others, fake.tools(others), options).manifest.objects, SizeIs(6));
+    system::write_file(fake.folder("out") / built::manifest_file, "{}");
+    EXPECT_THAT(build_in(fake, "out", first).manifest.objects, SizeIs(2)) << "nothing could be loaded";
+}
+
 TEST(Build, HeldUpWarpGroupsFail) {
     Selection selection = eight();
     selection.kernels.resize(2);

@@ -67,7 +67,7 @@ def compile_kernels(job: tuple[str, str, str, str, int]) -> tuple[bool, str]:
     command = find.command()
     if command is None:
         return False, "the command fmha, which compiles kernels, was not found; put it on PATH or name it in FMHA_COMMAND"
-    line = [command, "build", "--arch", arch, "--family", families, "--where", where, "--out", folder, "--jobs", str(jobs)]
+    line = [command, "build", "--arch", arch, "--family", families, "--where", where, "--out", folder, "--replace", "--jobs", str(jobs)]
     line += shlex.split(os.environ.get("FMHA_BUILD_OPTIONS", ""))
     try:
         done = subprocess.run(line, capture_output=True, text=True, check=False)
