@@ -64,6 +64,9 @@ std::vector<std::string> expand_ranges(std::string_view text) {
     while (true) {
         const auto comma = text.find(',');
         const std::string_view field = text.substr(0, comma);
+        if (field.empty())
+            throw InputError(fmt::format("\"{}\": nothing is set {}; expected field=value,…", whole,
+                                         whole.empty() ? "in it" : "on one side of a comma"));
         const auto equals = field.find('=');
         const auto values =
             equals == std::string_view::npos ? std::nullopt : values_of(field.substr(equals + 1));

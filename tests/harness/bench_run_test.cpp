@@ -272,6 +272,9 @@ TEST(Ranges, MultiplyOrAdd) {
         }
         return std::string("accepted");
     };
+    for (const char* text : {",", "seqlen=32,", ",seqlen=32", "seqlen=32,,hdim=64"})
+        EXPECT_THAT(refused(text), HasSubstr("nothing is set on one side of a comma; expected field=value"));
+    EXPECT_THAT(refused(""), HasSubstr("nothing is set in it"));
     EXPECT_THAT(refused("seqlen=1:9:2"), HasSubstr("range 1:9:2: not of this form"));
     EXPECT_THAT(refused("seqlen=9:1:x2"), HasSubstr("exceeds the last"));
     EXPECT_THAT(refused("seqlen=1:9:x1"), HasSubstr("does not grow"));
