@@ -90,6 +90,9 @@ class BuildCommand final : public Command {
         const auto verdict = judge_budgets(result, streams);
         findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
         progress.clear();
+        if (audit_ && spills_.empty())
+            if (const auto advice = generator::advice_without_records(result.manifest); !advice.empty())
+                fmt::print(streams.err, "fmha build: {}\n", advice);
         for (const std::string& warning : result.warnings)
             fmt::print(streams.err, "fmha build: {}\n", warning);
         if (format_ == "json")

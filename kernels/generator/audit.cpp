@@ -190,6 +190,18 @@ std::vector<SpillRow> spills(const built::Manifest& manifest) {
     return rows;
 }
 
+std::string advice_without_records(const built::Manifest& manifest) {
+    const auto spilling =
+        std::ranges::count_if(spilling_kernels(manifest), [](const built::BuiltKernel* kernel) {
+            return kernel->resources->scratch_bytes > 0;
+        });
+    if (spilling == 0) return {};
+    return fmt::format("{} kernel{} need{} scratch; known spills are accepted with --spills FOLDER, and "
+                       "those of the house's kernels are "
+                       "recorded in kernels/generator/spills of the source tree",
+                       spilling, spilling == 1 ? "" : "s", spilling == 1 ? "s" : "");
+}
+
 std::vector<const built::BuiltKernel*> spilling_kernels(const built::Manifest& manifest) {
     std::vector<const built::BuiltKernel*> kernels;
     for (const built::CodeObject& object : manifest.objects)

@@ -39,6 +39,9 @@ struct SpillRow {
 };
 std::vector<SpillRow> spills(const built::Manifest& manifest);
 
+/// The way out for a build whose spills to scratch no record allows, in one sentence; empty when no kernel has any.
+std::string advice_without_records(const built::Manifest& manifest);
+
 /// The audited kernels of a build that spill, in order.
 std::vector<const built::BuiltKernel*> spilling_kernels(const built::Manifest& manifest);
 

@@ -303,6 +303,13 @@ TEST(Spills, AreCountedByConfiguration) {
     EXPECT_EQ(rows[1].what, "gfx942 fwd fp16 h256x256 qr t0x0x0x0x0x0");
     EXPECT_EQ(rows[1].audited, 2U);
     EXPECT_EQ(rows[1].most_scratch, 64);
+    EXPECT_THAT(advice_without_records(manifest),
+                HasSubstr("2 kernels need scratch; known spills are accepted with --spills FOLDER"));
+    for (built::BuiltKernel& kernel : manifest.objects.front().kernels) {
+        kernel.resources->scratch_bytes = 0;
+        kernel.resources->vgpr_spills = 3; // to other registers
+    }
+    EXPECT_EQ(advice_without_records(manifest), "");
 }
 
 TEST(NamedKernels, AreThoseThatSpillAndTheSlowest) {
