@@ -75,7 +75,7 @@ build_one() {
     mkdir -p "$folder"
     write_faulty_headers "$folder/headers" "$macro"
     "$fmha" build --arch "$arch" --family "$family" --where "${planned[$case]}" \
-        --root "$folder/headers" --out "$folder/kernels" --jobs 1 --keep-held-up </dev/null >"$folder/build.txt" 2>&1 ||
+        --root "$folder/headers" --out "$folder/kernels" --replace --jobs 1 --keep-held-up </dev/null >"$folder/build.txt" 2>&1 ||
         { printf '%s NOT BUILT, see %s\n' "$case" "$folder/build.txt"; return 1; }
     printf 'built %s\n' "$case"
 }
