@@ -12,7 +12,7 @@ from fmha.extents import require_shape, whole_numbers
 from fmha.formats import FP32, ElementType
 from fmha.library import BATCH, Context
 from fmha.memory import side_of
-from fmha.tensors import View, matches, numpy_of, packed_strides, view_of
+from fmha.tensors import View, is_packed, matches, numpy_of, view_of
 from fmha.values import members, number_of, real_number
 
 MASKS = {"no": 0, "no_mask": 0, "none": 0, "top_left": 1, "causal": 1, "bottom_right": 2, "generic": 3, "window_generic": 3}
@@ -72,6 +72,16 @@ class Call:
         view = self.stored(array, element, dense)
         return self._over(view, axes, element)
 
+    def vectorized_pages(self, what: str, view: View) -> Any:
+        """A tensor over pages of rule B-3 [pages, heads, …]; what a head has of a page is packed."""
+        inner = View(view.address, view.shape[2:], view.strides[2:], view.dtype)
+        if not is_packed(inner):
+            if view.on_device:
+                raise ValueError(f"{what} on the device has strides {view.strides}; what a head has of a vectorized page must be packed")
+            view = self.side.put(np.ascontiguousarray(numpy_of(view)))
+            self._kept.append(view)
+        return self.context.lib.tensor(view.address, *view.strides[:2], 0, 1)
+
     def _over(self, view: View, axes: str, element: ElementType) -> Any:
         if len(axes) != len(view.shape):
             raise ValueError(f"an array of shape {view.shape} has not the axes {axes}")
@@ -111,7 +121,7 @@ class Call:
             view = self.side.put(np.ascontiguousarray(host, dtype))
         elif view.dtype != np.dtype(dtype):
             raise ValueError(f"{what} on the device holds {view.dtype}; needed: {np.dtype(dtype)}")
-        elif any(have != packed for have, packed, extent in zip(view.strides, packed_strides(view.shape), view.shape) if extent > 1):
+        elif not is_packed(view):
             raise ValueError(f"{what} on the device has strides {view.strides}; it must be packed, because only its address is given on")
         self._kept.append(view)
         return view.address

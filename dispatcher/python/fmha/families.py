@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Sequence
 
 import numpy as np
@@ -189,7 +188,8 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
                   lse: Any = False, qscale: Any = 0, q_descale: Any = None, k_descale: Any = None, v_descale: Any = None,
                   out: Any = None, stream: int | None = None, **lengths: Any) -> Call:
     """Packed queries over pages of keys, named by `block_table` and `seqlens_k` (vLLM) or by `kv_indptr` (SGLang). Linear pages are
-    [pages, heads, keys a page, channels]; for vectorized ones give K and V as flat arrays in the layout of rule B-3."""
+    [pages, heads, keys a page, channels] with any strides, such as one half of a cache [pages, 2, heads, keys a page, channels]; vectorized
+    ones, with x elements in 16 bytes, K [pages, heads, channels/x, keys a page, x] and V [pages, heads, keys a page/x, channels, x]."""
     call = Call(context, BATCH_PREFILL, data_type, arch, stream)
     axes, _ = _axes(layout)
     element, vectorized = call.type.inputs, number_of(kv_layout, KV_LAYOUTS, "kv_layout") == 0
@@ -207,12 +207,14 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
         raise ValueError(f"channels of q and k differ: {extents.hdim_q} and {wide_k}")
     extents.fill(call.args.shape)
     call.args.q = call.tensor(q, axes, element)
-    for name, array, wide in (("k", k, wide_k), ("v", v, wide_v)):
-        view = call.stored(array, element)
-        if math.prod(view.shape) != page_count * heads * page_size * wide:
-            raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys, {heads} heads and {wide} channels have "
-                             f"{page_count * heads * page_size * wide} elements")
-        setattr(call.args, name, context.lib.tensor(view.address, heads * page_size * wide, page_size * wide, wide, 1))
+    x = 128 // element.bits
+    within_k, within_v = (((wide_k // x, page_size, x), (page_size // x, wide_v, x)) if vectorized
+                          else ((page_size, wide_k), (page_size, wide_v)))
+    for name, array, within in (("k", k, within_k), ("v", v, within_v)):
+        view, shape = call.stored(array, element), (page_count, heads, *within)
+        if tuple(view.shape) != shape:
+            raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys and {heads} heads have {shape}")
+        setattr(call.args, name, call.vectorized_pages(name, view) if vectorized else call.tensor(view, "bhsd", element))
     _lengths(call, extents, {**lengths, "seqstart_q": seqstart_q, "seqlen_k": seqlens_k})
     require_starts("seqstart_q", seqstart_q, extents.rows)
     call.args.shape.max_seqlen_k = max_seqlen_k

@@ -84,6 +84,11 @@ def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def is_packed(view: View) -> bool:
+    """Whether the elements follow each other without gaps, the last axis fastest."""
+    return all(have == packed for have, packed, extent in zip(view.strides, packed_strides(view.shape), view.shape) if extent > 1)
+
+
 def _cuda_view(array: Any) -> View:
     told = array.__cuda_array_interface__
     is_bf16 = told["typestr"] == "<V2"  # as ml_dtypes and PyTorch write it

@@ -309,12 +309,13 @@ class FmhaRunner:
             shapes.check_shapes({"Q": q, "K": k, "V": v}, shapes.expected_shapes(prob, True, False, False))
             starts = shapes.evenly(prob.batch, prob.seqlen_q)
             table = shapes.identity_table(prob.batch, prob.seqlen_k, size)
+            element = formats.data_type(options["data_type"], self.arch).inputs
             if flag("verify_fp8", keywords.get("verify_fp8")) and qscale in (1, 5) and options["data_type"].startswith("fp8"):
-                rows, pages, scales = quantised(q, k, v, size, qscale, layout == 0, formats.data_type(options["data_type"], self.arch).inputs)
+                rows, pages, scales = quantised(q, k, v, size, qscale, layout == 0, element)
             else:
                 rows, pages = shapes.packed(q), [shapes.paged(array, size) for array in (k, v)]
-                if layout == 0:
-                    pages = [shapes.vectorized(page, of_values) for page, of_values in zip(pages, (False, True))]
+                if layout == 0:  # a vector holds elements as they are stored
+                    pages = [shapes.vectorized(formats.encode(page, element), of_values) for page, of_values in zip(pages, (False, True))]
             if lookup == 0:
                 named = {"block_table": table, "seqlens_k": np.full(prob.batch, prob.seqlen_k, np.int32)}
             else:

@@ -1,0 +1,70 @@
+"""Caches of keys and values as engines keep them: halves of one array, other orders of axes, memory that is changed in place."""
+
+import unittest
+
+import numpy as np
+
+import fmha
+from client import ARCH, Client, problem_of
+from common import CudaArray, random_arrays, softmax_attention
+from fmha import families
+from fmha.tensors import view_of
+
+TABLE, KEYS, ROWS = [[8, 1], [0, 3]], [21, 32], [0, 3, 7]
+
+
+class Pools(unittest.TestCase):
+    """Pages of batch prefill with the strides that they have."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.context = fmha.Context(fmha.load(), ARCH)
+        cls.q, cls.k, cls.v = random_arrays(21, (7, 4, 64), (9, 2, 16, 64), (9, 2, 16, 32))
+
+    def call(self, k, v, **options):
+        return families.batch_prefill(self.context, ARCH, self.q, k, v, data_type="fp16", page_size=16, page_count=9, seqstart_q=ROWS,
+                                      block_table=TABLE, seqlens_k=KEYS, max_seqlen_k=32, **options)
+
+    def right(self, k, v, **options):
+        o = self.call(k, v, **options).run().output("o")
+        for b, (pages, keys) in enumerate(zip(TABLE, KEYS)):
+            k_of, v_of = (np.concatenate([pool[page] for page in pages], axis=1)[None, :, :keys] for pool in (self.k, self.v))
+            rows = slice(*ROWS[b : b + 2])
+            expected = softmax_attention(self.q[rows].transpose(1, 0, 2)[None], k_of, v_of)[0]
+            np.testing.assert_allclose(o[rows].transpose(1, 0, 2)[None], expected, atol=2e-3)
+
+    def test_linear(self):
+        self.right(self.k, self.v)
+        self.right(*(np.ascontiguousarray(pool.transpose(0, 2, 1, 3)).transpose(0, 2, 1, 3) for pool in (self.k, self.v)))
+        cache = np.full((9, 2, 2, 16, 64), np.nan, np.float16)
+        cache[:, 0], cache[:, 1, ..., :32] = self.k, self.v
+        self.right(cache[:, 0], cache[:, 1, ..., :32])
+
+    def test_vectorized(self):
+        k = self.k.reshape(9, 2, 16, 8, 8).swapaxes(2, 3)
+        v = self.v.reshape(9, 2, 2, 8, 32).swapaxes(3, 4)
+        packed = [np.ascontiguousarray(pool) for pool in (k, v)]
+        for pools in (packed, (k, v), [np.stack([pool, pool], 1)[:, 1] for pool in packed]):
+            self.right(*pools, kv_layout="vectorized")
+        with self.assertRaisesRegex(ValueError, "k on the device has strides .* must be packed"):
+            self.call(self.k, self.v).vectorized_pages("k", view_of(CudaArray(k)))
+
+    def test_pages_have_the_size_that_is_said(self):
+        with self.assertRaisesRegex(ValueError, r"k has shape \(18, 2, 8, 64\); 9 pages of 16 keys and 2 heads have \(9, 2, 16, 64\)"):
+            self.call(self.k.reshape(18, 2, 8, 64), self.v)
+
+
+class Layer(Client):
+    def test_vectors_hold_elements_as_they_are_stored(self):
+        arrays = random_arrays(22, (2, 4, 20, 128), (2, 2, 40, 128), (2, 2, 40, 128), dtype=np.float32)
+        for data_type, qscale, limit in (("fp16", "no", 2e-3), ("bf16", "no", 8e-3), ("fp8bf16", "pertensor", 0.05)):
+            factors = dict.fromkeys(("q_descale", "k_descale", "v_descale"), 1.0) if qscale != "no" else {}
+            for layout in ("linear", "vectorized"):
+                runner = self.jit(family="batch_prefill", mode="group", data_type=data_type, qscale=qscale, paged_kv=True, page_size=16,
+                                  kv_memory_layout=layout)
+                told = runner.run(*arrays, problem_of(2, 4, 20, nhead_k=2, seqlen_k=40), **factors)
+                self.right(told, softmax_attention(*arrays)[0], limit)
+
+
+if __name__ == "__main__":
+    unittest.main()
