@@ -6,7 +6,7 @@ import numpy as np
 
 import fmha
 from client import ARCH, Client, problem_of
-from common import CudaArray, random_arrays, softmax_attention
+from common import CudaArray, DlTensor, random_arrays, softmax_attention
 from fmha import families
 from fmha.tensors import view_of
 
@@ -52,6 +52,55 @@ class Pools(unittest.TestCase):
     def test_pages_have_the_size_that_is_said(self):
         with self.assertRaisesRegex(ValueError, r"k has shape \(18, 2, 8, 64\); 9 pages of 16 keys and 2 heads have \(9, 2, 16, 64\)"):
             self.call(self.k.reshape(18, 2, 8, 64), self.v)
+
+
+class InPlace(unittest.TestCase):
+    """What a call writes is the caller's memory, whatever its strides, or is refused."""
+
+    def setUp(self):
+        self.context = fmha.Context(fmha.load(), ARCH)
+        self.new = random_arrays(23, (2, 2, 3, 64), (2, 2, 3, 64))
+
+    def append(self, k, v):
+        return families.append(self.context, ARCH, k, v, *self.new, data_type="fp16", seqlens_k=[5, 37])
+
+    def test_append_changes_views(self):
+        shapes = {"packed": lambda: np.zeros((2, 2, 40, 64), np.float16), "transposed": lambda: np.zeros((2, 40, 2, 64), np.float16).swapaxes(1, 2),
+                  "every other channel": lambda: np.zeros((2, 2, 40, 128), np.float16)[..., ::2],
+                  "reversed": lambda: np.zeros((2, 2, 40, 64), np.float16)[:, :, ::-1]}
+        for name, cache in shapes.items():
+            k, v = cache(), cache()
+            call = self.append(DlTensor(k) if name == "transposed" else k, v).run()
+            for array, new, output in ((k, self.new[0], "k"), (v, self.new[1], "v")):
+                for b, first in enumerate((5, 37)):
+                    np.testing.assert_array_equal(array[b, :, first : first + 3], new[b], name)
+                self.assertEqual(np.count_nonzero(array), np.count_nonzero(new), name)
+                np.testing.assert_array_equal(call.output(output), array)
+
+    def test_what_cannot_be_written_is_refused(self):
+        cache = np.zeros((2, 2, 40, 64), np.float16)
+        closed = cache.copy()
+        closed.setflags(write=False)
+        shared = np.lib.stride_tricks.as_strided(cache, cache.shape, (0, *cache.strides[1:]))
+        for k, words in ((closed, "k is read-only"), (shared, r"k has shape .* a broadcast axis")):
+            with self.assertRaisesRegex(ValueError, words):
+                self.append(k, cache)
+        q = cache[:, :, :8]
+        for out, lse, words in ((closed[:, :, :8], False, "out is read-only"), (shared[:, :, :8], False, "out has shape .* a broadcast axis"),
+                                (None, np.zeros((2, 2, 9), np.float32), "lse has shape")):
+            with self.assertRaisesRegex(ValueError, words):
+                fmha.attention(q, q, q, context=self.context, out=out, lse=lse)
+        statistics = np.zeros((2, 2, 8), np.float32)
+        statistics.setflags(write=False)
+        with self.assertRaisesRegex(ValueError, "lse is read-only"):
+            fmha.attention(q, q, q, context=self.context, lse=statistics)
+        self.assertTrue(fmha.attention(q[:, :, :0], q, q, context=self.context, out=q[:, :, :0]).o.size == 0)
+
+    def test_arrays_of_a_device_say_whether_they_may_be_written(self):
+        told = CudaArray(np.zeros(4, np.float32))
+        self.assertFalse(view_of(told).read_only)
+        told.__cuda_array_interface__["data"] = (64, True)
+        self.assertTrue(view_of(told).read_only)
 
 
 class Layer(Client):

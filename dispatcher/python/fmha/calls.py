@@ -12,7 +12,7 @@ from fmha.extents import require_shape, whole_numbers
 from fmha.formats import FP32, ElementType
 from fmha.library import BATCH, Context
 from fmha.memory import side_of
-from fmha.tensors import View, is_packed, matches, numpy_of, view_of
+from fmha.tensors import View, is_packed, matches, numpy_of, require_writable, view_of
 from fmha.values import members, number_of, real_number
 
 MASKS = {"no": 0, "no_mask": 0, "none": 0, "top_left": 1, "causal": 1, "bottom_right": 2, "generic": 3, "window_generic": 3}
@@ -97,15 +97,29 @@ class Call:
             out = self.side.new(shape, element.dtype, fill)
         else:
             self.given.add(name)
-        view = view_of(out)
+        view, what = view_of(out), "out" if name == "o" else name
         if tuple(view.shape) != tuple(shape):
-            raise ValueError(f"out has shape {tuple(view.shape)}, the result {tuple(shape)}")
+            raise ValueError(f"{what} has shape {tuple(view.shape)}, the result {tuple(shape)}")
         if not matches(view, element):
-            raise ValueError(f"out holds {view.dtype}, the result is {element.name}")
+            raise ValueError(f"{what} holds {view.dtype}, the result is {element.name}")
         if view.on_device != (self.side.name == "device"):
-            raise ValueError(f"out is not memory of the {self.side.name}, where the kernels run")
+            raise ValueError(f"{what} is not memory of the {self.side.name}, where the kernels run")
+        require_writable(what, view)
         self._kept.append(out)
         self.outputs[name] = (out, element)
+        return self._over(view, axes, element)
+
+    def in_place(self, name: str, array: Any, axes: str, element: ElementType) -> Any:
+        """A tensor over an array that the call changes, and the output `name`: the caller's memory where that holds the format, with any
+        strides, else a copy."""
+        view = view_of(array)
+        if matches(view, element):
+            require_writable(name, view)
+            view = self.side.put(view if view.on_device else view_of(numpy_of(view)))
+            self._kept.append(view)
+        else:
+            view = self.stored(array, element)
+        self.outputs[name] = (view.owner, element)
         return self._over(view, axes, element)
 
     def array(self, values: Any, dtype: Any, what: str, *shape: int | None) -> int | None:

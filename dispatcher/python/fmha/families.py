@@ -242,8 +242,8 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
            block_table: Any = None, cache_batch_idx: Any = None, stream: int | None = None) -> Call:
     """Writes new keys and values behind the `seqlens_k` tokens of a cache and rotates them, and Q, in place. Caches are [slots,
     heads, keys, channels], with `block_table` [pages, heads, keys a page, channels]; new ones [entries, heads, tokens, channels].
-    Rotary tables are [positions, pairs]. Host arrays are changed in place when they hold the stored format, else outputs k, v and q
-    of the call have the result."""
+    Rotary tables are [positions, pairs]. Host arrays that hold the stored format are changed in place, whatever their strides; of others
+    outputs k, v and q of the call have the result."""
     call = Call(context, FWD_APPENDKV, data_type, arch, stream)
     element, args, shape = call.type.inputs, call.args, call.args.shape
     fresh, fresh_v, cache, cache_v = view_of(k_new), view_of(v_new), view_of(k), view_of(v)
@@ -272,9 +272,7 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
         require_below("cache_batch_idx", cache_batch_idx, cache.shape[0], "slots")
     for name, array in (("k", k), ("v", v), ("q", q)):
         if array is not None:
-            view = call.stored(array, element)
-            setattr(args, name, call._over(view, "bhsd", element))
-            call.outputs[name] = (_owner(view), element)
+            setattr(args, name, call.in_place(name, array, "bhsd", element))
     if q is not None:
         shape.nhead_q, shape.seqlen_q = view_of(q).shape[1:3]
     elif nhead_q:
@@ -296,11 +294,6 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
         args.rope.rotary_dim = 2 * pairs
         args.rope.cos, args.rope.sin = call.tensor(rotary_cos, "sd", element), call.tensor(rotary_sin, "sd", element)
     return call
-
-
-def _owner(view: View) -> Any:
-    """The array behind a view that a call has stored."""
-    return view.owner
 
 
 def _give_workspace(call: Call) -> None:

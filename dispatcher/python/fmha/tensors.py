@@ -21,6 +21,7 @@ class View:
     dtype: np.dtype
     is_bf16: bool = False  # two bytes an element that NumPy has no type for
     on_device: bool = False
+    read_only: bool = False
     owner: Any = field(default=None, repr=False)
 
 
@@ -72,7 +73,8 @@ def _elements(strides: Iterable[int], size: int, what: str) -> tuple[int, ...]:
 
 
 def _numpy_view(array: np.ndarray) -> View:
-    return View(array.ctypes.data, array.shape, _elements(array.strides, array.itemsize, "the array"), array.dtype, owner=array)
+    return View(array.ctypes.data, array.shape, _elements(array.strides, array.itemsize, "the array"), array.dtype,
+                read_only=not array.flags.writeable, owner=array)
 
 
 def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -82,6 +84,15 @@ def packed_strides(shape: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= extent
     return tuple(reversed(strides))
+
+
+def require_writable(what: str, view: View) -> None:
+    """Raises ValueError for memory that a call may not write, or whose elements share it."""
+    if view.read_only:
+        raise ValueError(f"{what} is read-only, and the call writes it")
+    if all(view.shape) and any(step == 0 and extent > 1 for step, extent in zip(view.strides, view.shape)):
+        raise ValueError(f"{what} has shape {tuple(view.shape)} and strides {tuple(view.strides)}: a broadcast axis has not the memory for "
+                         "what the call writes")
 
 
 def is_packed(view: View) -> bool:
@@ -96,7 +107,8 @@ def _cuda_view(array: Any) -> View:
     shape = tuple(told["shape"])
     strides = told.get("strides")
     steps = packed_strides(shape) if strides is None else _elements(strides, dtype.itemsize, "the array")
-    return View(told["data"][0], shape, steps, dtype, is_bf16=is_bf16, on_device=True, owner=array)
+    return View(told["data"][0], shape, steps, dtype, is_bf16=is_bf16, on_device=True, read_only=bool(told["data"][1]),
+                owner=array)
 
 
 class _DlTensor(ctypes.Structure):
