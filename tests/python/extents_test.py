@@ -142,6 +142,34 @@ class Refusals(Client):
         self.assertTrue(self.all.run(Q, K, V, FmhaProblem(*(np.int64(size) for size in (2, 2, 2, 32, 32, 128, 128)))).success)
 
 
+class Options(unittest.TestCase):
+    """Of the functions on arrays: none is left out of a call without a word."""
+
+    def test_options_without_effect_are_refused(self):
+        context = fmha.Context(fmha.load(), "gfx950")
+        o, lse = np.zeros_like(Q), np.zeros(Q.shape[:3], np.float32)
+        cache = {"block_table": [[0], [1]], "seqlens_k": [9, 9], "data_type": "fp16"}
+        pool = np.zeros((2, 2, 128, 128), np.float16)
+        for call, words in ((lambda: fmha.attention(Q, K, V, window=(3, 0)), r"window \(3, 0\) is given without a mask"),
+                            (lambda: fmha.attention_backward(Q, K, V, o, lse, o, window=(-1, 0)), r"window \(-1, 0\) is given without a mask"),
+                            (lambda: fmha.attention(Q, K, V, seqstart_q=[0, 9, 32]), "seqstart_q says where packed sequences begin"),
+                            (lambda: fmha.attention(Q, K, V, context=context, arch="gfx942"), "arch is 'gfx942', and the context has kernels of gfx950"),
+                            (lambda: families.paged(context, "gfx950", Q, pool, pool, seqlen_k=[1, 1], **cache), "seqlens_k and seqlen_k are both given"),
+                            (lambda: families.splitkv(context, "gfx950", Q, K, V, data_type="fp16", seqlens_k=[9, 9], seqlen_k=[9, 9]), "both given")):
+            with self.assertRaisesRegex(ValueError, words):
+                call()
+        fmha.attention(Q, K, V, window=(-1, -1), context=context, arch="gfx950")
+
+    def test_flags_and_random_bytes(self):
+        o, lse = np.zeros_like(Q), np.zeros(Q.shape[:3], np.float32)
+        for keywords, words in (({"deterministic": "no"}, "deterministic is 'no'; a whole number"), ({"reduce_dk_dv": 2}, "reduce_dk_dv is 2; allowed: 0 and 1"),
+                                ({"dropout": (0.5, 1, 0), "randval": np.zeros((2, 2, 32, 32))}, "float64 values are no random bytes; give uint8")):
+            with self.assertRaisesRegex(ValueError, words):
+                fmha.attention_backward(Q, K, V, o, lse, o, **keywords)
+        with self.assertRaisesRegex(ValueError, "has_mask is 'x'"):
+            families.append(fmha.Context(fmha.load(), ARCH), ARCH, K, V, K, V, data_type="fp16", seqlens_k=[0, 0], has_mask="x")
+
+
 class Configurations(unittest.TestCase):
     def test_fields_of_another_kind(self):
         with tempfile.TemporaryDirectory() as folder:

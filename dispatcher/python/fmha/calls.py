@@ -145,6 +145,8 @@ class Call:
         part = self.args.mask
         part.type = number_of(mask, MASKS, "mask")
         left, right = members("window", window, 2, "left, right") if window is not None else (-1, 0 if part.type in (1, 2) else -1)
+        if part.type == 0 and any(isinstance(side, (int, np.integer)) and side >= 0 for side in (left, right)):
+            raise ValueError(f"window ({left}, {right}) is given without a mask; mask says where it is anchored: top_left, bottom_right or generic")
         part.window_left, part.window_right, part.sink_size = left, right, sink
 
     def score(self, scale: float | None, bias: Any, alibi_slopes: Any, soft_cap: float, sink_logit: Any,

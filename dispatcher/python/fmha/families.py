@@ -13,10 +13,7 @@ from fmha.formats import FP32
 from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
                           workspace_place)
 from fmha.tensors import View, view_of
-from fmha.values import members, number_of, shown, text
-
-UINT8 = formats.ElementType("uint8", np.dtype(np.uint8), 8)
-
+from fmha.values import flag, members, number_of, shown, text
 
 def _axes(layout: str, column: bool = False) -> tuple[str, str]:
     """Axes of Q, K and O, and of V; `column`: V with positions last."""
@@ -33,6 +30,8 @@ def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
     """Arrays of fmha_lengths by name; in group mode also the longest sequences."""
     known = ("seqstart_q", "seqstart_k", "seqlen_q", "seqlen_k", "cu_seqlen_q", "cu_seqlen_k")
     for name, values in lengths.items():
+        if name.startswith("seqstart") and values is not None and not extents.group:
+            raise ValueError(f"{name} says where packed sequences begin, which have the layout shd or hsd")
         if name in ("max_seqlen_q", "max_seqlen_k", "min_seqlen_q"):
             setattr(call.args.shape, name, values)
         elif name in known:
@@ -47,6 +46,15 @@ def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
         if start is not None and f"max_seqlen_{side}" not in lengths and not view_of(start).on_device:
             longest = int(np.max(np.diff(np.asarray(start)), initial=0))
             setattr(call.args.shape, f"max_seqlen_{side}", max(longest, 1))
+
+
+def _with_keys(lengths: dict[str, Any], seqlens_k: Any) -> dict[str, Any]:
+    """The lengths of a call over a cache, whose keys an entry have a keyword of their own."""
+    if seqlens_k is None:
+        return lengths
+    if lengths.get("seqlen_k") is not None:
+        raise ValueError("seqlens_k and seqlen_k are both given; at most one is allowed")
+    return {**lengths, "seqlen_k": seqlens_k}
 
 
 def _entries(layout: str, lengths: dict[str, Any]) -> int | None:
@@ -120,7 +128,7 @@ def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     _outputs(call, extents, axes, out, lse)
     if randval:
         call.args.randval = call.result("randval", table[1:] if extents.group else table, "hsk" if extents.group else "bhsk",
-                                        UINT8, fill=0)
+                                        formats.UINT8, fill=0)
     return call
 
 
@@ -134,7 +142,7 @@ def _over_pages(call: Call, q: Any, k: Any, v: Any, axes: str, block_table: Any,
     call.args.k, call.args.v = call.tensor(k, "bhsd", element), call.tensor(v, "bhsd", element)
     if seqlens_k is None:
         raise ValueError("block_table needs seqlens_k, the keys of each entry")
-    _lengths(call, extents, {**lengths, "seqlen_k": seqlens_k})
+    _lengths(call, extents, _with_keys(lengths, seqlens_k))
     if lengths.get("seqstart_q") is not None:
         require_starts("seqstart_q", lengths["seqstart_q"], extents.rows)
     place = call.args.place
@@ -171,7 +179,7 @@ def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     if block_table is not None:
         extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
     else:
-        extents, axes = _attends(call, q, k, v, layout, False, lengths if seqlens_k is None else {**lengths, "seqlen_k": seqlens_k})
+        extents, axes = _attends(call, q, k, v, layout, False, _with_keys(lengths, seqlens_k))
     call.args.num_splits = num_splits
     call.mask(mask, window, sink)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
@@ -215,7 +223,7 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
         if tuple(view.shape) != shape:
             raise ValueError(f"{name} has shape {tuple(view.shape)}; {page_count} pages of {page_size} keys and {heads} heads have {shape}")
         setattr(call.args, name, call.vectorized_pages(name, view) if vectorized else call.tensor(view, "bhsd", element))
-    _lengths(call, extents, {**lengths, "seqstart_q": seqstart_q, "seqlen_k": seqlens_k})
+    _lengths(call, extents, _with_keys({**lengths, "seqstart_q": seqstart_q}, seqlens_k))
     require_starts("seqstart_q", seqstart_q, extents.rows)
     call.args.shape.max_seqlen_k = max_seqlen_k
     place = call.args.place
@@ -279,7 +287,7 @@ def append(context: Context, arch: str, k: Any, v: Any, k_new: Any, v_new: Any, 
         shape.nhead_q = nhead_q
     args.k_new, args.v_new = call.tensor(k_new, "bhsd", element), call.tensor(v_new, "bhsd", element)
     args.lengths.seqlen_k = call.array(seqlens_k, np.int32, "seqlens_k", entries)
-    args.has_mask = int(has_mask)
+    args.has_mask = int(flag("has_mask", has_mask))
     args.rope.type = number_of(rope, ROPES, "rope")
     if args.rope.type:
         if rotary_cos is None or rotary_sin is None:
@@ -336,7 +344,8 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     call.mask(mask, window, 0)
     call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
     _dropout(call, dropout)
-    args.deterministic, args.reduce_dk_dv = int(deterministic), int(reduce_dk_dv)
+    args.deterministic = int(flag("deterministic", deterministic))
+    args.reduce_dk_dv = int(flag("reduce_dk_dv", reduce_dk_dv))
     if extents.group:
         _state_starts(call, lengths)
     rows = "hs" if extents.group else "bhs"
@@ -349,7 +358,7 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     names = "hsk" if extents.group else "bhsk"
     if randval is not None:
         require_shape("randval", randval, *_shape(names, **size))
-        args.randval = call.tensor(randval, names, UINT8)
+        args.randval = call.tensor(randval, names, formats.UINT8)
     if dbias:
         args.dbias = call.result("dbias", table[1:] if extents.group else table, names, element, fill=0)
     if d_sink:

@@ -29,6 +29,7 @@ E4M3, E5M2 = _element("fp8", np.uint8, 8), _element("bf8", np.uint8, 8)
 E4M3_FNUZ, E5M2_FNUZ = _element("fp8_fnuz", np.uint8, 8), _element("bf8_fnuz", np.uint8, 8)
 E2M1 = _element("fp4", np.uint8, 4)
 E8M0 = _element("e8m0", np.uint8, 8)
+UINT8 = _element("uint8", np.uint8, 8)  # random bytes, which are no floats
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ def encode(values: np.ndarray, element: ElementType) -> np.ndarray:
     values = np.asarray(values)
     if values.dtype == element.dtype:
         return values
+    if element is UINT8:
+        raise ValueError(f"{values.dtype} values are no random bytes; give uint8")
     if not np.issubdtype(values.dtype, np.floating):
         raise ValueError(f"{values.dtype} values are neither numbers nor bits of {element.name}; give floats or "
                          f"{element.dtype.name} bits")

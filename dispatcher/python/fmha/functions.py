@@ -11,7 +11,7 @@ from fmha.arch import FALLBACK
 from fmha.calls import Call
 from fmha.library import Context, Library, load
 from fmha.tensors import View, view_of
-from fmha.values import text
+from fmha.values import shown, text
 
 
 @dataclass
@@ -43,6 +43,8 @@ def _library() -> Library:
 
 def _context(context: Context | None, arch: str | None) -> tuple[Context, str]:
     if context is not None:
+        if arch not in (None, context.arch):
+            raise ValueError(f"arch is {shown(arch)}, and the context has kernels of {context.arch}; give one of them")
         return context, context.arch
     arch = FALLBACK if arch is None else text("arch", arch)
     return Context(_library(), arch), arch
