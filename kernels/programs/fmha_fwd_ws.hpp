@@ -77,6 +77,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         if (step == 0) fill(query, {work.in.q, {item.b, item.h, work.entry.start_q}, work.rows.first});
         if (step > 0) fill(value, work.in.staged_values(ctx, work.tiles.at(step - 1)));
     };
+    const auto transposes = [&](const WsWork<Args>&, int step) {
+        if (step > 0) ctx.transpose_stage(value);
+    };
     const auto team = [&](const WsWork<Args>& work) {
         const auto& cfg = ctx.cfg();
         const Tile& tile = cfg.algorithm.tile;
@@ -212,7 +215,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         to.o.heads = to.lse.heads = ctx.stored_rows(heads);
         store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
     };
-    ctx.run(items, work_of, fills, team);
+    ctx.run(items, work_of, fills, transposes, team);
 }
 
 } // namespace fmha::kernels

@@ -153,9 +153,8 @@ constexpr std::array extensions{
         "for decode"},
     Extension{"HX-14", "bwd", "tables for NVIDIA Hopper, and tiles for RDNA whose sums fit its registers"},
     Extension{"HX-15", "fwd, fwd_pagedkv, batch_prefill",
-              "warp-specialised kernels for NVIDIA Hopper, fp16, bf16 and e4m3 (V by column), tiles by head "
-              "dimension "
-              "and length"},
+              "warp-specialised kernels for NVIDIA Hopper, fp16, bf16 and e4m3, tiles by head dimension and "
+              "length"},
 };
 
 } // namespace

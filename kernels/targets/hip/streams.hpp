@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/programs/key_loop.hpp"
+#include "kernels/targets/hip/transposition.hpp"
 #include "kernels/targets/hip/ws_launch.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
 
@@ -40,13 +41,26 @@ class TeamWork {
     FMHA_DEVICE static constexpr int team_rows() { return WsPlan::team_rows; }
     FMHA_DEVICE void visit(const kernels::FwdItem&, std::int64_t) const {}
 
-    /// Warp group 0 is the feed: one of its threads, or one of each of several warps, runs `fills` for the steps of every item. The others are teams.
-    template <class Items, class WorkOf, class Fills, class Team>
-    FMHA_DEVICE void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
-        (init_barriers<Streams>(), ...);
+    /// Warp group 0 is the feed: one of its threads, or one of each of several warps, runs `fills` for the steps of every item, and other warps
+    /// `transposes` for those with values. The other groups are teams.
+    template <class Items, class WorkOf, class Fills, class Transposes, class Team>
+    FMHA_DEVICE void run(const Items& items, WorkOf work_of, Fills fills, Transposes transposes, Team team) {
+        (init_barriers(block_.template piece<Streams>()), ...);
+        if (block_.plan().transposers > 0) init_barriers(block_.plan().arriving);
         block_.machine.barriers_ready();
         if (block_.machine.group() == 0) {
             block_.machine.release_registers();
+            if constexpr (Block::template may<&WsPlan::values>(&StreamPlan::transposed)) {
+                if (block_.machine.transposes(block_.plan().transposers)) {
+                    FMHA_NO_UNROLL
+                    for (std::uint32_t n = 0; items.exists(n); ++n) {
+                        const auto work = work_of(items[n]);
+                        FMHA_NO_UNROLL
+                        for (int step = 0; step < work.steps(); ++step) transposes(work, step);
+                    }
+                    return;
+                }
+            }
             if (!block_.machine.leads(block_.plan().feeders)) return;
             FMHA_NO_UNROLL
             for (std::uint32_t n = 0; items.exists(n); ++n) {
@@ -84,7 +98,7 @@ class TeamWork {
     FMHA_DEVICE void fill_stage(const OperandStream<Piece>&, const kernels::Matrix& matrix,
                                 const kernels::MatrixPlace& place, std::int64_t row0, std::int64_t col0) {
         constexpr int map = static_cast<int>(index_of<Piece>());
-        const StreamPlan& plan = block_.template piece<Piece>();
+        const StreamPlan& plan = copied<Piece>();
         const bool in_boxes = plan.boxes() > 1;
         const int feeders = in_boxes ? block_.machine.feeders(block_.plan().feeders) : 1;
         const int feeder = block_.plan().feeders > 1 ? block_.machine.feeder() : 0;
@@ -121,6 +135,24 @@ class TeamWork {
         }
         ++next.uses;
     }
+    /// Waves of the feed wait for the next tile that copies bring and for the next stage of the stream to be empty, and transpose it there.
+    template <auto Piece>
+    FMHA_DEVICE void transpose_stage(const OperandStream<Piece>&) {
+        if constexpr (Block::template may<Piece>(&StreamPlan::transposed)) {
+            const StreamPlan &from = copied<Piece>(), &to = block_.template piece<Piece>();
+            if (!to.transposed) return;
+            Place& next = place_of<Piece>();
+            const int source = next.next(from.stages), target = next.next(to.stages);
+            block_.machine.wait(from.full(source), next.parity(from.stages));
+            block_.machine.wait(to.empty(target), next.parity(to.stages) ^ 1);
+            Transposition<Block>(block_).transpose(from, from.stage(source), to.stage(target));
+            block_.machine.publish();
+            block_.machine.wave_barrier(); // one lane arrives for all
+            block_.machine.arrive_wave(from.empty(source), true);
+            block_.machine.arrive_wave(to.full(target), true);
+            ++next.uses;
+        }
+    }
     /// A team waits until the next stage of a stream is full.
     template <auto Piece>
     FMHA_DEVICE void take(const OperandStream<Piece>&) {
@@ -144,7 +176,7 @@ class TeamWork {
     }
 
   private:
-    /// How often a stream was filled, or taken.
+    /// How often a stream was filled, transposed, or taken.
     struct Place {
         std::uint32_t uses = 0;
 
@@ -161,6 +193,15 @@ class TeamWork {
 
     Block block_;
     Place places_[count];
+
+    /// What copies of a stream fill.
+    template <auto Piece>
+    FMHA_DEVICE const StreamPlan& copied() const {
+        if constexpr (Piece == &WsPlan::values)
+            return block_.plan().copied_values();
+        else
+            return block_.template piece<Piece>();
+    }
 
     /// The page where row `row` of a matrix lies; any, where there is no such row: its box lies behind the end of the map.
     FMHA_DEVICE static std::int32_t page_of(const kernels::Matrix& matrix, std::int32_t row) {
@@ -200,12 +241,10 @@ class TeamWork {
         return places_[at];
     }
 
-    template <auto Piece>
-    FMHA_DEVICE void init_barriers() {
-        const StreamPlan& plan = block_.template piece<Piece>();
+    FMHA_DEVICE void init_barriers(const StreamPlan& plan) {
         for (int stage = 0; stage < plan.stages; ++stage) {
-            block_.machine.init_barrier(plan.full(stage), 1);
-            block_.machine.init_barrier(plan.empty(stage), block_.plan().waves_of_teams());
+            block_.machine.init_barrier(plan.full(stage), plan.fillers);
+            block_.machine.init_barrier(plan.empty(stage), plan.takers);
         }
     }
 };

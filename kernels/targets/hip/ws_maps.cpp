@@ -100,7 +100,7 @@ WsMaps maps_of(const KernelConfig& config, const Shape& shape, const Tensor& q, 
     const WsPlan plan = ws_plan_of(config);
     const std::array<const Tensor*, WsLaunch::maps_of_launch> tensors{&q, &k, &v};
     const std::array<const StreamPlan*, WsLaunch::maps_of_launch> streams{&plan.queries, &plan.keys,
-                                                                          &plan.values};
+                                                                          &plan.copied_values()};
     WsMaps maps;
     for (std::size_t i = 0; i < tensors.size() && !maps.problem; ++i) {
         const Tensor& tensor = *tensors[i];

@@ -17,10 +17,12 @@ struct StreamPlan {
                  elements = 0;  ///< of a tile: keys or queries, and channels; by column channels and keys
     bool by_column = false;     ///< a line is a channel with its keys
     bool interleaved = false;   ///< even lines of a tile come first, then odd ones
+    bool transposed = false;    ///< waves of the feed fill it, from `WsPlan::arriving`
     std::int16_t box_lines = 0; ///< that one copy brings: all of them, or as many as lie in one page
     std::int16_t stages = 0;
     std::int32_t offset = 0, stage_bytes = 0;
     std::int32_t barriers = 0; ///< where they are: "full" of every stage, then "empty" of every stage
+    std::int16_t fillers = 1, takers = 0; ///< arrivals that make a stage full, and empty
 
     FMHA_DEVICE constexpr int boxes() const { return lines / box_lines; }
     FMHA_DEVICE constexpr int stage(int number) const { return offset + number * stage_bytes; }
@@ -35,14 +37,20 @@ struct WsPlan : BlockPlan {
 
     std::int16_t teams = 0;
     std::int16_t feed_registers = 0, team_registers = 0; ///< a thread, after the split
-    std::int16_t feeders = 1; ///< threads of the feed that start copies, in a warp each
-    bool takes_turns = false; ///< teams start their products one after another
+    std::int16_t feeders = 1;     ///< threads of the feed that start copies, in a warp each
+    std::int16_t transposers = 0; ///< waves of the feed that transpose tiles of values
+    bool takes_turns = false;     ///< teams start their products one after another
     StreamPlan queries, keys, values;
+    StreamPlan arriving; ///< the values as copies bring them, where they are transposed
     /// The target of products of weights and values: a tile like the output where sums over tiles of keys are not the matrix
     /// unit's, else the output's own layout, for nothing.
     AccumulatorPlan addend;
 
     FMHA_DEVICE constexpr int waves_of_teams() const { return teams * 4; }
+    /// What copies of the values fill.
+    FMHA_DEVICE constexpr const StreamPlan& copied_values() const {
+        return values.transposed ? arriving : values;
+    }
 };
 
 namespace planning {
@@ -86,6 +94,13 @@ inline constexpr int lds_of_system = 1024;
 
 namespace planning {
 
+/// Whether waves of the feed can transpose the values of a tile: in squares, of lines of one block either way.
+constexpr bool transposable(const Tile& tile) {
+    constexpr int keys = 32, channels = 32; // of a step of both waves, and of a matrix read
+    return tile.n0 % keys == 0 && tile.n1 % channels == 0 && tile.n0 <= SwizzledTile::line_bytes &&
+           tile.n1 <= SwizzledTile::line_bytes;
+}
+
 /// Teams, blocks of a multiprocessor, and the registers of their threads.
 constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
     plan.teams = cfg.algorithm.wave.m0;
@@ -102,8 +117,9 @@ constexpr void deal_out_threads(WsPlan& plan, const KernelConfig& cfg) {
     plan.takes_turns = plan.teams > 1 && cfg.algorithm.tile.n1 <= 128;
 }
 
-/// Stages of queries, keys and values in LDS, with their barriers behind them. A box has `box_keys` keys.
-constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, int box_keys) {
+/// Stages of queries, keys and values in LDS, with their barriers behind them. A box has `box_keys` keys. Products of 8 bits take values by
+/// column; `transposes`: which come by row.
+constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, bool transposes, int box_keys) {
     const auto stream = [&](ElementType type, int lines, int elements, int stages) {
         StreamPlan s;
         s.type = type;
@@ -118,8 +134,9 @@ constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, int bo
     plan.lds_bytes = 0;
     const int lines_of_values = e4m3 ? tile.n1 : tile.n0, line_of_values = e4m3 ? tile.n0 : tile.n1;
     const int of_queries = SwizzledTile::bytes(tile.m0, tile.k0max, plan.query.type);
+    const int of_arriving = transposes ? SwizzledTile::bytes(tile.n0, tile.n1, plan.value.type) + 16 : 0;
     const int of_tile = SwizzledTile::bytes(tile.n0, tile.k0max, plan.key.type) +
-                        SwizzledTile::bytes(lines_of_values, line_of_values, plan.value.type);
+                        SwizzledTile::bytes(lines_of_values, line_of_values, plan.value.type) + of_arriving;
     const int room = (lds_limit(plan.unit) + lds_of_system) / plan.blocks - lds_of_system;
     const auto fits = [&](int of_q, int of_k) {
         return of_q * (of_queries + 16) + of_k * (of_tile + 2 * 16) <= room;
@@ -129,15 +146,19 @@ constexpr void lay_out_streams(WsPlan& plan, const Tile& tile, bool e4m3, int bo
     plan.queries = stream(plan.query.type, tile.m0, tile.k0max, fits(2, stages) ? 2 : 1);
     plan.keys = stream(plan.key.type, tile.n0, tile.k0max, stages);
     plan.values = stream(plan.value.type, lines_of_values, line_of_values, stages);
+    if (transposes) plan.arriving = stream(plan.value.type, tile.n0, tile.n1, stages);
     if (!e4m3) plan.keys.box_lines = plan.values.box_lines = static_cast<std::int16_t>(box_keys);
     constexpr int warps_of_feed = 4;
     plan.feeders =
         static_cast<std::int16_t>(plan.keys.boxes() < warps_of_feed ? plan.keys.boxes() : warps_of_feed);
     plan.keys.interleaved = plan.values.by_column = e4m3;
-    for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values}) {
+    plan.values.transposed = transposes;
+    for (StreamPlan* s : {&plan.queries, &plan.keys, &plan.values, &plan.arriving}) {
+        s->takers = static_cast<std::int16_t>(plan.waves_of_teams());
         s->barriers = plan.lds_bytes;
         plan.lds_bytes += 16 * s->stages;
     }
+    if (transposes) plan.transposers = plan.values.fillers = plan.arriving.takers = 2;
     if (plan.lds_bytes > room) plan.problem = PlanProblem::lds;
 }
 
@@ -154,10 +175,10 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     const ApiTraits& api = api_traits_of(has.family);
     const bool paged = api.always_paged;
     const bool in_vectors = api.lists_pages && has.kv_layout != KvLayout::linear;
-    // Products of 8 bits take lines of depth alone.
-    const VLayout layout = e4m3 ? VLayout::column : VLayout::row;
+    // Products of 8 bits take lines of depth alone: V by row is transposed on its way to them.
+    const bool by_row = has.v_layout == VLayout::row, transposes = e4m3 && by_row;
     if (matrix_unit(cfg.arch) != MatrixUnit::nvidia || !api.tensor_maps || in_vectors || (paged && e4m3) ||
-        (!halves && !e4m3) || has.v_layout != layout || has.has_dropout ||
+        (!halves && !e4m3) || (halves && !by_row) || has.has_dropout ||
         (has.qscale != QScale::no_scale && (!e4m3 || has.qscale != QScale::pertensor)))
         return plan;
     // Rows of several heads: a map that ends with sequences has no dimension for heads, a bias is one head's, and e4m3 has its own maxima.
@@ -172,7 +193,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
         tile.m0 != wave.m0 * WsPlan::team_rows || warp.m0 != WsPlan::team_rows || warp.n0 != tile.n0 ||
         warp.n1 != tile.n1 || warp.k0 != depth || warp.k1 != depth || !product(tile.n0, depth) ||
         !product(tile.n1, 16) || tile.k0max % depth != 0 || tile.n1 < has.hdim_v ||
-        (e4m3 && tile.n1 > most_channels_apart) || keys_of_box(cfg) == 0)
+        (e4m3 && tile.n1 > most_channels_apart) || (transposes && !planning::transposable(tile)) ||
+        keys_of_box(cfg) == 0)
         return plan;
 
     // Warp-group instructions lay out a team's accumulators as four warps with mma.sync do.
@@ -192,7 +214,7 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
     plan.addend = plan.second.acc;
 
     planning::deal_out_threads(plan, cfg);
-    planning::lay_out_streams(plan, tile, e4m3, keys_of_box(cfg));
+    planning::lay_out_streams(plan, tile, e4m3, transposes, keys_of_box(cfg));
     return plan;
 }
 

@@ -79,8 +79,10 @@ class HostContext : public ScoreContext {
                     std::int64_t row0, std::int64_t col0) {
         stream(name).filled.push_back({matrix, row0, col0});
     }
-    template <class Items, class WorkOf, class Fills, class Team>
-    void run(const Items& items, WorkOf work_of, Fills fills, Team team) {
+    /// Tiles are read where they lie, in any layout.
+    static void transpose_stage(StreamName) {}
+    template <class Items, class WorkOf, class Fills, class Transposes, class Team>
+    void run(const Items& items, WorkOf work_of, Fills fills, Transposes, Team team) {
         for (std::uint32_t n = 0; items.exists(n); ++n) {
             const auto work = work_of(items[n]);
             if (!work.exists()) continue;

@@ -28,7 +28,7 @@ namespace {
 /// all ended.
 bool all_end(int given) {
     std::atomic<int> ended{0};
-    Baton baton(3, Schedule::in_turn, 0, {[] { return false; }, [] {}});
+    Baton baton(3, Schedule::in_turn, 0, {[] { return false; }, [] {}}, [](int) { return std::string(); });
     const auto meet = [&](int agent) {
         baton.yield(agent);
         ++ended;

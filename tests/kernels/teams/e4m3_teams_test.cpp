@@ -317,9 +317,6 @@ TEST(E4m3Plan, RefusesWhatHasNoRegistersOrNoLines) {
     EXPECT_EQ(cannot_execute(team_kernel(problem, 2, 128, 128)), std::nullopt);
     EXPECT_NE(cannot_execute(team_kernel(problem, 2, 112, 128)), std::nullopt) << "keys by 32";
     EXPECT_NE(cannot_execute(team_kernel(problem, 2, 64, 256)), std::nullopt);
-    KernelConfig by_row = team_kernel(problem, 2, 128, 128);
-    by_row.signature.v_layout = VLayout::row;
-    EXPECT_NE(cannot_execute(by_row), std::nullopt);
     KernelConfig in_blocks = team_kernel(problem, 2, 128, 128);
     in_blocks.signature.qscale = QScale::blockscale;
     EXPECT_NE(cannot_execute(in_blocks), std::nullopt);

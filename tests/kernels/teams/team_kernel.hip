@@ -1,4 +1,4 @@
-// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, of e4m3, and over small pages.
+// Warp-specialised kernels: of three teams, of the tiles that leave the fewest registers, of e4m3 with V in both layouts, and over small pages.
 #include "kernels/targets/hip/entry.hpp"
 
 namespace {
@@ -25,13 +25,14 @@ using TwoCausal = Kernel<2, 128, 128, fmha::MaskClass::causal, fmha::DataType::b
 using ManyKeys = Kernel<2, 176, 128, fmha::MaskClass::none, fmha::DataType::bf16>;
 using ManyChannels = Kernel<2, 80, 256, fmha::MaskClass::generic, fmha::DataType::fp16>;
 
+template <fmha::VLayout layout>
 struct E4m3 {
     static constexpr int teams = 2, keys = 128, channels = 128;
 
     FMHA_DEVICE static constexpr fmha::KernelConfig config() {
         fmha::KernelConfig c = Three::config();
         c.signature.data_type = fmha::DataType::fp8bf16;
-        c.signature.v_layout = fmha::VLayout::column;
+        c.signature.v_layout = layout;
         c.signature.qscale = fmha::QScale::pertensor;
         c.signature.hdim_q = c.signature.hdim_v = channels;
         c.algorithm.tile = {64 * teams, keys, 32, channels, 32, channels};
@@ -60,5 +61,6 @@ struct SmallPages {
 FMHA_KERNEL(fmha_teams_three, Three)
 FMHA_KERNEL(fmha_teams_keys, ManyKeys)
 FMHA_KERNEL(fmha_teams_channels, ManyChannels)
-FMHA_KERNEL(fmha_teams_e4m3, E4m3)
+FMHA_KERNEL(fmha_teams_e4m3, E4m3<fmha::VLayout::column>)
+FMHA_KERNEL(fmha_teams_e4m3_by_row, E4m3<fmha::VLayout::row>)
 FMHA_KERNEL(fmha_teams_small_pages, SmallPages)

@@ -9,8 +9,9 @@
 
 namespace fmha::hip_target {
 
-Baton::Baton(int agents, Schedule schedule, std::uint64_t seed, Background background)
-    : schedule_(schedule), random_(seed), background_(std::move(background)),
+Baton::Baton(int agents, Schedule schedule, std::uint64_t seed, Background background,
+             std::function<std::string(int)> name_of)
+    : schedule_(schedule), random_(seed), background_(std::move(background)), name_of_(std::move(name_of)),
       agents_(static_cast<std::size_t>(agents)) {}
 
 void Baton::run(const std::function<void(int)>& body) {
@@ -129,7 +130,7 @@ std::string Baton::deadlock_report() const {
     std::string text = "deadlock: no part of the block can go on";
     for (std::size_t agent = 0; agent < agents_.size(); ++agent) {
         const Agent& a = agents_[agent];
-        text += fmt::format("; {} {}", agent == 0 ? "the feed" : fmt::format("team {}", agent),
+        text += fmt::format("; {} {}", name_of_(static_cast<int>(agent)),
                             a.ended ? "has ended" : "waits for " + a.what());
     }
     return text;

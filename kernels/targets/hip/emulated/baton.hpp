@@ -30,7 +30,9 @@ class Baton {
         std::function<void()> advance;
     };
 
-    Baton(int agents, Schedule schedule, std::uint64_t seed, Background background);
+    /// `name_of(agent)` is what reports call an agent.
+    Baton(int agents, Schedule schedule, std::uint64_t seed, Background background,
+          std::function<std::string(int)> name_of);
 
     /// Runs body(agent) for every agent and returns when all have ended. Throws the first agent's exception where agents throw;
     /// EmulationError (deadlock), which names every agent's wait, when none can go on; the system's error when it refuses a thread.
@@ -58,6 +60,7 @@ class Baton {
     Schedule schedule_;
     std::mt19937_64 random_;
     Background background_;
+    std::function<std::string(int)> name_of_;
     std::vector<Agent> agents_;
     std::mutex mutex_;
     std::condition_variable changed_;

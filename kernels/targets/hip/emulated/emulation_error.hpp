@@ -27,6 +27,7 @@ enum class Hazard : std::uint8_t {
     stage_not_full,    ///< a product reads LDS that its team does not know to be filled
     stage_in_use,      ///< LDS is filled again before all teams have given it back
     not_fenced,        ///< a product takes registers that may have been written without a fence since
+    not_published,     ///< a product reads LDS that threads wrote and did not publish before they arrived
     product_in_flight, ///< registers of a product changed, or LDS that it reads was written, before it was finished
     arrivals_differ, ///< a barrier gets more arrivals in a phase than it was made for, or twice from the same
     bytes_differ,    ///< copies bring a barrier bytes that it does not expect
@@ -55,7 +56,7 @@ class EmulationError : public DeviceError {
 template <>
 struct fmha::EnumTable<fmha::hip_target::Hazard> {
     using enum hip_target::Hazard;
-    static constexpr std::array<EnumName<hip_target::Hazard>, 26> names{
+    static constexpr std::array<EnumName<hip_target::Hazard>, 27> names{
         {{unwritten_read, "unwritten_read"},
          {read_after_write, "read_after_write"},
          {write_after_read, "write_after_read"},
@@ -72,6 +73,7 @@ struct fmha::EnumTable<fmha::hip_target::Hazard> {
          {stage_not_full, "stage_not_full"},
          {stage_in_use, "stage_in_use"},
          {not_fenced, "not_fenced"},
+         {not_published, "not_published"},
          {product_in_flight, "product_in_flight"},
          {arrivals_differ, "arrivals_differ"},
          {bytes_differ, "bytes_differ"},

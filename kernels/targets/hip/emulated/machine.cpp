@@ -90,20 +90,23 @@ void EmulatedMachine::check_load_matrix() const {
 void EmulatedMachine::load_matrices(EmulatedRegisters<std::uint32_t>& out, int r0, int first,
                                     const std::array<std::int64_t, load_matrix_lanes>& rows,
                                     bool transposed) {
-    constexpr int side = 8;
-    using Line = std::array<std::uint16_t, side>;
-    std::array<Line, load_matrix_lanes> lines{};
+    MatrixLines lines{};
     for (int lane = 0; lane < load_matrix_lanes; ++lane) {
         const auto i = static_cast<std::size_t>(lane);
-        lds_.read_for_wave(first + lane, rows[i], lines[i].data(), sizeof(Line), "load_matrix");
+        lds_.read_for_wave(first + lane, rows[i], lines[i].data(), sizeof lines[i], "load_matrix");
     }
+    deal_out(lines, out, r0, first, transposed);
+}
+
+void EmulatedMachine::deal_out(const MatrixLines& lines, EmulatedRegisters<std::uint32_t>& out, int r0,
+                               int first, bool transposed) {
     const auto element = [&](int matrix, int row, int col) {
         if (transposed) std::swap(row, col);
-        const int line = matrix * side + row;
+        const int line = matrix * matrix_side + row;
         return std::uint32_t{lines[static_cast<std::size_t>(line)][static_cast<std::size_t>(col)]};
     };
     for (int lane = 0; lane < load_matrix_lanes; ++lane)
-        for (int j = 0; j < load_matrix_lanes / side; ++j) {
+        for (int j = 0; j < load_matrix_lanes / matrix_side; ++j) {
             const int row = lane / 4, col = 2 * (lane % 4);
             out.at(first + lane, r0 + j) = element(j, row, col) | element(j, row, col + 1) << 16U;
         }

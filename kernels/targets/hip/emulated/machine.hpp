@@ -249,6 +249,12 @@ class EmulatedMachine {
             read_block_transposed(out, r0, element_bits(type) / 8, read, first, places);
         }
     }
+    static constexpr int load_matrix_lanes = 32, matrix_side = 8;
+    /// The lines of four matrices, one of each lane.
+    using MatrixLines = std::array<std::array<std::uint16_t, matrix_side>, load_matrix_lanes>;
+    /// What load_matrix makes of them for the lanes from thread `first` on.
+    static void deal_out(const MatrixLines& lines, EmulatedRegisters<std::uint32_t>& out, int r0, int first,
+                         bool transposed);
     TransposingRead checked_transposing_read(ElementType type) const;
     const MachineShape& shape() const { return shape_; }
     Lds& memory() { return lds_; }
@@ -257,8 +263,6 @@ class EmulatedMachine {
                   const EmulatedRegisters<std::uint32_t>& b, int b0) const;
 
   private:
-    static constexpr int load_matrix_lanes = 32;
-
     /// A unit that a thread has started to copy.
     struct StartedCopy {
         std::int64_t address;

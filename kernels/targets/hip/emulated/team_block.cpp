@@ -13,18 +13,21 @@ namespace {
 
 constexpr std::byte poison{0xFF}; // NaN in every storage type
 
-std::string name_of(int agent) {
-    return agent == 0 ? "the feed" : fmt::format("team {}", agent);
-}
-
 } // namespace
 
-TeamBlock::TeamBlock(int lds_bytes, int agents, int group_threads, Schedule schedule, std::uint64_t seed)
+TeamBlock::TeamBlock(int lds_bytes, int agents, int group_threads, Schedule schedule, std::uint64_t seed,
+                     int transposing_threads)
     : schedule_(schedule), agents_(agents), group_threads_(group_threads),
-      memory_(static_cast<std::size_t>(lds_bytes), poison),
+      transposing_threads_(transposing_threads), memory_(static_cast<std::size_t>(lds_bytes), poison),
       units_(static_cast<std::size_t>(lds_bytes / unit_bytes)),
-      baton_(agents, schedule, seed, {[this] { return !landings_.empty(); }, [this] { land(); }}) {
+      baton_(agents, schedule, seed, {[this] { return !landings_.empty(); }, [this] { land(); }},
+             [this](int agent) { return name_of(agent); }) {
     for (int agent = 0; agent < agents; ++agent) clock(agent).at(index(agent)) = 1;
+}
+
+std::string TeamBlock::name_of(int agent) const {
+    if (transposes(agent)) return "the waves that transpose";
+    return agent == 0 ? "the feed" : fmt::format("team {}", agent);
 }
 
 void TeamBlock::join(Clock& to, const Clock& from) {
@@ -56,12 +59,13 @@ void TeamBlock::meet(int agent) {
 
 void TeamBlock::split_registers(int feed, int team) {
     constexpr int of_multiprocessor = 65536, unit = 8;
-    const int at_entry = of_multiprocessor / (agents_ * group_threads_) / unit * unit;
-    registers_ = {.at_entry = at_entry, .feed = feed, .team = team};
+    const int groups = transposing_threads_ > 0 ? agents_ - 1 : agents_;
+    const int at_entry = of_multiprocessor / (groups * group_threads_) / unit * unit;
+    registers_ = {.groups = groups, .at_entry = at_entry, .feed = feed, .team = team};
 }
 
 void TeamBlock::release_registers(int agent) {
-    if (registers_.feed == 0) return;
+    if (registers_.feed == 0 || transposes(agent)) return; // it is the feed that has them
     if (registers_.feed > registers_.at_entry)
         fail(Hazard::registers_exceeded, agent,
              fmt::format("{} registers a thread are kept of {}", registers_.feed, registers_.at_entry));
@@ -71,11 +75,11 @@ void TeamBlock::release_registers(int agent) {
 
 void TeamBlock::claim_registers(int agent) {
     if (registers_.feed == 0) return;
-    const int all = registers_.feed + (agents_ - 1) * registers_.team;
-    if (all > agents_ * registers_.at_entry)
+    const int groups = registers_.groups, all = registers_.feed + (groups - 1) * registers_.team;
+    if (all > groups * registers_.at_entry)
         fail(Hazard::registers_exceeded, agent,
              fmt::format("{} registers are claimed, and a block of {} threads has {}", all * group_threads_,
-                         agents_ * group_threads_, agents_ * group_threads_ * registers_.at_entry));
+                         groups * group_threads_, groups * group_threads_ * registers_.at_entry));
     const int more = registers_.team - registers_.at_entry;
     baton_.wait_until(
         agent, [this, more] { return registers_.free >= more; },
@@ -252,24 +256,61 @@ void TeamBlock::land() {
         Unit& unit = units_.at(static_cast<std::size_t>(copy.unit));
         unit.state = State::written;
         unit.writer = static_cast<std::int8_t>(landing.agent);
-        unit.written = clock(landing.agent).at(index(landing.agent));
+        unit.written = unit.published = clock(landing.agent).at(index(landing.agent));
     }
     tell(landing.agent, barrier.arriving);
     barrier.missing_bytes -= bytes;
     end_phase(barrier);
 }
 
-void TeamBlock::begin_read(int agent, std::int64_t number) {
-    const auto at = number * unit_bytes;
-    (void)unit_at(agent, at, "a product");
-    Unit& unit = units_.at(static_cast<std::size_t>(number));
+void TeamBlock::check_known(int agent, const Unit& unit, std::int64_t address,
+                            std::string_view reader) const {
     if (unit.state == State::unwritten)
         fail(Hazard::unwritten_read, agent,
-             fmt::format("a product reads LDS byte {}, which was never written", at));
-    const std::size_t writer = index(unit.writer);
-    if (unit.state == State::in_flight || unit.written > clock(agent).at(writer))
+             fmt::format("{} reads LDS byte {}, which was never written", reader, address));
+    if (unit.state == State::in_flight || unit.written > clocks_.at(index(agent)).at(index(unit.writer)))
         fail(Hazard::stage_not_full, agent,
-             fmt::format("a product reads LDS byte {}, and has not waited for it to be filled", at));
+             fmt::format("{} reads LDS byte {}, and has not waited for it to be filled", reader, address));
+}
+
+void TeamBlock::read(int agent, std::int64_t address, void* to) {
+    constexpr std::string_view reader = "a thread";
+    const std::int64_t number = unit_at(agent, address, reader);
+    Unit& unit = units_.at(static_cast<std::size_t>(number));
+    check_known(agent, unit, address, reader);
+    unit.read.at(index(agent)) = clock(agent).at(index(agent));
+    std::memcpy(to, memory_.data() + number * unit_bytes, unit_bytes);
+}
+
+void TeamBlock::write(int agent, std::int64_t address, const void* from) {
+    constexpr std::string_view writer = "a write";
+    const std::int64_t number = unit_at(agent, address, writer);
+    check_write(agent, number, writer);
+    Unit& unit = units_.at(static_cast<std::size_t>(number));
+    unit.state = State::written;
+    unit.writer = static_cast<std::int8_t>(agent);
+    unit.written = clock(agent).at(index(agent));
+    unit.published = 0;
+    unpublished_.at(index(agent)).push_back(number);
+    std::memcpy(memory_.data() + number * unit_bytes, from, unit_bytes);
+}
+
+void TeamBlock::publish(int agent) {
+    for (const std::int64_t number : unpublished_.at(index(agent)))
+        units_.at(static_cast<std::size_t>(number)).published = clock(agent).at(index(agent));
+    unpublished_.at(index(agent)).clear();
+}
+
+void TeamBlock::begin_read(int agent, std::int64_t number) {
+    constexpr std::string_view reader = "a product";
+    const auto at = number * unit_bytes;
+    (void)unit_at(agent, at, reader);
+    Unit& unit = units_.at(static_cast<std::size_t>(number));
+    check_known(agent, unit, at, reader);
+    if (unit.published == 0 || unit.published > clock(agent).at(index(unit.writer)))
+        fail(Hazard::not_published, agent,
+             fmt::format("{} reads LDS byte {}, which {} wrote and did not publish before they arrived",
+                         reader, at, name_of(unit.writer)));
     ++unit.reading.at(index(agent));
 }
 
@@ -279,7 +320,7 @@ void TeamBlock::end_read(int agent, std::int64_t number) {
     unit.read.at(index(agent)) = clock(agent).at(index(agent));
 }
 
-void TeamBlock::fail(Hazard hazard, int agent, const std::string& sentence) {
+void TeamBlock::fail(Hazard hazard, int agent, const std::string& sentence) const {
     throw EmulationError(hazard, fmt::format("{}: in {}, {}", to_string(hazard), name_of(agent), sentence));
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,13 +19,19 @@ namespace fmha::hip_target {
 /// are not ordered, and an access that depends on them throws EmulationError, even if it came in the right order here.
 class TeamBlock {
   public:
-    static constexpr int most_agents = 4, unit_bytes = 16;
+    static constexpr int most_agents = 5, unit_bytes = 16;
     using Clock = std::array<std::uint32_t, most_agents>;
 
-    /// The feed and `agents` − 1 teams, of groups of `group_threads` threads.
-    TeamBlock(int lds_bytes, int agents, int group_threads, Schedule schedule, std::uint64_t seed);
+    /// The feed and `agents` − 1 teams, of groups of `group_threads` threads. Where some threads of the feed transpose tiles, the last agent
+    /// is these threads instead of a team.
+    TeamBlock(int lds_bytes, int agents, int group_threads, Schedule schedule, std::uint64_t seed,
+              int transposing_threads = 0);
 
     void run(const std::function<void(int)>& body) { baton_.run(body); }
+    bool transposes(int agent) const { return transposing_threads_ > 0 && agent == agents_ - 1; }
+    /// Of the group, or part of one, that an agent is.
+    int threads_of(int agent) const { return transposes(agent) ? transposing_threads_ : group_threads_; }
+    std::string name_of(int agent) const;
     /// Whether a product has its result as soon as it is started, and not before it is finished.
     bool products_at_start() const { return schedule_ == Schedule::teams_first; }
 
@@ -47,6 +54,12 @@ class TeamBlock {
     /// Starts to copy the box at `corner` to LDS, where its lines are those of a SwizzledTile. When it has landed the barrier has its bytes.
     void copy_box(int agent, const TensorMapSpec& map, const BoxCorner& corner, int address, int barrier);
 
+    /// A thread of the agent reads or writes a unit by itself, at an address that is a multiple of 16.
+    void read(int agent, std::int64_t address, void* to);
+    void write(int agent, std::int64_t address, const void* from);
+    /// Products that know of this may read what threads of the agent wrote before it.
+    void publish(int agent);
+
     /// A product of the agent begins to read a unit, and ends it.
     void begin_read(int agent, std::int64_t unit);
     void end_read(int agent, std::int64_t unit);
@@ -58,8 +71,9 @@ class TeamBlock {
     struct Unit {
         State state = State::unwritten;
         std::int8_t writer = 0;
-        std::uint32_t written = 0; ///< by the writer's clock
-        Clock read{};              ///< the last read of every agent, by its clock; 0: none
+        std::uint32_t written = 0;   ///< by the writer's clock
+        std::uint32_t published = 0; ///< by the writer's clock; 0: not yet
+        Clock read{};                ///< the last read of every agent, by its clock; 0: none
         std::array<std::int8_t, most_agents> reading{};
     };
     struct Barrier {
@@ -89,7 +103,7 @@ class TeamBlock {
     };
     /// Registers of one thread of every group.
     struct RegisterSplit {
-        int at_entry = 0, feed = 0, team = 0, free = 0; ///< no feed: groups trade none
+        int groups = 0, at_entry = 0, feed = 0, team = 0, free = 0; ///< no feed: groups trade none
     };
 
     static std::size_t index(int agent) { return static_cast<std::size_t>(agent); }
@@ -99,18 +113,20 @@ class TeamBlock {
     void tell(int agent, Clock& to);
     Barrier& barrier_at(int address);
     static void end_phase(Barrier& barrier);
+    void check_known(int agent, const Unit& unit, std::int64_t address, std::string_view reader) const;
     std::int64_t unit_at(int agent, std::int64_t address, std::string_view operation) const;
     void check_write(int agent, std::int64_t unit, std::string_view operation);
     void land();
-    [[noreturn]] static void fail(Hazard hazard, int agent, const std::string& sentence);
+    [[noreturn]] void fail(Hazard hazard, int agent, const std::string& sentence) const;
 
     Schedule schedule_;
-    int agents_, group_threads_;
+    int agents_, group_threads_, transposing_threads_;
     std::vector<std::byte> memory_;
     std::vector<Unit> units_;
     std::map<int, Barrier> barriers_;
     std::array<Turn, most_agents> turns_;
     std::array<Clock, most_agents> clocks_{};
+    std::array<std::vector<std::int64_t>, most_agents> unpublished_; ///< units
     std::deque<Landing> landings_;
     Meeting meeting_;
     RegisterSplit registers_;

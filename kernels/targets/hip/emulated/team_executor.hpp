@@ -29,8 +29,9 @@ void emulate_teams(const KernelConfig& config, const Args& args, int threads, Sc
         return [&](std::int64_t n) {
             const kernels::BlockItems items{grid, static_cast<std::uint32_t>(n)};
             const WsPlan& plan = setup.plan();
-            TeamBlock block(plan.lds_bytes, plan.teams + 1, WsPlan::group_threads, schedule,
-                            static_cast<std::uint64_t>(n));
+            const int transposing = plan.transposers * plan.wave_size;
+            TeamBlock block(plan.lds_bytes, plan.teams + (transposing > 0 ? 2 : 1), WsPlan::group_threads,
+                            schedule, static_cast<std::uint64_t>(n), transposing);
             block.split_registers(plan.feed_registers, plan.team_registers);
             try {
                 block.run([&](int agent) {

@@ -61,16 +61,30 @@ class ShortSum {
 } // namespace
 
 EmulatedTeamMachine::EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent)
-    : EmulatedMachine({unit, group_threads, 32, 16, false}), block_(block), maps_(maps), agent_(agent) {}
+    : EmulatedMachine({unit, block.threads_of(agent), wave_threads, 16, false}), block_(block), maps_(maps),
+      agent_(agent) {}
+
+EmulatedMachine::MatrixLines::value_type
+EmulatedTeamMachine::line_of(const EmulatedRegisters<std::uint32_t>& in, int r0, int first, int lane) {
+    constexpr int lanes_of_line = 4;
+    MatrixLines::value_type line{};
+    for (int from = 0; from < lanes_of_line; ++from) {
+        const std::uint32_t word =
+            in.at(first + lane % matrix_side * lanes_of_line + from, r0 + lane / matrix_side);
+        line[static_cast<std::size_t>(2 * from)] = static_cast<std::uint16_t>(word);
+        line[static_cast<std::size_t>(2 * from + 1)] = static_cast<std::uint16_t>(word >> 16U);
+    }
+    return line;
+}
 
 void EmulatedTeamMachine::check_together(const char* at) const {
     if (alone_)
         fail(Hazard::team_diverged,
-             fmt::format("one thread comes to {}, where all {} of its group meet", at, group_threads));
+             fmt::format("one thread comes to {}, where all {} of its group meet", at, threads()));
 }
 
 void EmulatedTeamMachine::check_alone(const char* what) const {
-    if (!alone_) fail(Hazard::team_diverged, fmt::format("{} by each of {} threads", what, group_threads));
+    if (!alone_) fail(Hazard::team_diverged, fmt::format("{} by each of {} threads", what, threads()));
 }
 
 void EmulatedTeamMachine::check_descriptor(int address) const {
@@ -275,7 +289,8 @@ void EmulatedTeamMachine::finish(Product& product) {
 }
 
 void EmulatedTeamMachine::fail(Hazard hazard, const std::string& sentence) const {
-    throw EmulationError(hazard, fmt::format("{}: in team {}, {}", to_string(hazard), agent_, sentence));
+    throw EmulationError(hazard,
+                         fmt::format("{}: in {}, {}", to_string(hazard), block_.name_of(agent_), sentence));
 }
 
 } // namespace fmha::hip_target

@@ -10,15 +10,15 @@
 
 namespace fmha::hip_target {
 
-/// One warp group of a block on the host: the feed or a team. Its threads advance together; other groups go on when it waits.
+/// One warp group of a block on the host: the feed or a team, or the waves of the feed that transpose. Its threads advance together; other groups go on when it waits.
 class EmulatedTeamMachine : public EmulatedMachine {
   public:
-    static constexpr int group_threads = 128, group_waves = 4;
+    static constexpr int group_threads = 128, wave_threads = 32;
 
     /// `maps` must outlive the machine.
     EmulatedTeamMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent);
 
-    int group() const { return agent_; }
+    int group() const { return transposes(0) ? 0 : agent_; }
     void release_registers() {
         check_together("registers");
         block_.release_registers(agent_);
@@ -43,6 +43,8 @@ class EmulatedTeamMachine : public EmulatedMachine {
     }
     static constexpr int feeder() { return 0; }
     static constexpr int feeders(int) { return 1; }
+    bool transposes(int) const { return block_.transposes(agent_); }
+    static int transposer(int thread) { return thread / wave_threads; }
     void expect(int address, int bytes) {
         check_alone("bytes are expected");
         block_.expect(agent_, address, bytes);
@@ -53,7 +55,32 @@ class EmulatedTeamMachine : public EmulatedMachine {
     }
     void arrive_wave(int address, bool arrives) {
         check_together("a barrier");
-        if (arrives) block_.arrive(agent_, address, group_waves);
+        if (apart_)
+            fail(Hazard::wave_order, "a lane arrives for others, which it has not met since they used LDS");
+        if (arrives) block_.arrive(agent_, address, threads() / wave_threads);
+    }
+    void wave_barrier() { apart_ = false; }
+    template <class Address>
+    void load_matrix(EmulatedRegisters<std::uint32_t>& out, int r0, Address address, bool transposed) {
+        each_wave([&](int first) {
+            MatrixLines lines{};
+            for (int lane = 0; lane < load_matrix_lanes; ++lane)
+                block_.read(agent_, address(first + lane), lines[static_cast<std::size_t>(lane)].data());
+            deal_out(lines, out, r0, first, transposed);
+        });
+    }
+    template <class Address>
+    void store_matrix(const EmulatedRegisters<std::uint32_t>& in, int r0, Address address) {
+        each_wave([&](int first) {
+            for (int lane = 0; lane < load_matrix_lanes; ++lane) {
+                const MatrixLines::value_type line = line_of(in, r0, first, lane);
+                block_.write(agent_, address(first + lane), line.data());
+            }
+        });
+    }
+    void publish() {
+        apart_ = true;
+        block_.publish(agent_);
     }
     void turn(int team) {
         check_together("a turn");
@@ -114,6 +141,14 @@ class EmulatedTeamMachine : public EmulatedMachine {
         bool done = false;
     };
 
+    template <class OfWave>
+    void each_wave(OfWave of_wave) {
+        apart_ = true;
+        for (int first = 0; first < threads(); first += wave_threads) of_wave(first);
+    }
+    /// Row lane % 8 of matrix lane / 8: of the registers of four lanes.
+    static MatrixLines::value_type line_of(const EmulatedRegisters<std::uint32_t>& in, int r0, int first,
+                                           int lane);
     void check_together(const char* at) const;
     void check_alone(const char* what) const;
     void check_descriptor(int address) const;
@@ -132,6 +167,7 @@ class EmulatedTeamMachine : public EmulatedMachine {
     const WsMaps& maps_; // NOLINT(*-avoid-const-or-ref-data-members)
     int agent_;
     bool alone_ = false; ///< one thread of the group is at work
+    bool apart_ = false; ///< lanes have used LDS since they last met
     std::set<const void*> fenced_;
     std::vector<Product> open_;
     std::deque<std::vector<Product>> groups_;

@@ -32,6 +32,20 @@ FMHA_DEVICE void let_next_come() {
 #endif
 }
 
+/// Four matrices of 8 × 8 elements of 16 bits, of which the lane says where one row lies in LDS.
+FMHA_DEVICE void load_matrix(std::uint32_t* to, std::uint32_t from, bool transposed) {
+    if (transposed)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                     : "r"(from)
+                     : "memory");
+}
+
 template <int block_threads>
 class Machine {
   public:
@@ -199,18 +213,7 @@ class Machine {
     template <int count, class Address>
     FMHA_DEVICE void load_matrix(RegisterArray<std::uint32_t, count>& out, int r0, Address address,
                                  bool transposed) const {
-        const std::uint32_t from = shared(address(static_cast<int>(threadIdx.x)));
-        std::uint32_t* const to = out.value + r0;
-        if (transposed)
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                         : "r"(from)
-                         : "memory");
-        else
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                         : "r"(from)
-                         : "memory");
+        nvidia::load_matrix(out.value + r0, shared(address(static_cast<int>(threadIdx.x))), transposed);
     }
 
     static constexpr int sums_at_once = 4;

@@ -71,6 +71,12 @@ class TeamMachine : public Machine<128> {
     }
     FMHA_DEVICE static int feeder() { return static_cast<int>(threadIdx.x / 32U); }
     FMHA_DEVICE static constexpr int feeders(int count) { return count; }
+    /// Of the feed: the `count` warps behind the first.
+    FMHA_DEVICE static bool transposes(int count) {
+        const int warp = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x / 32U), 0);
+        return warp >= 1 && warp <= count;
+    }
+    FMHA_DEVICE static int transposer(int thread) { return thread / 32 - 1; }
     FMHA_DEVICE void expect(int address, int bytes) const {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(address)),
                      "r"(bytes)
@@ -93,6 +99,22 @@ class TeamMachine : public Machine<128> {
                      "r"(arrives && threadIdx.x % 32U == 0 ? 1 : 0)
                      : "memory");
     }
+
+    template <int count, class Address>
+    FMHA_DEVICE void load_matrix(RegisterArray<std::uint32_t, count>& out, int r0, Address address,
+                                 bool transposed) const {
+        nvidia::load_matrix(out.value + r0, shared(address(thread())), transposed);
+    }
+    template <int count, class Address>
+    FMHA_DEVICE void store_matrix(const RegisterArray<std::uint32_t, count>& in, int r0,
+                                  Address address) const {
+        const std::uint32_t* const from = in.value + r0;
+        asm volatile(
+            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared(address(thread()))),
+            "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+            : "memory");
+    }
+    FMHA_DEVICE static void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
     // Barrier 0 is the block's.
     FMHA_DEVICE void turn(int group) const { asm volatile("bar.sync %0, 256;" ::"r"(group) : "memory"); }
