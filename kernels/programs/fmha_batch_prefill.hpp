@@ -50,7 +50,8 @@ struct Program<KernelFamily::batch_prefill> {
     FMHA_DEVICE static void run(Ctx& ctx, const BatchPrefillArgs& args, const FwdItem& item) {
         if constexpr (requires { ctx.query_stream(); })
             if (ctx.cfg().algorithm.pipeline == Pipeline::ws) {
-                fmha_fwd_ws(ctx, args, OneItem{item});
+                fmha_fwd_ws(ctx, args,
+                            OneItem{item, Divisor(static_cast<std::uint32_t>(args.place.page_size))});
                 return;
             }
         fmha_batch_prefill(ctx, args, item);

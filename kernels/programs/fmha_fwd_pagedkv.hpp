@@ -50,7 +50,8 @@ struct Program<KernelFamily::fwd_pagedkv> {
     FMHA_DEVICE static void run(Ctx& ctx, const PagedKvArgs& args, const FwdItem& item) {
         if constexpr (requires { ctx.query_stream(); })
             if (ctx.cfg().algorithm.pipeline == Pipeline::ws) {
-                fmha_fwd_ws(ctx, args, OneItem{item});
+                fmha_fwd_ws(ctx, args,
+                            OneItem{item, Divisor(static_cast<std::uint32_t>(args.place.page_size))});
                 return;
             }
         fmha_fwd_pagedkv(ctx, args, item);

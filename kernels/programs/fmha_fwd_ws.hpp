@@ -73,9 +73,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
     };
     const auto fills = [&](const WsWork<Args>& work, int step) {
         const FwdItem& item = work.item;
-        if (step < work.count) fill(key, work.in.staged_keys(ctx, work.tiles.at(step)));
+        if (step < work.count) fill(key, work.in.staged_keys(ctx, work.tiles.at(step), items.of_page()));
         if (step == 0) fill(query, {work.in.q, {item.b, item.h, work.entry.start_q}, work.rows.first});
-        if (step > 0) fill(value, work.in.staged_values(ctx, work.tiles.at(step - 1)));
+        if (step > 0) fill(value, work.in.staged_values(ctx, work.tiles.at(step - 1), items.of_page()));
     };
     const auto transposes = [&](const WsWork<Args>&, int step) {
         if (step > 0) ctx.transpose_stage(value);

@@ -29,6 +29,7 @@ struct WsGrid {
     bool last_is_short = false; ///< the last query tile of a head leaves teams without rows
     /// The divisors of an item's number: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
+    Divisor of_page; ///< of keys in a cache
 
     WsGrid() = default;
     /// Each item for a block of its own.
@@ -46,6 +47,7 @@ struct WsGrid {
         of_entry = Divisor(heads);
         if (masked && blocks > 0) heads_at_once = cached_heads(args.shape);
         take_turns(heads_at_once);
+        if constexpr (requires { args.place; }) of_page = Divisor(narrow(args.place.page_size));
     }
     constexpr std::int64_t size() const { return std::int64_t{all_heads} * q_tiles; }
     /// The same items, dealt out to so many blocks.
@@ -127,14 +129,17 @@ struct BlockItems {
 
     FMHA_DEVICE constexpr bool exists(std::uint32_t n) const { return grid.exists(block, n); }
     FMHA_DEVICE constexpr FwdItem operator[](std::uint32_t n) const { return grid.item(block, n); }
+    FMHA_DEVICE constexpr const Divisor& of_page() const { return grid.of_page; }
 };
 
 /// A single item, where blocks are not persistent.
 struct OneItem {
     FwdItem item;
+    Divisor page{};
 
     FMHA_DEVICE static constexpr bool exists(std::uint32_t n) { return n == 0; }
     FMHA_DEVICE constexpr FwdItem operator[](std::uint32_t) const { return item; }
+    FMHA_DEVICE constexpr const Divisor& of_page() const { return page; }
 };
 
 } // namespace fmha::kernels

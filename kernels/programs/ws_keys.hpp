@@ -5,6 +5,7 @@
 #include "kernels/programs/prefill_cache.hpp"
 
 /// Sources of keys for the items of a warp-specialised launch: the feed fills stages from them, and the teams ask them about a tile.
+/// The feed divides by the page size with a number that the launch has prepared.
 namespace fmha::kernels {
 
 /// The contents of a stage: the tile from row `row` of `matrix` on. The matrix lies at `place` of its tensor.
@@ -33,17 +34,17 @@ struct EntryKeys : FwdMatrices {
         return KeyTiles::of(mask, rows.first, rows.count, end_row(), n0);
     }
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t, const Divisor&) const {
         return {k, place, tile(ctx, t, true).row};
     }
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t, const Divisor&) const {
         return {v, place, tile(ctx, t, true).row};
     }
 };
 
 /// Keys of an entry in pages, which hold whole tiles. The feed looks a page up before it waits for the stage, once for the keys of a tile and once
-/// for its values; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
+/// for its values, and divides by a number that the launch has prepared; teams never do. A stage ends with the last key of the tile, not of the page: behind it lies anything (P-5).
 struct PagedKeys : CacheMatrices {
     template <class Ctx>
     FMHA_DEVICE static Entry entry(Ctx& ctx, const PagedKvArgs& args, std::int64_t b) {
@@ -57,24 +58,26 @@ struct PagedKeys : CacheMatrices {
     FMHA_DEVICE std::int64_t end_row() const { return key_rows.read; }
 
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
-        return staged(ctx, k, t);
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t, const Divisor& of_page) const {
+        return staged(ctx, k, t, of_page);
     }
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
-        return staged(ctx, v, t);
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t, const Divisor& of_page) const {
+        return staged(ctx, v, t, of_page);
     }
 
   private:
     /// Tile t of a matrix, in numbers of 32 bits, because the feed has few registers. Its rows begin so many before its slot as `tile` has it.
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged(Ctx& ctx, Matrix matrix, std::int64_t t) const {
+    FMHA_DEVICE StagedTile staged(Ctx& ctx, Matrix matrix, std::int64_t t, const Divisor& of_page) const {
         if (pages.table == nullptr) __builtin_unreachable();
         const auto narrow = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
         const std::int32_t n0 = ctx.cfg().algorithm.tile.n0, row = narrow(t) * n0, skipped = narrow(shift),
                            first = row > 0 ? row : skipped, rest = narrow(key_rows.size) - first,
                            count = rest < row + n0 - first ? rest : row + n0 - first;
-        const KeyPlace at = ctx.key_place(pages, first - skipped);
+        Pages prepared = pages;
+        prepared.of_page = &of_page;
+        const KeyPlace at = ctx.key_place(prepared, first - skipped);
         const std::int32_t before = narrow(at.slot) - row;
         matrix.origin = matrix.tensor.offset(at.page, hk, before, 0);
         matrix.rows = {row + count, row + count, 0};
@@ -98,12 +101,12 @@ struct PrefillKeys : PrefillMatrices {
     FMHA_DEVICE static const Mask& in_rows(const Mask& mask) { return mask; }
 
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t) const {
+    FMHA_DEVICE StagedTile staged_keys(Ctx& ctx, std::int64_t t, const Divisor&) const {
         const KeyTile at = tile(ctx, t, true);
         return {keys(at), place_of(at), at.row};
     }
     template <class Ctx>
-    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t) const {
+    FMHA_DEVICE StagedTile staged_values(Ctx& ctx, std::int64_t t, const Divisor&) const {
         const KeyTile at = tile(ctx, t, true);
         return {values(at), place_of(at), at.row};
     }

@@ -1,5 +1,6 @@
 // The items of a warp-specialised launch: how many heads take turns, in which order items come, and which block has which.
 
+#include "kernels/programs/pages.hpp"
 #include "kernels/programs/ws_items.hpp"
 #include "tests/mutation/checks.hpp"
 
@@ -245,9 +246,42 @@ bool dealing_is_right(const Launch& launch, std::uint32_t blocks) {
     return true;
 }
 
+/// A launch over pages has their size prepared, for whatever number of blocks; keys lie where a division says.
+bool pages_are_divided() {
+    const std::int32_t table[] = {7, 2, 9};
+    KernelConfig config;
+    config.algorithm.tile = {.m0 = 128, .n0 = 128};
+    config.algorithm.wave.m0 = 2;
+    for (const std::int64_t size : {128, 384, 1024}) {
+        PagedKvArgs args;
+        args.shape = {Mode::batch, 2, 4, 2, 300, 300, 0, 0, 64, 64};
+        args.place.page_size = size;
+        const WsGrid grid = WsGrid(config, args).dealt_to(3);
+        const kernels::BlockItems items{grid, 0};
+        if (items.of_page().number != size ||
+            WsGrid(config, FwdArgs{.shape = args.shape}).of_page.number != 1)
+            return false;
+        const kernels::OneItem one{{}, kernels::Divisor(static_cast<std::uint32_t>(size))};
+        for (const kernels::Divisor* of_page : {&items.of_page(), &one.of_page()})
+            for (const std::int64_t first : {std::int64_t{0}, size / 2})
+                for (const std::int64_t key :
+                     {std::int64_t{0}, size - 1, size, 2 * size, 2 * size + size / 2 - 1}) {
+                    kernels::Pages pages{table, size, 0, first};
+                    const kernels::KeyPlace divided = pages.at(key);
+                    pages.of_page = of_page;
+                    const kernels::KeyPlace at = pages.at(key);
+                    if (at.page != divided.page || at.slot != divided.slot ||
+                        at.page != table[(first + key) / size] || at.slot != (first + key) % size)
+                        return false;
+                }
+    }
+    return true;
+}
+
 } // namespace
 
 bool ws_items_are_right() {
+    if (!pages_are_divided()) return false;
     if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt())
         return false;
     const Launch launches[] = {
