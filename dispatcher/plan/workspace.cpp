@@ -74,9 +74,19 @@ std::int64_t splits_of(const BwdWorkspaceInputs& in, std::size_t entry) {
 struct SplitRule {
     std::int64_t at_once; ///< blocks that a compute unit has at once
     bool packs;           ///< the query heads of a KV head are rows of one block where each has one row
+    std::int64_t sharing; ///< so many query heads share a block where each has a few rows
     double unsplit;       ///< no splits from this share of the blocks that fit on
     double near;          ///< the fewest splits whose efficiency is this share of the best
 };
+
+/// S-9: of 2 to 8 query rows those of so many heads share a tile of 16 rows, a power of two that divides the heads of a KV head.
+std::int64_t heads_of_few_rows(const Problem& problem) {
+    const std::int64_t rows = problem.effective_max_seqlen_q(), group = problem.nhead_q / problem.nhead_k;
+    if (rows < 2 || problem.signature.bias != BiasType::no_bias || problem.signature.hdim_q <= 32) return 1;
+    std::int64_t heads = 1;
+    while (2 * heads * rows <= 16 && group % (2 * heads) == 0) heads *= 2;
+    return heads;
+}
 
 /// S-9 where a kernel of sm_90 decodes, else S-6.
 SplitRule split_rule(const Problem& problem, std::int64_t compute_units, int wave_size) {
@@ -86,13 +96,16 @@ SplitRule split_rule(const Problem& problem, std::int64_t compute_units, int wav
     if (!decodes)
         return {.at_once = wave_size == 32 ? 4 : 2,
                 .packs = s.bias == BiasType::no_bias && s.mask == MaskClass::none,
+                .sharing = 1,
                 .unsplit = 0.8,
                 .near = 0.85};
-    const bool alone =
-        s.hdim_q > 64 && static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
-                             static_cast<double>(compute_units);
+    const std::int64_t sharing = heads_of_few_rows(problem);
+    const bool alone = sharing == 1 && s.hdim_q > 64 &&
+                       static_cast<double>(problem.batch) * static_cast<double>(problem.nhead_q) <=
+                           static_cast<double>(compute_units);
     return {.at_once = alone ? 1 : 2,
             .packs = s.bias != BiasType::alibi && (s.mask == MaskClass::none || problem.window_left < 0),
+            .sharing = sharing,
             .unsplit = 4.0,
             .near = 0.95};
 }
@@ -205,6 +218,7 @@ std::int64_t choose_num_splits(const Problem& problem, std::int64_t compute_unit
         heads = problem.nhead_k;
         rows = group_size;
     }
+    heads /= rule.sharing;
     const double work = static_cast<double>(problem.batch) * static_cast<double>(heads) *
                         static_cast<double>(ceil_div(rows, 64));
     if (work >= rule.unsplit * static_cast<double>(units)) return 1;

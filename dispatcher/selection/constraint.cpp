@@ -13,7 +13,7 @@ struct Row {
     std::string_view sentence;
 };
 
-constexpr std::array<Row, 12> rows{{
+constexpr std::array<Row, 13> rows{{
     {Constraint::none, "", "always"},
     {Constraint::max_seqlen_q_lt_4096, "max_seqlen_q_lt_4096", "max_seqlen_q < 4096"},
     {Constraint::max_seqlen_q_le_8192, "max_seqlen_q_le_8192", "max_seqlen_q <= 8192"},
@@ -28,6 +28,8 @@ constexpr std::array<Row, 12> rows{{
     {Constraint::blocks128_lt_0_8_cus, "blocks128_lt_0.8_cus",
      "batch * nhead_q * ceil(max_seqlen_q / 128) < 0.8 * compute units"},
     {Constraint::even_head_groups, "even_head_groups", "nhead_q / nhead_k is even"},
+    {Constraint::rows_of_even_groups, "rows_of_even_groups",
+     "max_seqlen_q > 1 and nhead_q / nhead_k is even"},
 }};
 
 const Row& row_of(Constraint constraint) {
@@ -88,6 +90,8 @@ bool holds(Constraint constraint, const ConstraintInputs& in) {
         return static_cast<double>(query_blocks(in, 128)) < static_cast<double>(in.compute_units) * 0.8;
     case Constraint::even_head_groups:
         return in.nhead_k > 0 && in.nhead_q / in.nhead_k % 2 == 0;
+    case Constraint::rows_of_even_groups:
+        return in.max_seqlen_q > 1 && holds(Constraint::even_head_groups, in);
     }
     return false;
 }

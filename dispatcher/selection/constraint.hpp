@@ -21,6 +21,7 @@ enum class Constraint : std::uint8_t {
     blocks64_le_cus,
     blocks128_lt_0_8_cus,
     even_head_groups,
+    rows_of_even_groups,
 };
 
 /// Inputs of the predicates.

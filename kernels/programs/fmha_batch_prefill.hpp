@@ -13,20 +13,23 @@ FMHA_DEVICE void fmha_batch_prefill(Ctx& ctx, const BatchPrefillArgs& args, cons
     const auto& cfg = ctx.cfg();
     const Tile& tile = cfg.algorithm.tile;
     const PackedHeads packed = PackedHeads::of(cfg, args, true);
+    const HeadRows heads = HeadRows::of(cfg, args);
     const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
-    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile);
+    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile, heads);
     if (rows.count <= 0) return;
 
-    const FwdItem of_head{item.b, packed.first(item.h), item.q_tile, item.v_tile};
+    const FwdItem of_head{item.b, packed.first(item.h) * heads.heads(tile.m0), item.q_tile, item.v_tile};
     const std::int64_t hk = ctx.kv_head(args.shape, of_head.h);
     Scoring scoring = Scoring::of(ctx, args, entry, of_head, hk);
     PrefillMatrices in = PrefillMatrices::of(ctx, args, entry, of_head, hk);
     if (packed.any()) in.pack(ctx, packed.heads, packed.seen(scoring.mask, entry.seqlen_k));
+    in.q.heads = heads;
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     attend(
         ctx, args, of_head, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
-            const FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
+            FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
+            to.o.heads = to.lse.heads = ctx.stored_rows(heads);
             if (!packed.any()) return to;
             return FwdResults{ctx.across_heads(to.o, packed.heads, 1),
                               ctx.across_heads(to.lse, packed.heads, 1)};
@@ -44,7 +47,7 @@ struct Program<KernelFamily::batch_prefill> {
     static std::int64_t rows(const KernelConfig& config, const BatchPrefillArgs& args, const FwdItem& item) {
         const Entry entry = Pages::entry_of(args.shape, args.lengths, args.place, item.b);
         const std::int64_t rows = PackedHeads::of(config, args, true).rows(entry.seqlen_q);
-        return QueryRows::of(config.algorithm.tile, rows, item.q_tile).count;
+        return QueryRows::in_tile(config, args, rows, item.q_tile);
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const BatchPrefillArgs& args, const FwdItem& item) {

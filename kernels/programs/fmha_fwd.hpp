@@ -63,10 +63,7 @@ struct Program<KernelFamily::fwd> {
 
     static std::int64_t rows(const KernelConfig& config, const FwdArgs& args, const FwdItem& item) {
         const Entry entry = Entry::of(args.shape, args.lengths, item.b);
-        const Tile& tile = config.algorithm.tile;
-        const HeadRows heads = HeadRows::of(config, args);
-        const std::int64_t count = QueryRows::of(tile, entry.seqlen_q, item.q_tile, heads).count;
-        return heads.any() && count > 0 ? tile.m0 : count;
+        return QueryRows::in_tile(config, args, entry.seqlen_q, item.q_tile);
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const FwdArgs& args, const FwdItem& item) {

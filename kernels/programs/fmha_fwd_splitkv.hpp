@@ -23,6 +23,15 @@ struct SplitResults {
         return {matrix_of(args.partials.o_acc, b, partial_head, entry.start_q, sq, dv),
                 matrix_of(args.partials.lse_acc, b, partial_head, entry.start_q, sq, {1, 1, 1})};
     }
+    /// Of rows of several heads, whose partial results are `distance` heads apart.
+    FMHA_DEVICE SplitResults across(const HeadRows& heads, std::int64_t distance) const {
+        SplitResults to = *this;
+        for (Matrix* m : {&to.o, &to.lse}) {
+            m->heads = heads;
+            m->tensor.head_stride *= distance;
+        }
+        return to;
+    }
 };
 
 /// The main stage of split-KV: normalised O and LSE of the keys that one split owns (S-1, S-2), without sink logit and output
@@ -34,14 +43,16 @@ FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const Split
     const auto& cfg = ctx.cfg();
     const Tile& tile = cfg.algorithm.tile;
     const PackedHeads packed = PackedHeads::of(cfg, args, false);
-    const FwdItem item{split.b, packed.first(split.h), split.q_tile, split.v_tile};
+    const HeadRows heads = HeadRows::of(cfg, args);
+    const FwdItem item{split.b, packed.first(split.h) * heads.heads(tile.m0), split.q_tile, split.v_tile};
     const Entry entry = ctx.cached_entry(args.shape, args.lengths, args.place, item.b);
-    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile);
+    const QueryRows rows = QueryRows::of(tile, packed.rows(entry.seqlen_q), item.q_tile, heads);
     if (rows.count <= 0) return;
 
     const std::int64_t hk = ctx.kv_head(args.shape, item.h);
     Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
     scoring.sink = ctx.partial_sink(scoring.sink);
+    scoring.sinks = nullptr;
     scoring.sink_top = ctx.to_base2(scoring.sink);
     KeyRange keys = ctx.split_keys(args.partials, split.split, entry.seqlen_k);
     const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
@@ -49,15 +60,18 @@ FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const Split
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
     if (packed.any()) in.pack(ctx, packed.heads);
+    in.q.heads = heads;
     attend(
         ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
             const std::int64_t head = ctx.partial_head(args, item.h, split.split);
-            const SplitResults to = SplitResults::of(cfg, args, entry, item.b, head);
-            if (!packed.any()) return to;
-            const auto between = static_cast<std::int32_t>(
-                ctx.partial_head(args, item.h + packed.heads - 1, split.split) - head);
-            const std::int64_t distance = between / (static_cast<std::int32_t>(packed.heads) - 1);
+            SplitResults to = SplitResults::of(cfg, args, entry, item.b, head);
+            const std::int64_t sharing = packed.any() ? packed.heads : heads.heads(tile.m0);
+            if (sharing == 1) return to;
+            const auto between =
+                static_cast<std::int32_t>(ctx.partial_head(args, item.h + sharing - 1, split.split) - head);
+            const std::int64_t distance = between / (static_cast<std::int32_t>(sharing) - 1);
+            if (heads.any()) return to.across(ctx.stored_rows(heads), distance);
             return SplitResults{ctx.across_heads(to.o, packed.heads, distance),
                                 ctx.across_heads(to.lse, packed.heads, distance)};
         },
@@ -91,7 +105,7 @@ struct Program<KernelFamily::fwd_splitkv> {
     static std::int64_t rows(const KernelConfig& config, const SplitKvArgs& args, const SplitItem& item) {
         const Entry entry = Entry::of_queries(args.shape, args.lengths, item.b);
         const std::int64_t rows = PackedHeads::of(config, args, false).rows(entry.seqlen_q);
-        return QueryRows::of(config.algorithm.tile, rows, item.q_tile).count;
+        return QueryRows::in_tile(config, args, rows, item.q_tile);
     }
     template <class Ctx>
     FMHA_DEVICE static void run(Ctx& ctx, const SplitKvArgs& args, const SplitItem& item) {

@@ -32,6 +32,14 @@ struct QueryRows {
         const std::int64_t first = q_tile * most;
         return {first, seqlen_q - first < most ? seqlen_q - first : most};
     }
+    /// How many rows the tile of a block has: all of them where heads share it.
+    template <class Args>
+    static std::int64_t in_tile(const KernelConfig& cfg, const Args& args, std::int64_t seqlen_q,
+                                std::int64_t q_tile) {
+        const HeadRows heads = HeadRows::of(cfg, args);
+        const std::int64_t count = of(cfg.algorithm.tile, seqlen_q, q_tile, heads).count;
+        return heads.any() && count > 0 ? cfg.algorithm.tile.m0 : count;
+    }
 };
 
 /// The numbers that turn products of one (entry, head) into weights.

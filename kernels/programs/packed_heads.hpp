@@ -13,7 +13,7 @@ struct PackedHeads {
     FMHA_DEVICE constexpr bool any() const { return heads > 1; }
 
     /// The choice of a launch. Masks must hide no key before the last one that a row sees (M-3: y ≥ 1 in row 0), and nothing else
-    /// may depend on the head: no ALiBi slope, no sink logit that `takes_sink`. Teams have rows of one head.
+    /// may depend on the head: no ALiBi slope, no sink logit that `takes_sink`. Teams, and kernels of a few tokens, have HeadRows.
     template <class Args>
     FMHA_DEVICE static constexpr PackedHeads of(const KernelConfig& cfg, const Args& args, bool takes_sink) {
         const Shape& shape = args.shape;
@@ -21,9 +21,9 @@ struct PackedHeads {
         const bool from_first_key =
             cfg.signature.mask == MaskClass::none || args.mask.type == MaskType::no_mask ||
             (args.mask.type == MaskType::window_generic ? args.mask.left >= 0 : args.mask.left < 0);
-        if (cfg.algorithm.pipeline == Pipeline::ws || !cfg.algorithm.pad.s || rows > 1 || !from_first_key ||
-            cfg.signature.bias == BiasType::alibi || cfg.signature.has_dropout ||
-            cfg.signature.qscale == QScale::per_token_head ||
+        if (cfg.algorithm.pipeline == Pipeline::ws || HeadRows::serve_tokens(cfg) || !cfg.algorithm.pad.s ||
+            rows > 1 || !from_first_key || cfg.signature.bias == BiasType::alibi ||
+            cfg.signature.has_dropout || cfg.signature.qscale == QScale::per_token_head ||
             (takes_sink && cfg.signature.has_sink_logit && args.score.sink_logit != nullptr))
             return {};
         return {static_cast<std::int64_t>(static_cast<std::uint32_t>(shape.nhead_q) /

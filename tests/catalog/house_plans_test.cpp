@@ -8,6 +8,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,8 @@ Problem problem_of(const Asked& asked) {
     return builder.build();
 }
 
-/// "ws 128x176 none": pipeline, tile of rows by keys, mask class.
-std::string planned(const Asked& asked) {
+/// The kernel that the working list has for it.
+std::optional<KernelConfig> kernel_of(const Asked& asked) {
     static const auto registry = [] {
         Request house = request(RuleSet::house, {ArchName("sm_90")});
         house.families = only({KernelFamily::fwd, KernelFamily::fwd_pagedkv});
@@ -55,10 +56,16 @@ std::string planned(const Asked& asked) {
     }();
     static const Dispatcher dispatcher(*registry);
     const ExecutionPlan plan = dispatcher.plan(problem_of(asked));
-    if (!plan.valid()) return "nothing";
-    const KernelConfig& kernel = plan.stages()[0].kernel->config;
-    return fmt::format("{} {}x{} {}", to_string(kernel.algorithm.pipeline), kernel.algorithm.tile.m0,
-                       kernel.algorithm.tile.n0, to_string(kernel.signature.mask));
+    if (!plan.valid()) return std::nullopt;
+    return plan.stages()[0].kernel->config;
+}
+
+/// "ws 128x176 none": pipeline, tile of rows by keys, mask class.
+std::string planned(const Asked& asked) {
+    const auto kernel = kernel_of(asked);
+    if (!kernel) return "nothing";
+    return fmt::format("{} {}x{} {}", to_string(kernel->algorithm.pipeline), kernel->algorithm.tile.m0,
+                       kernel->algorithm.tile.n0, to_string(kernel->signature.mask));
 }
 
 constexpr std::array masks{MaskClass::none, MaskClass::causal, MaskClass::generic};
@@ -157,6 +164,34 @@ TEST(PlansOfHopper, OfFewRowsOfGroupedHeadsPackThem) {
                         StartsWith("qr"));
         EXPECT_THAT(planned({128, 256, rows}), StartsWith("qr"));
     }
+}
+
+TEST(PlansOfHopper, OfAFewTokensOverACacheShareTiles) {
+    const auto shares = [](const Asked& asked) {
+        const auto kernel = kernel_of(asked);
+        return kernel && kernel->algorithm.constraint.view() == "rows_of_even_groups";
+    };
+    for (const std::int64_t hdim : {40, 64, 80, 128, 192, 256})
+        for (const MaskClass mask : masks) {
+            Asked asked{.hdim_q = hdim, .hdim_v = hdim, .rows = 2, .mask = mask, .paged = true};
+            EXPECT_TRUE(shares(asked)) << hdim;
+            asked.soft_cap = true;
+            asked.rows = 8;
+            EXPECT_TRUE(shares(asked)) << hdim;
+            for (const std::int64_t rows : {1, 9, 16}) {
+                asked.rows = rows;
+                EXPECT_FALSE(shares(asked)) << hdim << " " << rows;
+            }
+        }
+    const Asked few{.hdim_q = 128, .hdim_v = 128, .rows = 4, .paged = true};
+    for (const BiasType bias : {BiasType::alibi, BiasType::elementwise}) {
+        Asked biased = few;
+        biased.bias = bias;
+        EXPECT_FALSE(shares(biased));
+    }
+    Asked odd = few;
+    odd.kv_heads = 8;
+    EXPECT_FALSE(shares(odd));
 }
 
 TEST(PlansOfHopper, WithASoftCapAreOfOtherPipelinesAbove128Channels) {

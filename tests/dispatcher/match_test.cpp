@@ -343,6 +343,11 @@ TEST(Constraint, PredicatesAtTheirLimits) {
         heads.nhead_q = nhead_q;
         heads.nhead_k = nhead_k;
         EXPECT_EQ(holds(Constraint::even_head_groups, heads), even) << nhead_q << " over " << nhead_k;
+        for (const std::int64_t rows : {1, 2}) {
+            heads.max_seqlen_q = rows;
+            EXPECT_EQ(holds(Constraint::rows_of_even_groups, heads), even && rows > 1)
+                << nhead_q << " " << rows;
+        }
     }
     EXPECT_EQ(query_blocks({std::int64_t{1} << 40, std::int64_t{1} << 40, 1, 8, 8, 1}, 64),
               std::numeric_limits<std::int64_t>::max());

@@ -352,6 +352,12 @@ TEST(NumSplits, HopperFillsWholeRoundsOfBlocksOfSeveralWaves) {
     EXPECT_EQ(splits(67, 1, "sm_90"), 2);  // W = 536, 2.03 rounds
     EXPECT_EQ(splits(128, 1, "sm_90"), 1); // W = 1024, 3.88 rounds
     EXPECT_EQ(splits(132, 1, "sm_90"), 1); // W = 1056, four rounds
+    EXPECT_EQ(splits(8, 4, "sm_90"), 4);   // four heads share a block: W = 64 of 264
+    EXPECT_EQ(splits(1, 4, "sm_90"), 32);  // W = 8
+    EXPECT_EQ(splits(8, 3, "sm_90"), 4);   // padded to four rows
+    EXPECT_EQ(splits(4, 8, "sm_90"), 4);   // two heads: W = 64
+    EXPECT_EQ(splits(8, 16, "sm_90"), 1);  // one head: W = 256
+    EXPECT_EQ(splits(8, 4, "sm_90", 32), 1);
     EXPECT_EQ(splits(1, 17, "sm_90"), 15); // S-6 with W = 32 and U = 528
     EXPECT_EQ(splits(1, 1, "sm_90", 128, DataType::fp8), 57);
     EXPECT_EQ(splits(1, 1, "gfx1201"), 57);

@@ -79,6 +79,41 @@ bool heads_are_packed() {
     return true;
 }
 
+/// A few tokens over a cache have as many rows of each head as the longest entry, rounded up to a power of two.
+bool tokens_are_packed() {
+    KernelConfig config;
+    config.algorithm.pad.s = true;
+    config.algorithm.tile = {.m0 = 16, .n0 = 16, .n1 = 32};
+    config.algorithm.max_seq_len_q = 8;
+    PagedKvArgs args;
+    const auto rows = [&](const KernelConfig& of) { return HeadRows::of(of, args); };
+    for (const Mode mode : {Mode::batch, Mode::group})
+        for (const std::int64_t count : {1, 2, 3, 4, 5, 8, 16})
+            for (const std::int64_t group : {1, 2, 3, 4, 6, 8, 16}) {
+                args.shape = {mode, 2, group * 3, 3, mode == Mode::group ? 40 : count, 100, 0, 0, 64, 64};
+                args.shape.max_seqlen_q = mode == Mode::group ? count : 1;
+                std::int64_t heads = 1;
+                while (2 * heads * count <= 16 && group % (2 * heads) == 0) heads *= 2;
+                if (!has_heads(rows(config), 16, heads)) return false;
+            }
+    // Kernels that only decode, of other programs, and those in which more than masks asks for a row's head.
+    const auto apart = [&](auto change) {
+        KernelConfig other = config;
+        change(other);
+        return is_one_head(rows(other), 16);
+    };
+    FwdArgs forward;
+    forward.shape = args.shape;
+    return apart([](KernelConfig& c) { c.algorithm.max_seq_len_q = 0; }) &&
+           apart([](KernelConfig& c) { c.algorithm.max_seq_len_q = 9; }) &&
+           apart([](KernelConfig& c) { c.algorithm.pad.s = false; }) &&
+           apart([](KernelConfig& c) { c.signature.bias = BiasType::elementwise; }) &&
+           apart([](KernelConfig& c) { c.signature.bias = BiasType::alibi; }) &&
+           apart([](KernelConfig& c) { c.signature.has_dropout = true; }) &&
+           apart([](KernelConfig& c) { c.signature.qscale = QScale::pertensor; }) &&
+           is_one_head(HeadRows::of(config, forward), 16);
+}
+
 /// Blocks, with heads of a tile counted as one; the last tile of rows comes first. A block has all rows of its tile, or none behind the last.
 bool blocks_are_right(const Launch& launch, std::int64_t heads, std::int64_t rows_of_head) {
     const Shape& shape = launch.args.shape;
@@ -107,7 +142,7 @@ bool blocks_are_right(const Launch& launch, std::int64_t heads, std::int64_t row
 } // namespace
 
 bool head_rows_are_right() {
-    if (!heads_are_packed()) return false;
+    if (!heads_are_packed() || !tokens_are_packed()) return false;
     for (const std::int64_t rows : {1, 15, 16, 17, 31, 32, 33, 63, 64})
         if (!blocks_are_right({64, 64, 2, 24, 3, rows}, 4, 16) ||
             !blocks_are_right({64, 64, 3, 6, 3, rows}, 2, 32) ||

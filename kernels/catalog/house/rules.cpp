@@ -52,6 +52,11 @@ bool packed_heads_alike(const KernelConfig& c) {
            c.signature.bias == BiasType::no_bias;
 }
 
+bool few_rows_alike(const KernelConfig& c) {
+    return c.algorithm.constraint.view() != "rows_of_even_groups" ||
+           (c.signature.bias == BiasType::no_bias && c.signature.qscale == QScale::no_scale);
+}
+
 bool team_tiles_by_mask(const KernelConfig& c) {
     if (c.algorithm.pipeline != Pipeline::ws || packs_heads(c)) return true;
     if (c.algorithm.wave.m0 == 1) return c.signature.mask == MaskClass::causal;
@@ -123,6 +128,11 @@ constexpr std::array own_rules{
          "pipeline ws packs rows of several query heads of a KV head into a tile in batch mode and without "
          "bias: a map that ends with sequences has no dimension for heads, and a bias is one head's",
          packed_heads_alike},
+    Rule{"H12", "fwd_splitkv and fwd_pagedkv on sm_90",
+         "tiles that several query heads of a KV head share, with 2 to 8 rows each, come without bias: a "
+         "bias is one "
+         "head's",
+         few_rows_alike},
 };
 
 struct Extension {

@@ -179,6 +179,11 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     BlockPlan plan;
     plan.unit = matrix_unit(cfg.arch);
     if (plan.unit == MatrixUnit::none) return refused<BlockPlan>(PlanProblem::unknown_unit);
+    // Copies to LDS alone find the rows of the next head.
+    plan.staging.takes_heads =
+        api_traits_of(cfg.signature.family).reads_cache && kernels::HeadRows::serve_tokens(cfg);
+    if (plan.unit != MatrixUnit::nvidia && plan.staging.takes_heads)
+        return refused<BlockPlan>(PlanProblem::rows_of_heads);
     const planning::Instructions by = planning::instructions_of(cfg, types, plan.unit);
     if (const auto problem = planning::plan_both_products(cfg, types, by, plan); problem != PlanProblem::none)
         return refused<BlockPlan>(problem);
@@ -202,6 +207,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     planning::give_tile(plan.first, scores, tile.k0max, tile.k0);
     planning::give_tile(plan.second, output, tile.n0 / plan.key_waves, tile.k1 / plan.key_waves);
     plan.rows = planning::row_plan(scores);
+    plan.rows.several_heads = plan.staging.takes_heads;
     if (plan.key_waves > 1) plan.rows.wave_rows = 0;
     planning::plan_right_operands(cfg, types, plan);
     plan.staging.line_waves = plan.key_waves;

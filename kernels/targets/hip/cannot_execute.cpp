@@ -80,6 +80,10 @@ std::string describe(const KernelConfig& config, const BlockShape& plan) {
         return "a warp-specialised kernel is forward, paged-KV or batch prefill (linear layout) with fp16 or "
                "bf16 on "
                "sm_90, V by row, without dropout";
+    case PlanProblem::rows_of_heads:
+        return fmt::format("rows of several query heads share a tile on sm_90 alone, found max_seq_len_q={} "
+                           "and m0={}",
+                           config.algorithm.max_seq_len_q, tile.m0);
     case PlanProblem::ws_tiles:
         return fmt::format(
             "a warp-specialised kernel has two or three teams of 64 rows, and multiplies 64 "

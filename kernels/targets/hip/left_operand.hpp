@@ -123,7 +123,8 @@ class KeptOperand {
     FMHA_DEVICE explicit KeptOperand(const Block& block) : block_(block) {}
 
     FMHA_DEVICE void load(Kept& kept, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
-        const LineView from = LineView::of(matrix, plan().type);
+        LineView from = LineView::of(matrix, plan().type);
+        from.take_heads(matrix);
         const std::int64_t first = storage_units(plan().type, col0);
         const int fragments = consumer().depth_fragments;
         kept.memory = from.window(row0, first, consumer().acc.block_rows);

@@ -180,6 +180,12 @@ struct TileView {
     FMHA_DEVICE void gather(int line, int element, Words<count>& out) const {
         gather_from(line, element, out, [&](int e) { return at(line, e); });
     }
+    /// The same where lines are of several heads.
+    template <int count>
+    FMHA_DEVICE void gather_of_heads(int line, int element, Words<count>& out) const {
+        const int row = heads.row(line);
+        gather_from(row, element, out, [&](int e) { return at(row, e) + to_head(line); });
+    }
     template <int count>
     FMHA_DEVICE void gather_in_places(int line, int element, Words<count>& out) const {
         gather_from(line, element, out, [&](int e) { return in_places(line, e); });
@@ -281,9 +287,13 @@ struct LineView {
         LineView v = of(matrix, type);
         v.lines = matrix.rows.written;
         v.elements = matrix.cols.written;
-        v.heads = matrix.heads;
-        v.head_bytes = matrix.heads.any() ? matrix.tensor.head_stride * v.element_size : 0;
+        v.take_heads(matrix);
         return v;
+    }
+    /// A tile has lines of the heads that `matrix` says.
+    FMHA_DEVICE void take_heads(const kernels::Matrix& matrix) {
+        heads = matrix.heads;
+        head_bytes = heads.any() ? matrix.tensor.head_stride * element_size : 0;
     }
 
     FMHA_DEVICE const char* at(std::int64_t line, std::int64_t element) const {

@@ -33,6 +33,7 @@ enum class PlanProblem : std::uint8_t {
     backward_waves,
     ws_features,
     ws_tiles,
+    rows_of_heads,
 };
 
 /// The threads of a block and its demands on a machine: the part that the plans of all families have.
@@ -74,6 +75,7 @@ struct RowPlan {
     bool sums_in_parts = false;
     /// No register is left to keep a number over the loop over keys that can be computed again.
     bool computes_again = false;
+    bool several_heads = false; ///< rows of a lane may be of several heads (kernels::HeadRows)
 };
 
 /// A tile of fp32 in registers: fragments of rows × cols, row tile by row tile. Register r of lane l is element
@@ -242,6 +244,7 @@ struct StagingPlan {
         false; ///< whole tiles of all operands are asked for while the tiles before them are worked on
     bool gathers =
         false; ///< rows of the operands may lie in pages that are smaller than a tile, or in vectors
+    bool takes_heads = false; ///< rows of several heads may share a tile (kernels::HeadRows)
     /// A thread keeps its place over the loop: in copies through registers, and in those straight to LDS of the first operand too,
     /// not of the second alone.
     bool keeps_places = false;

@@ -252,6 +252,11 @@ class RegisterCopies {
                 tile.gather_in_places(line, element, bits);
                 return;
             }
+        if constexpr (Block::template may<Piece>(&StagingPlan::takes_heads))
+            if (tile.heads.any()) {
+                tile.gather_of_heads(line, element, bits);
+                return;
+            }
         tile.gather(line, element, bits);
     }
 

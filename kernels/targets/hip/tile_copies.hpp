@@ -67,6 +67,15 @@ class TileCopies {
                             through_registers_.template gather_lines<4>(image, address, tile, part, false);
                         return;
                     }
+                if constexpr (may_take_heads)
+                    if (from.heads.any()) {
+                        if (from.aligned && from.head_bytes % 16 == 0)
+                            copy_heads_async(image, address, from, part, unit);
+                        else
+                            through_registers_.template gather_lines<4>(image, address, part.window(from),
+                                                                        part, false);
+                        return;
+                    }
                 if (from.aligned)
                     copy_lines_async(image, address, from, part.line0 + part.line,
                                      part.element0 + part.element, part.lines, part.elements / unit, unit,
@@ -86,6 +95,7 @@ class TileCopies {
     RegisterCopies<Block, Piece> through_registers_;
 
     static constexpr bool may_gather = Block::template may<Piece>(&StagingPlan::gathers);
+    static constexpr bool may_take_heads = Block::template may<Piece>(&StagingPlan::takes_heads);
     static constexpr bool may_copy_tiles =
         Machine::has_tile_copies && Block::template may<Piece>(&StagingPlan::async, AsyncCopies::tiles);
     static constexpr bool may_copy_steps =
@@ -275,6 +285,26 @@ class TileCopies {
                 const int from_line = part.line + line, from_element = part.element + at * unit;
                 const bool exists = from_line < tile.lines && from_element < tile.elements;
                 copy(thread, line, at, exists ? tile.in_places(from_line, from_element) : nullptr, exists);
+            }
+        });
+    }
+
+    /// Lines of several heads, from the first line and element on: few, and once a block.
+    FMHA_DEVICE void copy_heads_async(const Image& image, int address, const LineView& from, const Part& part,
+                                      int unit) {
+        const int per_line = part.elements / unit, threads = block_.plan().threads;
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int first = 0; first < part.lines * per_line; first += threads) {
+                const int index = first + thread, line = index / per_line, column = index % per_line;
+                if (part.lines * per_line % threads != 0 && index >= part.lines * per_line) continue;
+                const std::int64_t row = part.line0 + from.heads.row(line),
+                                   element = part.element0 + column * unit;
+                const int present = from.existing(row, element, unit);
+                block_.machine.template copy_async<4>(thread, address + line * image.line_bytes + column * 16,
+                                                      from.at(row, element) +
+                                                          from.heads.head(line) * from.head_bytes,
+                                                      0, present * from.element_size);
             }
         });
     }

@@ -142,8 +142,15 @@ class TileMemory {
         block_.machine.each([&](int thread) {
             const int row0_of_lane =
                 acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
-            // All rows of a lane are of one head.
             const int row1 = to.heads.row(row0_of_lane);
+            const auto below = [&](int row) {
+                if constexpr (several_heads) return to.heads.row(row0_of_lane + row) - row1;
+                return row;
+            };
+            const auto behind = [&](int row) -> std::int64_t {
+                if constexpr (several_heads) return to.to_head(row0_of_lane + row) - to.to_head(row0_of_lane);
+                return 0;
+            };
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
             const int rows = to.lines - row1, cols = to.elements - col1;
             char* const base = const_cast<char*>( // NOLINT(*-const-cast): a view of an output
@@ -153,7 +160,7 @@ class TileMemory {
                 each_place<Of>(
                     block_,
                     [&](int at, int, int row, int col) {
-                        if (row >= rows || col >= cols) return;
+                        if (below(row) >= rows || col >= cols) return;
                         std::uint32_t packed[8];
                         FMHA_UNROLL
                         for (int w = 0; w < words; ++w) {
@@ -163,15 +170,15 @@ class TileMemory {
                                 x[i] = tile.x.at(thread, at + w * per_word + i);
                             packed[w] = block_.machine.pack(x, type);
                         }
-                        write_words(base + row * line_bytes + col * size, packed, words);
+                        write_words(base + behind(row) + below(row) * line_bytes + col * size, packed, words);
                     },
                     run);
                 return;
             }
             each_place<Of>(block_, [&](int at, int, int row, int col) {
                 const float x[4] = {tile.x.at(thread, at), 0.0F, 0.0F, 0.0F};
-                if (row < rows && col < cols)
-                    store_element(base + row * to.line_bytes + col * to.element_distance,
+                if (below(row) < rows && col < cols)
+                    store_element(base + behind(row) + below(row) * to.line_bytes + col * to.element_distance,
                                   block_.machine.pack(x, type), type);
             });
         });
@@ -200,6 +207,9 @@ class TileMemory {
 
   private:
     Block block_;
+
+    /// Else all rows of a lane are of one head.
+    static constexpr bool several_heads = Block::template may<Piece>(&RowPlan::several_heads);
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
     /// The row of slot s of a thread's row vectors, of a block that begins at `row0`.
