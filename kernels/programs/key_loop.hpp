@@ -25,13 +25,6 @@ struct QueryRows {
                                               const HeadRows& heads) {
         return among(heads.of_head(tile.m0), seqlen_q, q_tile);
     }
-
-  private:
-    FMHA_DEVICE static constexpr QueryRows among(std::int64_t most, std::int64_t seqlen_q,
-                                                 std::int64_t q_tile) {
-        const std::int64_t first = q_tile * most;
-        return {first, seqlen_q - first < most ? seqlen_q - first : most};
-    }
     /// How many rows the tile of a block has: all of them where heads share it.
     template <class Args>
     static std::int64_t in_tile(const KernelConfig& cfg, const Args& args, std::int64_t seqlen_q,
@@ -39,6 +32,13 @@ struct QueryRows {
         const HeadRows heads = HeadRows::of(cfg, args);
         const std::int64_t count = of(cfg.algorithm.tile, seqlen_q, q_tile, heads).count;
         return heads.any() && count > 0 ? cfg.algorithm.tile.m0 : count;
+    }
+
+  private:
+    FMHA_DEVICE static constexpr QueryRows among(std::int64_t most, std::int64_t seqlen_q,
+                                                 std::int64_t q_tile) {
+        const std::int64_t first = q_tile * most;
+        return {first, seqlen_q - first < most ? seqlen_q - first : most};
     }
 };
 
