@@ -220,6 +220,7 @@ constexpr BlockPlan plan_of(const KernelConfig& cfg) {
     planning::plan_places(plan, cfg);
     planning::plan_read_ahead(plan);
     planning::plan_wave_alone(plan);
+    planning::plan_shared_simd(plan);
     return plan;
 }
 

@@ -175,6 +175,22 @@ constexpr void plan_wave_alone(BlockPlan& plan) {
         p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
 }
 
+/// Right fragments are read ahead also by waves that share a SIMD, where nothing goes through the registers that this takes, on CDNA 4: its
+/// products of 16 × 16 are over before LDS has answered, and those of 32 × 32 half over. Not where four waves share the registers.
+constexpr void plan_shared_simd(BlockPlan& plan) {
+    const bool straight =
+        plan.staging.async == AsyncCopies::steps && plan.key.copy_words > 0 && plan.value.copy_words > 0;
+    if (plan.unit != MatrixUnit::cdna4 || !straight || has_simd_alone(plan) || plan.query.streams()) return;
+    constexpr int of_16 = 4, few = 96;
+    const int taken = plan.first.acc.registers + plan.second.acc.registers + plan.query.words;
+    for (ProductPlan* p : {&plan.first, &plan.second}) {
+        const bool is_short = p->acc.fragment == of_16;
+        if (p->own_factor || (!is_short && taken <= few)) continue;
+        p->reads_ahead = narrow(is_short ? 6 : 2);
+        p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
+    }
+}
+
 /// Decides whether the next step of the operands that go through registers is read ahead, and how many words of it a thread has.
 constexpr void plan_read_ahead(BlockPlan& plan) {
     plan_patches(plan, plan.key);

@@ -267,5 +267,21 @@ TEST(WavesAlone, ReadAheadWithTheRegistersThatTheyHaveToSpare) {
     EXPECT_EQ(rdna.second.reads_ahead, 0);
 }
 
+TEST(WavesTogether, ReadAheadOnCdna4WhereTheyHaveTheRegisters) {
+    const auto reads_ahead = [](const std::string& arch, int channels, int rows) {
+        const BlockPlan plan = plan_of(smallest_house_kernel(arch, [&](const KernelConfig& config) {
+            return config.signature.data_type == DataType::fp16 && config.algorithm.tile.n1 == channels &&
+                   config.algorithm.tile.m0 == rows && config.algorithm.pipeline == Pipeline::qr_async;
+        }));
+        EXPECT_EQ(plan.first.reads_ahead, plan.second.reads_ahead);
+        EXPECT_EQ(plan.first.right_registers, (1 + plan.first.reads_ahead) * plan.first.right_fragment);
+        return plan.first.reads_ahead;
+    };
+    EXPECT_EQ(reads_ahead("gfx950", 128, 64), 6) << "products of 16 × 16";
+    EXPECT_EQ(reads_ahead("gfx950", 128, 128), 2) << "of 32 × 32";
+    EXPECT_EQ(reads_ahead("gfx950", 64, 128), 0) << "four waves";
+    EXPECT_EQ(reads_ahead("gfx942", 128, 64), 0) << "V goes through registers";
+}
+
 } // namespace
 } // namespace fmha::hip_target::test
