@@ -290,7 +290,7 @@ class RegisterCopies {
                     if (phase == Phase::write && plan().async == AsyncCopies::steps) {
                         FMHA_UNROLL
                         for (int w = 0; w < plan().ahead_words; ++w)
-                            block_.machine.await(ahead_.at(thread, w));
+                            block_.machine.landed(ahead_.at(thread, w));
                     }
             };
             if (tile.granule < 16) {

@@ -156,7 +156,7 @@ class Machine {
         return word;
     }
     /// The same where another branch does it too: compilers would keep a copy of an operand that changes for the second.
-    __attribute__((device, always_inline)) static void await(std::uint32_t word) {
+    __attribute__((device, always_inline)) static void landed(std::uint32_t word) {
         asm volatile("" ::"v"(word));
     }
 

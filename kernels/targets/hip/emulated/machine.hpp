@@ -110,7 +110,7 @@ class EmulatedMachine {
     static float apart(float value) { return value; }
     static float settled(float value) { return value; }
     static std::uint32_t arrived(std::uint32_t word) { return word; }
-    static void await(std::uint32_t) {}
+    static void landed(std::uint32_t) {}
     static std::uint32_t parked(std::uint32_t word) { return word; }
     template <class Args>
     static const Args& reread(const Args& args) {
