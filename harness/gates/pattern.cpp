@@ -61,13 +61,11 @@ std::set<std::int64_t> values(const std::vector<WrongElement>& wrong, Get get) {
     return all;
 }
 
-bool without_partners(const std::vector<WrongElement>& wrong) {
-    return std::all_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.partners == 0; });
-}
+/// (b, h, row, length) of every wrong row.
+using Rows = std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>>;
 
 /// Rows of every (b, h) that form whole aligned tiles of some usual height; 0 when they do not.
-std::int64_t
-whole_tile_height(const std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>>& rows) {
+std::int64_t whole_tile_height(const Rows& rows) {
     // Rows of a head that is wrong as a whole say nothing about tiles.
     std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> missing;
     for (const auto& [b, h, i, seqlen] : rows) --missing.try_emplace({b, h}, seqlen).first->second;
@@ -87,16 +85,9 @@ whole_tile_height(const std::set<std::tuple<std::int64_t, std::int64_t, std::int
     return 0;
 }
 
-} // namespace
-
-std::string classify(const std::vector<WrongElement>& wrong, const PatternContext& context) {
-    if (wrong.empty()) return {};
-    const RowWords words = words_of(context.rows);
-    const char* const rows_of_axis = many_of(context.rows);
-    std::vector<std::string> parts;
-    std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>> rows;
-    for (const auto& w : wrong) rows.insert({w.b, w.h, w.row, w.length});
-
+/// By entry and head.
+void add_heads(const std::vector<WrongElement>& wrong, const PatternContext& context,
+               std::vector<std::string>& parts) {
     const auto entries = values(wrong, [](const auto& w) { return w.b; });
     const auto heads = values(wrong, [](const auto& w) { return w.h; });
     if (context.batch > 1 && entries.size() == 1)
@@ -111,42 +102,63 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
             parts.push_back(
                 fmt::format("only some heads of each group of {} (head map)", context.group_size));
     }
+}
 
-    if (without_partners(wrong)) {
+/// By the place of their rows.
+void add_rows(const std::vector<WrongElement>& wrong, const Rows& rows, const PatternContext& context,
+              std::vector<std::string>& parts) {
+    const RowWords words = words_of(context.rows);
+    const auto all = [&](auto is) { return std::all_of(wrong.begin(), wrong.end(), is); };
+    if (all([](const auto& w) { return w.partners == 0; })) {
         parts.emplace_back(words.without_partner);
-    } else if (const bool last = std::all_of(wrong.begin(), wrong.end(),
-                                             [](const auto& w) { return w.row >= w.length - 1; });
-               last && std::any_of(wrong.begin(), wrong.end(), [](const auto& w) { return w.length > 1; })) {
+    } else if (all([](const auto& w) { return w.row >= w.length - 1; }) &&
+               !all([](const auto& w) { return w.length <= 1; })) {
         parts.push_back(fmt::format("only the last {} ({})", words.last, words.tail));
     } else if (const auto height = whole_tile_height(rows); height > 0) {
         parts.push_back(fmt::format("whole tiles of {} {} (a skipped or repeated tile, or a race)", height,
-                                    rows_of_axis));
+                                    many_of(context.rows)));
     } else {
         const auto span = range_of(wrong, [](const auto& w) { return w.row; });
         const auto longest = range_of(wrong, [](const auto& w) { return w.length; }).highest;
         if (span.lowest > 0 && span.highest == longest - 1)
-            parts.push_back(fmt::format("only {} from {} on (mask edge, or a table that ends)", rows_of_axis,
-                                        span.lowest));
+            parts.push_back(fmt::format("only {} from {} on (mask edge, or a table that ends)",
+                                        many_of(context.rows), span.lowest));
         else if (span.highest + 1 < longest / 2 + 1 && span.highest < longest - 1)
-            parts.push_back(fmt::format("only {} up to {} of {} ({})", rows_of_axis, span.highest, longest,
-                                        words.few_partners));
+            parts.push_back(fmt::format("only {} up to {} of {} ({})", many_of(context.rows), span.highest,
+                                        longest, words.few_partners));
     }
+}
 
+/// By their columns, unless they are rows only or columns of different kinds.
+void add_columns(const std::vector<WrongElement>& wrong, const PatternContext& context,
+                 std::vector<std::string>& parts) {
+    if (context.column_axis == Axis::none) return;
     const auto column = range_of(wrong, [](const auto& w) { return w.column; });
-    if (context.column_axis == Axis::none) {
-        // Rows only, or columns of different kinds.
-    } else if (column.lowest > 0 && column.highest == context.columns - 1)
+    if (column.lowest > 0 && column.highest == context.columns - 1)
         parts.push_back(fmt::format("only {} from {} on ({})", many_of(context.column_axis), column.lowest,
                                     column_tail(context.column_axis)));
     else if (column.lowest >= 0 && column.lowest == column.highest && context.columns > 1)
         parts.push_back(fmt::format("only {} {}", one_of(context.column_axis), column.lowest));
+}
 
+} // namespace
+
+std::string classify(const std::vector<WrongElement>& wrong, const PatternContext& context) {
+    if (wrong.empty()) return {};
+    Rows rows;
+    for (const auto& w : wrong) rows.insert({w.b, w.h, w.row, w.length});
+    std::vector<std::string> parts;
+    add_heads(wrong, context, parts);
+    add_rows(wrong, rows, context, parts);
+    add_columns(wrong, context, parts);
     const auto many = static_cast<std::size_t>(std::count_if(
         wrong.begin(), wrong.end(), [&](const auto& w) { return w.partners > context.median_partners; }));
-    if (context.median_partners > 0 && many == wrong.size()) parts.emplace_back(words.many_partners);
+    if (context.median_partners > 0 && many == wrong.size())
+        parts.emplace_back(words_of(context.rows).many_partners);
 
     const auto wrong_rows = static_cast<std::int64_t>(rows.size());
-    std::string text = fmt::format("{} of {} checked {}", wrong_rows, context.checked_rows, rows_of_axis);
+    std::string text =
+        fmt::format("{} of {} checked {}", wrong_rows, context.checked_rows, many_of(context.rows));
     if (wrong_rows == context.checked_rows && parts.empty())
         return text + ": everywhere (scale, layout, or the wrong kernel)";
     for (std::size_t p = 0; p < parts.size(); ++p) text += (p == 0 ? ": " : "; ") + parts[p];

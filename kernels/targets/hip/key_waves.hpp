@@ -29,6 +29,27 @@ class KeyWaves {
         // Without a key nobody has waited for the query yet.
         if constexpr (Block::Machine::has_tile_copies) block_.machine.wait_copies(0);
         block_.machine.barrier(); // every wave has read its last keys and values
+        store_parts(out, top, total);
+        block_.machine.barrier();
+        add_parts<Of>(joined, top, total);
+        return joined;
+    }
+
+  private:
+    Block block_;
+
+    static constexpr int unit =
+        4; ///< registers that lie in LDS together; fragments have as many, or a multiple
+    struct RowOfWave {
+        float top, total;
+    };
+
+    FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
+    FMHA_DEVICE int waves() const { return layout_of<Joined>(block_).column_waves; }
+
+    /// Every wave's output, maxima and totals, to LDS.
+    template <auto Of, class Registers, class Rows>
+    FMHA_DEVICE void store_parts(Accumulator<Of, Registers>& out, Rows& top, Rows& total) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int r = 0; r < layout_of<Of>(block_).registers; r += unit) {
@@ -47,7 +68,10 @@ class KeyWaves {
                                                      words);
             }
         });
-        block_.machine.barrier();
+    }
+    /// The columns of each wave from all parts, relative to the largest maximum of their row.
+    template <auto Of, class Output, class Rows>
+    FMHA_DEVICE void add_parts(Output& joined, Rows& top, Rows& total) {
         auto largest = top, factor = top;
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
@@ -84,20 +108,7 @@ class KeyWaves {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) top.x.at(thread, s) = largest.x.at(thread, s);
         });
-        return joined;
     }
-
-  private:
-    Block block_;
-
-    static constexpr int unit =
-        4; ///< registers that lie in LDS together; fragments have as many, or a multiple
-    struct RowOfWave {
-        float top, total;
-    };
-
-    FMHA_DEVICE const RowPlan& plan() const { return block_.template piece<Piece>(); }
-    FMHA_DEVICE int waves() const { return layout_of<Joined>(block_).column_waves; }
 
     /// Where registers r … r + unit − 1 of a wave's lane lie, and its value of row slot s.
     template <auto Of>
