@@ -81,10 +81,10 @@ class Build {
             for (const built::BuiltKernel& kernel : object.kernels)
                 if (!asked.contains(kernel.name) && others++ == 0) first = kernel.name;
         if (others > 0)
-            throw InputError(
-                fmt::format("{}: holds {} kernel{} that this build leaves out, such as {}; give --replace if "
-                            "they may go, or another --out",
-                            options_.folder.string(), others, others == 1 ? "" : "s", first));
+            throw InputError(fmt::format(
+                "{}: holds {} kernel{} that this build leaves out, such as {}; fmha build --replace "
+                "lets them go, another folder keeps them",
+                options_.folder.string(), others, others == 1 ? "" : "s", first));
     }
 
     /// Brings `units` into the folder as far as possible.

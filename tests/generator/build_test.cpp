@@ -74,7 +74,7 @@ TEST(Build, KernelsOfAnotherSelectionAreNotRemovedUnasked) {
     EXPECT_THAT([&] { build_in(fake, "out", others); },
                 testing::ThrowsMessage<InputError>(AllOf(
                     HasSubstr("holds 2 kernels that this build leaves out, such as " + first.kernels[0].name),
-                    HasSubstr("give --replace if they may go, or another --out"))));
+                    HasSubstr("fmha build --replace lets them go, another folder keeps them"))));
     EXPECT_EQ(built::read_manifest(fake.folder("out")), before);
     EXPECT_THAT(build_in(fake, "out", all).manifest.objects, SizeIs(8)) << "more kernels take none away";
     auto options = fake.options("out");
