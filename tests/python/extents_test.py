@@ -160,6 +160,35 @@ class Options(unittest.TestCase):
                 call()
         fmha.attention(Q, K, V, window=(-1, -1), context=context, arch="gfx950")
 
+    def test_tables_have_a_column_for_every_key(self):
+        starts = {"layout": "shd", "seqstart_q": [0, 5, 64], "seqstart_k": [0, 10, 64]}
+        o, lse = np.zeros_like(PACKED[0]), np.zeros((2, 64), np.float32)
+        bias = np.zeros((2, 64, 9), np.float16)
+        words = "max_seqlen_k is 9; an entry has 54 keys"
+        with self.assertRaisesRegex(ValueError, words):
+            fmha.attention(*PACKED, **starts, max_seqlen_k=9, randval=True, dropout=(0.5, 1, 0))
+        with self.assertRaisesRegex(ValueError, words):
+            fmha.attention_backward(*PACKED, o, lse, o, **starts, max_seqlen_k=9, bias=bias, dbias=True)
+        fmha.attention(*PACKED, **starts, max_seqlen_k=9, bias=bias, seqlen_k=[9, 3])
+        context = fmha.Context(fmha.load(), ARCH)
+        options = {"data_type": "fp16", "page_size": 16, "page_count": 4, "seqstart_q": [0, 5, 64], "bias": bias, "max_seqlen_k": 9}
+        listed = {"kv_indptr": [0, 2, 4], "kv_page_indices": [0, 1, 2, 3]}
+        for place, keys in ((listed | {"kv_last_page_lens": [16, 3]}, 32), ({"block_table": [[0, 1], [2, 3]], "seqlens_k": [9, 20]}, 20)):
+            with self.assertRaisesRegex(ValueError, f"max_seqlen_k is 9; an entry has {keys} keys"):
+                families.batch_prefill(context, ARCH, PACKED[0], *PAGES, **options, **place)
+        families.batch_prefill(context, ARCH, PACKED[0], *PAGES, **options, block_table=[[0], [2]], seqlens_k=[9, 2]).run()
+
+    def test_a_bias_over_a_cache_ends_with_the_longest_entry(self):
+        context = fmha.Context(fmha.load(), ARCH)
+        pool = random_arrays(24, (2, 2, 128, 128), (2, 2, 128, 128))
+        (wide,) = random_arrays(25, (2, 2, 32, 128))
+        cache = {"data_type": "fp16", "block_table": [[1], [0]], "seqlens_k": [40, 33]}
+        for family in (families.paged, families.splitkv):
+            full, cut = (family(context, ARCH, Q, *pool, bias=bias, **cache).run().output("o") for bias in (wide, wide[..., :40]))
+            np.testing.assert_array_equal(full, cut)
+            with self.assertRaisesRegex(ValueError, "does not broadcast"):
+                family(context, ARCH, Q, *pool, bias=wide[..., :39], **cache)
+
     def test_flags_and_random_bytes(self):
         o, lse = np.zeros_like(Q), np.zeros(Q.shape[:3], np.float32)
         for keywords, words in (({"deterministic": "no"}, "deterministic is 'no'; a whole number"), ({"reduce_dk_dv": 2}, "reduce_dk_dv is 2; allowed: 0 and 1"),

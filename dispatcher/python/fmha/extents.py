@@ -51,6 +51,36 @@ def require_below(what: str, values: Any, limit: int, of: str) -> None:
         raise ValueError(f"{what} has {int(numpy_of(view).max())}; there are {limit} {of}")
 
 
+def longest(lengths: dict[str, Any], side: str) -> int | None:
+    """The most queries ("q") or keys ("k") of an entry, by arrays of fmha_lengths on the host; None where none is there."""
+    for name, are_offsets in ((f"seqlen_{side}", False), (f"cu_seqlen_{side}", True), (f"seqstart_{side}", True)):
+        if lengths.get(name) is None:
+            continue
+        view = view_of(lengths[name])
+        if view.on_device:
+            return None
+        numbers = numpy_of(view).astype(np.int64)
+        return int(np.max(np.diff(numbers) if are_offsets else numbers, initial=0))
+    return None
+
+
+def keys_of_pages(page_size: int, seqlens_k: Any, kv_indptr: Any, kv_last_page_lens: Any) -> int | None:
+    """The most keys of an entry of batch prefill, None where only a device knows."""
+    if kv_indptr is None or view_of(kv_indptr).on_device:
+        return longest({"seqlen_k": seqlens_k}, "k")
+    pages = np.diff(numpy_of(view_of(kv_indptr)).astype(np.int64))
+    if kv_last_page_lens is None or page_size == 1 or view_of(kv_last_page_lens).on_device:
+        return int(np.max(pages, initial=0)) * page_size
+    last = numpy_of(view_of(kv_last_page_lens)).astype(np.int64)
+    return int(np.max(np.where(pages > 0, (pages - 1) * page_size + last, 0), initial=0))
+
+
+def require_longest(stated: int, keys: int | None) -> None:
+    """Raises ValueError when an entry has more keys than a table over rows and keys has columns."""
+    if keys is not None and keys > stated:
+        raise ValueError(f"max_seqlen_k is {stated}; an entry has {keys} keys, and bias, dbias and randval have a column for each")
+
+
 @dataclass
 class Extents:
     """Sizes of an attention problem."""

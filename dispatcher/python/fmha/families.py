@@ -8,7 +8,7 @@ import numpy as np
 
 from fmha import formats
 from fmha.calls import KV_LAYOUTS, KV_LOOKUPS, ROPES, Call
-from fmha.extents import Extents, require_below, require_shape, require_starts
+from fmha.extents import Extents, keys_of_pages, longest, require_below, require_longest, require_shape, require_starts
 from fmha.formats import FP32
 from fmha.library import (BATCH_PREFILL, BWD, FWD, FWD_APPENDKV, FWD_PAGEDKV, FWD_SPLITKV, LINE, Context,
                           workspace_place)
@@ -41,11 +41,13 @@ def _lengths(call: Call, extents: Extents, lengths: dict[str, Any]) -> None:
             raise ValueError(f"{name} is no length; allowed: {', '.join(known)}, max_seqlen_q, max_seqlen_k, min_seqlen_q")
     if not extents.group:
         return
+    if "max_seqlen_k" in lengths:
+        require_longest(call.args.shape.max_seqlen_k, longest(lengths, "k"))
     for side in "qk":
         start = lengths.get(f"seqstart_{side}")
         if start is not None and f"max_seqlen_{side}" not in lengths and not view_of(start).on_device:
-            longest = int(np.max(np.diff(np.asarray(start)), initial=0))
-            setattr(call.args.shape, f"max_seqlen_{side}", max(longest, 1))
+            most = longest({f"seqstart_{side}": start}, side)
+            setattr(call.args.shape, f"max_seqlen_{side}", max(most, 1))
 
 
 def _with_keys(lengths: dict[str, Any], seqlens_k: Any) -> dict[str, Any]:
@@ -105,6 +107,14 @@ def _table(extents: Extents, keys: int) -> tuple[int, int, int, int]:
     return (1 if extents.group else extents.batch, extents.nhead_q, extents.rows, keys)
 
 
+def _table_over_pages(extents: Extents, bias: Any, keys: int | None) -> tuple[int, int, int, int]:
+    """The same over a cache whose longest entry has `keys`, if that is known: a bias may have any columns from there to the room of an entry."""
+    if bias is None or keys is None or not view_of(bias).shape:
+        return _table(extents, extents.keys)
+    columns = view_of(bias).shape[-1]
+    return _table(extents, columns if keys <= columns <= extents.keys else extents.keys)
+
+
 def _dropout(call: Call, dropout: tuple[float, int, int]) -> None:
     part = call.args.dropout
     part.p_drop, part.seed, part.offset = members("dropout", dropout, 3, "probability, seed, offset")
@@ -120,8 +130,7 @@ def forward(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     call = Call(context, FWD, data_type, arch, stream)
     extents, axes = _attends(call, q, k, v, layout, v_column, lengths)
     call.mask(mask, window, sink)
-    longest = call.args.shape.max_seqlen_k if extents.group else extents.keys
-    table = _table(extents, longest)
+    table = _table(extents, call.args.shape.max_seqlen_k if extents.group else extents.keys)
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
     _dropout(call, dropout)
     call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
@@ -161,7 +170,8 @@ def paged(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str
     axes, _ = _axes(layout)
     extents = _over_pages(call, q, k, v, axes, block_table, seqlens_k, lengths)
     call.mask(mask, window, sink)
-    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
+    table = _table_over_pages(extents, bias, longest({"seqlen_k": seqlens_k}, "k"))
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table)
     call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
     return call
@@ -182,7 +192,8 @@ def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
         extents, axes = _attends(call, q, k, v, layout, False, _with_keys(lengths, seqlens_k))
     call.args.num_splits = num_splits
     call.mask(mask, window, sink)
-    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, extents.keys))
+    table = _table_over_pages(extents, bias, None if block_table is None else longest({"seqlen_k": seqlens_k}, "k"))
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table)
     _outputs(call, extents, axes, out, lse)
     _give_workspace(call)
     return call
@@ -239,6 +250,8 @@ def batch_prefill(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_t
         require_starts("kv_indptr", kv_indptr, view_of(kv_page_indices).shape[0])
     place.page_size, place.page_count = page_size, page_count
     call.mask(mask, window, sink)
+    if bias is not None:
+        require_longest(max_seqlen_k, keys_of_pages(page_size, seqlens_k, kv_indptr, kv_last_page_lens))
     call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, _table(extents, max_seqlen_k))
     call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
