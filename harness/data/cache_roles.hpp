@@ -94,7 +94,7 @@ constexpr std::array<Role<Args>, 2> table_roles{{
 /// Q, K, V and what scores are made of, where `attends` says that the case computes scores; sink logits, which combining reads
 /// too, and offsets of queries in any case.
 template <class Args, bool (*attends)(const Case&)>
-constexpr std::array<Role<Args>, 12> attention_roles{{
+constexpr std::array<Role<Args>, 13> attention_roles{{
     {"q", Flow::in, [](const Case& c) { return attends(c) && !rotates(c); }, layout_q, fill_q, rows_of_q,
      [](Args& args, const GuardedTensor& tensor) { args.q = tensor.view(); }},
     {"k", Flow::in, [](const Case& c) { return attends(c) && !appends(c); }, layout_cached_k, fill_cached_k,
@@ -129,10 +129,14 @@ constexpr std::array<Role<Args>, 12> attention_roles{{
     {"seqstart_k", Flow::in,
      [](const Case& c) {
          const bool pages_say = is_paged(c) && (has_seqlen_k(c) || traits_of(c.family).lists_pages);
-         return attends(c) && (c.cache.gappy || (is_group(c) && !pages_say));
+         return attends(c) && !c.cache.gappy && is_group(c) && !pages_say;
      },
      layout_starts, fill_seqstart_k, rows_of_starts,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_k = array_of(tensor); }, false},
+    // Gaps follow from no length.
+    {"seqstart_k", Flow::in, [](const Case& c) { return attends(c) && c.cache.gappy; }, layout_starts,
+     fill_seqstart_k, rows_of_starts,
+     [](Args& args, const GuardedTensor& tensor) { args.lengths.seqstart_k = array_of(tensor); }},
     {"seqlen_k", Flow::in, [](const Case& c) { return attends(c) && has_seqlen_k(c); }, layout_entries,
      fill_seqlen_k, rows_of_entries,
      [](Args& args, const GuardedTensor& tensor) { args.lengths.seqlen_k = array_of(tensor); }, false},
