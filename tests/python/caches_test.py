@@ -114,6 +114,16 @@ class Layer(Client):
                 told = runner.run(*arrays, problem_of(2, 4, 20, nhead_k=2, seqlen_k=40), **factors)
                 self.right(told, softmax_attention(*arrays)[0], limit)
 
+    def test_split_keys_of_8_bits_are_scaled(self):
+        arrays = random_arrays(26, (2, 4, 20, 128), (2, 2, 90, 128), (2, 2, 90, 128), dtype=np.float32)
+        factors = {"q_descale": 0.5, "k_descale": 0.75, "v_descale": 1.5}
+        expected = 1.5 * softmax_attention(*arrays, scale=0.375 * 128**-0.5)[0]
+        context = fmha.Context(fmha.load(), "gfx950")
+        split = families.splitkv(context, "gfx950", *arrays, data_type="fp8bf16", num_splits=3, qscale="pertensor", **factors).run()
+        np.testing.assert_allclose(split.output("o"), expected, atol=0.06)
+        runner = self.jit(family="fwd_splitkv", data_type="fp8bf16", qscale="pertensor", lse=True)
+        self.right(runner.run(*arrays, problem_of(2, 4, 20, nhead_k=2, seqlen_k=90), num_splits=3, **factors), expected, 0.06)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -180,8 +180,8 @@ def paged(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str
 def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: str, num_splits: int = 0,
             block_table: Any = None, seqlens_k: Any = None, layout: str = "bhsd", scale: float | None = None, mask: Any = 0,
             window: tuple[int, int] | None = None, sink: int = 0, bias: Any = None, alibi_slopes: Any = None,
-            soft_cap: float = 0.0, sink_logit: Any = None, lse: Any = False, out: Any = None, stream: int | None = None,
-            **lengths: Any) -> Call:
+            soft_cap: float = 0.0, sink_logit: Any = None, lse: Any = False, qscale: Any = 0, q_descale: Any = None, k_descale: Any = None,
+            v_descale: Any = None, scale_o: float | None = None, out: Any = None, stream: int | None = None, **lengths: Any) -> Call:
     """Forward attention with the keys of a row divided over blocks; 0 splits: the plan chooses. With `block_table` K and V are
     pages as in `paged`."""
     call = Call(context, FWD_SPLITKV, data_type, arch, stream)
@@ -193,7 +193,8 @@ def splitkv(context: Context, arch: str, q: Any, k: Any, v: Any, *, data_type: s
     call.args.num_splits = num_splits
     call.mask(mask, window, sink)
     table = _table_over_pages(extents, bias, None if block_table is None else longest({"seqlen_k": seqlens_k}, "k"))
-    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table)
+    call.score(scale, bias, alibi_slopes, soft_cap, sink_logit, table, scale_o)
+    call.quantise(qscale, q_descale, k_descale, v_descale, extents.keys)
     _outputs(call, extents, axes, out, lse)
     _give_workspace(call)
     return call
@@ -357,8 +358,7 @@ def backward(context: Context, arch: str, q: Any, k: Any, v: Any, o: Any, lse: A
     call.mask(mask, window, 0)
     call.score(scale, bias, alibi_slopes, 0.0, sink_logit, table)
     _dropout(call, dropout)
-    args.deterministic = int(flag("deterministic", deterministic))
-    args.reduce_dk_dv = int(flag("reduce_dk_dv", reduce_dk_dv))
+    args.deterministic, args.reduce_dk_dv = (int(flag(*told)) for told in (("deterministic", deterministic), ("reduce_dk_dv", reduce_dk_dv)))
     if extents.group:
         _state_starts(call, lengths)
     rows = "hs" if extents.group else "bhs"

@@ -34,7 +34,7 @@ _SCORES = "bias alibi_slopes logits_soft_cap sink_logit sink_size lse seqstart_q
 _LENGTHS = "seqstart_k seqlen_q seqlen_k max_seqlen_q max_seqlen_k min_seqlen_q"
 _DESCALES = "q_descale k_descale v_descale"
 _DATA = {name: frozenset(words.split()) for name, words in {
-    "fwd": f"{_SCORES} {_LENGTHS} {_DESCALES} p_drop randval", "splitkv": f"{_SCORES} {_LENGTHS} block_table",
+    "fwd": f"{_SCORES} {_LENGTHS} {_DESCALES} p_drop randval", "splitkv": f"{_SCORES} {_LENGTHS} {_DESCALES} block_table",
     "pagedkv": f"{_SCORES} {_DESCALES} block_table",
     "batch_prefill": f"{_SCORES} {_DESCALES} block_table kv_indptr kv_page_indices kv_last_page_lens",
     "appendkv": "k_cache v_cache cache_seqlens rotary_cos rotary_sin block_table",
@@ -237,12 +237,11 @@ class FmhaRunner:
         arrays, placed, unpack = self._placed(q, k, v, prob, keywords, column)
         randval = flag("randval", keywords.get("randval"))
         drop = (keywords.get("p_drop", 0.0), keywords.get("seed", 0), keywords.get("offset", 0))
-        qscale = keywords.get("qscale_type", self.config.qscale if self.config else 0)
-        if options["data_type"].startswith("mx") and number_of(qscale, QSCALES, "qscale_type") == 0:
-            qscale = "mx"
-        scales = {name: keywords.get(name) for name in ("q_descale", "k_descale", "v_descale")}
-        return families.forward(context, self.arch, *arrays, v_column=column, randval=randval, dropout=drop, qscale=qscale, **scales,
-                                **placed, **options), unpack
+        scales = self._scales(keywords)
+        if options["data_type"].startswith("mx") and number_of(scales["qscale"], QSCALES, "qscale_type") == 0:
+            scales["qscale"] = "mx"
+        return families.forward(context, self.arch, *arrays, v_column=column, randval=randval, dropout=drop, **scales, **placed,
+                                **options), unpack
 
     def _splitkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                  keywords: dict[str, Any]) -> Planned:
@@ -251,14 +250,17 @@ class FmhaRunner:
             arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
         else:
             arrays, placed, unpack = self._placed(q, k, v, prob, keywords)
-        return families.splitkv(context, self.arch, *arrays, num_splits=splits, **placed, **options), unpack
+        return families.splitkv(context, self.arch, *arrays, num_splits=splits, **self._scales(keywords), **placed, **options), unpack
 
     def _pagedkv(self, context: Context, q: Any, k: Any, v: Any, prob: FmhaProblem, options: dict[str, Any],
                  keywords: dict[str, Any]) -> Planned:
         arrays, placed, unpack = self._paged_arrays(q, k, v, prob, keywords)
+        return families.paged(context, self.arch, *arrays, **self._scales(keywords), **placed, **options), unpack
+
+    def _scales(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        """How 8-bit inputs are scaled: by the call, else by the configuration."""
         scales = {name: keywords.get(name) for name in ("q_descale", "k_descale", "v_descale")}
-        qscale = keywords.get("qscale_type", self.config.qscale if self.config else 0)
-        return families.paged(context, self.arch, *arrays, qscale=qscale, **scales, **placed, **options), unpack
+        return {"qscale": keywords.get("qscale_type", self.config.qscale if self.config else 0), **scales}
 
     def _page_size(self, keywords: dict[str, Any], least: int) -> int:
         size = keywords.get("page_size", 0)
