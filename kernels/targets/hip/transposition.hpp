@@ -18,7 +18,8 @@ class Transposition {
   public:
     FMHA_DEVICE explicit Transposition(const Block& block) : block_(block) {}
 
-    /// All waves that transpose, each its part of the keys, from the tile at `source` to that at `target`.
+    /// All waves that transpose, each its part of the keys, from the tile at `source` to that at `target`. Tiles begin at multiples of 1024
+    /// bytes, so that a lane's place in both differs from step to step by a sum and an XOR alone.
     FMHA_DEVICE void transpose(const StreamPlan& from, int source, int target) const {
         auto words = block_.template registers<std::uint32_t, most_reads * words_of_read>();
         const int of_step = keys * block_.plan().transposers;
@@ -28,7 +29,10 @@ class Transposition {
             FMHA_UNROLL
             for (int n = 0; n < reads; ++n)
                 block_.machine.load_matrix(
-                    words, words_of_read * n, [&](int thread) { return source_of(thread, source, step, n); },
+                    words, words_of_read * n,
+                    [&](int thread) {
+                        return source + step * SwizzledTile::line_bytes + (read_place(thread) ^ channels * n);
+                    },
                     true);
             block_.machine.each([&](int thread) {
                 FMHA_UNROLL
@@ -36,8 +40,9 @@ class Transposition {
             });
             FMHA_UNROLL
             for (int n = 0; n < reads; ++n)
-                block_.machine.store_matrix(words, words_of_read * n,
-                                            [&](int thread) { return target_of(thread, target, step, n); });
+                block_.machine.store_matrix(words, words_of_read * n, [&](int thread) {
+                    return target + channels * n * SwizzledTile::line_bytes + (write_place(thread) ^ step);
+                });
         }
     }
 
@@ -47,23 +52,21 @@ class Transposition {
 
     Block block_;
 
-    /// The first key of the wave.
-    FMHA_DEVICE int key_of(int thread, int step) const {
-        return step + keys * block_.machine.transposer(thread);
-    }
-    /// Where the lane's line of read `n` lies: matrices 0 and 1 have keys of 16 channels, 2 and 3 those of 16 more.
-    FMHA_DEVICE int source_of(int thread, int source, int step, int n) const {
+    /// The first key of the wave in the first step.
+    FMHA_DEVICE int first_key(int thread) const { return keys * block_.machine.transposer(thread); }
+    /// Where the lane's line of the first read lies in a tile: matrices 0 and 1 have keys of 16 channels, 2 and 3 those of 16 more.
+    FMHA_DEVICE int read_place(int thread) const {
         const int lane = block_.lane(thread), matrix = lane / side, row = lane % side, pair = row / 2;
         const bool later = (pair >= 2) != (matrix % 2 != 0);
-        const int key = key_of(thread, step) + 4 * pair + row % 2 + (later ? 2 : 0);
-        return SwizzledTile::swizzled(source + key * SwizzledTile::line_bytes + channels * n +
-                                      channels / 2 * (matrix / 2));
+        const int key = first_key(thread) + 4 * pair + row % 2 + (later ? 2 : 0);
+        return SwizzledTile::swizzled(key * SwizzledTile::line_bytes + channels / 2 * (matrix / 2));
     }
-    FMHA_DEVICE int target_of(int thread, int target, int step, int n) const {
+    /// The same of the first write.
+    FMHA_DEVICE int write_place(int thread) const {
         const int lane = block_.lane(thread), matrix = lane / side, row = lane % side;
         const bool odd = (row >= side / 2) != (matrix % 2 != 0);
-        const int channel = channels * n + channels / 2 * (matrix / 2) + 2 * row + (odd ? 1 : 0);
-        return SwizzledTile::swizzled(target + channel * SwizzledTile::line_bytes + key_of(thread, step));
+        const int channel = channels / 2 * (matrix / 2) + 2 * row + (odd ? 1 : 0);
+        return SwizzledTile::swizzled(channel * SwizzledTile::line_bytes + first_key(thread));
     }
     /// Words w and w + 1: two channels of four keys, of which either has two, become four keys of one channel each.
     template <class Words>
