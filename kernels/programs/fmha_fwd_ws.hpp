@@ -2,61 +2,44 @@
 
 #include "kernels/programs/key_loop.hpp"
 #include "kernels/programs/ws_items.hpp"
-#include "kernels/programs/ws_keys.hpp"
 #include "kernels/programs/ws_sums.hpp"
 #include "kernels/programs/ws_weights.hpp"
+#include "kernels/programs/ws_work.hpp"
 
 namespace fmha::kernels {
 
-/// One item, as the feed and the teams of a block know it.
-template <HasTeams Args>
-struct WsWork {
-    using Keys = typename WsKeysOf<Args>::Type;
+/// Whether a team may see fewer tiles than its block, or have no row at all: where teams are three, or a tile has no more keys than a team
+/// has rows. It gives the others back unread.
+template <class Ctx>
+FMHA_DEVICE bool may_see_fewer(Ctx& ctx) {
+    const Tile& tile = ctx.cfg().algorithm.tile;
+    return tile.m0 > ctx.team_rows() && (tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows());
+}
 
-    FwdItem item;
-    Entry entry;
-    HeadRows heads;
-    QueryRows rows; ///< of each head
-    std::int64_t hk = 0;
-    Keys in;
-    KeyTiles tiles;
-    int count = 0; ///< of key tiles
+/// The tiles of an item that a team with rows from `row0` on sees.
+struct TeamTiles {
+    int own = 0;           ///< the first so many
+    KeyTiles::Range plain; ///< those of which no row hides a key
 
-    /// There is one more step than tiles: step t brings the keys of tile t and the values of tile t − 1.
-    FMHA_DEVICE int steps() const { return count > 0 ? count + 1 : 0; }
-    FMHA_DEVICE bool exists() const { return rows.count > 0; }
-
-    template <class Ctx>
-    FMHA_DEVICE static WsWork of(Ctx& ctx, const Args& args, const FwdItem& item) {
-        const auto& cfg = ctx.cfg();
-        const Tile& tile = cfg.algorithm.tile;
-        WsWork work;
-        work.heads = HeadRows::of(cfg, args);
-        work.item = item;
-        work.item.h *= work.heads.heads(tile.m0);
-        work.entry = Keys::entry(ctx, args, item.b);
-        work.rows = QueryRows::of(tile, work.entry.seqlen_q, item.q_tile, work.heads);
-        if (cfg.signature.skip_min_seqlen_q && args.shape.min_seqlen_q > 0 &&
-            work.entry.seqlen_q <= args.shape.min_seqlen_q)
-            work.rows.count = 0;
-        if (!work.exists()) return work;
-        // Heads are 32-bit numbers: a division of 64 bits costs time, and the feed more registers than it has.
-        Shape shape = args.shape;
-        shape.nhead_q = static_cast<std::uint32_t>(shape.nhead_q);
-        shape.nhead_k = static_cast<std::uint32_t>(shape.nhead_k);
-        work.hk = ctx.kv_head(shape, work.item.h);
-        work.in = Keys::of(ctx, args, work.entry, work.item, work.hk);
-        work.in.q.heads = work.heads;
-        const Mask mask = ctx.mask(Mask::of(args.mask, cfg.signature.mask, cfg.signature.has_sink,
-                                            work.entry.seqlen_q, work.entry.seqlen_k));
-        work.tiles = work.in.tiles(mask, work.rows, tile.n0);
-        work.count = work.tiles.count();
-        return work;
+    template <class Ctx, class Args>
+    FMHA_DEVICE static TeamTiles of(Ctx& ctx, const WsWork<Args>& work, const Mask& of_keys,
+                                    std::int64_t row0) {
+        const Tile& tile = ctx.cfg().algorithm.tile;
+        const MaskClass hides = ctx.cfg().signature.mask;
+        const Mask mask = work.in.in_rows(of_keys);
+        TeamTiles seen;
+        seen.own = work.count;
+        if (may_see_fewer(ctx) && hides != MaskClass::none)
+            seen.own = work.tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
+        if (may_see_fewer(ctx) && ctx.team_row() >= work.rows.count) seen.own = 0;
+        seen.plain = work.tiles.seen_whole(mask, row0, work.heads.of_head(ctx.team_rows()), work.in.end_row(),
+                                           tile.n0, hides);
+        return seen;
     }
 };
 
 /// Forward attention (F-1 … F-10), of keys one after another or in pages, by a block of teams, each of which owns some of the m0
-/// query rows of an item, and a feed that copies their operands. A team takes one tile of keys at a time. While it turns the
+/// query rows of an item, and a feed that copies what they multiply. A team takes one tile of keys at a time. While it turns the
 /// scores of a tile into weights, its product of the weights and values of the tile before runs, and the products of other teams.
 ///
 /// The feed runs `fills` for every step of every item in order, held up by stages in use only: it copies the first tiles of an item while the
@@ -90,7 +73,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         auto out = ctx.output();
         auto top = ctx.rows(), total = ctx.rows(), shrink = ctx.rows();
         ctx.fill(out, 0.0F);
-        // Products with few bits are summed over one tile. The sum joins the output once the output has shrunk for the tile before.
+        // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted.
         const bool apart = adds_tiles_apart(cfg.signature.data_type);
         auto addend = ctx.addend();
         auto shrink_before = ctx.rows();
@@ -109,7 +92,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
-            // The configuration decides, so that compilers inline only the branch that a kernel has.
+            // Asked of the configuration: compilers inline this as it is without what is not so.
             const Signature& has = ctx.cfg().signature;
             if (CarriedWeights::serve(has)) {
                 carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
@@ -125,17 +108,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                                       work.in.span(work.tiles.at(step), tile.n0));
             logits_to_weights(ctx, scores, top, total, shrink, slack);
         };
-        // With three teams, or with no more keys in a tile than rows in a team, a team may see fewer tiles than the block, or have no row
-        // at all; it gives the others back unread.
-        const bool may_see_fewer =
-            tile.m0 > ctx.team_rows() && (tile.n0 <= ctx.team_rows() || tile.m0 > 2 * ctx.team_rows());
-        const Mask mask = in.in_rows(scoring.mask);
-        int own = count;
-        if (may_see_fewer && cfg.signature.mask != MaskClass::none)
-            own = tiles.count_until(mask, row0 + ctx.team_rows() - 1, tile.n0);
-        if (may_see_fewer && ctx.team_row() >= rows.count) own = 0;
-        const KeyTiles::Range plain = tiles.seen_whole(mask, row0, heads.of_head(ctx.team_rows()),
-                                                       in.end_row(), tile.n0, cfg.signature.mask);
+        const auto [own, plain] = TeamTiles::of(ctx, work, scoring.mask, row0);
         if (count > 0) ctx.take(query);
         if (own == 0 && count > 0) ctx.give(query);
         if (own > 0) {
@@ -182,7 +155,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 }
                 weights = ctx.narrow(scores, carries);
             };
-            // A branch between start and finish of a product would end it. Hence tiles with a mask and tiles without. Those without
+            // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
             const int plain_end = of_products && !(carries ? carried.in_products : factor > 0.0F) ? 0
                                   : plain.end < own                                               ? plain.end
@@ -201,7 +174,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             if (apart) ctx.scale_and_add(out, shrink_before, addend);
         }
         FMHA_NO_UNROLL
-        for (int step = own; may_see_fewer && step < count; ++step) {
+        for (int step = own; may_see_fewer(ctx) && step < count; ++step) {
             ctx.take(key);
             ctx.give(key);
             if (step > 0) ctx.turn();
