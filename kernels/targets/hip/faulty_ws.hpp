@@ -29,6 +29,8 @@ enum class WsFault : std::uint8_t {
     rows_one_late,           ///< boxes begin a row late
     second_box_is_the_first, ///< the second 64 channels are the first again
     values_given_early,      ///< stages of values are given back as soon as they are taken
+    values_not_transposed,   ///< pairs of channels of a key stay together
+    keys_transposed_twice,   ///< all waves that transpose take the keys of the first
 };
 
 /// A machine that makes some of them.
@@ -56,6 +58,14 @@ class FaultyTeamMachine : public Machine {
         if (fault_ == rows_one_late) ++corner.at[1];
         if (fault_ == second_box_is_the_first) corner.at[0] = 0;
         Machine::copy_box(map, corner, address, barrier);
+    }
+
+    template <class Words, class Address>
+    FMHA_DEVICE void load_matrix(Words& out, int r0, Address address, bool transposed) {
+        Machine::load_matrix(out, r0, address, transposed && fault_ != WsFault::values_not_transposed);
+    }
+    FMHA_DEVICE int transposer(int thread) const {
+        return fault_ == WsFault::keys_transposed_twice ? 0 : Machine::transposer(thread);
     }
 
   private:
@@ -103,7 +113,7 @@ class FaultyWs : public targets::FaultyTeams<Context> {
 template <>
 struct fmha::EnumTable<fmha::hip_target::WsFault> {
     using enum hip_target::WsFault;
-    static constexpr std::array<EnumName<hip_target::WsFault>, 14> names{
+    static constexpr std::array<EnumName<hip_target::WsFault>, 16> names{
         {{keys_of_previous_tile, "keys_of_previous_tile"},
          {values_of_previous_tile, "values_of_previous_tile"},
          {values_behind_last_key, "values_behind_last_key"},
@@ -117,7 +127,9 @@ struct fmha::EnumTable<fmha::hip_target::WsFault> {
          {head_of_the_neighbour, "head_of_the_neighbour"},
          {rows_one_late, "rows_one_late"},
          {second_box_is_the_first, "second_box_is_the_first"},
-         {values_given_early, "values_given_early"}}};
+         {values_given_early, "values_given_early"},
+         {values_not_transposed, "values_not_transposed"},
+         {keys_transposed_twice, "keys_transposed_twice"}}};
     static constexpr auto& aliases = no_aliases<hip_target::WsFault>;
 };
 
