@@ -31,6 +31,7 @@ struct Decisions {
     }
     /// Where key j of an entry lies; j exists (P-5).
     FMHA_DEVICE KeyPlace key_place(const Pages& pages, std::int64_t j) const { return pages.at(j); }
+    FMHA_DEVICE KeyPlace key_place(const PreparedPages& pages, std::int64_t j) const { return pages.at(j); }
 
     /// KV head that serves query head h (H-1).
     FMHA_DEVICE std::int64_t kv_head(const Shape& shape, std::int64_t h) const {

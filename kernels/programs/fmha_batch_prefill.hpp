@@ -23,13 +23,13 @@ FMHA_DEVICE void fmha_batch_prefill(Ctx& ctx, const BatchPrefillArgs& args, cons
     Scoring scoring = Scoring::of(ctx, args, entry, of_head, hk);
     PrefillMatrices in = PrefillMatrices::of(ctx, args, entry, of_head, hk);
     if (packed.any()) in.pack(ctx, packed.heads, packed.seen(scoring.mask, entry.seqlen_k));
-    in.q.heads = heads;
+    if (heads.any()) in.q.heads = heads;
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     attend(
         ctx, args, of_head, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
             FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
-            to.o.heads = to.lse.heads = ctx.stored_rows(heads);
+            if (heads.any()) to.o.heads = to.lse.heads = ctx.stored_rows(heads);
             if (!packed.any()) return to;
             return FwdResults{ctx.across_heads(to.o, packed.heads, 1),
                               ctx.across_heads(to.lse, packed.heads, 1)};

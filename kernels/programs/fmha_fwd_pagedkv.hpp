@@ -24,12 +24,12 @@ FMHA_DEVICE void fmha_fwd_pagedkv(Ctx& ctx, const PagedKvArgs& args, const FwdIt
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     CacheMatrices in = CacheMatrices::of(cfg, args, entry, of_head, hk, {0, seen});
     if (packed.any()) in.pack(ctx, packed.heads);
-    in.q.heads = heads;
+    if (heads.any()) in.q.heads = heads;
     attend(
         ctx, args, of_head, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
             FwdResults to = FwdResults::of(cfg, args, entry, of_head.b, of_head.h);
-            to.o.heads = to.lse.heads = ctx.stored_rows(heads);
+            if (heads.any()) to.o.heads = to.lse.heads = ctx.stored_rows(heads);
             if (!packed.any()) return to;
             return FwdResults{ctx.across_heads(to.o, packed.heads, 1),
                               ctx.across_heads(to.lse, packed.heads, 1)};

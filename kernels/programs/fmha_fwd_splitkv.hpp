@@ -52,7 +52,7 @@ FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const Split
     const std::int64_t hk = ctx.kv_head(args.shape, item.h);
     Scoring scoring = Scoring::of(ctx, args, entry, item, hk);
     scoring.sink = ctx.partial_sink(scoring.sink);
-    scoring.sinks = nullptr;
+    if (heads.any()) scoring.sinks = nullptr;
     scoring.sink_top = ctx.to_base2(scoring.sink);
     KeyRange keys = ctx.split_keys(args.partials, split.split, entry.seqlen_k);
     const std::int64_t seen = packed.seen(scoring.mask, entry.seqlen_k);
@@ -60,18 +60,21 @@ FMHA_DEVICE void fmha_fwd_splitkv(Ctx& ctx, const SplitKvArgs& args, const Split
     scoring.mask = packed.in_tile(scoring.mask, entry.seqlen_k);
     CacheMatrices in = CacheMatrices::of(cfg, args, entry, item, hk, keys);
     if (packed.any()) in.pack(ctx, packed.heads);
-    in.q.heads = heads;
+    if (heads.any()) in.q.heads = heads;
     attend(
         ctx, args, item, in, scoring, in.tiles(scoring.mask, rows, tile.n0),
         [&] {
             const std::int64_t head = ctx.partial_head(args, item.h, split.split);
-            SplitResults to = SplitResults::of(cfg, args, entry, item.b, head);
-            const std::int64_t sharing = packed.any() ? packed.heads : heads.heads(tile.m0);
-            if (sharing == 1) return to;
-            const auto between =
-                static_cast<std::int32_t>(ctx.partial_head(args, item.h + sharing - 1, split.split) - head);
-            const std::int64_t distance = between / (static_cast<std::int32_t>(sharing) - 1);
-            if (heads.any()) return to.across(ctx.stored_rows(heads), distance);
+            const SplitResults to = SplitResults::of(cfg, args, entry, item.b, head);
+            const auto distance_of = [&](std::int64_t sharing) -> std::int64_t {
+                const auto between = static_cast<std::int32_t>(
+                    ctx.partial_head(args, item.h + sharing - 1, split.split) - head);
+                return between / (static_cast<std::int32_t>(sharing) - 1);
+            };
+            const std::int64_t sharing = heads.heads(tile.m0);
+            if (heads.any()) return to.across(ctx.stored_rows(heads), sharing > 1 ? distance_of(sharing) : 1);
+            if (!packed.any()) return to;
+            const std::int64_t distance = distance_of(packed.heads);
             return SplitResults{ctx.across_heads(to.o, packed.heads, distance),
                                 ctx.across_heads(to.lse, packed.heads, distance)};
         },

@@ -24,8 +24,7 @@ struct Pages {
     const std::int32_t* table = nullptr; ///< physical page of every page of the entry; null = not paged
     std::int64_t page_size = 0;          ///< keys a page
     std::int64_t slot = 0;               ///< batch index of keys that are not paged
-    std::int64_t first = 0;           ///< where key 0 lies: slots from the first one of `slot` or of page 0
-    const Divisor* of_page = nullptr; ///< `page_size`, where a launch has prepared it
+    std::int64_t first = 0; ///< where key 0 lies: slots from the first one of `slot` or of page 0
 
     /// `start_k`: where entry b begins among packed keys (Entry), or 0.
     FMHA_DEVICE static Pages of(const KvPlace& place, std::int64_t b, std::int64_t start_k) {
@@ -66,13 +65,19 @@ struct Pages {
         const std::int64_t position = first + j;
         if (table == nullptr) return {slot, position};
         // Positions are 32-bit numbers; a division of 64 bits costs a GPU a hundred instructions.
-        const auto at = static_cast<std::uint32_t>(position);
-        if (of_page != nullptr) {
-            const std::uint32_t page = of_page->quotient(at);
-            return {table[page], at - page * of_page->number};
-        }
-        const std::uint32_t page = at / static_cast<std::uint32_t>(page_size);
+        const auto page = static_cast<std::uint32_t>(position) / static_cast<std::uint32_t>(page_size);
         return {table[page], position - static_cast<std::int64_t>(page) * page_size};
+    }
+};
+
+/// Pages of a table, whose size the launch has prepared for division. A type of its own, because a branch in `Pages` changes every kernel.
+struct PreparedPages : Pages {
+    const Divisor& of_page;
+
+    FMHA_DEVICE PreparedPages(const Pages& pages, const Divisor& divisor) : Pages(pages), of_page(divisor) {}
+    FMHA_DEVICE KeyPlace at(std::int64_t j) const {
+        const auto position = static_cast<std::uint32_t>(first + j), page = of_page.quotient(position);
+        return {table[page], position - page * of_page.number};
     }
 };
 

@@ -75,9 +75,7 @@ struct PagedKeys : CacheMatrices {
         const std::int32_t n0 = ctx.cfg().algorithm.tile.n0, row = narrow(t) * n0, skipped = narrow(shift),
                            first = row > 0 ? row : skipped, rest = narrow(key_rows.size) - first,
                            count = rest < row + n0 - first ? rest : row + n0 - first;
-        Pages prepared = pages;
-        prepared.of_page = &of_page;
-        const KeyPlace at = ctx.key_place(prepared, first - skipped);
+        const KeyPlace at = ctx.key_place(PreparedPages(pages, of_page), first - skipped);
         const std::int32_t before = narrow(at.slot) - row;
         matrix.origin = matrix.tensor.offset(at.page, hk, before, 0);
         matrix.rows = {row + count, row + count, 0};

@@ -266,10 +266,9 @@ bool pages_are_divided() {
             for (const std::int64_t first : {std::int64_t{0}, size / 2})
                 for (const std::int64_t key :
                      {std::int64_t{0}, size - 1, size, 2 * size, 2 * size + size / 2 - 1}) {
-                    kernels::Pages pages{table, size, 0, first};
+                    const kernels::Pages pages{table, size, 0, first};
                     const kernels::KeyPlace divided = pages.at(key);
-                    pages.of_page = of_page;
-                    const kernels::KeyPlace at = pages.at(key);
+                    const kernels::KeyPlace at = kernels::PreparedPages(pages, *of_page).at(key);
                     if (at.page != divided.page || at.slot != divided.slot ||
                         at.page != table[(first + key) / size] || at.slot != (first + key) % size)
                         return false;
