@@ -112,7 +112,10 @@ bool each_size(Problem p, const KernelConfig& kernel, const WitnessLattice& latt
     const ApiTraits& api = api_traits_of(kernel.signature.family);
     const auto q_lengths = lengths_round(kernel.algorithm.tile.m0, kernel.algorithm.max_seq_len_q, lattice);
     const auto k_lengths = lengths_round(kernel.algorithm.tile.n0, 0, lattice);
-    const std::int64_t group = facts_of(kernel).constraint == Constraint::even_head_groups ? 2 : 1;
+    const Constraint constraint = facts_of(kernel).constraint;
+    const bool even =
+        constraint == Constraint::even_head_groups || constraint == Constraint::rows_of_even_groups;
+    const std::int64_t group = even ? 2 : 1;
     for (const auto hdim_q : dims_round(kernel.signature.hdim_q, lattice))
         for (const auto hdim_v : dims_round(kernel.signature.hdim_v, lattice))
             for (const auto splits : where(api.splits_keys, lattice.num_splits, 1))
