@@ -256,11 +256,11 @@ bool pages_are_divided() {
         PagedKvArgs args;
         args.shape = {Mode::batch, 2, 4, 2, 300, 300, 0, 0, 64, 64};
         args.place.page_size = size;
+        FwdArgs forward;
+        forward.shape = args.shape;
         const WsGrid grid = WsGrid(config, args).dealt_to(3);
         const kernels::BlockItems items{grid, 0};
-        if (items.of_page().number != size ||
-            WsGrid(config, FwdArgs{.shape = args.shape}).of_page.number != 1)
-            return false;
+        if (items.of_page().number != size || WsGrid(config, forward).of_page.number != 1) return false;
         const kernels::OneItem one{{}, kernels::Divisor(static_cast<std::uint32_t>(size))};
         for (const kernels::Divisor* of_page : {&items.of_page(), &one.of_page()})
             for (const std::int64_t first : {std::int64_t{0}, size / 2})
