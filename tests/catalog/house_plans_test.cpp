@@ -171,7 +171,9 @@ TEST(PlansOfHopper, OfAFewTokensOverACacheShareTiles) {
         const auto kernel = kernel_of(asked);
         return kernel && kernel->algorithm.constraint.view() == "rows_of_even_groups";
     };
-    for (const std::int64_t hdim : {40, 64, 80, 128, 192, 256})
+    // Those of 256 channels would spill.
+    EXPECT_FALSE(shares({.hdim_q = 256, .hdim_v = 256, .rows = 2, .paged = true}));
+    for (const std::int64_t hdim : {40, 64, 80, 128})
         for (const MaskClass mask : masks) {
             Asked asked{.hdim_q = hdim, .hdim_v = hdim, .rows = 2, .mask = mask, .paged = true};
             EXPECT_TRUE(shares(asked)) << hdim;
