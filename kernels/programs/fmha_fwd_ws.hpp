@@ -173,8 +173,9 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(value);
             if (apart) ctx.scale_and_add(out, shrink_before, addend);
         }
+        const bool gives_back = may_see_fewer(ctx);
         FMHA_NO_UNROLL
-        for (int step = own; may_see_fewer(ctx) && step < count; ++step) {
+        for (int step = own; gives_back && step < count; ++step) {
             ctx.take(key);
             ctx.give(key);
             if (step > 0) ctx.turn();
