@@ -17,7 +17,7 @@ namespace {
 
 /// 5: loops have conflicts of banks and distances of waits. 4: warp-specialised kernels take the divisors of their items. 3: kernels for NVIDIA GPUs wait for those before them in their
 /// stream themselves (LaunchShape::overlaps).
-constexpr std::int64_t schema_version = 5;
+constexpr std::int64_t schema_version = 6;
 
 /// Numbers of an iteration, with their names.
 using IterationKey = std::pair<std::string_view, std::int64_t LoopIteration::*>;

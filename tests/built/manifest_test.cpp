@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
     Manifest, DamagedManifest,
     testing::Values(
         Damage{"Version", [](Json& m) { m["schema_version"] = 1; },
-               ".schema_version: 1 is not known; allowed: 5; build the kernels again"},
+               ".schema_version: 1 is not known; allowed: 6; build the kernels again"},
         Damage{"UnknownKey", [](Json& m) { m["objects"][0]["size"] = 1; }, "unknown key \"size\""},
         Damage{"NoSymbol", [](Json& m) { m["objects"][0]["kernels"][1].erase("symbol"); },
                ".objects[0].kernels[1]: key \"symbol\" is missing"},
