@@ -82,7 +82,9 @@ struct SplitRule {
 /// S-9: of 2 to 8 query rows those of so many heads share a tile of 16 rows, a power of two that divides the heads of a KV head.
 std::int64_t heads_of_few_rows(const Problem& problem) {
     const std::int64_t rows = problem.effective_max_seqlen_q(), group = problem.nhead_q / problem.nhead_k;
-    if (rows < 2 || problem.signature.bias != BiasType::no_bias || problem.signature.hdim_q <= 32) return 1;
+    const Signature& has = problem.signature;
+    if (rows < 2 || has.bias != BiasType::no_bias || has.hdim_q <= 32 || has.hdim_q > 128 || has.hdim_v > 128)
+        return 1;
     std::int64_t heads = 1;
     while (2 * heads * rows <= 16 && group % (2 * heads) == 0) heads *= 2;
     return heads;

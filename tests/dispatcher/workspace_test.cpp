@@ -358,7 +358,8 @@ TEST(NumSplits, HopperFillsWholeRoundsOfBlocksOfSeveralWaves) {
     EXPECT_EQ(splits(4, 8, "sm_90"), 4);   // two heads: W = 64
     EXPECT_EQ(splits(8, 16, "sm_90"), 1);  // one head: W = 256
     EXPECT_EQ(splits(8, 4, "sm_90", 32), 1);
-    EXPECT_EQ(splits(1, 17, "sm_90"), 15); // S-6 with W = 32 and U = 528
+    EXPECT_EQ(splits(1, 4, "sm_90", 256), 4); // no kernel shares a tile: W = 32 of 132
+    EXPECT_EQ(splits(1, 17, "sm_90"), 15);    // S-6 with W = 32 and U = 528
     EXPECT_EQ(splits(1, 1, "sm_90", 128, DataType::fp8), 57);
     EXPECT_EQ(splits(1, 1, "gfx1201"), 57);
 }
