@@ -203,7 +203,8 @@ void set_lengths(Case& c, const Tiles& tiles) {
         c.seqlen_k = {tiles.keys / 2 + 1};
     }
     if (c.mode == Mode::group && !api.stores_keys) {
-        c.seqlen_q.push_back(c.min_seqlen_q > 0 ? c.min_seqlen_q - 1 : 9);
+        const std::int64_t few = tiles.most_rows > 0 ? std::min<std::int64_t>(9, tiles.most_rows) : 9;
+        c.seqlen_q.push_back(c.min_seqlen_q > 0 ? c.min_seqlen_q - 1 : few);
         c.seqlen_k.push_back(12);
     }
     // Rows above a bottom-right diagonal that begins outside the keys would see none.
