@@ -1,15 +1,9 @@
 // Mistakes in how a feed and its teams meet: on a device most are silent or a hang. The emulated machine names each.
 
-#include "judge.hpp"
-#include "kernels/targets/hip/emulated/team_executor.hpp"
-#include "kernels/targets/hip/numerics.hpp"
-#include "team_kernels.hpp"
+#include "named_mistakes.hpp"
 
 #include <gtest/gtest.h>
 
-#include <array>
-#include <optional>
-#include <string>
 #include <vector>
 
 namespace fmha::hip_target::test {
@@ -114,41 +108,12 @@ class MistakenMachine : public EmulatedTeamMachine {
     int made_ = 0, query_ = -1, first_key_ = -1;
 };
 
-/// What a run says: whether the result is right, or the hazard.
-struct Verdict {
-    bool right = false;
-    std::optional<Hazard> hazard;
-    std::string message;
-};
-
 Verdict verdict_of(Mistake mistake, Schedule schedule) {
-    Verdict verdict;
     FwdProblem problem(team_shape(DataType::bf16, 128));
     // Of two stages of queries a team would have to be an item late to see that one was given early: 176 keys leave room for one.
     const KernelConfig kernel =
         team_kernel(problem, 2, mistake == Mistake::query_given_early ? 176 : 64, 128);
-    try {
-        emulate_teams(kernel, problem.args(), 1, schedule,
-                      [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-                          return MistakenMachine(block, unit, maps, agent, mistake);
-                      });
-        const auto distance = judge(problem, numerics_of(kernel));
-        verdict.right = distance.acceptable();
-        verdict.message = distance.worst;
-    } catch (const EmulationError& error) {
-        verdict.hazard = error.hazard();
-        verdict.message = error.what();
-    }
-    return verdict;
-}
-
-/// What a mistake is named under each schedule, which is always the same; none: the result is wrong.
-struct Named {
-    Mistake mistake;
-    std::array<std::optional<Hazard>, schedules> hazards;
-};
-Named always(Mistake mistake, std::optional<Hazard> hazard = std::nullopt) {
-    return {mistake, {hazard, hazard, hazard, hazard}};
+    return verdict_on<MistakenMachine>(problem, kernel, mistake, schedule);
 }
 
 class EveryMistake : public testing::TestWithParam<int> {};
@@ -156,7 +121,7 @@ class EveryMistake : public testing::TestWithParam<int> {};
 TEST_P(EveryMistake, IsNamed) {
     using enum Mistake;
     using enum Hazard;
-    const std::vector<Named> table{
+    const std::vector<Named<Mistake>> table{
         {full_parity, {deadlock, unwritten_read, unwritten_read, unwritten_read}},
         {no_wait_for_empty, {phase_lost, arrivals_differ, stage_in_use, stage_in_use}},
         always(given_twice, arrivals_differ),
@@ -181,16 +146,7 @@ TEST_P(EveryMistake, IsNamed) {
         always(fed_by_all, team_diverged),
         always(fed_with_turns, team_diverged),
     };
-    const auto schedule = static_cast<Schedule>(GetParam());
-    const Verdict right = verdict_of(none, schedule);
-    ASSERT_TRUE(right.right) << right.message;
-    for (const Named& row : table) {
-        const Verdict verdict = verdict_of(row.mistake, schedule);
-        const int number = static_cast<int>(row.mistake);
-        EXPECT_FALSE(verdict.right) << number;
-        EXPECT_EQ(verdict.hazard, row.hazards.at(static_cast<std::size_t>(GetParam())))
-            << number << ": " << verdict.message;
-    }
+    expect_named(table, GetParam(), verdict_of);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, EveryMistake, testing::Range(0, schedules));
 

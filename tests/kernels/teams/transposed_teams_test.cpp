@@ -8,7 +8,7 @@
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
 #include "kernels/targets/host/host_target.hpp"
-#include "team_kernels.hpp"
+#include "named_mistakes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -180,43 +180,14 @@ class MistakenTransposition : public EmulatedTeamMachine {
     int waits_ = 0, arrivals_ = 0;
 };
 
-/// What a run says: whether the result is right, or the hazard.
-struct Verdict {
-    bool right = false;
-    std::optional<Hazard> hazard;
-    std::string message;
-};
-
 Verdict verdict_of(Mistake mistake, Schedule schedule) {
-    Verdict verdict;
     Shape shape = by_row(by_row_variants[0]);
     shape.batch = 2;
     shape.seqlen_k = {333, 13};
     shape.extra = 5;
     FwdProblem problem(shape);
     const KernelConfig kernel = team_kernel(problem, 2, 64, 64);
-    try {
-        emulate_teams(kernel, problem.args(), 1, schedule,
-                      [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-                          return MistakenTransposition(block, unit, maps, agent, mistake);
-                      });
-        const auto distance = judge(problem, numerics_of(kernel));
-        verdict.right = distance.acceptable();
-        verdict.message = distance.worst;
-    } catch (const EmulationError& error) {
-        verdict.hazard = error.hazard();
-        verdict.message = error.what();
-    }
-    return verdict;
-}
-
-/// What a mistake is named under each schedule; none: the result is wrong.
-struct Named {
-    Mistake mistake;
-    std::array<std::optional<Hazard>, schedules> hazards;
-};
-Named always(Mistake mistake, std::optional<Hazard> hazard = std::nullopt) {
-    return {mistake, {hazard, hazard, hazard, hazard}};
+    return verdict_on<MistakenTransposition>(problem, kernel, mistake, schedule);
 }
 
 class EveryTransposition : public testing::TestWithParam<int> {};
@@ -224,7 +195,7 @@ class EveryTransposition : public testing::TestWithParam<int> {};
 TEST_P(EveryTransposition, NamesItsMistake) {
     using enum Mistake;
     using enum Hazard;
-    const std::vector<Named> table{
+    const std::vector<Named<Mistake>> table{
         {before_full, {stage_not_full, unwritten_read, unwritten_read, unwritten_read}},
         always(over_products, stage_in_use),
         {given_early, {stage_not_full, stage_in_use, stage_in_use, stage_in_use}},
@@ -239,16 +210,7 @@ TEST_P(EveryTransposition, NamesItsMistake) {
         always(bound_one_short),
         always(bound_one_long),
     };
-    const auto schedule = static_cast<Schedule>(GetParam());
-    const Verdict right = verdict_of(none, schedule);
-    ASSERT_TRUE(right.right) << right.message;
-    for (const Named& row : table) {
-        const Verdict verdict = verdict_of(row.mistake, schedule);
-        const int number = static_cast<int>(row.mistake);
-        EXPECT_FALSE(verdict.right) << number;
-        EXPECT_EQ(verdict.hazard, row.hazards.at(static_cast<std::size_t>(GetParam())))
-            << number << ": " << verdict.message;
-    }
+    expect_named(table, GetParam(), verdict_of);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, EveryTransposition, testing::Range(0, schedules));
 
