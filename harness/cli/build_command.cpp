@@ -9,6 +9,7 @@
 #include "harness/run/interrupt.hpp"
 #include "kernels/generator/audit.hpp"
 #include "kernels/generator/cache.hpp"
+#include "kernels/generator/list_facts.hpp"
 #include "kernels/generator/loop_budgets.hpp"
 #include "kernels/generator/loop_report.hpp"
 
@@ -52,11 +53,16 @@ class BuildCommand final : public Command {
         options.option("--spills", spills_,
                        "With --audit: folder of the spills that were accepted and may not grow "
                        "(kernels/generator/spills in the source tree)");
+        options.option(
+            "--facts", facts_,
+            "With --audit: folder of what the kernels of whole lists took (kernels/generator/facts "
+            "in the source tree): a kernel, a spill or a register more is a finding, with "
+            "--catalogue a kernel less too");
         options.flag(
             "--accept", accept_,
-            "With --budgets, --spills or both: write these loops as the budgets of their kernels, and "
-            "their spills");
-        options.option("--reason", reason_, "Why that is right; kept beside the budgets and spills");
+            "With --budgets, --spills or --facts: write these loops as the budgets of their kernels, their "
+            "spills, and the facts of their families, which have to be whole (--catalogue)");
+        options.option("--reason", reason_, "Why that is right; kept beside what was accepted");
         options.flag("--keep-held-up", keep_held_up_,
                      "Keep kernels of pipeline ws that spill or that the assembler holds up, which otherwise "
                      "fail: for kernels with known mistakes");
@@ -89,6 +95,7 @@ class BuildCommand final : public Command {
                 fmt::print(streams.err, "{}\n", sentence);
         const auto verdict = judge_budgets(result, streams);
         findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
+        judge_facts(result, findings, streams);
         progress.clear();
         if (audit_ && spills_.empty())
             if (const auto advice = generator::advice_without_records(result.manifest); !advice.empty())
@@ -113,8 +120,11 @@ class BuildCommand final : public Command {
     void check_budget_options() const {
         if (!budgets_.empty() && !audit_) throw InputError("--budgets needs --audit, which models the loops");
         if (!spills_.empty() && !audit_) throw InputError("--spills needs --audit, which finds them");
-        if (accept_ && budgets_.empty() && spills_.empty())
-            throw InputError("--accept needs --budgets or --spills, the folder to write");
+        if (!facts_.empty() && !audit_) throw InputError("--facts needs --audit, which finds them");
+        if (accept_ && budgets_.empty() && spills_.empty() && facts_.empty())
+            throw InputError("--accept needs --budgets, --spills or --facts, the folder to write");
+        if (accept_ && !facts_.empty() && !request_.whole_families())
+            throw InputError("--facts --accept needs whole families: --catalogue, alone or with --family");
         if (accept_ == reason_.empty())
             throw InputError(accept_ ? "--accept needs --reason, which it keeps" : "--reason needs --accept");
     }
@@ -144,6 +154,21 @@ class BuildCommand final : public Command {
         for (const auto& note : verdict.notes) fmt::print(streams.err, "fmha build: {}\n", note);
         if (verdict.said_nothing()) fmt::print(streams.err, "fmha build: no loop was judged\n");
         return verdict;
+    }
+
+    void judge_facts(const generator::BuildResult& result, std::vector<generator::AuditFinding>& findings,
+                     const Streams& streams) const {
+        if (facts_.empty()) return;
+        const bool whole = request_.whole_families() && !result.interrupted && result.failed.empty();
+        if (accept_ && !whole)
+            fmt::print(streams.err, "fmha build: not every kernel was built, so no facts are written\n");
+        else if (accept_)
+            for (const auto& sentence : generator::accept_facts(result.manifest, facts_, reason_, today()))
+                fmt::print(streams.err, "{}\n", sentence);
+        const auto verdict = generator::against_facts(result.manifest, facts_, whole);
+        for (const auto& note : verdict.notes) fmt::print(streams.err, "fmha build: {}\n", note);
+        findings.insert(findings.end(), verdict.findings.begin(), verdict.findings.end());
+        fmt::print(streams.err, "fmha build: {} groups of kernels judged by their facts\n", verdict.judged);
     }
 
     generator::BuildOptions options(Progress& progress, const harness::InterruptWatch& interrupt) const {
@@ -309,7 +334,7 @@ class BuildCommand final : public Command {
     StoreOption store_;
     std::int64_t jobs_ = 0;
     std::string cache_, format_ = "text";
-    std::string budgets_, spills_, reason_;
+    std::string budgets_, spills_, facts_, reason_;
     bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false,
          replace_ = false;
 };

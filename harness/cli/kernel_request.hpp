@@ -24,6 +24,11 @@ class KernelRequest {
     /// Whether every kernel of the list was asked for.
     bool whole_list() const { return whole_list_; }
 
+    /// Whether every kernel of some families of the list was asked for, or of all.
+    bool whole_families() const {
+        return whole_list_ && !covering_ && !sample_ && glob_.empty() && !list_.narrows();
+    }
+
     /// The options as they were given, for a command line that asks for the same kernels.
     std::vector<std::string> arguments() const;
 

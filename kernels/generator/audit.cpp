@@ -116,11 +116,18 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
     return wrong;
 }
 
+} // namespace
+
 bool spilling(const built::Resources& used) {
     return used.scratch_bytes > 0 || used.vgpr_spills > 0;
 }
 
-} // namespace
+std::string tile_group(const KernelConfig& config) {
+    const auto& [s, tile] = std::pair(config.signature, config.algorithm.tile);
+    return fmt::format("{} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", to_string(s.family), to_string(s.data_type),
+                       s.hdim_q, s.hdim_v, to_string(config.algorithm.pipeline), tile.m0, tile.n0, tile.k0,
+                       tile.n1, tile.k1, tile.k0max);
+}
 
 std::vector<std::string> violations(const built::Resources& used, const arch::Hardware& hardware,
                                     const KernelConfig& config, std::int64_t scratch) {
@@ -171,11 +178,7 @@ std::vector<SpillRow> spills(const built::Manifest& manifest) {
     std::map<std::string, SpillRow> groups;
     for (const built::CodeObject& object : manifest.objects)
         for (const built::BuiltKernel& kernel : object.kernels) {
-            const auto& [s, tile] = std::pair(kernel.config.signature, kernel.config.algorithm.tile);
-            const std::string what = fmt::format("{} {} {} h{}x{} {} t{}x{}x{}x{}x{}x{}", object.arch.view(),
-                                                 to_string(s.family), to_string(s.data_type), s.hdim_q,
-                                                 s.hdim_v, to_string(kernel.config.algorithm.pipeline),
-                                                 tile.m0, tile.n0, tile.k0, tile.n1, tile.k1, tile.k0max);
+            const std::string what = fmt::format("{} {}", object.arch.view(), tile_group(kernel.config));
             SpillRow& group = groups.try_emplace(what, SpillRow{what}).first->second;
             for (SpillRow* row : {&rows.front(), &group}) {
                 ++row->audited;

@@ -30,8 +30,13 @@ using SpillsByArch = std::map<std::string, SpillRecords, std::less<>>;
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
                                 const std::filesystem::path& folder, const SpillsByArch& recorded = {});
 
-/// How many of the audited kernels spill, together and for every architecture, family, data type, head dimension and tile that
-/// has one that does. A kernel spills when it uses scratch or when the compiler says so of its vector registers.
+/// A kernel spills when it uses scratch or when the compiler says so of its vector registers.
+bool spilling(const built::Resources& used);
+
+/// Family, data type, head dimensions, pipeline and tile of a kernel, in words: kernels with the same ones are a group.
+std::string tile_group(const KernelConfig& config);
+
+/// How many of the audited kernels spill, together and for every architecture and group that has one that does.
 struct SpillRow {
     std::string what;
     std::size_t spilling = 0, audited = 0;

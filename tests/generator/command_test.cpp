@@ -115,6 +115,11 @@ TEST_F(Commands, ContradictionsAreRefused) {
     EXPECT_THAT(build({"--sample", "0"}).err, HasSubstr("--sample 0: allowed"));
     EXPECT_THAT(build({"--max-kernels", "1", "--per-file", "0"}).err,
                 HasSubstr("--per-file 0: allowed: 1 to 1000"));
+    EXPECT_THAT(build({"--sample", "1", "--facts", path("facts")}).err, HasSubstr("--facts needs --audit"));
+    for (const char* part : {"--sample=1", "--where=c.hdim_q == 128", "--kernel=*", "--max-kernels=1"})
+        EXPECT_THAT(build({"--catalogue", part, "--facts", path("facts"), "--accept", "--reason", "all"}).err,
+                    HasSubstr("--facts --accept needs whole families: --catalogue, alone or with --family"))
+            << part;
 }
 
 // They would compile everything on this machine.
