@@ -83,12 +83,12 @@ bool heads_are_packed() {
 bool tokens_are_packed() {
     KernelConfig config;
     config.algorithm.pad.s = true;
-    config.algorithm.tile = {.m0 = 16, .n0 = 16, .n1 = 32};
+    config.algorithm.tile = {.m0 = 16, .n0 = 64, .n1 = 32};
     config.algorithm.max_seq_len_q = 8;
     PagedKvArgs args;
     const auto rows = [&](const KernelConfig& of) { return HeadRows::of(of, args); };
     for (const Mode mode : {Mode::batch, Mode::group})
-        for (const std::int64_t count : {1, 2, 3, 4, 5, 8, 16})
+        for (const std::int64_t count : {1, 2, 3, 4, 5, 8, 16, 17, 40})
             for (const std::int64_t group : {1, 2, 3, 4, 6, 8, 16}) {
                 args.shape = {mode, 2, group * 3, 3, mode == Mode::group ? 40 : count, 100, 0, 0, 64, 64};
                 args.shape.max_seqlen_q = mode == Mode::group ? count : 1;
@@ -96,6 +96,11 @@ bool tokens_are_packed() {
                 while (2 * heads * count <= 16 && group % (2 * heads) == 0) heads *= 2;
                 if (!has_heads(rows(config), 16, heads)) return false;
             }
+    // A kernel for one row alone has tokens too.
+    KernelConfig for_one = config;
+    for_one.algorithm.max_seq_len_q = 1;
+    args.shape = {Mode::batch, 2, 48, 3, 1, 100, 0, 0, 64, 64};
+    if (!has_heads(rows(for_one), 16, 16)) return false;
     // Kernels that only decode, of other programs, and those in which more than masks asks for a row's head.
     const auto apart = [&](auto change) {
         KernelConfig other = config;

@@ -151,6 +151,32 @@ class TeamTarget final : public Target {
     std::shared_ptr<const Target> inner_;
 };
 
+/// Another target, whose kernels over a cache are for few rows where these are padded, so that a tile has rows of several heads. The lists of
+/// one architecture have such kernels alone. Of more rows every head has tiles of its own.
+class FewRowTarget final : public Target {
+  public:
+    explicit FewRowTarget(std::shared_ptr<const Target> inner) : inner_(std::move(inner)) {}
+    std::string_view name() const override { return inner_->name(); }
+    const std::string& arch() const override { return inner_->arch(); }
+    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
+        return inner_->cannot_execute(config);
+    }
+    StageKernel make(const KernelConfig& config) const override {
+        KernelConfig few = config;
+        if (few.signature.family != KernelFamily::fwd)
+            few.algorithm.max_seq_len_q = few.algorithm.tile.m0 / 2;
+        return inner_->make(few);
+    }
+
+  private:
+    std::shared_ptr<const Target> inner_;
+};
+
+bool is_over_a_cache(const Case& c) {
+    return c.family == ApiFamily::fwd_pagedkv || c.family == ApiFamily::fwd_splitkv ||
+           c.family == ApiFamily::batch_prefill;
+}
+
 bool is_of_teams(const Mutant& mutant) {
     return mutant.header == "fmha_fwd_ws.hpp" || mutant.header == "ws_keys.hpp" ||
            mutant.expression.starts_with("fmha_fwd_ws(");
@@ -278,20 +304,24 @@ int run(const Settings& settings) {
             std::fflush(stdout);
         });
     };
-    std::vector<Mutant> of_teams, others;
+    std::vector<Mutant> of_teams, of_few_rows, others;
     std::ranges::partition_copy(
         tried, std::back_inserter(of_teams), std::back_inserter(others),
         [&](const Mutant& mutant) { return subject.other_kernels_are_teams && is_of_teams(mutant); });
     // Teams come through places of shared headers that nobody else comes through, and with numbers that nobody else has.
     try_on(cases, others, subject.mutated, subject.original,
            subject.other_kernels_are_teams ? &of_teams : nullptr);
-    std::vector<Case> for_teams = cases;
+    std::vector<Case> for_teams = cases, for_few_rows = cases;
     std::erase_if(for_teams, [](const Case& c) {
         return c.family != ApiFamily::fwd && c.family != ApiFamily::fwd_pagedkv;
     });
+    std::erase_if(for_few_rows, [](const Case& c) { return !is_over_a_cache(c); });
     if (for_teams.empty()) for_teams = cases;
     try_on(for_teams, of_teams, std::make_shared<TeamTarget>(subject.mutated),
-           std::make_shared<TeamTarget>(subject.original));
+           std::make_shared<TeamTarget>(subject.original), for_few_rows.empty() ? nullptr : &of_few_rows);
+    // So do tiles of a few tokens.
+    try_on(for_few_rows, of_few_rows, std::make_shared<FewRowTarget>(subject.mutated),
+           std::make_shared<FewRowTarget>(subject.original));
     if (!settings.record.empty()) {
         Json record = table.record(mutants().size());
         record["sample"] = Json{{"arch", settings.arch},     {"every", settings.every},
