@@ -32,6 +32,10 @@ class Views(unittest.TestCase):
         gc.collect()
         self.assertEqual(tensor.freed, 1)
 
+    def test_dlpack_tells_where_the_first_element_is(self):
+        array = np.arange(6, dtype=np.float32)
+        self.assertEqual(numpy_of(view_of(DlTensor(array, byte_offset=64))).tolist(), array.tolist())
+
     def test_dlpack_tells_bfloat16_from_bits(self):
         bits = np.full(4, 0x3F80, np.uint16)
         self.assertTrue(view_of(DlTensor(bits, code=4)).is_bf16)

@@ -47,6 +47,8 @@ class Forward(unittest.TestCase):
         slopes = np.array([0.5, 0.25, 0.125, 0.0625], np.float32)
         distance = np.abs(np.arange(90)[None] - np.arange(70)[:, None] - 20)
         self.compare(softmax_attention(Q, K, V, bias=-slopes[None, :, None, None] * distance), alibi_slopes=slopes)
+        of_entries = np.stack([slopes, 3 * slopes])
+        self.compare(softmax_attention(Q, K, V, bias=-of_entries[:, :, None, None] * distance), alibi_slopes=of_entries)
 
     def test_dropout_is_replayed_and_counted(self):
         result = fmha.attention(Q, K, V, lse=True, dropout=(0.25, 11, 3), randval=True)
@@ -160,6 +162,12 @@ class Caches(unittest.TestCase):
 
 
 class Backward(unittest.TestCase):
+    def test_shared_heads_are_added_in_single_precision(self):
+        of_heads = np.array([2048, 1, 1, 4096, -2, -2], np.float16).reshape(1, 6, 1, 1)  # in half precision 2048 + 1 is 2048
+        sums = families.shared_heads(np.tile(of_heads, (1, 1, 3, 8)), 2)
+        self.assertEqual((sums.shape, sums.dtype, np.unique(sums[:, 0]).tolist(), np.unique(sums[:, 1]).tolist()),
+                         ((1, 2, 3, 8), np.float16, [2050], [4092]))
+
     def gradients(self, data_type, limit, visible=None, **options):
         q, k, v, d_o = random_arrays(11, (2, 4, 40, 64), (2, 2, 50, 64), (2, 2, 50, 64), (2, 4, 40, 64), dtype=np.float32)
         mask = {"mask": options["mask"]} if "mask" in options else {}

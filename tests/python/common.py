@@ -63,8 +63,8 @@ class CudaArray:
 class DlTensor:
     """Memory of the process behind DLPack, as PyTorch's tensors are. Counts how often its memory was given back."""
 
-    def __init__(self, array, device_type=1, code=None, lanes=1):
-        self.array, self.device_type, self.lanes, self.freed = array, device_type, lanes, 0
+    def __init__(self, array, device_type=1, code=None, lanes=1, byte_offset=0):
+        self.array, self.device_type, self.lanes, self.byte_offset, self.freed = array, device_type, lanes, byte_offset, 0
         self.code = code if code is not None else {"f": 2, "u": 1, "i": 0}[array.dtype.kind]
         self._kept = []
 
@@ -81,8 +81,8 @@ class DlTensor:
         count = self.array.ndim
         shape = (ctypes.c_int64 * count)(*self.array.shape)
         strides = (ctypes.c_int64 * count)(*(step // self.array.itemsize for step in self.array.strides))
-        managed = Managed(self.array.ctypes.data, self.device_type, 0, count, self.code, self.array.itemsize * 8, self.lanes,
-                          ctypes.addressof(shape), ctypes.addressof(strides), 0, None, None)
+        managed = Managed(self.array.ctypes.data - self.byte_offset, self.device_type, 0, count, self.code, self.array.itemsize * 8, self.lanes,
+                          ctypes.addressof(shape), ctypes.addressof(strides), self.byte_offset, None, None)
 
         def free(_capsule):
             self.freed += 1

@@ -104,6 +104,8 @@ class Refusals(Client):
                                    cache_batch_idx=slots)
         with self.assertRaisesRegex(ValueError, "cache_batch_idx has 5; there are 2 slots"):
             call([5, 0])
+        with self.assertRaisesRegex(ValueError, "cache_batch_idx has 2; there are 2 slots"):
+            call([2, 0])
         self.assertEqual(call([1, 0]).args.place.page_count, 2)  # the library knows how many slots there are
 
     def test_what_backward_reads(self):
@@ -170,6 +172,7 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, words):
             fmha.attention_backward(*PACKED, o, lse, o, **starts, max_seqlen_k=9, bias=bias, dbias=True)
         fmha.attention(*PACKED, **starts, max_seqlen_k=9, bias=bias, seqlen_k=[9, 3])
+        fmha.attention(*PACKED, **starts, max_seqlen_k=9, bias=bias, cu_seqlen_k=[0, 9, 12])
         context = fmha.Context(fmha.load(), ARCH)
         options = {"data_type": "fp16", "page_size": 16, "page_count": 4, "seqstart_q": [0, 5, 64], "bias": bias, "max_seqlen_k": 9}
         listed = {"kv_indptr": [0, 2, 4], "kv_page_indices": [0, 1, 2, 3]}
