@@ -39,7 +39,7 @@ Fault fault_of(hipError_t error) {
     case hipErrorLaunchFailure:
     case hipErrorECCNotCorrectable:
     case hipErrorContextIsDestroyed:
-    // HIP's error on CUDA for illegal instructions and misaligned addresses.
+    // Of HIP on CUDA: illegal instructions, misaligned addresses and others that end a context.
     case hipErrorUnknown:
         return Fault::context_lost;
     default:
@@ -47,9 +47,43 @@ Fault fault_of(hipError_t error) {
     }
 }
 
+#if defined(__HIP_PLATFORM_NVIDIA__)
+/// Of a call of CUDA's runtime that has just returned, CUDA's own number. HIP has none for many errors and calls them unknown.
+Status status_of(hipError_t error) {
+    const cudaError_t own = error == hipErrorUnknown ? cudaPeekAtLastError() : hipErrorToCudaError(error);
+    return {static_cast<int>(own), fault_of(error)};
+}
+
+/// Of a call of the driver, whose results have the numbers of the runtime's errors.
+Status status_of(CUresult result) {
+    return {static_cast<int>(result), fault_of(hipCUResultTohipError(result))};
+}
+
+// HIP's forms of these translate results, and lose some.
+constexpr auto load_image = cuModuleLoadData;
+constexpr auto unload_image = cuModuleUnload;
+constexpr auto find_function = cuModuleGetFunction;
+constexpr auto launch_kernel = cuLaunchKernel;
+
+std::string text_of(int code) {
+    const auto error = static_cast<cudaError_t>(code);
+    return std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error);
+}
+#else
 Status status_of(hipError_t error) {
     return {static_cast<int>(error), fault_of(error)};
 }
+
+std::string text_of(int code) {
+    const auto error = static_cast<hipError_t>(code);
+    return std::string(hipGetErrorName(error)) + ": " + hipGetErrorString(error);
+}
+
+constexpr auto load_image = hipModuleLoadData;
+constexpr auto unload_image = hipModuleUnload;
+constexpr auto find_function = hipModuleGetFunction;
+constexpr auto launch_kernel = hipModuleLaunchKernel;
+#endif
 
 /// The driver's default first, then the most that a launch may ask for beyond it.
 Status most_lds(int device, std::int64_t& out) {
@@ -105,10 +139,7 @@ CUresult launch_early(void* function, const LaunchShape& shape, void** parameter
 class HipRuntime final : public DeviceRuntime {
   public:
     std::string_view platform() const override { return on_nvidia ? "nvidia" : "amd"; }
-    std::string describe(int code) const override {
-        const auto error = static_cast<hipError_t>(code);
-        return std::string(hipGetErrorName(error)) + ": " + hipGetErrorString(error);
-    }
+    std::string describe(int code) const override { return text_of(code); }
     Status versions(RuntimeVersions& out) override {
         const Status driver = status_of(hipDriverGetVersion(&out.driver));
         const Status runtime = status_of(hipRuntimeGetVersion(&out.runtime));
@@ -139,8 +170,8 @@ class HipRuntime final : public DeviceRuntime {
 #if defined(__HIP_PLATFORM_NVIDIA__)
         // HIP's headers have no form of it for this platform.
         CUdeviceptr first = 0;
-        const Status status = status_of(hipCUResultTohipError(
-            cuMemGetAddressRange(&first, &bytes, reinterpret_cast<CUdeviceptr>(address))));
+        const Status status =
+            status_of(cuMemGetAddressRange(&first, &bytes, reinterpret_cast<CUdeviceptr>(address)));
         begin = reinterpret_cast<const void*>(first);
         return status;
 #else
@@ -197,26 +228,25 @@ class HipRuntime final : public DeviceRuntime {
 
     Status load_module(const void* image, void*& out) override {
         hipModule_t module = nullptr;
-        const Status status = status_of(hipModuleLoadData(&module, image));
+        const Status status = status_of(load_image(&module, image));
         out = module;
         return status;
     }
     Status unload_module(void* module) override {
-        return status_of(hipModuleUnload(static_cast<hipModule_t>(module)));
+        return status_of(unload_image(static_cast<hipModule_t>(module)));
     }
     Status function(void* module, const char* symbol, void*& out) override {
         hipFunction_t function = nullptr;
-        const Status status =
-            status_of(hipModuleGetFunction(&function, static_cast<hipModule_t>(module), symbol));
+        const Status status = status_of(find_function(&function, static_cast<hipModule_t>(module), symbol));
         out = function;
         return status;
     }
     Status allow_dynamic_lds([[maybe_unused]] void* function, [[maybe_unused]] std::uint32_t bytes) override {
 #if defined(__HIP_PLATFORM_NVIDIA__)
         // HIP's call takes a host function, which a module's function does not have.
-        return status_of(hipCUResultTohipError(
-            cuFuncSetAttribute(static_cast<CUfunction>(function),
-                               CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes))));
+        return status_of(cuFuncSetAttribute(static_cast<CUfunction>(function),
+                                            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                            static_cast<int>(bytes)));
 #else
         return {}; // The whole LDS is there without asking.
 #endif
@@ -245,7 +275,7 @@ class HipRuntime final : public DeviceRuntime {
             box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
         std::memcpy(&out, &bits, sizeof out);
-        return status_of(hipCUResultTohipError(result));
+        return status_of(result);
 #else
         return {static_cast<int>(hipErrorNotSupported), Fault::other};
 #endif
@@ -254,12 +284,11 @@ class HipRuntime final : public DeviceRuntime {
         // The interface of parameters is not const; they are only read.
         void* parameters[] = {const_cast<void*>(argument)};
 #if defined(__HIP_PLATFORM_NVIDIA__)
-        if (shape.overlaps)
-            return status_of(hipCUResultTohipError(launch_early(function, shape, parameters, stream)));
+        if (shape.overlaps) return status_of(launch_early(function, shape, parameters, stream));
 #endif
-        return status_of(hipModuleLaunchKernel(static_cast<hipFunction_t>(function), shape.blocks, 1, 1,
-                                               shape.threads, 1, 1, shape.dynamic_lds, stream_of(stream),
-                                               parameters, nullptr));
+        return status_of(launch_kernel(static_cast<hipFunction_t>(function), shape.blocks, 1, 1,
+                                       shape.threads, 1, 1, shape.dynamic_lds, stream_of(stream), parameters,
+                                       nullptr));
     }
 };
 
