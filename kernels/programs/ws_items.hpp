@@ -13,7 +13,8 @@ namespace fmha::kernels {
 /// time, because teams have no rows in it, the number of blocks has no divisor of theirs, or some blocks would compute the longer tiles of all
 /// heads. Where a mask makes later ones longer, a block computes pairs: the longest tile of one head and the shortest of the next, the second longest and the
 /// second shortest, and so on. All pairs are about as long, and those of two heads follow each other, so that few heads have to have
-/// their keys and values in the L2 cache.
+/// their keys and values in the L2 cache. Where tiles of queries end within tiles of keys, pairs differ by a tile, and the number of blocks has
+/// no divisor of the number of a head's tiles either.
 ///
 /// Each block computes one item, and the next one begins where another ends, where pairs would leave many blocks idle in the last round,
 /// where tiles are so many that the code around the loop over keys counts for little, or where lengths are on the device and
@@ -26,7 +27,7 @@ struct WsGrid {
     std::uint32_t heads_at_once = 1; ///< that take turns where a block computes one item
     std::uint32_t blocks = 0;
     bool masked = false, lengths_known = false, pairs = false;
-    bool last_is_short = false; ///< the last query tile of a head leaves teams without rows
+    bool uneven = false; ///< items of a head, or its pairs, take different times
     /// The divisors of an item's number: the heads of an entry; the heads that take turns and their items; the heads of the last turn.
     Divisor of_entry, of_turn, in_turn, of_last_turn;
     Divisor of_page; ///< of keys in a cache
@@ -43,7 +44,8 @@ struct WsGrid {
         const Tile& tile = config.algorithm.tile;
         const std::int64_t team_rows = tile.m0 / config.algorithm.wave.m0,
                            rest = args.shape.seqlen_q % tile.m0;
-        last_is_short = tile.m0 > 2 * team_rows && rest > 0 && rest <= tile.m0 - team_rows;
+        const bool last_is_short = tile.m0 > 2 * team_rows && rest > 0 && rest <= tile.m0 - team_rows;
+        uneven = masked ? tile.m0 % tile.n0 != 0 : last_is_short;
         of_entry = Divisor(heads);
         if (masked && blocks > 0) heads_at_once = cached_heads(args.shape);
         take_turns(heads_at_once);
@@ -69,7 +71,7 @@ struct WsGrid {
         // Of many rounds a block has long and short sequences, as others have.
         constexpr std::int64_t many_rounds = 8;
         if (!lengths_known && count < many_rounds * multiprocessors) return *this;
-        if (lengths_known && (masked || !last_is_short)) return dealt_to(multiprocessors);
+        if (lengths_known && !uneven) return dealt_to(multiprocessors);
         std::int64_t mixing = multiprocessors;
         while (common_divisor(mixing, q_tiles) > 1) --mixing;
         const bool as_many_rounds = (count - 1) / mixing == (count - 1) / multiprocessors;

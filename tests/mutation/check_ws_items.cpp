@@ -28,7 +28,7 @@ struct Launch {
            std::int64_t q_tiles, std::int64_t keys, std::int64_t channels = 64) {
         config.signature.mode = mode;
         config.signature.mask = masked ? MaskClass::causal : MaskClass::none;
-        config.algorithm.tile = {.m0 = 4, .n0 = 3, .n1 = 160};
+        config.algorithm.tile = {.m0 = 4, .n0 = 2, .n1 = 160};
         config.algorithm.wave.m0 = 2;
         args.shape = {mode, batch, heads_q, heads_k, 4 * q_tiles, keys, 0, 0, channels, 128 - channels};
         // In a group the largest length says how many tiles an entry may have, and seqlen_q is none (N-2).
@@ -196,6 +196,22 @@ bool last_tiles_are_dealt() {
     return true;
 }
 
+/// Pairs differ in length where tiles of queries end within tiles of keys.
+bool uneven_pairs_are_dealt() {
+    const auto blocks = [](int n0, std::int64_t heads, std::int64_t q_tiles, std::int64_t multiprocessors) {
+        Launch launch(Mode::batch, true, 1, heads, heads, q_tiles, 100);
+        launch.config.algorithm.tile.n0 = static_cast<std::int16_t>(n0);
+        return launch.grid().on(multiprocessors).blocks;
+    };
+    // 14 pairs make two rounds of eight blocks, and of seven, which have no divisor of four tiles.
+    for (const int whole : {1, 2, 4})
+        if (blocks(whole, 7, 4, 8) != 8) return false;
+    for (const int ends_within : {3, 8})
+        if (blocks(ends_within, 7, 4, 8) != 7) return false;
+    // 38 pairs make seven rounds of six blocks, eight of five; 113 begin the eighth round of 16 as of 15.
+    return blocks(3, 25, 3, 6) == 6 && blocks(3, 113, 2, 16) == 15;
+}
+
 /// One item a block: round after round of heads; in a round the last query tile of every head, then the previous one.
 std::vector<Item> in_rounds(const Launch& launch) {
     const WsGrid grid = launch.grid();
@@ -281,7 +297,8 @@ bool pages_are_divided() {
 
 bool ws_items_are_right() {
     if (!pages_are_divided()) return false;
-    if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt())
+    if (!divisors_are_right() || !turns_are_right() || !blocks_are_right() || !last_tiles_are_dealt() ||
+        !uneven_pairs_are_dealt())
         return false;
     const Launch launches[] = {
         {Mode::batch, false, 2, 6, 3, 5, 100},      {Mode::batch, true, 2, 6, 3, 5, 100},

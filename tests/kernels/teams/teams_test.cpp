@@ -307,6 +307,24 @@ TEST(Items, MixTilesOfTwoAndOfThreeTeams) {
     EXPECT_EQ(grid(2, 8192).blocks, 132U); // one block less would make 22 rounds of 21
 }
 
+// 2048 rows are eleven tiles of 192, whose pairs have 18 or 19 tiles of keys: each of 132 blocks, twelve times eleven, would compute one kind.
+TEST(Items, MixPairsThatDifferInLength) {
+    const FwdProblem problem(team_shape(DataType::bf16, 64));
+    KernelConfig kernel = team_kernel(problem, 3, 128, 64);
+    kernel.signature.mask = MaskClass::causal;
+    const kernels::WsGrid grid = kernels::WsGrid(kernel, extents(8, 32, 2048, 64)).on(132);
+    EXPECT_EQ(grid.blocks, 131U);
+    for (std::uint32_t block = 0; block < grid.blocks; ++block) {
+        std::int64_t key_tiles = 0, pairs = 0;
+        for (std::uint32_t n = 0; grid.exists(block, n); ++n) {
+            key_tiles += (std::min<std::int64_t>(192 * (grid.item(block, n).q_tile + 1), 2048) + 127) / 128;
+            pairs += n % 2;
+        }
+        EXPECT_LE(key_tiles, 202) << block; // of eleven pairs; 209 of the longest ones
+        EXPECT_GE(pairs, 10) << block;
+    }
+}
+
 TEST(Items, ArePairsOfEqualLengthUnderACausalMask) {
     for (const std::int64_t seqlen : {512, 1920, 2048}) {
         const kernels::WsGrid grid =
