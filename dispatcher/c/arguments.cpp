@@ -4,6 +4,7 @@
 #include "dispatcher/invocation.hpp"
 #include "dispatcher/types/check_contents.hpp"
 #include "dispatcher/types/check_lengths.hpp"
+#include "dispatcher/types/check_outputs.hpp"
 #include "dispatcher/types/check_values.hpp"
 #include "dispatcher/types/error.hpp"
 #include "kernels/targets/null_tensors.hpp"
@@ -305,8 +306,9 @@ Call call_of(const void* args, const ArchName& arch, Memory memory) {
     return found->second(args, arch, memory);
 }
 
-void check_pointers(const Invocation& arguments, Memory memory) {
-    if (memory == Memory::host) check_contents(arguments);
+void check_tensors(const Call& call, Memory memory) {
+    check_outputs(call.arguments, call.problem.max_seqlen_k);
+    if (memory == Memory::host) check_contents(call.arguments);
     std::visit(
         [memory](const auto& args) {
             if constexpr (requires { args.score; }) require_slopes(args.score);
@@ -317,7 +319,7 @@ void check_pointers(const Invocation& arguments, Memory memory) {
                 if (const auto reason = targets::null_tensor(args, elements)) throw InputError(*reason);
             }
         },
-        arguments);
+        call.arguments);
 }
 
 } // namespace fmha::c

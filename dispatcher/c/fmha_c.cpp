@@ -42,8 +42,8 @@ namespace {
 using fmha::InputError;
 using fmha::c::call_of;
 using fmha::c::check_header;
-using fmha::c::check_pointers;
 using fmha::c::check_ready;
+using fmha::c::check_tensors;
 using fmha::c::guarded;
 using fmha::c::Memory;
 using fmha::c::planned;
@@ -146,7 +146,7 @@ fmha_status fmha_run_host(fmha_context* context, const void* args, fmha_run_info
     return guarded(*context, [&] {
         check_ready(*context, info);
         fmha::c::Call call = call_of(args, context->arch, Memory::host);
-        check_pointers(call.arguments, Memory::host);
+        check_tensors(call, Memory::host);
         const auto plan = planned(*context, args, call, info);
         const fmha::c::HostWorkspace workspace(call.arguments, plan);
         const fmha::system::Stopwatch watch;
@@ -167,7 +167,7 @@ fmha_status fmha_run_device(fmha_context* context, const void* args, void* strea
             throw fmha::UnsupportedInvocation(
                 "this context was created without kernels_dir and has no device; use fmha_run_host");
         fmha::c::Call call = call_of(args, context->arch, Memory::device);
-        check_pointers(call.arguments, Memory::device);
+        check_tensors(call, Memory::device);
         context->device->check_starts(call.problem.signature.data_type, call.arguments, stream);
         const auto plan = planned(*context, args, call, info);
         const auto given = fmha::c::workspace_of(args);

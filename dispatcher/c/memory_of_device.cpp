@@ -74,7 +74,7 @@ fmha_status fmha_time_device(fmha_context* context, const void* args, void* stre
         if (warm_up < 0) throw InputError(fmt::format("warm_up is {}; allowed: 0 and above", warm_up));
         if (repeats < 1) throw InputError(fmt::format("repeats is {}; allowed: 1 and above", repeats));
         fmha::c::Call call = fmha::c::call_of(args, context->arch, fmha::c::Memory::device);
-        fmha::c::check_pointers(call.arguments, fmha::c::Memory::device);
+        fmha::c::check_tensors(call, fmha::c::Memory::device);
         side.check_starts(call.problem.signature.data_type, call.arguments, stream);
         const auto plan = fmha::c::planned(*context, args, call, nullptr);
         const auto given = fmha::c::workspace_of(args);

@@ -90,9 +90,10 @@ typedef enum fmha_kv_layout { FMHA_KV_VECTORIZED = 0, FMHA_KV_LINEAR = 1 } fmha_
 typedef enum fmha_kv_lookup { FMHA_KV_VLLM_2D = 0, FMHA_KV_SGLANG_1D = 1 } fmha_kv_lookup;
 
 /* A strided tensor, indexed (batch, head, row, column). Rows are sequence positions, columns channels (keys for
- * bias and random bytes, blocks for descales). A stride of 0 broadcasts. In group mode rows are packed, and a batch
- * stride is not looked at unless it leads from page to page. data = NULL means absent. A tensor that the call needs may
- * be NULL only where it has no elements, because no sequence has a query (or a key). */
+ * bias and random bytes, blocks for descales). A stride of 0 broadcasts an input. Two elements of an output in one place
+ * are FMHA_BAD_PROBLEM when the call runs. In group mode rows are packed, and a batch stride is not looked at unless it
+ * leads from page to page. data = NULL means absent. A tensor that the call needs may be NULL only where it has no
+ * elements, because no sequence has a query (or a key). */
 typedef struct fmha_tensor {
     void* data;
     int64_t batch_stride;
@@ -323,7 +324,7 @@ typedef struct fmha_bwd_args {
     fmha_tensor dk; /* dk and dv: nhead_q heads, or nhead_k with reduce_dk_dv */
     fmha_tensor dv;
     fmha_tensor dbias; /* NULL = not wanted */
-    float* d_sink;     /* [nhead_q]; NULL = not wanted */
+    float* d_sink;     /* [nhead_q]; NULL = not wanted, as it must be without sink_logit */
     fmha_lengths lengths;
     fmha_mask_args mask;
     fmha_score score;

@@ -310,6 +310,8 @@ TEST_F(CallArguments, DescalesOfACacheAreNumbersAboveZero) {
     fmha_splitkv_args split = splits();
     split.shape.data_type = FMHA_FP8BF16;
     split.shape.hdim_q = split.shape.hdim_v = 128;
+    o.resize(2 * o.size());
+    split.o = tensor(o, queries, 128);
     split.quant.qscale = FMHA_PERTENSOR;
     for (fmha_tensor* tensor : {&split.quant.q_descale, &split.quant.k_descale, &split.quant.v_descale})
         *tensor = {scales.data(), 0, 0, 0, 0};
@@ -337,6 +339,20 @@ TEST_F(CallArguments, AListOfPagesStandsWhereItIsLookedUp) {
     fmha_splitkv_args split = splits();
     split.place.kv_indptr = table.data();
     EXPECT_THAT(of_reference(split), HasSubstr("kv_indptr belongs to the look-up sglang_1d"));
+}
+
+/// As `check_outputs` says; here that calls ask it, with the extents of packed keys.
+TEST_F(CallArguments, AnOutputHasAPlaceForEveryElement) {
+    fmha_splitkv_args split = splits();
+    split.o.row_stride = 0;
+    EXPECT_THAT(run(split), HasSubstr("L-4: o has row stride 0"));
+    mode = FMHA_GROUP;
+    fmha_bwd_args args = gradients();
+    args.dv.head_stride = 0;
+    EXPECT_THAT(run(args), HasSubstr("L-4: dv has head stride 0"));
+    args = gradients();
+    args.d_sink = lse.data();
+    EXPECT_EQ(run(args), "d_sink is given, but score.sink_logit is NULL; only sink logits have gradients");
 }
 
 TEST_F(CallArguments, TheReferenceMissesWhatItReads) {
