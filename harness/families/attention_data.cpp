@@ -66,7 +66,7 @@ std::size_t write_attention_reference(const DataSource& source, const TensorSet&
 }
 
 CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors,
-                          std::optional<std::int64_t> rows) {
+                          std::optional<std::int64_t> rows, std::int64_t results) {
     const Geometry geometry = geometry_of(c, flavour);
     OutputExtents outputs = outputs_of(c, geometry);
     if (rows) {
@@ -80,6 +80,7 @@ CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::i
     bytes.copies = copies * (element_bytes(geometry.types.o, outputs.rows * c.hdim_v) +
                              outputs.rows * (row_name + lse) + outputs.random_bytes);
     bytes.reference = reference::reference_bytes({.rows = judged_rows(c, geometry, outputs.rows),
+                                                  .results = results,
                                                   .seqlen_k = geometry.max_seqlen_k,
                                                   .hdim_q = c.hdim_q,
                                                   .hdim_v = c.hdim_v,

@@ -37,8 +37,9 @@ std::size_t write_chained_reference(const FamilyTensors<Args>& tensors, const st
 }
 
 /// `tensors`: bytes of the case's tensors. `rows`: of the outputs that are copied and judged, at most; absent = those of the case.
+/// `results`: of the reference that are held together.
 CaseBytes attention_bytes(const Case& c, Fp8Flavour flavour, int threads, std::int64_t tensors,
-                          std::optional<std::int64_t> rows = {});
+                          std::optional<std::int64_t> rows = {}, std::int64_t results = 1);
 
 /// Of both products, with hidden keys.
 double attention_flops(const Case& c);

@@ -230,11 +230,10 @@ class SplitKvFamily final : public Family {
         bytes.copies = 4 * rows * (element_bytes(element_types(c.data_type, flavour).o, c.hdim_v) + 28);
         bytes.reference = 2 * 8 * rows * (7 * c.hdim_v + 6);
         if (!attends(c)) return bytes;
-        // Each split has a forward problem's rows and copies.
-        const CaseBytes attention = attention_bytes(c, flavour, threads, 0);
+        // Each split has a forward problem's rows and copies, and so has attention over all keys, which are read once for each.
         const std::int64_t splits = c.split.num_splits < 1 ? 128 : c.split.num_splits;
         bytes.copies += 4 * splits * rows * (4 * c.hdim_v + 28);
-        bytes.reference += (splits + 1) * attention.reference;
+        bytes.reference += attention_bytes(c, flavour, threads, 0, {}, splits + 1).reference;
         return bytes;
     }
     double flops(const Case& c) const override {

@@ -253,13 +253,13 @@ std::int64_t kilobytes(const std::string& key) {
 }
 
 /// Bytes by which a process grows at most while it runs `c`.
-std::int64_t growth_of(const Case& c) {
+std::int64_t growth_of(const Case& c, const KernelSource& source) {
     std::int64_t bytes = 0;
     run_isolated(
         1, {},
         [&](std::size_t) {
             const std::int64_t before = kilobytes("VmRSS:");
-            EXPECT_EQ(run_right(c).outcome, Outcome::passed);
+            EXPECT_THAT(outcomes(run_case(c, source, {})), ElementsAre(Outcome::passed));
             return std::to_string(1024 * (kilobytes("VmHWM:") - before));
         },
         [&](std::size_t, const TaskEnd& end) {
@@ -275,10 +275,28 @@ TEST(Memory, IsWhatACaseTakes) {
     for (const Case& c : {many_rows(), many_random_bytes()}) {
         const std::int64_t said = fwd_family().bytes(c, flavour, 1).total() +
                                   fwd_family().bytes(in_another_layout(c), flavour, 1).tensors;
-        const std::int64_t taken = growth_of(c);
+        const std::int64_t taken = growth_of(c, FittingHostKernel());
         EXPECT_LT(taken, said + noise);
         EXPECT_GT(taken, said / 2);
     }
+}
+
+// The reference reads the keys for one split after the other, and keeps the rows of all.
+TEST(Memory, OfManySplitsCountsTheKeysOnce) {
+    Case c = small_case();
+    c.family = ApiFamily::fwd_splitkv;
+    c.batch = c.nhead_q = c.nhead_k = 1;
+    c.seqlen_q = {1};
+    c.seqlen_k = {60000};
+    c.hdim_q = c.hdim_v = 128;
+    c.split.num_splits = 64;
+    const auto target = make_target("host", {});
+    const auto kernels =
+        house_kernels(target, "c.hdim_q == 128", catalog::families_of(ApiFamily::fwd_splitkv));
+    const std::int64_t said = fwd_splitkv_family().bytes(c, fp8_flavour("gfx950"), 1).total();
+    const std::int64_t taken = growth_of(c, *kernels);
+    EXPECT_LT(taken, 2 * said);
+    EXPECT_GT(taken, said / 4);
 }
 
 TEST(Memory, EveryTensorCounts) {
