@@ -8,20 +8,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 namespace fmha::harness {
-namespace {
-
-std::int64_t median(std::span<const std::int64_t> values) {
-    if (values.empty()) return 0;
-    std::vector<std::int64_t> sorted(values.begin(), values.end());
-    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
-}
-
-/// The query rows of a forward problem; checked are those of `expected`.
 RowSpace query_rows(const JudgeContext& context) {
     const reference::AttentionArgs& args = context.args;
     const OutputRows& rows = context.outputs.at("o").rows();
@@ -47,8 +35,6 @@ RowSpace query_rows(const JudgeContext& context) {
                 return facts;
             }};
 }
-
-} // namespace
 
 Judgement judge(const JudgeContext& context) {
     Judgement judgement;

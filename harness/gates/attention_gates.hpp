@@ -30,6 +30,9 @@ struct JudgeContext {
     bool data_of_fill = true;
 };
 
+/// What patterns need about the query rows of a forward problem; checked are those of `expected`. Refers to `context`.
+RowSpace query_rows(const JudgeContext& context);
+
 /// Runs G1, G2, G3 (tolerances B.2 to B.4) on the rows of `expected`, and on all rows the exact gates G5.1 to
 /// G5.3 and G5.9 and, for edge fills, the exact-row gate, which fails when it could decide no row that sees a key. The
 /// formulas are those of reference/bounds.hpp; nothing here is a constant that somebody tuned. `huge` data is judged by the exact gates only (B.10).

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 namespace fmha::harness {
 namespace {
@@ -92,7 +93,8 @@ class BackwardJudge {
   public:
     BackwardJudge(const BwdArgs& args, const Outputs& outputs, const Gradients& expected, Fill fill)
         : args_(args), forward_(reference::attention_of(reference::forward_part(args))), outputs_(outputs),
-          expected_(expected), fill_(fill), findings_({space(Axis::query), space(Axis::key)}) {}
+          expected_(expected), fill_(fill), lookers_(lookers()),
+          findings_({space(Axis::query), space(Axis::key), heads()}) {}
 
     Judgement run() {
         each_bounded([&](const Bounded& bounded) {
@@ -149,43 +151,69 @@ class BackwardJudge {
         const auto checked = static_cast<std::int64_t>(axis == Axis::query ? expected_.request.rows.size()
                                                                            : expected_.request.keys.size());
         const bool reduced = axis == Axis::key && args_.reduce_dk_dv;
+        std::vector<std::int64_t> partners;
+        if (axis == Axis::query)
+            for (const RowId& id : expected_.request.rows) partners.push_back(keys_of(id));
+        else
+            for (const reference::KeyId& id : expected_.request.keys)
+                partners.push_back(lookers_of(id.b, id.j));
         return {.axis = axis,
                 .batch = args_.shape.batch,
                 .heads = reduced ? args_.shape.nhead_k : args_.shape.nhead_q,
                 .group_size = reduced ? 1 : args_.shape.nhead_q / args_.shape.nhead_k,
                 .checked_rows = checked,
                 .all_rows = checked,
+                .median_partners = median(partners),
                 .facts = [this, axis](const RowId& id) {
                     const auto lengths = reference::entry_lengths(forward_, id.b);
-                    return RowSpace::Facts{.length =
-                                               axis == Axis::query ? lengths.seqlen_q : lengths.seqlen_k};
+                    if (axis == Axis::query)
+                        return RowSpace::Facts{.length = lengths.seqlen_q, .partners = keys_of(id)};
+                    return RowSpace::Facts{.length = lengths.seqlen_k, .partners = lookers_of(id.b, id.i)};
                 }};
     }
+    /// d_sink has one number a head, which all entries and rows add up to.
+    RowSpace heads() const {
+        return {.axis = Axis::head,
+                .batch = 1,
+                .heads = args_.shape.nhead_q,
+                .group_size = args_.shape.nhead_q / args_.shape.nhead_k,
+                .checked_rows = args_.shape.nhead_q,
+                .all_rows = args_.shape.nhead_q,
+                .facts = [](const RowId&) { return RowSpace::Facts{.length = 1}; }};
+    }
+    std::int64_t keys_of(const RowId& id) const { return reference::key_ranges(forward_, id).count(); }
 
-    /// Which keys of each entry some query sees, by the mask alone.
-    std::vector<std::vector<bool>> seen_keys() const {
-        std::vector<std::vector<bool>> seen;
+    /// How many queries of each entry see each of its keys, by the mask alone.
+    std::vector<std::vector<std::int64_t>> lookers() const {
+        std::vector<std::vector<std::int64_t>> all;
         for (std::int64_t b = 0; b < args_.shape.batch; ++b) {
             const auto lengths = reference::entry_lengths(forward_, b);
-            auto& entry = seen.emplace_back(static_cast<std::size_t>(lengths.seqlen_k), false);
+            auto& entry = all.emplace_back(static_cast<std::size_t>(lengths.seqlen_k) + 1);
+            const auto add = [&entry](std::int64_t first, std::int64_t end) {
+                ++entry[static_cast<std::size_t>(first)];
+                --entry[static_cast<std::size_t>(end)];
+            };
             for (std::int64_t i = 0; i < lengths.seqlen_q; ++i) {
                 const reference::KeyRanges keys = reference::key_ranges(forward_, {b, 0, i});
-                std::fill(entry.begin() + keys.first, entry.begin() + keys.end, true);
+                if (keys.sinks() > 0) add(keys.sink_begin, keys.sink_end);
+                if (keys.first < keys.end) add(keys.first, keys.end);
             }
+            std::partial_sum(entry.begin(), entry.end(), entry.begin());
         }
-        return seen;
+        return all;
+    }
+    std::int64_t lookers_of(std::int64_t b, std::int64_t j) const {
+        return lookers_[static_cast<std::size_t>(b)][static_cast<std::size_t>(j)];
     }
 
     void zeros() {
         for (const char* const name : {"dq", "dbias"})
             if (const Outputs::Tensor* tensor = outputs_.find(name)) zero_rows(*tensor);
         if (outputs_.find("dk") == nullptr && outputs_.find("dv") == nullptr) return;
-        const auto seen = seen_keys();
         for (const char* const name : {"dk", "dv"})
             if (const Outputs::Tensor* tensor = outputs_.find(name))
                 require_zero(*tensor, "no query sees it", [&](const RowId& id) {
-                    const bool any = seen[static_cast<std::size_t>(id.b)][static_cast<std::size_t>(id.i)];
-                    return any ? Columns::all() : Columns{};
+                    return lookers_of(id.b, id.i) > 0 ? Columns::all() : Columns{};
                 });
     }
     void zero_rows(const Outputs::Tensor& tensor) {
@@ -271,6 +299,7 @@ class BackwardJudge {
     const Outputs& outputs_;
     const Gradients& expected_;
     Fill fill_;
+    std::vector<std::vector<std::int64_t>> lookers_;
     Findings findings_;
     Judgement judgement_;
 };
@@ -302,7 +331,7 @@ Outputs bwd_outputs(const BwdArgs& args, KernelFamily stage, bool direct) {
         if (args.d_sink == nullptr) return outputs;
         Outputs::Tensor& d_sink =
             outputs.add("d_sink", ElementType::fp32,
-                        std::make_shared<const OutputRows>(Axis::query, ids_of_heads(args)), Axis::none);
+                        std::make_shared<const OutputRows>(Axis::head, ids_of_heads(args)), Axis::none);
         for (std::int64_t h = 0; h < args.shape.nhead_q; ++h)
             d_sink.append_row(1, [&](std::int64_t) { return load_code(args.d_sink, ElementType::fp32, h); });
         return outputs;

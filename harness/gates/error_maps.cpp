@@ -23,6 +23,8 @@ std::string_view name_of(Axis axis) {
         return "query";
     case Axis::key:
         return "key";
+    case Axis::head:
+        return "head";
     case Axis::qk_channel:
     case Axis::v_channel:
         return "channel";

@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace fmha::harness {
 namespace {
@@ -12,6 +13,14 @@ constexpr std::size_t most_wrong =
     200'000; ///< enough for every pattern; bounds the memory of a wholly wrong result
 
 } // namespace
+
+std::int64_t median(std::span<const std::int64_t> values) {
+    if (values.empty()) return 0;
+    std::vector<std::int64_t> sorted(values.begin(), values.end());
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
+}
 
 Findings::Findings(std::vector<RowSpace> spaces) {
     for (RowSpace& space : spaces) {
@@ -30,7 +39,10 @@ Findings::Group& Findings::group_of(Axis axis) {
 
 void Findings::element(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column,
                        double got, double expected, double limit, double ratio) {
-    if (!(ratio <= 1.0)) wrong(tensor, row, column);
+    if (!(ratio <= 1.0)) {
+        maps_.add(tensor, row, column);
+        count(tensor, row, column, ratio);
+    }
     if (ranked_.size() == most_worst && ratio <= ranked_.back().ratio) return;
     const Ranked entry{ratio, {tensor.name(), row.b, row.h, row.i, column, got, expected, limit}};
     const auto at = std::upper_bound(ranked_.begin(), ranked_.end(), ratio,
@@ -41,21 +53,22 @@ void Findings::element(const Outputs::Tensor& tensor, const reference::RowId& ro
 
 void Findings::wrong(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column) {
     maps_.add(tensor, row, column);
-    count(tensor, row, column);
+    count(tensor, row, column, std::numeric_limits<double>::infinity());
 }
 
 void Findings::wrong_row(const Outputs::Tensor& tensor, const reference::RowId& row,
                          const std::vector<std::int64_t>& columns) {
     for (const std::int64_t column : columns) maps_.add(tensor, row, column);
-    count(tensor, row, -1);
+    count(tensor, row, -1, std::numeric_limits<double>::infinity());
 }
 
-void Findings::count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column) {
+void Findings::count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column,
+                     double ratio) {
     Group& group = group_of(tensor.rows().axis());
     const RowSpace::Facts facts = group.space.facts(row);
     auto& list = facts.checked ? group.checked : group.elsewhere;
     if (list.size() >= most_wrong) return;
-    list.push_back({row.b, row.h, row.i, column, facts.length, facts.partners});
+    list.push_back({row.b, row.h, row.i, column, facts.length, facts.partners, ratio});
     if (column < 0) return;
     group.mixed_columns =
         group.mixed_columns || (group.columns != Axis::none && group.columns != tensor.column_axis());

@@ -6,6 +6,7 @@
 #include "harness/results/result.hpp"
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,18 +15,21 @@ namespace fmha::harness {
 /// The facts that patterns need about the rows that one axis counts. A family gives one for each axis of its outputs' rows.
 struct RowSpace {
     /// One row: whether a reference judges it, how many rows its entry has, and how many keys it sees (a key: how many queries
-    /// see it).
+    /// see it), −1 where that is not known.
     struct Facts {
         bool checked = true;
-        std::int64_t length = 0, partners = 0;
+        std::int64_t length = 0, partners = -1;
     };
 
     Axis axis = Axis::query;
     std::int64_t batch = 0, heads = 0, group_size = 1;
     std::int64_t checked_rows = 0, all_rows = 0;
-    std::int64_t median_partners = 0; ///< of the checked rows
+    std::int64_t median_partners = 0; ///< of the checked rows; 0 where it is not known
     std::function<Facts(const reference::RowId&)> facts;
 };
+
+/// The upper median; 0 of no values.
+std::int64_t median(std::span<const std::int64_t> values);
 
 /// Collects the elements that failed, and the ten that came closest to failing or failed worst, over all outputs.
 class Findings {
@@ -62,7 +66,7 @@ class Findings {
         std::string pattern() const;
     };
     Group& group_of(Axis axis);
-    void count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column);
+    void count(const Outputs::Tensor& tensor, const reference::RowId& row, std::int64_t column, double ratio);
 
     std::vector<Group> groups_;
     std::vector<Ranked> ranked_;

@@ -32,6 +32,7 @@ std::int64_t OutputRows::index(const reference::RowId& id) const {
 }
 
 std::string OutputRows::place(const reference::RowId& id) const {
+    if (axis_ == Axis::head) return fmt::format("head {}", id.h);
     return fmt::format("b{} h{} {} {}", id.b, id.h, one_of(axis_), id.i);
 }
 

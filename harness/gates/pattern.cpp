@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -30,6 +32,7 @@ const char* column_tail(Axis columns) {
         return "head dimension tail";
     case Axis::key:
         return "key tail";
+    case Axis::head:
     case Axis::query:
         return "query tail";
     case Axis::v_channel:
@@ -85,6 +88,24 @@ std::int64_t whole_tile_height(const Rows& rows) {
     return 0;
 }
 
+/// "1, 2 and 3", of many the first ones.
+std::string listed(const std::set<std::int64_t>& numbers) {
+    constexpr std::size_t most = 8;
+    std::vector<std::int64_t> shown(
+        numbers.begin(),
+        std::next(numbers.begin(), static_cast<std::ptrdiff_t>(std::min(most, numbers.size()))));
+    if (numbers.size() > most) return fmt::format("{} …", fmt::join(shown, ", "));
+    const std::int64_t last = shown.back();
+    shown.pop_back();
+    return fmt::format("{} and {}", fmt::join(shown, ", "), last);
+}
+
+/// Whether so many elements are wrong that they would have met all of `places` by chance.
+bool tells(const std::vector<WrongElement>& wrong, std::int64_t places) {
+    constexpr std::int64_t each = 8;
+    return static_cast<std::int64_t>(wrong.size()) >= each * places;
+}
+
 /// By entry and head.
 void add_heads(const std::vector<WrongElement>& wrong, const PatternContext& context,
                std::vector<std::string>& parts) {
@@ -93,15 +114,31 @@ void add_heads(const std::vector<WrongElement>& wrong, const PatternContext& con
     if (context.batch > 1 && entries.size() == 1)
         parts.push_back(fmt::format("only entry {} of {} (offsets or lengths of an entry)", *entries.begin(),
                                     context.batch));
+    else if (static_cast<std::int64_t>(entries.size()) < context.batch && tells(wrong, context.batch))
+        parts.push_back(fmt::format("only entries {} of {} (offsets or lengths of an entry)", listed(entries),
+                                    context.batch));
     if (context.heads > 1 && heads.size() == 1) {
         parts.push_back(
             fmt::format("only head {} of {} (head map or a per-head array)", *heads.begin(), context.heads));
-    } else if (context.group_size > 1) {
+        return;
+    }
+    if (context.group_size > 1) {
         const auto residues = values(wrong, [&](const auto& w) { return w.h % context.group_size; });
-        if (static_cast<std::int64_t>(residues.size()) < context.group_size)
+        if (static_cast<std::int64_t>(residues.size()) < context.group_size) {
             parts.push_back(
                 fmt::format("only some heads of each group of {} (head map)", context.group_size));
+            return;
+        }
     }
+    if (static_cast<std::int64_t>(heads.size()) < context.heads && tells(wrong, context.heads))
+        parts.push_back(
+            fmt::format("only heads {} of {} (head map or a per-head array)", listed(heads), context.heads));
+}
+
+/// Whether every row from the first to the last wrong one is wrong in some head.
+bool without_gaps(const std::vector<WrongElement>& wrong, const Range& span) {
+    return static_cast<std::int64_t>(values(wrong, [](const auto& w) { return w.row; }).size()) ==
+           span.highest - span.lowest + 1;
 }
 
 /// By the place of their rows.
@@ -126,6 +163,9 @@ void add_rows(const std::vector<WrongElement>& wrong, const Rows& rows, const Pa
         else if (span.highest + 1 < longest / 2 + 1 && span.highest < longest - 1)
             parts.push_back(fmt::format("only {} up to {} of {} ({})", many_of(context.rows), span.highest,
                                         longest, words.few_partners));
+        else if (span.highest < longest - 1 && span.highest - span.lowest > 2 && without_gaps(wrong, span))
+            parts.push_back(fmt::format("only {} {} to {} of {} (mask edge)", many_of(context.rows),
+                                        span.lowest, span.highest, longest));
     }
 }
 
@@ -147,8 +187,10 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
     if (wrong.empty()) return {};
     Rows rows;
     for (const auto& w : wrong) rows.insert({w.b, w.h, w.row, w.length});
+    const auto wrong_rows = static_cast<std::int64_t>(rows.size());
     std::vector<std::string> parts;
-    add_heads(wrong, context, parts);
+    // Where every row is wrong, an entry or a head is missing because it has no rows.
+    if (wrong_rows < context.checked_rows) add_heads(wrong, context, parts);
     add_rows(wrong, rows, context, parts);
     add_columns(wrong, context, parts);
     const auto many = static_cast<std::size_t>(std::count_if(
@@ -156,11 +198,18 @@ std::string classify(const std::vector<WrongElement>& wrong, const PatternContex
     if (context.median_partners > 0 && many == wrong.size())
         parts.emplace_back(words_of(context.rows).many_partners);
 
-    const auto wrong_rows = static_cast<std::int64_t>(rows.size());
     std::string text =
         fmt::format("{} of {} checked {}", wrong_rows, context.checked_rows, many_of(context.rows));
     if (wrong_rows == context.checked_rows && parts.empty())
         return text + ": everywhere (scale, layout, or the wrong kernel)";
+    // A kernel that computes the right thing less precisely is little beyond the limit, here and there.
+    constexpr double little = 4.0;
+    const double farthest = std::ranges::max_element(wrong, {}, &WrongElement::ratio)->ratio;
+    if (parts.empty() && farthest <= little)
+        return text + fmt::format(": here and there, at most {:.2g} times the limit (precision: rounding of "
+                                  "P or O, or a type "
+                                  "that is narrower than declared)",
+                                  farthest);
     for (std::size_t p = 0; p < parts.size(); ++p) text += (p == 0 ? ": " : "; ") + parts[p];
     return text;
 }

@@ -159,19 +159,6 @@ class WholeLse final : public Bounded {
     const WholeJudgeContext& context_;
 };
 
-/// Nothing but places: patterns are those of the stages.
-Findings no_findings(const WholeJudgeContext& context) {
-    return Findings({{.axis = Axis::query,
-                      .batch = context.args.shape.batch,
-                      .heads = context.args.shape.nhead_q,
-                      .checked_rows = static_cast<std::int64_t>(context.expected.rows.size()),
-                      .all_rows = static_cast<std::int64_t>(context.expected.rows.size()),
-                      .facts = [&context](const reference::RowId& id) {
-                          return RowSpace::Facts{.length =
-                                                     reference::entry_lengths(context.args, id.b).seqlen_q};
-                      }}});
-}
-
 /// Of each output the map with the most wrong elements.
 void keep_worst(std::vector<ErrorMap>& maps, ErrorMap map) {
     const auto known = std::ranges::find(maps, map.tensor, &ErrorMap::tensor);
@@ -249,7 +236,9 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
 }
 
 void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
-    Findings findings = no_findings(context);
+    const JudgeContext as_forward{context.args, context.outputs, context.expected,    context.fill,
+                                  context.edge, context.p_type,  context.data_of_fill};
+    Findings findings({query_rows(as_forward)});
     Judgement whole;
     if (context.fill != Fill::huge) {
         judge_values(WholeO(context, context.outputs.at("o").type()), context.outputs, findings, whole);
@@ -258,12 +247,12 @@ void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
         for (GateVerdict& gate : whole.gates) gate.gate += ".whole";
     }
     Judgement exact;
-    const JudgeContext as_forward{context.args, context.outputs, context.expected,    context.fill,
-                                  context.edge, context.p_type,  context.data_of_fill};
     detail::judge_exactly(as_forward, findings, exact);
     for (GateVerdict& gate : exact.gates)
         if (gate.gate == "exact") whole.gates.push_back(std::move(gate));
+    // A stage that is red has told where, and is the nearer cause.
     if (judgement.passed()) {
+        judgement.pattern = findings.pattern();
         judgement.worst = findings.worst();
         judgement.maps = findings.maps();
     }

@@ -94,8 +94,16 @@ class Differentiated {
                                                   reference::decode(layout.type, tensor.code(b, h, row, c))));
     }
     void set(std::string_view name, std::int64_t h, std::int64_t row, std::int64_t c, double value) {
+        set(name, 0, h, row, c, value);
+    }
+    void set(std::string_view name, std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t c,
+             double value) {
         GuardedTensor& tensor = this->tensor(name);
-        tensor.set_code(0, h, row, c, reference::encode(tensor.layout().type, value));
+        tensor.set_code(b, h, row, c, reference::encode(tensor.layout().type, value));
+    }
+    Judgement judgement(KernelFamily stage) {
+        Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
+        return expectation_->judge(stage, data_->outputs(stage), numerics, true).judgement;
     }
     /// "gate:tensor", for all gates of `stage`, and for those that failed.
     std::vector<std::string> gates(KernelFamily stage) { return gates_that(stage, false); }
@@ -153,6 +161,38 @@ TEST(BackwardGates, SeeOneWrongElementOfEachGradient) {
     EXPECT_THAT(after(bwd_convert_dq, [](auto& x) { x.set("dq", 2, 39, 12, 9.0); }), Contains("G1:dq"));
     EXPECT_THAT(after(bwd_convert_dq, [](auto& x) { x.set("dq", 0, 1, 0, std::nan("")); }),
                 Contains("G5.9:dq"));
+}
+
+// The case's mask hides the keys from 40 on from every row; row 0 sees key 0 alone.
+TEST(BackwardGates, NameThePlaceOfWrongGradients) {
+    const auto pattern = [](KernelFamily stage, const auto& change) {
+        Case c = masked_case();
+        c.sink_logits = SinkLogits::normal;
+        Differentiated done(c);
+        change(done);
+        return done.judgement(stage).pattern;
+    };
+    const auto keys = [](std::int64_t first, std::int64_t end) {
+        return [=](Differentiated& done) {
+            for (std::int64_t h = 0; h < 4; ++h)
+                for (std::int64_t j = first; j < end; ++j)
+                    for (std::int64_t b = 0; b < 2; ++b) done.set("dv", b, h, j, j % 32, 9.0);
+        };
+    };
+    EXPECT_THAT(pattern(bwd_dq_dk_dv, keys(40, 70)), HasSubstr("only keys that no row sees"));
+    EXPECT_THAT(pattern(bwd_dq_dk_dv, keys(0, 70)), HasSubstr("everywhere"));
+    EXPECT_THAT(pattern(bwd_dq_dk_dv, keys(30, 50)),
+                testing::EndsWith("only keys 30 to 49 of 70 (mask edge)"));
+    EXPECT_THAT(pattern(bwd_dq_dk_dv, keys(0, 19)),
+                HasSubstr("only keys that more rows see than the median"));
+    EXPECT_THAT(pattern(bwd_convert_dq,
+                        [](auto& done) {
+                            for (std::int64_t i = 0; i < 40; ++i)
+                                for (std::int64_t b = 0; b < 2; ++b) done.set("dq", b, 1, i, i % 32, 9.0);
+                        }),
+                testing::EndsWith("only head 1 of 4 (head map or a per-head array)"));
+    EXPECT_EQ(pattern(bwd_dot_do_o, [](auto& done) { done.set("d_sink", 0, 0, 2, 100.0); }),
+              "1 of 4 checked heads: only head 2 of 4 (head map or a per-head array)");
 }
 
 TEST(BackwardGates, SeeGradientsThatAreALittleTooLarge) {
