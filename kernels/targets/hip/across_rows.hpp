@@ -34,16 +34,9 @@ class AcrossRows {
     template <int width, class Registers, class F>
     FMHA_DEVICE void combine(Registers& x, int count, F f) {
         const int sharing = block_.template piece<Piece>().sharing_lanes, lanes = block_.plan().wave_size;
-        auto other = x;
         FMHA_UNROLL
-        for (int bit = 1; bit < 64; bit *= 2) {
-            if (bit >= lanes || (sharing & bit) != 0) continue;
-            block_.machine.exchange(other, x, bit);
-            block_.machine.each([&](int thread) {
-                FMHA_UNROLL
-                for (int i = 0; i < count; ++i) x.at(thread, i) = f(x.at(thread, i), other.at(thread, i));
-            });
-        }
+        for (int bit = 1; bit < 64; bit *= 2)
+            if (bit < lanes && (sharing & bit) == 0) block_.machine.fold(x, bit, f);
         if (block_.plan().waves == 1) return;
         block_.machine.barrier(); // its former contents have been read
         block_.machine.each([&](int thread) {

@@ -277,7 +277,7 @@ class RowOperations {
                 largest.x.at(thread, slot) = maximum(largest.x.at(thread, slot), scores.x.at(thread, at));
             });
         });
-        combine(largest, [](float a, float b) { return maximum(a, b); });
+        combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
     }
     /// Raises `top` to `reached`, which is not below it.
     FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack,
@@ -340,12 +340,8 @@ class RowOperations {
     FMHA_DEVICE void combine(Rows& rows, F f) {
         const int mask = plan().sharing_lanes;
         FMHA_UNROLL
-        for (int bit = 1; bit < 64; bit *= 2) {
-            if ((mask & bit) == 0) continue;
-            Rows other = this->rows();
-            block_.machine.exchange(other.x, rows.x, bit);
-            map_rows(rows, rows, other, f);
-        }
+        for (int bit = 1; bit < 64; bit *= 2)
+            if ((mask & bit) != 0) block_.machine.fold(rows.x, bit, f);
     }
 };
 

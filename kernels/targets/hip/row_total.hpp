@@ -16,7 +16,7 @@ class RowTotal {
 
     template <class Registers>
     FMHA_DEVICE void store_sum(float* to, const RowValues<Registers>& rows, float factor) {
-        auto sum = block_.template registers<float, 1>(), other = block_.template registers<float, 1>();
+        auto sum = block_.template registers<float, 1>();
         block_.machine.each([&](int thread) {
             sum.at(thread, 0) = 0.0F;
             FMHA_UNROLL
@@ -24,11 +24,9 @@ class RowTotal {
         });
         const int sharing = plan().sharing_lanes, lanes = block_.plan().wave_size;
         FMHA_UNROLL
-        for (int bit = 1; bit < 64; bit *= 2) {
-            if (bit >= lanes || (sharing & bit) != 0) continue;
-            block_.machine.exchange(other, sum, bit);
-            block_.machine.each([&](int thread) { sum.at(thread, 0) += other.at(thread, 0); });
-        }
+        for (int bit = 1; bit < 64; bit *= 2)
+            if (bit < lanes && (sharing & bit) == 0)
+                block_.machine.fold(sum, bit, [](float a, float b) { return a + b; });
         block_.machine.each([&](int thread) {
             const auto word = std::bit_cast<std::uint32_t>(sum.at(thread, 0));
             if (block_.lane(thread) == 0)

@@ -153,16 +153,10 @@ class Weights {
                 });
             });
             FMHA_UNROLL
-            for (int bit = 1; bit < 64; bit *= 2) {
-                if ((layout_of<Tile::piece>(block_).sharing_lanes & bit) == 0) continue;
-                auto other = block_.template registers<float, Piece, &WeightPlan::block_maxima>();
-                block_.machine.exchange(other, largest, bit);
-                block_.machine.each([&](int thread) {
-                    FMHA_UNROLL
-                    for (int i = 0; i < plan().block_maxima; ++i)
-                        largest.at(thread, i) = __builtin_fmaxf(largest.at(thread, i), other.at(thread, i));
-                });
-            }
+            for (int bit = 1; bit < 64; bit *= 2)
+                if ((layout_of<Tile::piece>(block_).sharing_lanes & bit) != 0)
+                    block_.machine.fold(largest, bit,
+                                        [this](float a, float b) { return block_.machine.larger(a, b); });
         }
         block_.machine.each([&](int thread) {
             if (shared)

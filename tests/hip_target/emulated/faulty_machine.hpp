@@ -79,9 +79,11 @@ class FaultyMachine : public EmulatedMachine {
     }
     template <class T>
     void exchange(EmulatedRegisters<T>& out, const EmulatedRegisters<T>& in, int lane_mask) {
-        constexpr int other_row = 4; // in no instruction is this lane bit one that shares a row
-        EmulatedMachine::exchange(
-            out, in, strikes(MachineFault::exchange_mask_wrong) ? lane_mask ^ other_row : lane_mask);
+        EmulatedMachine::exchange(out, in, spoiled(lane_mask));
+    }
+    template <class T, class F>
+    void fold(EmulatedRegisters<T>& x, int lane_mask, F f) {
+        EmulatedMachine::fold(x, spoiled(lane_mask), f);
     }
     template <int N>
     void lds_write(int thread, std::int64_t address, const std::uint32_t* words) {
@@ -104,6 +106,10 @@ class FaultyMachine : public EmulatedMachine {
     }
 
   private:
+    int spoiled(int lane_mask) {
+        constexpr int other_row = 4; // in no instruction is this lane bit one that shares a row
+        return strikes(MachineFault::exchange_mask_wrong) ? lane_mask ^ other_row : lane_mask;
+    }
     void swap_words(int thread, std::int64_t address, int count) {
         const std::int64_t last = address + 4 * (count - 1);
         std::uint32_t ends[2];

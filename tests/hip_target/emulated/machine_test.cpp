@@ -33,6 +33,21 @@ TEST(Exchange, MovesEveryRegisterAcrossTheMask) {
     EXPECT_EQ(in.at(16, 0), 0.0F);
 }
 
+TEST(Fold, CombinesEveryRegisterWithThatOfTheOtherLane) {
+    const EmulatedMachine machine = nvidia();
+    EmulatedRegisters<float> x(64, 2);
+    machine.each([&](int t) {
+        x.at(t, 0) = static_cast<float>(t);
+        x.at(t, 1) = static_cast<float>(1000 + t);
+    });
+    machine.fold(x, 5, [](float a, float b) { return a + b; });
+    EXPECT_EQ(x.at(0, 0), 5.0F);
+    EXPECT_EQ(x.at(5, 0), 5.0F);
+    EXPECT_EQ(x.at(6, 1), 2009.0F);
+    EXPECT_EQ(x.at(63, 0), 121.0F) << "the second wave within itself";
+    EXPECT_THROW(machine.fold(x, 32, [](float a, float) { return a; }), EmulationError);
+}
+
 TEST(Trade, ChangesTheUpperLanesLowRegisterForTheLowerLanesHighOne) {
     const EmulatedMachine machine({MatrixUnit::cdna4, 128, 64, 1024});
     EmulatedRegisters<std::uint32_t> x(128, 3);

@@ -71,4 +71,19 @@ __attribute__((device, always_inline)) inline std::uint32_t exchanged(std::uint3
     return permuted(word, mask);
 }
 
+/// The words of this lane and of lane ^ mask, in any order.
+struct Both {
+    std::uint32_t first = 0, second = 0;
+};
+__attribute__((device, always_inline)) inline Both both_of(std::uint32_t word, int mask) {
+#if defined(__gfx950__)
+    if (mask == 16 || mask == 32) { // the swap gives both lanes the same two words: nothing to select
+        Both both{word, word};
+        trade(both.first, both.second, mask);
+        return both;
+    }
+#endif
+    return {word, exchanged(word, mask)};
+}
+
 } // namespace fmha::hip_target::amd

@@ -66,6 +66,14 @@ class Machine {
             out.values[r] =
                 __builtin_bit_cast(T, exchanged(__builtin_bit_cast(std::uint32_t, in.values[r]), lane_mask));
     }
+    template <class T, int n, class F>
+    __attribute__((device, always_inline)) void fold(Registers<T, n>& x, int lane_mask, F f) const {
+#pragma unroll
+        for (int r = 0; r < n; ++r) {
+            const Both both = both_of(__builtin_bit_cast(std::uint32_t, x.values[r]), lane_mask);
+            x.values[r] = f(__builtin_bit_cast(T, both.first), __builtin_bit_cast(T, both.second));
+        }
+    }
 
 #if defined(__gfx950__)
     template <int n>
@@ -304,6 +312,12 @@ class Machine {
     __attribute__((device, always_inline)) static float log(float x) {
         constexpr float ln2 = 0x1.62E43p-1F;
         return __builtin_amdgcn_logf(x) * ln2;
+    }
+    // fmax() would first quiet a word that came from another lane and may be anything to the compiler.
+    __attribute__((device, always_inline)) static float larger(float a, float b) {
+        float result;
+        asm("v_max_f32_e32 %0, %1, %2" : "=v"(result) : "v"(a), "v"(b));
+        return result;
     }
     __attribute__((device, always_inline)) static float quotient(float a, float b) {
         return a / b;

@@ -75,6 +75,15 @@ class EmulatedMachine {
             for (int r = 0; r < in.count(); ++r) out.at(thread, r) = before.at(thread ^ lane_mask, r);
     }
 
+    template <class T, class F>
+    void fold(EmulatedRegisters<T>& x, int lane_mask, F f) const {
+        check_exchange(lane_mask, x.count(), x.count());
+        const EmulatedRegisters<T> before = x;
+        for (int thread = 0; thread < shape_.threads; ++thread)
+            for (int r = 0; r < x.count(); ++r)
+                x.at(thread, r) = f(before.at(thread, r), before.at(thread ^ lane_mask, r));
+    }
+
     void trade(EmulatedRegisters<std::uint32_t>& x, int low, int high, int lane_mask) const {
         check_exchange(lane_mask, x.count(), x.count());
         for (int thread = 0; thread < shape_.threads; ++thread)
@@ -217,6 +226,7 @@ class EmulatedMachine {
     /// Subnormal results are 0, as they are on hardware that flushes them.
     static float exp2(float x);
     static float log(float x);
+    static float larger(float a, float b) { return __builtin_fmaxf(a, b); }
     static float quotient(float a, float b) { return a / b; }
     static float reciprocal(float x) { return 1.0F / x; }
     static float unpack(std::uint32_t bits, ElementType type);

@@ -131,6 +131,13 @@ class Machine {
         FMHA_UNROLL
         for (int r = 0; r < count; ++r) out.value[r] = __shfl_xor_sync(0xFFFFFFFFU, in.value[r], lane_mask);
     }
+    template <class T, int count, class F>
+    FMHA_DEVICE void fold(RegisterArray<T, count>& x, int lane_mask, F f) const {
+        RegisterArray<T, count> other;
+        exchange(other, x, lane_mask);
+        FMHA_UNROLL
+        for (int r = 0; r < count; ++r) x.value[r] = f(x.value[r], other.value[r]);
+    }
 
     template <int count>
     FMHA_DEVICE void lds_write(int, int address, const std::uint32_t* words) const {
@@ -282,6 +289,7 @@ class Machine {
         return y;
     }
     FMHA_DEVICE float log(float x) const { return __log2f(x) * 0.693147180559945309F; }
+    FMHA_DEVICE static float larger(float a, float b) { return __builtin_fmaxf(a, b); }
     /// One step of Newton's method. The compiler's division asks first whether a number is very large or small, and branches.
     FMHA_DEVICE float quotient(float a, float b) const {
         const float inverse = reciprocal(b), about = a * inverse;
