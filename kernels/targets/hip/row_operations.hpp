@@ -108,7 +108,7 @@ class RowOperations {
     }
 
     /// In fp32 throughout, so that an integer is converted once a row and not once an element. Packed arithmetic has no absolute
-    /// values, hence the sums are not pairs.
+    /// values: only tiles on one side of all their rows' references, nearly all of a long row, are added by pairs.
     template <class Tile>
     FMHA_DEVICE void add_distances(Tile& scores, float factor, const kernels::TileAlibi& at) {
         const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
@@ -120,17 +120,38 @@ class RowOperations {
                 static_cast<float>(acc.col_of_wave(block_.wave(here)) + acc.col.of_lane(block_.lane(here)));
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) reference.x.at(thread, s) -= col0;
-            each_pair<Tile>([&](int place, int slot, int col, int next) {
-                const float from = reference.x.at(thread, slot);
-                float x[2] = {from, from};
-                block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
-                FMHA_UNROLL
-                for (int i = 0; i < 2; ++i) {
-                    float& score = scores.x.at(thread, place + i);
-                    score = block_.machine.apart(__builtin_fmaf(factor, __builtin_fabsf(x[i]), score));
-                }
-            });
         });
+        const auto each_distance = [&](auto add) { // add(two scores, their distances with signs)
+            block_.machine.each([&](int thread) {
+                each_pair<Tile>([&](int place, int slot, int col, int next) {
+                    const float from = reference.x.at(thread, slot);
+                    float x[2] = {from, from};
+                    block_.machine.add_pair(x, -static_cast<float>(col), -static_cast<float>(next));
+                    add(&scores.x.at(thread, place), x);
+                });
+            });
+        };
+        // Where branches meet, a compiler has such a tile twice: the registers of a wave, if it is large.
+        constexpr int small = 32;
+        const bool by_pairs = Block::Machine::adds_products && acc.registers <= small;
+        const int columns = acc.col_of_wave(acc.column_waves - 1) + acc.column_tiles * acc.cols;
+        const int side = !by_pairs                                  ? 0
+                         : at.reference(0) >= columns - 1           ? 1
+                         : at.reference(plan().block_rows - 1) <= 0 ? -1
+                                                                    : 0;
+        if (side == 0)
+            each_distance([&](float* score, const float* x) {
+                FMHA_UNROLL
+                for (int i = 0; i < 2; ++i)
+                    score[i] = block_.machine.apart(__builtin_fmaf(factor, __builtin_fabsf(x[i]), score[i]));
+            });
+        // Not in an else, of which the compiler makes a second branch: there it adds 0.
+        if constexpr (Block::Machine::adds_products)
+            if (by_pairs)
+                each_distance(
+                    [&, signed_factor = static_cast<float>(side) * factor](float* score, const float* x) {
+                        block_.machine.add_products(score, signed_factor, x);
+                    });
     }
 
     template <class Tile>

@@ -24,6 +24,11 @@ class Machine {
     static constexpr bool has_transposing_read = false;
 #endif
     static constexpr bool has_tile_copies = false, has_load_matrix = false;
+#if defined(__GFX9__)
+    static constexpr bool adds_products = true;
+#else
+    static constexpr bool adds_products = false; ///< two instructions a pair, with absolute values or without
+#endif
     static constexpr bool adds_pairs = true, ends_buffers = true;
     static constexpr bool reads_rows_by_offset =
         false; ///< the base is two registers more, which gfx1100 has not
@@ -305,6 +310,13 @@ class Machine {
         const Vector<float, 2> product = Vector<float, 2>{x[0], x[1]} * Vector<float, 2>{y0, y1};
         x[0] = product[0];
         x[1] = product[1];
+    }
+    __attribute__((device, always_inline)) static void add_products(float* sum, float factor,
+                                                                    const float* y) {
+        const Vector<float, 2> result = __builtin_elementwise_fma(
+            Vector<float, 2>{factor, factor}, Vector<float, 2>{y[0], y[1]}, Vector<float, 2>{sum[0], sum[1]});
+        sum[0] = result[0];
+        sum[1] = result[1];
     }
     __attribute__((device, always_inline)) static float exp2(float x) {
         return __builtin_amdgcn_exp2f(x);

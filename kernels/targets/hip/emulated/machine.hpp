@@ -34,7 +34,8 @@ class EmulatedMachine {
   public:
     static constexpr bool has_tile_copies = true, has_step_copies = true;
     static constexpr bool has_load_matrix = true, has_transposing_read = true;
-    static constexpr bool adds_pairs = true, ends_buffers = true, reads_rows_by_offset = true;
+    static constexpr bool adds_pairs = true, adds_products = true, ends_buffers = true,
+                          reads_rows_by_offset = true;
 
     template <class T, int = 0>
     using Registers = EmulatedRegisters<T>;
@@ -243,6 +244,10 @@ class EmulatedMachine {
     static void multiply_pair(float* x, float y0, float y1) {
         x[0] *= y0;
         x[1] *= y1;
+    }
+    static void add_products(float* sum, float factor, const float* y) {
+        sum[0] = __builtin_fmaf(factor, y[0], sum[0]);
+        sum[1] = __builtin_fmaf(factor, y[1], sum[1]);
     }
     /// To TF32, nearest with ties away from zero, on NVIDIA; unchanged elsewhere.
     std::uint32_t round_operand(std::uint32_t word) const;
