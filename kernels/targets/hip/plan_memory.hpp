@@ -250,6 +250,21 @@ constexpr bool plan_transposed_reads(const ProductPlan& product, OperandPlan& op
     return true;
 }
 
+/// Whether CDNA copies the steps of a pipeline that goes through registers elsewhere straight to LDS, V by row. Nobody works while a wave
+/// waits that has its SIMD for itself. A few tokens over a cache have little work and many keys, of which many must be under way: on CDNA 4,
+/// where those of several steps are; elsewhere with large tiles, whose registers another wave then has. With 256 channels, or 8 bits, such
+/// kernels would take the registers of a whole SIMD.
+constexpr bool copies_straight(const BlockPlan& plan, const KernelConfig& cfg) {
+    constexpr int large = 32;
+    const ApiTraits& api = api_traits_of(cfg.signature.family);
+    const bool cdna4 = plan.unit == MatrixUnit::cdna4;
+    if (api.contiguous()) return cdna4 && cfg.algorithm.pipeline == Pipeline::qr && has_simd_alone(plan);
+    const bool fits =
+        element_bits(plan.key.type) == 16 && cfg.algorithm.tile.k0max <= 128 && !has_simd_alone(plan);
+    return api.reads_cache && !api.lists_pages && fits && plan.unit != MatrixUnit::nvidia &&
+           (cdna4 || plan.first.acc.registers >= large);
+}
+
 /// Decides the way of every copy, and the shape of V in LDS. `steps`: whether the pipeline's steps may be copied
 /// asynchronously.
 constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps) {
@@ -267,10 +282,8 @@ constexpr void plan_copies(BlockPlan& plan, const KernelConfig& cfg, bool steps)
     const ApiTraits& api = api_traits_of(cfg.signature.family);
     const bool cached = plan.unit == MatrixUnit::nvidia && element_bits(key.type) == 16 && api.reads_cache &&
                         !api.lists_pages;
-    // Nobody works while a wave waits that has its SIMD for itself.
-    const bool alone = pipeline == Pipeline::qr && plan.unit == MatrixUnit::cdna4 && api.contiguous() &&
-                       !column && has_simd_alone(plan);
-    if (!transposing && pipeline != Pipeline::qr_async && !cached && !alone) return;
+    const bool straight = !column && copies_straight(plan, cfg);
+    if (!transposing && pipeline != Pipeline::qr_async && !cached && !straight) return;
     if (plan.unit == MatrixUnit::nvidia) {
         if (transposing) return;
         plan.staging.async = AsyncCopies::tiles;
