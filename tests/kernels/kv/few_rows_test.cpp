@@ -9,6 +9,7 @@
 #include "kernels/targets/host/context.hpp"
 #include "kernels/targets/host/executor.hpp"
 #include "kernels/targets/host/numerics.hpp"
+#include "mistaken_rows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,40 +48,13 @@ Shape rows_of(std::int64_t rows) {
     return shape;
 }
 
-enum class Mistake : std::uint8_t {
-    none,
-    masked_by_tile, ///< masks and sink logits count rows of the tile
-    stored_as_rows, ///< rows of all heads go below each other to the first one
-    stored_to_one,  ///< rows of all heads go to those of the first one
-};
-
-template <class Context>
-class MistakenContext : public Context {
-  public:
-    template <class... OfContext>
-    explicit MistakenContext(Mistake mistake, OfContext&&... of_context)
-        : Context(std::forward<OfContext>(of_context)...), mistake_(mistake) {}
-
-    kernels::HeadRows scored_rows(const kernels::HeadRows& heads) const {
-        return mistake_ == Mistake::masked_by_tile ? kernels::HeadRows{} : heads;
-    }
-    kernels::HeadRows stored_rows(const kernels::HeadRows& heads) const {
-        constexpr int all_bits = 31;
-        if (mistake_ == Mistake::stored_as_rows) return {};
-        return mistake_ == Mistake::stored_to_one ? kernels::HeadRows{heads.mask, all_bits} : heads;
-    }
-
-  private:
-    Mistake mistake_;
-};
-
 template <KernelFamily family>
 void launch(bool host, const KernelConfig& kernel, const typename kernels::Program<family>::Args& args,
-            Mistake mistake = Mistake::none) {
+            RowMistake mistake = RowMistake::none) {
     const kernels::Program<family> program;
     if (host) {
         host_target::run_blocks(program, kernel, args, {.threads = 1}, [&](auto* trace) {
-            return MistakenContext<host_target::HostContext>(mistake, kernel, trace);
+            return MistakenRows<host_target::HostContext>(mistake, kernel, trace);
         });
         return;
     }
@@ -92,7 +66,7 @@ void launch(bool host, const KernelConfig& kernel, const typename kernels::Progr
         [](const MachineShape& shape) { return EmulatedMachine(shape); },
         [mistake](EmulatedMachine& machine, const Setup& setup) {
             using Context = typename FamilyContext<family>::template Type<EmulatedMachine, Setup>;
-            return MistakenContext<Context>(mistake, machine, setup);
+            return MistakenRows<Context>(mistake, machine, setup);
         });
 }
 
@@ -195,10 +169,11 @@ TEST_P(FewRows, NoticesEveryMistake) {
     shape.mask = {MaskType::bottom_right, -1, 0, 0};
     shape.sink_logit = true;
     CachedProblem problem(shape, {.splits = 2, .order = 5});
-    for (const Mistake mistake :
-         {Mistake::none, Mistake::masked_by_tile, Mistake::stored_as_rows, Mistake::stored_to_one}) {
+    for (const RowMistake mistake : {RowMistake::none, RowMistake::masked_by_tile, RowMistake::stored_as_rows,
+                                     RowMistake::stored_to_one}) {
         // The host stores a head after the other, wherever a row says that it is.
-        const bool wrong = mistake != Mistake::none && !(GetParam() && mistake == Mistake::stored_to_one);
+        const bool wrong =
+            mistake != RowMistake::none && !(GetParam() && mistake == RowMistake::stored_to_one);
         SCOPED_TRACE(static_cast<int>(mistake));
         const KernelConfig split = kernel_of(problem, KernelFamily::fwd_splitkv, true, 4),
                            paged = kernel_of(problem, KernelFamily::fwd_pagedkv, true, 1);

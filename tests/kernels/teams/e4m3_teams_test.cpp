@@ -10,7 +10,7 @@
 #include "kernels/targets/hip/ws_maps.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
 #include "kernels/targets/host/host_target.hpp"
-#include "team_kernels.hpp"
+#include "team_agreement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -71,29 +71,16 @@ Shape e4m3_shape_of(const TeamVariant& variant) {
     variant.change(shape);
     return shape;
 }
-KernelConfig e4m3_kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
-    return team_kernel(problem, variant.teams, variant.keys, variant.channels);
-}
 
 class E4m3EverySchedule : public testing::TestWithParam<int> {};
 
 TEST_P(E4m3EverySchedule, AgreesWithTheReference) {
-    for (const TeamVariant& variant : e4m3_variants) {
-        FwdProblem problem(e4m3_shape_of(variant));
-        const KernelConfig kernel = e4m3_kernel_of(problem, variant);
-        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
-        EXPECT_EQ(judge(problem, numerics_of(kernel)).complaint(true), "") << variant.name;
-    }
+    expect_agreement(e4m3_variants, GetParam(), e4m3_shape_of, team_kernel);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, E4m3EverySchedule, testing::Range(0, schedules));
 
 TEST(E4m3OneTeam, AgreesWithTheReferenceOnTheHost) {
-    for (const TeamVariant& variant : e4m3_variants) {
-        FwdProblem problem(e4m3_shape_of(variant));
-        const KernelConfig kernel = e4m3_kernel_of(problem, variant);
-        host_target::run_kernel(kernel, problem.args());
-        EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
-    }
+    expect_agreement_on_host(e4m3_variants, e4m3_shape_of, team_kernel);
 }
 
 /// What a run differs in from a right one.

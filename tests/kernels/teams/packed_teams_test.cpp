@@ -8,7 +8,8 @@
 #include "kernels/targets/hip/emulated/team_executor.hpp"
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
-#include "team_kernels.hpp"
+#include "mistaken_rows.hpp"
+#include "team_agreement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -75,8 +76,8 @@ const TeamVariant variants[] = {
     {"more rows than the list gives it", 1, 128, 64, DataType::fp16, [](Shape& s) { s.nhead_q = 4; }},
 };
 
-KernelConfig kernel_of(const FwdProblem& problem, int keys, int channels) {
-    KernelConfig kernel = team_kernel(problem, 1, keys, channels);
+KernelConfig kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
+    KernelConfig kernel = team_kernel(problem, variant);
     kernel.algorithm.max_seq_len_q = most_rows;
     kernel.algorithm.block_per_cu = 2;
     return kernel;
@@ -85,28 +86,18 @@ KernelConfig kernel_of(const FwdProblem& problem, int keys, int channels) {
 class PackedSchedule : public testing::TestWithParam<int> {};
 
 TEST_P(PackedSchedule, AgreesWithTheReference) {
-    for (const TeamVariant& variant : variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant.keys, variant.channels);
-        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
-        EXPECT_EQ(judge(problem, numerics_of(kernel)).complaint(true), "") << variant.name;
-    }
+    expect_agreement(variants, GetParam(), shape_of, kernel_of);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, PackedSchedule, testing::Range(0, schedules));
 
 TEST(PackedTeam, AgreesWithTheReferenceOnTheHost) {
-    for (const TeamVariant& variant : variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant.keys, variant.channels);
-        host_target::run_kernel(kernel, problem.args());
-        EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
-    }
+    expect_agreement_on_host(variants, shape_of, kernel_of);
 }
 
 // Heads of an expanded tensor lie at one place, and a map of such has no dimension for them.
 TEST(PackedTeam, TakesHeadsApartThatShareMemory) {
     FwdProblem problem(shape_of(variants[0]));
-    const KernelConfig kernel = kernel_of(problem, 96, 128);
+    const KernelConfig kernel = kernel_of(problem, variants[0]);
     FwdArgs args = problem.args();
     EXPECT_EQ(kernels::HeadRows::of(kernel, args).heads(64), 4);
     args.q.head_stride = 0;
@@ -116,7 +107,7 @@ TEST(PackedTeam, TakesHeadsApartThatShareMemory) {
 
 TEST(PackedTeam, HasAPlanWhereOneTeamHasNoBiasInBatchMode) {
     FwdProblem problem(shape_of(variants[0]));
-    const KernelConfig kernel = kernel_of(problem, 96, 128);
+    const KernelConfig kernel = kernel_of(problem, variants[0]);
     ASSERT_EQ(cannot_execute(kernel), std::nullopt);
     KernelConfig other = team_kernel(problem, 2, 96, 128);
     other.algorithm.max_seq_len_q = most_rows;
@@ -134,7 +125,7 @@ TEST(PackedTeam, HasAPlanWhereOneTeamHasNoBiasInBatchMode) {
 // Two tiles of a KV head's eight heads, of one tile of rows each.
 TEST(PackedTeam, HasAnItemForEachTileOfHeads) {
     FwdProblem problem(shape_of(variants[1]));
-    const KernelConfig kernel = kernel_of(problem, 96, 128);
+    const KernelConfig kernel = kernel_of(problem, variants[1]);
     const kernels::WsGrid grid(kernel, problem.args());
     EXPECT_EQ(grid.size(), 3 * 4);
     EXPECT_EQ(kernels::FwdGrid(kernel, problem.args()).size(), grid.size());
@@ -144,73 +135,51 @@ TEST(PackedTeam, HasAnItemForEachTileOfHeads) {
     EXPECT_EQ(maps.specs[1].box, (std::array<std::int32_t, map_rank>{64, 96, 1, 1, 1}));
 }
 
-enum class Mistake : std::uint8_t {
+/// What the box of the queries may have that it should not.
+enum class BoxMistake : std::uint8_t {
     none,
-    rows_of_one_head, ///< the box of the queries has as many lines, all of the first head
-    a_head_too_few,   ///< … the rows of all heads but the last half
-    heads_before,     ///< … those of the heads before
-    rows_late,        ///< … begins a row late
-    masked_by_tile,   ///< masks count rows of the tile
-    stored_as_rows,   ///< rows of all heads go below each other to the first one
-    stored_to_one,    ///< rows of all heads go to those of the first one
+    rows_of_one_head, ///< as many lines, all of the first head
+    a_head_too_few,   ///< the rows of all heads but the last half
+    heads_before,     ///< those of the heads before
+    rows_late,        ///< a first row that is the second one
 };
 
 class MistakenMachine : public EmulatedTeamMachine {
   public:
-    MistakenMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent, Mistake mistake)
+    MistakenMachine(TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent, BoxMistake mistake)
         : EmulatedTeamMachine(block, unit, maps, agent), mistake_(mistake) {}
 
     void copy_box(int number, BoxCorner corner, int address, int barrier) {
         TensorMapSpec spec = map(number);
         if (number == 0) {
-            if (mistake_ == Mistake::rows_of_one_head) {
+            if (mistake_ == BoxMistake::rows_of_one_head) {
                 spec.box[1] *= spec.box[2];
                 spec.box[2] = 1;
             }
-            if (mistake_ == Mistake::a_head_too_few) spec.box[2] /= 2;
-            if (mistake_ == Mistake::heads_before) --corner.at[2];
-            if (mistake_ == Mistake::rows_late) ++corner.at[1];
+            if (mistake_ == BoxMistake::a_head_too_few) spec.box[2] /= 2;
+            if (mistake_ == BoxMistake::heads_before) --corner.at[2];
+            if (mistake_ == BoxMistake::rows_late) ++corner.at[1];
         }
         EmulatedTeamMachine::copy_box(spec, corner, address, barrier);
     }
 
   private:
-    Mistake mistake_;
-};
-
-template <class Context>
-class MistakenContext : public Context {
-  public:
-    template <class Machine, class Setup>
-    MistakenContext(Machine& machine, const Setup& setup, Mistake mistake)
-        : Context(machine, setup), mistake_(mistake) {}
-
-    kernels::HeadRows scored_rows(const kernels::HeadRows& heads) const {
-        return mistake_ == Mistake::masked_by_tile ? kernels::HeadRows{} : heads;
-    }
-    kernels::HeadRows stored_rows(const kernels::HeadRows& heads) const {
-        constexpr int all_bits = 31;
-        if (mistake_ == Mistake::stored_as_rows) return {};
-        return mistake_ == Mistake::stored_to_one ? kernels::HeadRows{heads.mask, all_bits} : heads;
-    }
-
-  private:
-    Mistake mistake_;
+    BoxMistake mistake_;
 };
 
 /// "right", "wrong", or the name of the hazard.
-std::string verdict_of(Mistake mistake, Schedule schedule) {
+std::string verdict_of(BoxMistake box, fmha::test::RowMistake rows, Schedule schedule) {
     FwdProblem problem(shape_of(variants[0]));
-    const KernelConfig kernel = kernel_of(problem, 96, 128);
+    const KernelConfig kernel = kernel_of(problem, variants[0]);
     try {
         emulate_teams(
             kernel, problem.args(), 1, schedule,
-            [mistake](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-                return MistakenMachine(block, unit, maps, agent, mistake);
+            [box](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+                return MistakenMachine(block, unit, maps, agent, box);
             },
-            [mistake](auto& machine, const auto& setup) {
+            [rows](auto& machine, const auto& setup) {
                 using Context = WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>;
-                return MistakenContext<Context>(machine, setup, mistake);
+                return fmha::test::MistakenRows<Context>(rows, machine, setup);
             });
     } catch (const EmulationError& error) {
         return std::string(to_string(error.hazard()));
@@ -219,19 +188,20 @@ std::string verdict_of(Mistake mistake, Schedule schedule) {
 }
 
 TEST_P(PackedSchedule, NamesEveryMistake) {
+    using fmha::test::RowMistake;
     const auto schedule = static_cast<Schedule>(GetParam());
-    const std::pair<Mistake, std::string_view> table[]{
-        {Mistake::none, "right"},
-        {Mistake::rows_of_one_head, "wrong"},
-        {Mistake::a_head_too_few, "deadlock"},
-        {Mistake::heads_before, "wrong"},
-        {Mistake::rows_late, "wrong"},
-        {Mistake::masked_by_tile, "wrong"},
-        {Mistake::stored_as_rows, "wrong"},
-        {Mistake::stored_to_one, "wrong"},
+    EXPECT_EQ(verdict_of(BoxMistake::none, RowMistake::none, schedule), "right");
+    const std::pair<BoxMistake, std::string_view> boxes[]{
+        {BoxMistake::rows_of_one_head, "wrong"},
+        {BoxMistake::a_head_too_few, "deadlock"},
+        {BoxMistake::heads_before, "wrong"},
+        {BoxMistake::rows_late, "wrong"},
     };
-    for (const auto& [mistake, expected] : table)
-        EXPECT_EQ(verdict_of(mistake, schedule), expected) << static_cast<int>(mistake);
+    for (const auto& [mistake, expected] : boxes)
+        EXPECT_EQ(verdict_of(mistake, RowMistake::none, schedule), expected) << static_cast<int>(mistake);
+    for (const RowMistake mistake :
+         {RowMistake::masked_by_tile, RowMistake::stored_as_rows, RowMistake::stored_to_one})
+        EXPECT_EQ(verdict_of(BoxMistake::none, mistake, schedule), "wrong") << static_cast<int>(mistake);
 }
 
 } // namespace

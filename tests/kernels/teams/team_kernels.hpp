@@ -64,6 +64,9 @@ struct TeamVariant {
     void (*change)(Shape&);
 };
 
+inline KernelConfig team_kernel(const FwdProblem& problem, const TeamVariant& variant) {
+    return team_kernel(problem, variant.teams, variant.keys, variant.channels);
+}
 inline Shape shape_of(const TeamVariant& variant) {
     Shape shape = team_shape(variant.type, variant.channels);
     variant.change(shape);

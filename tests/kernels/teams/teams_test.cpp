@@ -8,7 +8,7 @@
 #include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/hip/ws_plan.hpp"
 #include "kernels/targets/host/host_target.hpp"
-#include "team_kernels.hpp"
+#include "team_agreement.hpp"
 #include "tests/support/dense_problem.hpp"
 
 #include <gtest/gtest.h>
@@ -86,7 +86,7 @@ const TeamVariant variants[] = {
 };
 
 KernelConfig kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
-    KernelConfig kernel = team_kernel(problem, variant.teams, variant.keys, variant.channels);
+    KernelConfig kernel = team_kernel(problem, variant);
     if (variant.teams == 1) kernel.algorithm.block_per_cu = 3;
     return kernel;
 }
@@ -94,12 +94,7 @@ KernelConfig kernel_of(const FwdProblem& problem, const TeamVariant& variant) {
 class EverySchedule : public testing::TestWithParam<int> {};
 
 TEST_P(EverySchedule, AgreesWithTheReference) {
-    for (const TeamVariant& variant : variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant);
-        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
-        EXPECT_EQ(judge(problem, numerics_of(kernel)).complaint(true), "") << variant.name;
-    }
+    expect_agreement(variants, GetParam(), shape_of, kernel_of);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, EverySchedule, testing::Range(0, schedules));
 
@@ -116,12 +111,7 @@ TEST_P(EverySchedule, ReadsHeadsAndEntriesThatShareMemory) {
 }
 
 TEST(OneTeam, AgreesWithTheReferenceOnTheHost) {
-    for (const TeamVariant& variant : variants) {
-        FwdProblem problem(shape_of(variant));
-        const KernelConfig kernel = kernel_of(problem, variant);
-        host_target::run_kernel(kernel, problem.args());
-        EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
-    }
+    expect_agreement_on_host(variants, shape_of, kernel_of);
 }
 
 // Maxima of products are those of logits only where the factor between them is above 0.

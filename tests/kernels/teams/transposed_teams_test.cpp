@@ -9,6 +9,7 @@
 #include "kernels/targets/hip/ws_plan.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "named_mistakes.hpp"
+#include "team_agreement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,22 +70,12 @@ Shape by_row(const TeamVariant& variant) {
 class TransposedInEverySchedule : public testing::TestWithParam<int> {};
 
 TEST_P(TransposedInEverySchedule, AgreesWithTheReference) {
-    for (const TeamVariant& variant : by_row_variants) {
-        FwdProblem problem(by_row(variant));
-        const KernelConfig kernel = team_kernel(problem, variant.teams, variant.keys, variant.channels);
-        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(GetParam())});
-        EXPECT_EQ(judge(problem, numerics_of(kernel)).complaint(true), "") << variant.name;
-    }
+    expect_agreement(by_row_variants, GetParam(), by_row, team_kernel);
 }
 INSTANTIATE_TEST_SUITE_P(Teams, TransposedInEverySchedule, testing::Range(0, schedules));
 
 TEST(TransposedOnTheHost, AgreesWithTheReference) {
-    for (const TeamVariant& variant : by_row_variants) {
-        FwdProblem problem(by_row(variant));
-        const KernelConfig kernel = team_kernel(problem, variant.teams, variant.keys, variant.channels);
-        host_target::run_kernel(kernel, problem.args());
-        EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
-    }
+    expect_agreement_on_host(by_row_variants, by_row, team_kernel);
 }
 
 TEST(TransposedPlan, HasWavesAndStagesOfItsOwn) {

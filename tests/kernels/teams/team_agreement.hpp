@@ -1,0 +1,42 @@
+#pragma once
+
+#include "judge.hpp"
+#include "kernels/targets/hip/emulated/emulated_target.hpp"
+#include "kernels/targets/hip/emulated/team_executor.hpp"
+#include "kernels/targets/hip/numerics.hpp"
+#include "kernels/targets/host/host_target.hpp"
+#include "team_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+/// Expectations of the reference for every problem of a list.
+namespace fmha::hip_target::test {
+
+using ShapeOf = Shape (*)(const TeamVariant&);
+using KernelOf = KernelConfig (*)(const FwdProblem&, const TeamVariant&);
+
+/// As an emulated team computes it in one schedule.
+inline void expect_agreement(std::span<const TeamVariant> variants, int schedule, ShapeOf shape,
+                             KernelOf kernel_of) {
+    for (const TeamVariant& variant : variants) {
+        FwdProblem problem(shape(variant));
+        const KernelConfig kernel = kernel_of(problem, variant);
+        emulate_kernel(kernel, problem.args(), {.threads = 1, .schedule = static_cast<Schedule>(schedule)});
+        EXPECT_EQ(judge(problem, numerics_of(kernel)).complaint(true), "") << variant.name;
+    }
+}
+
+/// As the host computes it.
+inline void expect_agreement_on_host(std::span<const TeamVariant> variants, ShapeOf shape,
+                                     KernelOf kernel_of) {
+    for (const TeamVariant& variant : variants) {
+        FwdProblem problem(shape(variant));
+        const KernelConfig kernel = kernel_of(problem, variant);
+        host_target::run_kernel(kernel, problem.args());
+        EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
+    }
+}
+
+} // namespace fmha::hip_target::test
