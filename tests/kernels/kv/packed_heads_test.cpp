@@ -181,6 +181,34 @@ TEST_P(PackedHeads, FillSeveralTiles) {
     EXPECT_LE(distance(KernelFamily::fwd_splitkv, GetParam(), kernel, problem), 1.0);
 }
 
+/// A few rows of several heads (HeadRows). No list has such kernels of prefill over pages; the program takes them as those of other caches.
+TEST(FewRowsOfPrefill, HaveTheBitsOfAHeadATile) {
+    Shape shape = decode(true);
+    shape.nhead_k = 2;
+    shape.hdim_v = 64;
+    shape.seqlen_q = {4, 0, 3};
+    shape.mask = {MaskType::bottom_right, -1, 0, 0};
+    shape.sink_logit = true;
+    for (const char* arch : {"", "sm_90"})
+        for (const KvLookup lookup : {KvLookup::vllm_2d, KvLookup::sglang_1d}) {
+            const PrefillProblem problem(shape, {.lookup = lookup});
+            SCOPED_TRACE(*arch == '\0' ? "host" : arch);
+            KernelConfig apart = on(arch, problem.config(prefill_tile));
+            apart.algorithm.tile.m0 = 16;
+            KernelConfig kernel = apart;
+            kernel.algorithm.max_seq_len_q = 8;
+            const Numerics numerics =
+                *arch == '\0' ? host_target::numerics_of(kernel) : hip_target::numerics_of(kernel);
+            launch(arch, kernel, problem.args());
+            const auto judged = problem.judge(numerics);
+            EXPECT_TRUE(judged.acceptable()) << judged.worst;
+            const auto packed = problem.outputs();
+            launch(arch, apart, problem.args());
+            EXPECT_EQ(4 * blocks(kernel, problem.args()), blocks(apart, problem.args()));
+            EXPECT_EQ(problem.outputs(), packed);
+        }
+}
+
 /// Every feature that makes rows of heads differ keeps them apart.
 TEST(HeadsStayApart, WhereMasksSlopesOrSinksDiffer) {
     const auto blocks_of = [](const Shape& shape, KernelFamily family) {
