@@ -1,8 +1,11 @@
 #include "harness/gates/findings.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "harness/data/infinity.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 
 namespace fmha::harness {
@@ -12,6 +15,11 @@ constexpr std::size_t most_worst = 10;
 constexpr std::size_t most_wrong =
     200'000; ///< enough for every pattern; bounds the memory of a wholly wrong result
 
+double excess(const Deviation& deviation) {
+    const double ratio = std::abs(deviation.got - deviation.expected) / deviation.limit;
+    return std::isnan(ratio) ? infinity : ratio;
+}
+
 } // namespace
 
 std::int64_t median(std::span<const std::int64_t> values) {
@@ -20,6 +28,11 @@ std::int64_t median(std::span<const std::int64_t> values) {
     const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
     return *middle;
+}
+
+void keep_worst(std::vector<Deviation>& deviations) {
+    std::ranges::stable_sort(deviations, std::ranges::greater(), excess);
+    if (deviations.size() > most_worst) deviations.resize(most_worst);
 }
 
 Findings::Findings(std::vector<RowSpace> spaces) {

@@ -31,6 +31,10 @@ struct RowSpace {
 /// The upper median; 0 of no values.
 std::int64_t median(std::span<const std::int64_t> values);
 
+/// Leaves the ten deviations that are farthest from what they should be, in units of their limits, the worst first. For lists of several
+/// judgements.
+void keep_worst(std::vector<Deviation>& deviations);
+
 /// Collects the elements that failed, and the ten that came closest to failing or failed worst, over all outputs.
 class Findings {
   public:

@@ -69,12 +69,6 @@ std::int64_t seeing_rows(const SplitKvArgs& args, const OutputRows& rows) {
     return seeing;
 }
 
-/// How far a deviation is beyond its limit.
-double excess(const Deviation& deviation) {
-    const double ratio = std::abs(deviation.got - deviation.expected) / deviation.limit;
-    return std::isnan(ratio) ? infinity : ratio;
-}
-
 /// The limit of B.7 on one row of the final O, and of its LSE.
 class WholeRow {
   public:
@@ -160,7 +154,7 @@ class WholeLse final : public Bounded {
 };
 
 /// Of each output the map with the most wrong elements.
-void keep_worst(std::vector<ErrorMap>& maps, ErrorMap map) {
+void keep_worse_map(std::vector<ErrorMap>& maps, ErrorMap map) {
     const auto known = std::ranges::find(maps, map.tensor, &ErrorMap::tensor);
     if (known == maps.end())
         maps.push_back(std::move(map));
@@ -219,7 +213,7 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
         for (ErrorMap& map : judgement.maps) {
             map.tensor = stored_name(map.tensor);
             map.h = map.h * context.args.partials.num_splits + split;
-            keep_worst(all.maps, std::move(map));
+            keep_worse_map(all.maps, std::move(map));
         }
         if (all.pattern.empty() && !judgement.pattern.empty())
             all.pattern = fmt::format("split {}: {}", split, judgement.pattern);
@@ -229,9 +223,7 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
     const std::int64_t seeing = asks && !gates.has("exact") ? seeing_rows(context.args, *rows) : 0;
     all.gates = gates.take();
     if (seeing > 0) all.gates.push_back(detail::undecided_edge_rows(stored_name("o"), seeing));
-    std::ranges::stable_sort(all.worst, std::ranges::greater(), excess);
-    constexpr std::size_t most = 10;
-    if (all.worst.size() > most) all.worst.resize(most);
+    keep_worst(all.worst);
     return all;
 }
 

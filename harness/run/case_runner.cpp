@@ -5,6 +5,7 @@
 #include "harness/cases/case_enums.hpp"
 #include "harness/cases/case_problem.hpp"
 #include "harness/cases/shape_matrix.hpp"
+#include "harness/gates/findings.hpp"
 #include "harness/run/case_tensors.hpp"
 #include "harness/run/device_splits.hpp"
 #include "harness/run/execution.hpp"
@@ -75,9 +76,6 @@ void set_tile(ErrorMap& map, const KernelConfig& config) {
     map.tile_columns = tile_along(map.column_axis, config.algorithm.tile);
 }
 
-/// Of CaseResult::worst.
-constexpr std::size_t most_deviations = 10;
-
 /// The reference of a case, and how far its oracles are apart.
 struct Oracles {
     CaseExpectation& expectation;
@@ -109,7 +107,8 @@ std::string judge_outputs(CaseResult& result, std::span<const KernelFamily> stag
         std::ranges::move(judgement.gates, std::back_inserter(result.gates));
         if (mistrust.empty()) mistrust = verdict.mistrust;
     }
-    if (result.worst.size() > most_deviations) result.worst.resize(most_deviations);
+    // Those of a stage that is right would stand before those of a wrong one.
+    keep_worst(result.worst);
     return mistrust;
 }
 

@@ -39,13 +39,16 @@ class ToyExpectation final : public CaseExpectation {
     double oracle_disagreement() override { return 0.0; }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics&, bool) override {
         const bool first = stage == halve;
-        ExactGate gate("exact", first ? "half" : "sum");
-        const Outputs::Tensor& got = outputs.at(first ? "half" : "sum");
-        // The second stage is judged on the first one's stored results.
-        for (std::int64_t c = 0; c < numbers; ++c)
-            if (got.value(0, c) != (first ? input(args_)[c] / 2 : halves(args_)[c] + 1))
-                gate.fail("column " + std::to_string(c) + " is wrong");
+        const std::string name = first ? "half" : "sum";
+        ExactGate gate("exact", name);
         StageVerdict verdict;
+        // The second stage is judged on the first one's stored results.
+        for (std::int64_t c = 0; c < numbers; ++c) {
+            const double got = outputs.at(name).value(0, c),
+                         expected = first ? input(args_)[c] / 2 : halves(args_)[c] + 1;
+            verdict.judgement.worst.push_back({name, 0, 0, 0, c, got, expected, 1.0});
+            if (got != expected) gate.fail("column " + std::to_string(c) + " is wrong");
+        }
         verdict.rows = 1;
         verdict.judgement.elements = numbers;
         verdict.judgement.gates.push_back(gate.verdict());
@@ -211,6 +214,14 @@ TEST(Stages, RunOneAfterAnotherAndAreJudgedEach) {
     for (const GateVerdict& gate : result.gates)
         if (gate.gate == "exact") judged.push_back(gate.tensor);
     EXPECT_THAT(judged, ElementsAre("half", "sum"));
+}
+
+TEST(Stages, TheWorstElementsAreThoseOfAnyStage) {
+    const auto spoil = [](const SplitKvArgs& args) { sums(args)[3] += 1; };
+    const CaseResult result = planned_toy(ToySource({}, spoil));
+    ASSERT_FALSE(result.worst.empty());
+    EXPECT_EQ(result.worst.front().tensor, "sum");
+    EXPECT_EQ(result.worst.front().column, 3);
 }
 
 TEST(Stages, AllKernelsVaryOneStageAtATime) {
