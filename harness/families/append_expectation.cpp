@@ -18,7 +18,7 @@ double AppendExpectation::oracle_disagreement() {
     return disagreements_ > 0 ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
-StageVerdict AppendExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics&, bool) {
+StageVerdict AppendExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics&, InputOrigin) {
     StageVerdict verdict;
     verdict.rows = static_cast<std::int64_t>(expected_.rows.size());
     verdict.judgement = judge_appended(args_, outputs, expected_);

@@ -18,7 +18,7 @@ class AppendExpectation final : public CaseExpectation {
     /// Infinite where the oracles differ in a bit.
     double oracle_disagreement() override;
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override;
+                       InputOrigin inputs) override;
 
     const reference::AppendedRows& expected() const { return expected_; }
 

@@ -73,7 +73,7 @@ const reference::ForwardRows& AttentionExpectation::for_numerics(const Numerics&
 }
 
 StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, const Numerics& numerics,
-                                         bool data_of_fill) {
+                                         InputOrigin inputs) {
     const system::Stopwatch watch;
     const reference::ForwardRows& expected = for_numerics(numerics);
     StageVerdict verdict;
@@ -81,7 +81,7 @@ StageVerdict AttentionExpectation::judge(KernelFamily, const Outputs& outputs, c
     verdict.rows = static_cast<std::int64_t>(expected.rows.size());
     const Fill fill = source_.c.fill;
     const ElementTypes& types = source_.geometry.types;
-    const JudgeContext context{args_, outputs, expected, fill, source_.fill.edge(), types.p, data_of_fill};
+    const JudgeContext context{args_, outputs, expected, fill, source_.fill.edge(), types.p, inputs};
     verdict.judgement = harness::judge(context);
     if (fill != Fill::huge) {
         if (!plain_) plain_ = plain_pass(args_, rows_, types);

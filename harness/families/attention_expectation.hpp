@@ -42,7 +42,7 @@ class AttentionExpectation final : public CaseExpectation {
     /// 0 for the fill `huge`, whose sums no two orders agree on.
     double oracle_disagreement() override;
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override;
+                       InputOrigin inputs) override;
     void each_bounded(KernelFamily stage, const Outputs& outputs,
                       const std::function<void(const Bounded&)>& visit) override;
 

@@ -103,11 +103,11 @@ const Gradients& BwdExpectation::gradients(const Numerics& numerics) {
 }
 
 StageVerdict BwdExpectation::judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                                   bool data_of_fill) {
+                                   InputOrigin inputs) {
     if (stage == KernelFamily::fwd)
         return AttentionExpectation(tensors_.source(), reference::attention_of(forward_before(args_)),
                                     threads_)
-            .judge(stage, outputs, numerics, data_of_fill);
+            .judge(stage, outputs, numerics, inputs);
     const system::Stopwatch watch;
     StageVerdict verdict;
     const Gradients* expected = nullptr;

@@ -33,7 +33,7 @@ class BwdExpectation final : public CaseExpectation {
     /// reference computes in its place.
     double oracle_disagreement() override;
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override;
+                       InputOrigin inputs) override;
     void each_bounded(KernelFamily stage, const Outputs& outputs,
                       const std::function<void(const Bounded&)>& visit) override;
 

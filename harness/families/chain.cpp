@@ -84,10 +84,10 @@ ChainedExpectation::ChainedExpectation(const AppendKvArgs& append, KernelFamily 
 }
 
 StageVerdict ChainedExpectation::judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                                       bool data_of_fill) {
-    if (stage == KernelFamily::fwd_appendkv) return append_.judge(stage, outputs, numerics, data_of_fill);
+                                       InputOrigin inputs) {
+    if (stage == KernelFamily::fwd_appendkv) return append_.judge(stage, outputs, numerics, inputs);
     if (stage == first_ || !attention_) attention_ = make_();
-    return attention_->judge(stage, outputs, numerics, data_of_fill);
+    return attention_->judge(stage, outputs, numerics, inputs);
 }
 
 } // namespace fmha::harness

@@ -119,7 +119,7 @@ class ChainedExpectation final : public CaseExpectation {
 
     double oracle_disagreement() override { return disagreement_; }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override;
+                       InputOrigin inputs) override;
 
   private:
     AppendExpectation append_;
@@ -137,8 +137,8 @@ class LastRowsExpectation final : public CaseExpectation {
 
     double oracle_disagreement() override { return std::max(call_->oracle_disagreement(), disagreement_()); }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override {
-        return call_->judge(stage, outputs, numerics, data_of_fill);
+                       InputOrigin inputs) override {
+        return call_->judge(stage, outputs, numerics, inputs);
     }
 
   private:

@@ -47,9 +47,9 @@ class CaseExpectation {
     /// that could be compared.
     virtual double oracle_disagreement() = 0;
     /// Judges the outputs of `stage` with `numerics`. A stage that reads what an earlier one stored is judged on that memory, so
-    /// the memory must still hold it. `data_of_fill`: the inputs are those of the case's fill, so that its exact answers hold.
+    /// the memory must still hold it.
     virtual StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                               bool data_of_fill) = 0;
+                               InputOrigin inputs) = 0;
     /// Calls visit with the limits of each of `outputs` around its exact values, after `judge` with the same arguments. Nothing
     /// where a family's limits are made otherwise.
     virtual void each_bounded(KernelFamily, const Outputs&, const std::function<void(const Bounded&)>&) {}

@@ -39,11 +39,11 @@ class SplitExpectation final : public CaseExpectation {
         return worst;
     }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics& numerics,
-                       bool data_of_fill) override {
+                       InputOrigin inputs) override {
         if (attends(tensors_.of_case()) && stage == KernelFamily::fwd_splitkv)
             given_ = outputs.find("o_acc") == nullptr;
-        return stage == KernelFamily::fwd_splitkv ? judge_main(outputs, numerics, data_of_fill)
-                                                  : judge_combine(outputs, numerics, data_of_fill);
+        return stage == KernelFamily::fwd_splitkv ? judge_main(outputs, numerics, inputs)
+                                                  : judge_combine(outputs, numerics, inputs);
     }
 
   private:
@@ -57,7 +57,7 @@ class SplitExpectation final : public CaseExpectation {
                                   oracle);
     }
 
-    StageVerdict judge_main(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
+    StageVerdict judge_main(const Outputs& outputs, const Numerics& numerics, InputOrigin inputs) {
         const system::Stopwatch watch;
         const SplitKvArgs args = planned_call(tensors_);
         reference::ForwardOptions options{.numerics = numerics, .threads = threads_};
@@ -77,13 +77,13 @@ class SplitExpectation final : public CaseExpectation {
         }
         verdict.rows = static_cast<std::int64_t>(rows_.size()) * args.partials.num_splits;
         const DataSource& source = tensors_.source();
-        verdict.judgement = judge_partials({args, outputs, splits_, source.c.fill, source.fill.edge(),
-                                            source.geometry.types.p, data_of_fill});
+        verdict.judgement = judge_partials(
+            {args, outputs, splits_, source.c.fill, source.fill.edge(), source.geometry.types.p, inputs});
         if (std::ranges::any_of(splits_, has_nan)) verdict.mistrust = "the reference is NaN";
         return verdict;
     }
 
-    StageVerdict judge_combine(const Outputs& outputs, const Numerics& numerics, bool data_of_fill) {
+    StageVerdict judge_combine(const Outputs& outputs, const Numerics& numerics, InputOrigin inputs) {
         const system::Stopwatch watch;
         const auto expected = combined(numerics, true, reference::Oracle::matrix);
         StageVerdict verdict;
@@ -95,7 +95,7 @@ class SplitExpectation final : public CaseExpectation {
         if (unsplit_) {
             const DataSource& source = tensors_.source();
             judge_whole({whole(), outputs, *unsplit_, splits_, expected, source.c.fill, source.fill.edge(),
-                         source.geometry.types.p, data_of_fill},
+                         source.geometry.types.p, inputs},
                         verdict.judgement);
         }
         if (std::ranges::any_of(expected.o.values(), [](double x) { return std::isnan(x); }))

@@ -26,8 +26,7 @@ struct JudgeContext {
     /// The edge fill's code, when the case has one.
     std::optional<EdgeCode> edge;
     ElementType p_type = ElementType::fp32;
-    /// Q, K and V are those of `fill`, so that its exact answers hold; not so for tensors that somebody brought.
-    bool data_of_fill = true;
+    InputOrigin inputs = InputOrigin::fill; ///< of Q, K and V
 };
 
 /// What patterns need about the query rows of a forward problem; checked are those of `expected`. Refers to `context`.

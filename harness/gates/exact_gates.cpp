@@ -180,7 +180,7 @@ std::string edge_does_not_apply(const JudgeContext& context) {
 }
 
 void judge_edge_rows(const JudgeContext& context, Findings& findings, Judgement& judgement) {
-    if (!has_edge_rows(context.fill, context.data_of_fill)) return;
+    if (!has_edge_rows(context.fill, context.inputs)) return;
     const bool last_wins = context.fill == Fill::edge_last;
     ExactGate gate("exact", "o");
     const std::string excuse = edge_does_not_apply(context);
@@ -212,8 +212,8 @@ void judge_edge_rows(const JudgeContext& context, Findings& findings, Judgement&
 
 } // namespace
 
-bool has_edge_rows(Fill fill, bool data_of_fill) {
-    return data_of_fill && (fill == Fill::edge_last || fill == Fill::edge_first);
+bool has_edge_rows(Fill fill, InputOrigin inputs) {
+    return inputs == InputOrigin::fill && (fill == Fill::edge_last || fill == Fill::edge_first);
 }
 
 GateVerdict undecided_edge_rows(const std::string& tensor, std::int64_t seeing) {

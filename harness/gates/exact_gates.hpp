@@ -15,7 +15,7 @@ void judge_exactly(const JudgeContext& context, Findings& findings, Judgement& j
 void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement);
 
 /// Whether the gate `exact` asks for the winning key of each row.
-bool has_edge_rows(Fill fill, bool data_of_fill);
+bool has_edge_rows(Fill fill, InputOrigin inputs);
 
 /// The failed gate `exact` of an edge fill that decides none of the `seeing` rows that see a key.
 GateVerdict undecided_edge_rows(const std::string& tensor, std::int64_t seeing);

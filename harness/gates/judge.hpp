@@ -5,11 +5,18 @@
 #include "harness/gates/outputs.hpp"
 #include "harness/results/result.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 /// The gates that all families share.
 namespace fmha::harness {
+
+/// Where the inputs of judged outputs come from: the exact answers of a fill hold for that fill alone.
+enum class InputOrigin : std::uint8_t {
+    fill,  ///< of the case
+    caller ///< who may have brought anything
+};
 
 /// The verdict of every gate, and the facts by which a person understands a failure.
 struct Judgement {

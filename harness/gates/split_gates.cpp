@@ -203,7 +203,7 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
         const reference::AttentionArgs args = reference::attention_of(context.args, split);
         const Outputs outputs = outputs_of_split(context.outputs, context.args, split, rows);
         Judgement judgement = judge({args, outputs, context.expected[static_cast<std::size_t>(split)],
-                                     context.fill, context.edge, context.p_type, context.data_of_fill});
+                                     context.fill, context.edge, context.p_type, context.inputs});
         for (GateVerdict& gate : judgement.gates) gates.add(std::move(gate), split);
         for (Deviation deviation : judgement.worst) {
             deviation.tensor = stored_name(deviation.tensor);
@@ -219,7 +219,7 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
             all.pattern = fmt::format("split {}: {}", split, judgement.pattern);
         all.elements += judgement.elements;
     }
-    const bool asks = detail::has_edge_rows(context.fill, context.data_of_fill);
+    const bool asks = detail::has_edge_rows(context.fill, context.inputs);
     const std::int64_t seeing = asks && !gates.has("exact") ? seeing_rows(context.args, *rows) : 0;
     all.gates = gates.take();
     if (seeing > 0) all.gates.push_back(detail::undecided_edge_rows(stored_name("o"), seeing));
@@ -228,8 +228,8 @@ Judgement judge_partials(const PartialsJudgeContext& context) {
 }
 
 void judge_whole(const WholeJudgeContext& context, Judgement& judgement) {
-    const JudgeContext as_forward{context.args, context.outputs, context.expected,    context.fill,
-                                  context.edge, context.p_type,  context.data_of_fill};
+    const JudgeContext as_forward{context.args, context.outputs, context.expected, context.fill,
+                                  context.edge, context.p_type,  context.inputs};
     Findings findings({query_rows(as_forward)});
     Judgement whole;
     if (context.fill != Fill::huge) {

@@ -21,7 +21,7 @@ struct PartialsJudgeContext {
     Fill fill = Fill::normal;
     std::optional<EdgeCode> edge; ///< the edge fill's code, when the case has one
     ElementType p_type = ElementType::fp32;
-    bool data_of_fill = true; ///< the inputs are those of `fill`
+    InputOrigin inputs = InputOrigin::fill;
 };
 
 /// The gates of forward on the results of each split for its own keys (S-1, S-2, B.7): each gate once, as its worst split has it. The
@@ -39,7 +39,7 @@ struct WholeJudgeContext {
     Fill fill = Fill::normal;
     std::optional<EdgeCode> edge;
     ElementType p_type = ElementType::fp32;
-    bool data_of_fill = true;
+    InputOrigin inputs = InputOrigin::fill;
 };
 
 /// G1.whole and G3.whole: the final O and LSE against attention over all keys; no stored partial result enters. Their limits are

@@ -102,7 +102,7 @@ std::string keeps_weights(const JudgeContext& context) {
 
 void judge_tie_rows(const JudgeContext& context, Findings& findings, Judgement& judgement) {
     const bool weights = context.fill == Fill::weight_ties;
-    if (!context.data_of_fill || (!weights && context.fill != Fill::ties)) return;
+    if (context.inputs != InputOrigin::fill || (!weights && context.fill != Fill::ties)) return;
     ExactGate gate("exact", "o");
     std::string excuse = not_a_mean(context);
     if (excuse.empty() && weights) excuse = keeps_weights(context);

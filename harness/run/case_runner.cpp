@@ -86,13 +86,12 @@ struct Oracles {
 /// way; empty when they can.
 std::string judge_outputs(CaseResult& result, std::span<const KernelFamily> stages,
                           const StageOutputs& outputs, std::span<const StageKernel> kernels,
-                          const Oracles& oracles, bool data_of_fill) {
+                          const Oracles& oracles, InputOrigin inputs) {
     std::string mistrust;
     if (oracles.disagreement > 1.0)
         mistrust = fmt::format("the two oracles are {:.3g} times their bound apart", oracles.disagreement);
     for (std::size_t n = 0; n < stages.size(); ++n) {
-        StageVerdict verdict =
-            oracles.expectation.judge(stages[n], outputs[n], kernels[n].numerics, data_of_fill);
+        StageVerdict verdict = oracles.expectation.judge(stages[n], outputs[n], kernels[n].numerics, inputs);
         Judgement& judgement = verdict.judgement;
         result.rows += verdict.rows;
         result.elements += judgement.elements;
@@ -161,7 +160,7 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
     Execution execution(tensors.here(), tensors.elsewhere(), candidate, rows);
     const StageOutputs outputs = execution.first();
     const std::string mistrust =
-        judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true);
+        judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, InputOrigin::fill);
     execution.repeat(outputs, options.repeats > 0 ? options.repeats : c.repeats);
     execution.in_parts(outputs);
     result.kernel_seconds = execution.kernel_seconds();
@@ -278,8 +277,9 @@ CaseResult judge_given_outputs(const Case& c, CaseData& data, CaseExpectation& e
     StageOutputs outputs;
     for (const KernelFamily stage : stages) outputs.push_back(exchanged_outputs(data, stage));
     // Inputs that a caller brings need not be the fill's.
-    const std::string mistrust = judge_outputs(
-        result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles, false);
+    const std::string mistrust =
+        judge_outputs(result, stages, outputs, std::vector<StageKernel>(stages.size(), kernel), oracles,
+                      InputOrigin::caller);
     conclude(result, mistrust);
     return result;
 }
@@ -292,7 +292,8 @@ CaseResult judge_run_outputs(const Case& c, CaseData& data, CaseExpectation& exp
     const Oracles oracles{expectation, expectation.oracle_disagreement()};
     StageOutputs outputs;
     for (const KernelFamily stage : candidate.families) outputs.push_back(data.outputs(stage));
-    conclude(result, judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, true));
+    conclude(result, judge_outputs(result, candidate.families, outputs, candidate.stages, oracles,
+                                   InputOrigin::fill));
     return result;
 }
 

@@ -60,8 +60,8 @@ class Appended {
     }
     /// The sentence of the first gate that failed; "" when all passed.
     std::string verdict() {
-        const auto judged = expectation_->judge(KernelFamily::fwd_appendkv,
-                                                data_->outputs(KernelFamily::fwd_appendkv), {}, true);
+        const auto judged = expectation_->judge(
+            KernelFamily::fwd_appendkv, data_->outputs(KernelFamily::fwd_appendkv), {}, InputOrigin::fill);
         EXPECT_GT(judged.rows, 0);
         EXPECT_GT(judged.judgement.elements, 0);
         for (const GateVerdict& gate : judged.judgement.gates)
@@ -134,7 +134,8 @@ TEST(AppendGates, JudgeFilesOfTensorsThatAreUpdated) {
     read_outputs(folder, given->tensors());
     const auto judged = [&] {
         return expectation
-            ->judge(KernelFamily::fwd_appendkv, given->outputs(KernelFamily::fwd_appendkv), {}, false)
+            ->judge(KernelFamily::fwd_appendkv, given->outputs(KernelFamily::fwd_appendkv), {},
+                    InputOrigin::caller)
             .judgement.passed();
     };
     EXPECT_TRUE(judged());

@@ -114,7 +114,7 @@ class Differentiated {
   private:
     std::vector<std::string> gates_that(KernelFamily stage, bool failed) {
         Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
-        const auto judged = expectation_->judge(stage, data_->outputs(stage), numerics, true);
+        const auto judged = expectation_->judge(stage, data_->outputs(stage), numerics, InputOrigin::fill);
         EXPECT_GT(judged.rows, 0);
         EXPECT_GT(judged.judgement.elements, 0);
         EXPECT_EQ(judged.mistrust, "");

@@ -60,8 +60,8 @@ class Computed {
         std::string failed;
         for (std::size_t n = 0; n < 2; ++n) {
             const KernelFamily stage = candidate_.families[n];
-            const auto judged =
-                expectation_->judge(stage, data_->outputs(stage), candidate_.stages[n].numerics, true);
+            const auto judged = expectation_->judge(stage, data_->outputs(stage),
+                                                    candidate_.stages[n].numerics, InputOrigin::fill);
             EXPECT_GT(judged.rows, 0);
             EXPECT_EQ(judged.mistrust, "");
             for (const GateVerdict& gate : judged.judgement.gates) {

@@ -37,7 +37,7 @@ class ToyExpectation final : public CaseExpectation {
   public:
     explicit ToyExpectation(const SplitKvArgs& args) : args_(args) {}
     double oracle_disagreement() override { return 0.0; }
-    StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics&, bool) override {
+    StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics&, InputOrigin) override {
         const bool first = stage == halve;
         const std::string name = first ? "half" : "sum";
         ExactGate gate("exact", name);

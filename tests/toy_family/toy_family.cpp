@@ -14,7 +14,7 @@ class ToyExpectation final : public CaseExpectation {
     explicit ToyExpectation(const ToyArgs& args) : args_(args) {}
 
     double oracle_disagreement() override { return 0.0; } // there is one oracle
-    StageVerdict judge(KernelFamily, const Outputs& outputs, const Numerics&, bool) override {
+    StageVerdict judge(KernelFamily, const Outputs& outputs, const Numerics&, InputOrigin) override {
         StageVerdict verdict;
         verdict.judgement = judge_toy(args_, outputs);
         verdict.rows = ToyBounded(args_).rows();
