@@ -85,17 +85,15 @@ std::vector<KernelConfig> Chain::accepting(const Problem& problem) const {
     return kernels;
 }
 
-std::optional<KernelConfig> Chain::companion(KernelFamily family, const KernelConfig& main, bool pad_s,
-                                             bool pad_d, bool pad_dv, bool flag) const {
+std::optional<KernelConfig> Chain::companion(const Companion& wanted, const KernelConfig& main) const {
     const auto fits = [&](const KernelConfig& one) {
         const Signature& s = one.signature;
         const Padding& pad = one.algorithm.pad;
-        const bool own_flag = family == KernelFamily::bwd_convert_dq ? s.is_deterministic
-                              : family == KernelFamily::bwd_dot_do_o ? flag
-                                                                     : s.has_lse;
-        return s.family == family && s.data_type == main.signature.data_type &&
-               s.mode == main.signature.mode && s.hdim_q == main.signature.hdim_q && pad.s == pad_s &&
-               (pad.d != 0) == pad_d && (pad.dv != 0) == pad_dv && own_flag == flag &&
+        return s.family == wanted.family && s.data_type == main.signature.data_type &&
+               s.mode == main.signature.mode && s.hdim_q == main.signature.hdim_q && pad.s == wanted.pad_s &&
+               (pad.d != 0) == wanted.pad_d && (pad.dv != 0) == wanted.pad_dv &&
+               s.has_lse == wanted.has_lse.value_or(s.has_lse) &&
+               s.is_deterministic == wanted.is_deterministic.value_or(s.is_deterministic) &&
                s.do_fp8_static_quant == main.signature.do_fp8_static_quant;
     };
     const auto found = std::find_if(companions_.begin(), companions_.end(), fits);
@@ -115,16 +113,23 @@ Selection Chain::select(const Problem& problem) const {
     const KernelConfig& main = *selection.main;
     const Padding& pad = main.algorithm.pad;
     if (family == KernelFamily::fwd_splitkv)
-        selection.combine =
-            companion(KernelFamily::fwd_splitkv_combine, main, pad.s, false, pad.dv != 0, problem.has_lse);
+        selection.combine = companion({.family = KernelFamily::fwd_splitkv_combine,
+                                       .pad_s = pad.s,
+                                       .pad_dv = pad.dv != 0,
+                                       .has_lse = problem.has_lse},
+                                      main);
     if (family == KernelFamily::bwd_dq_dk_dv) {
         // Traits without row padding come first wherever they exist; small tiles have none.
         const bool small_tile = main.algorithm.max_seq_len_q > 0 && main.algorithm.max_seq_len_q < 64;
         const bool pad_rows = problem.is_group_mode || small_tile || problem.seqlen_q % 64 != 0;
-        selection.dot_do_o = companion(KernelFamily::bwd_dot_do_o, main, pad_rows, false, pad.dv != 0, false);
+        selection.dot_do_o =
+            companion({.family = KernelFamily::bwd_dot_do_o, .pad_s = pad_rows, .pad_dv = pad.dv != 0}, main);
         if (main.algorithm.max_seq_len_q == 0)
-            selection.convert_dq = companion(KernelFamily::bwd_convert_dq, main, pad_rows, pad.d != 0, false,
-                                             main.signature.is_deterministic);
+            selection.convert_dq = companion({.family = KernelFamily::bwd_convert_dq,
+                                              .pad_s = pad_rows,
+                                              .pad_d = pad.d != 0,
+                                              .is_deterministic = main.signature.is_deterministic},
+                                             main);
     }
     return selection;
 }

@@ -47,12 +47,19 @@ class Chain {
         friend auto operator<=>(const Key&, const Key&) = default;
     };
 
+    struct Companion {
+        KernelFamily family = KernelFamily::fwd_splitkv_combine;
+        bool pad_s = false, pad_d = false, pad_dv = false;
+        /// Absent where kernels of the stage are chosen without.
+        std::optional<bool> has_lse{}, is_deterministic{};
+    };
+
     void add(const KernelConfig& config);
     /// Visits the kernels of the problem's bucket whose conditions hold until `visit` returns false.
     template <class Visit>
     void each_accepting(KernelFamily family, bool v3, const Problem& problem, Visit&& visit) const;
-    std::optional<KernelConfig> companion(KernelFamily family, const KernelConfig& main, bool pad_s,
-                                          bool pad_d, bool pad_dv, bool flag) const;
+    /// The kernel of another stage of `main`'s plan, of its types and dimensions.
+    std::optional<KernelConfig> companion(const Companion& wanted, const KernelConfig& main) const;
 
     std::map<Key, std::vector<Bucket>> chains_;
     std::vector<KernelConfig> companions_; ///< combine, dot_do_o, convert_dq

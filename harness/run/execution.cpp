@@ -77,7 +77,7 @@ void Execution::in_parts(const StageOutputs& first) {
     const auto divided = [&](KernelFamily stage) { return !here_.parts(stage).empty(); };
     if (std::ranges::none_of(candidate_.families, divided)) return;
     parts_ = GateVerdict{.gate = "G5.10"};
-    const std::string difference = first_difference(first, run(here_, Poison::nan, true));
+    const std::string difference = first_difference(first, run(here_, Poison::nan, Calls::divided));
     if (!difference.empty())
         fail(*parts_,
              "several calls for some rows each leave other bits than one call for all: " + difference);
@@ -92,7 +92,7 @@ std::vector<GateVerdict> Execution::gates() const {
     return gates;
 }
 
-StageOutputs Execution::run(CaseData& data, Poison poison, bool divided) {
+StageOutputs Execution::run(CaseData& data, Poison poison, Calls calls) {
     TensorSet& tensors = data.tensors();
     if (rows_.empty())
         tensors.refill(poison);
@@ -106,7 +106,8 @@ StageOutputs Execution::run(CaseData& data, Poison poison, bool divided) {
             return spec.flow == Flow::in || !data.writes(family, spec.name);
         };
         const std::uint64_t before = tensors.checksum(kept);
-        const std::vector<Invocation> parts = divided ? data.parts(family) : std::vector<Invocation>();
+        const std::vector<Invocation> parts =
+            calls == Calls::divided ? data.parts(family) : std::vector<Invocation>();
         if (parts.empty()) seconds += launch(stage, data, data.invocation_of(family));
         for (const Invocation& part : parts) launch(stage, data, part);
         outputs.push_back(data.outputs(family));
@@ -118,7 +119,7 @@ StageOutputs Execution::run(CaseData& data, Poison poison, bool divided) {
         fail(stray_, fmt::format("{}written outside the logical outputs: {}", stage_prefix(stage), *wrong));
         if (!rows_.empty()) tensors.refill(poison);
     }
-    if (!divided) kernel_seconds_ = std::min(kernel_seconds_, seconds);
+    if (calls == Calls::whole) kernel_seconds_ = std::min(kernel_seconds_, seconds);
     return outputs;
 }
 

@@ -42,7 +42,10 @@ class Execution {
     double kernel_seconds() const { return kernel_seconds_; }
 
   private:
-    StageOutputs run(CaseData& data, Poison poison, bool divided = false);
+    enum class Calls { whole, divided };
+
+    /// `divided`: a stage that the case divides is called once for each part.
+    StageOutputs run(CaseData& data, Poison poison, Calls calls = Calls::whole);
     double launch(std::size_t stage, CaseData& data, const Invocation& invocation) const;
     std::string stage_prefix(std::size_t stage) const;
     std::string first_difference(const StageOutputs& x, const StageOutputs& y) const;
