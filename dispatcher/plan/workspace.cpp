@@ -1,6 +1,7 @@
 #include "dispatcher/plan/workspace.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
 
@@ -93,8 +94,8 @@ std::int64_t heads_of_few_rows(const Problem& problem) {
 /// S-9 where a kernel of sm_90 decodes, else S-6.
 SplitRule split_rule(const Problem& problem, std::int64_t compute_units, int wave_size) {
     const Signature& s = problem.signature;
-    const bool decodes = problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 &&
-                         (s.data_type == DataType::fp16 || s.data_type == DataType::bf16);
+    const bool decodes =
+        problem.arch.view() == "sm_90" && problem.effective_max_seqlen_q() <= 16 && is_half(s.data_type);
     if (!decodes)
         return {.at_once = wave_size == 32 ? 4 : 2,
                 .packs = s.bias == BiasType::no_bias && s.mask == MaskClass::none,

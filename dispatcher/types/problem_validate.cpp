@@ -1,7 +1,7 @@
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/micro_scaled.hpp"
 #include "dispatcher/types/problem.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
 

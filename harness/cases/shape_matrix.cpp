@@ -10,6 +10,7 @@
 #include "dispatcher/types/did_you_mean.hpp"
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,8 +68,7 @@ const std::array<MatrixAxis, 12>& axes() {
              if (!type)
                  throw YAML::RepresentationException(v.Mark(), "expected " + allowed_names<DataType>());
              c.data_type = *type;
-             const bool float_type =
-                 *type == DataType::fp32 || *type == DataType::fp16 || *type == DataType::bf16;
+             const bool float_type = *type == DataType::fp32 || is_half(*type);
              c.qscale = float_type ? QScale::no_scale : QScale::pertensor;
          }},
         {"mask", "no_mask",

@@ -4,6 +4,7 @@
 #include "dispatcher/types/element.hpp"
 #include "dispatcher/types/family_traits.hpp"
 #include "dispatcher/types/problem.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "harness/cases/case_name.hpp"
 
 #include <fmt/format.h>
@@ -62,13 +63,11 @@ std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
     if (s.has_dbias && (!api.gradients || s.bias != BiasType::elementwise))
         return Refusal{invalid_problem, "W-12"};
     if (api.stores_keys && group) return Refusal{invalid_problem, "V-1"};
-    if (s.rope != Rope::none && s.data_type != DataType::fp16 && s.data_type != DataType::bf16)
-        return Refusal{invalid_problem, "V-7"};
+    if (s.rope != Rope::none && !is_half(s.data_type)) return Refusal{invalid_problem, "V-7"};
     if (prefill && !group) return Refusal{invalid_problem, "B-1"};
     if (prefill && s.kv_layout == KvLayout::vectorized && s.page_size == 1)
         return Refusal{invalid_problem, "B-1"};
-    const bool mx = s.data_type == DataType::mxfp8 || s.data_type == DataType::mxfp4;
-    if (mx != (s.qscale == QScale::mx)) return Refusal{invalid_problem, "Q-5"};
+    if (is_micro_scaled(s.data_type) != (s.qscale == QScale::mx)) return Refusal{invalid_problem, "Q-5"};
     // The lengths of packed sequences end anywhere.
     if (group && needs_whole_rows(kernel)) return Refusal{no_kernel, "seqlen_q_not_padded"};
     if (group && needs_whole_keys(kernel)) return Refusal{no_kernel, "seqlen_k_not_padded"};
@@ -101,7 +100,7 @@ Case features_of(const KernelConfig& kernel) {
     // Backward reads an LSE and appending knows none, also where their records say otherwise.
     c.lse = s.has_lse || !api.forward();
     // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.
-    if (stage.stores_splits && s.data_type != DataType::fp16 && s.data_type != DataType::bf16) c.lse = false;
+    if (stage.stores_splits && !is_half(s.data_type)) c.lse = false;
     if (s.mask != MaskClass::none) {
         c.mask = MaskType::bottom_right;
         c.window_left = s.mask == MaskClass::generic ? 50 : -1;

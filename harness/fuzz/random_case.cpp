@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/micro_scaled.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "harness/cases/cache_case.hpp"
 #include "harness/cases/check_form.hpp"
 #include "harness/cases/plain_case.hpp"

@@ -1,5 +1,7 @@
 #include "kernels/catalog/ck/receipts.hpp"
 
+#include "dispatcher/types/type_classes.hpp"
+
 #include <algorithm>
 
 namespace fmha::catalog::ck {
@@ -9,7 +11,7 @@ namespace {
 using enum ProfileId;
 
 bool is_half(const KernelConfig& c) {
-    return c.signature.data_type == DataType::fp16 || c.signature.data_type == DataType::bf16;
+    return fmha::is_half(c.signature.data_type);
 }
 bool is_fp8bf16(const KernelConfig& c) {
     return c.signature.data_type == DataType::fp8bf16;

@@ -1,3 +1,4 @@
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/catalog/ck/ck.hpp"
 #include "kernels/catalog/ck/groups.hpp"
 
@@ -29,7 +30,7 @@ bool soft_cap_without_bias(const KernelConfig& c) {
 
 bool gfx9_tiles(const KernelConfig& c) {
     const DataType type = c.signature.data_type;
-    if (type == DataType::fp32 || type == DataType::mxfp8 || type == DataType::mxfp4) return true;
+    if (type == DataType::fp32 || is_micro_scaled(type)) return true;
     const Pipeline pipeline = c.algorithm.pipeline;
     if (pipeline != Pipeline::qr && pipeline != Pipeline::qr_async && pipeline != Pipeline::qs) return true;
     if (!has_hdims(c, 128, 128)) return c.algorithm.tile.m0 == 128;

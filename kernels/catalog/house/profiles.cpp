@@ -1,4 +1,5 @@
 #include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/catalog/house/house.hpp"
 
 namespace fmha::catalog::house {
@@ -13,7 +14,7 @@ bool is_forward_of_flash(KernelFamily family) {
 
 bool keeps_one(ProfileId profile, const KernelConfig& config) {
     const Signature& s = config.signature;
-    const bool half = s.data_type == DataType::fp16 || s.data_type == DataType::bf16;
+    const bool half = is_half(s.data_type);
     const bool aiter_fp8 = s.data_type == DataType::fp8bf16 && (s.hdim_q == 128 || s.hdim_q == 192);
     const bool row = s.v_layout == VLayout::row;
     const bool batch = s.mode == Mode::batch;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "dispatcher/types/kernel_config.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/catalog/rules/rule_ids.hpp"
 
 #include <vector>
@@ -55,10 +56,6 @@ std::vector<Feature> convert_dq_features(std::int64_t hdim);
 /// Writes every field of `feature` into `config`.
 void apply(const Feature& feature, KernelConfig& config);
 
-/// fp16 and bf16.
-constexpr bool is_half(DataType type) {
-    return type == DataType::fp16 || type == DataType::bf16;
-}
 /// fp8 and bf8, the types of split-KV, paged-KV and append-KV.
 constexpr bool is_plain_8bit(DataType type) {
     return type == DataType::fp8 || type == DataType::bf8;

@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
+#include "dispatcher/types/type_classes.hpp"
 
 #include <algorithm>
 
@@ -10,7 +11,7 @@ namespace fmha::catalog::audit {
 namespace {
 
 bool is_half(const Signature& s) {
-    return s.data_type == DataType::fp16 || s.data_type == DataType::bf16;
+    return fmha::is_half(s.data_type);
 }
 
 bool is_backward(const Signature& s) {

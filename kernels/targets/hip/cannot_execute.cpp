@@ -1,6 +1,6 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 
-#include "dispatcher/types/micro_scaled.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/targets/hip/block_shape.hpp"
 #include "kernels/targets/hip/family_plan.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"

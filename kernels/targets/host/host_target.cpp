@@ -2,7 +2,7 @@
 
 #include "dispatcher/types/error.hpp"
 #include "dispatcher/types/family_traits.hpp"
-#include "dispatcher/types/micro_scaled.hpp"
+#include "dispatcher/types/type_classes.hpp"
 #include "kernels/targets/host/append_context.hpp"
 #include "kernels/targets/host/backward_context.hpp"
 #include "kernels/targets/host/executor.hpp"
