@@ -103,7 +103,7 @@ class Differentiated {
     }
     Judgement judgement(KernelFamily stage) {
         Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
-        return expectation_->judge(stage, data_->outputs(stage), numerics, true).judgement;
+        return expectation_->judge(stage, data_->outputs(stage), numerics, InputOrigin::fill).judgement;
     }
     /// "gate:tensor", for all gates of `stage`, and for those that failed.
     std::vector<std::string> gates(KernelFamily stage) { return gates_that(stage, false); }
