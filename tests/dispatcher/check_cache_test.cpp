@@ -1,4 +1,5 @@
 // Tables and lengths of caches that no kernel may see: one sentence each, and nothing is read that no key needs.
+#include "dispatcher/types/check_append.hpp"
 #include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/error.hpp"
 
@@ -106,6 +107,12 @@ TEST(CheckCache, CountsGappyEntriesFromTheirStart) {
                     t.seqlen_k[0] = 200;
                 }),
                 HasSubstr("page -1 at place 2"));
+    EXPECT_THAT(
+        of_table([&](Tables& t) {
+            gappy(t);
+            t.seqlen_k[0] = 255;
+        }),
+        HasSubstr("entry 0 has 255 keys from slot 130 on; a row of its block_table has room for 384"));
     EXPECT_THAT(of_table([&](Tables& t) {
                     gappy(t);
                     t.lengths.seqlen_k = nullptr;
@@ -154,6 +161,45 @@ TEST(CheckCache, TakesSlotsThatExist) {
     EXPECT_THAT(told(), HasSubstr("P-6: entry 1 has slot 1 of the cache, which has 1 slots"));
     place.page_count = -1;
     EXPECT_THAT(told(), HasSubstr("which has -1 slots"));
+}
+
+/// Q-6 of the pages that hold a key, of K and of V.
+TEST(CheckCache, DescalesOfPagesAreNumbersAboveZero) {
+    List list;
+    list.shape.nhead_k = 1;
+    list.indptr = {0, 1, 1}; // page 1 alone has keys
+    std::vector<float> k{0.0F, 1.0F}, v{0.0F, 1.0F};
+    QuantArgs quant;
+    quant.qscale = QScale::kv_blockscale;
+    quant.k_descale = {k.data(), ElementType::fp32, 1, 1, 0, 0};
+    quant.v_descale = {v.data(), ElementType::fp32, 1, 1, 0, 0};
+    const auto told = [&] { return sentence([&] { check_cache(list.shape, {}, list.place, quant); }); };
+    EXPECT_EQ(told(), "accepted");
+    v[1] = 0.0F;
+    EXPECT_THAT(told(), HasSubstr("v_descale is 0; a descale must be finite and above 0"));
+    v[1] = 1.0F;
+    k[1] = -1.0F;
+    EXPECT_THAT(told(), HasSubstr("k_descale is -1; a descale must be finite and above 0"));
+}
+
+/// V-2: rows of one slot, of which the first entry has so many and gets three.
+TEST(CheckAppend, EntriesShareNoRow) {
+    AppendKvArgs args;
+    args.shape.batch = 2;
+    args.shape.seqlen_k = 16;
+    args.seqlen_knew = 3;
+    const std::vector<std::int32_t> slots{1, 1};
+    std::vector<std::int32_t> cached{3, 6};
+    args.place.cache_batch_idx = slots.data();
+    args.lengths.seqlen_k = cached.data();
+    const auto told = [&] { return sentence([&] { check_append(args); }); };
+    EXPECT_EQ(told(), "accepted");
+    for (const std::int32_t second : {1, 3, 5}) {
+        cached[1] = second;
+        EXPECT_THAT(told(), HasSubstr("append to the same row")) << second;
+    }
+    cached[1] = 0;
+    EXPECT_EQ(told(), "accepted");
 }
 
 /// A packed batch has no slots.

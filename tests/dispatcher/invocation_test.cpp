@@ -259,11 +259,13 @@ TEST(Values, ScaleBlocksOfAnEntryBeginBehindThoseBeforeIt) {
 }
 
 TEST(Values, OnlyQuantisedOutputsAreScaled) {
-    const auto rule = [](DataType type) {
+    const auto rule = [](DataType type, float scale = 2.0F) {
         return broken_rule(
             [&](const FwdArgs& args) { check_values(type, args.score, args.dropout, args.quant); },
-            [](FwdArgs& a) { a.score.scale_o = 2.0F; });
+            [scale](FwdArgs& a) { a.score.scale_o = scale; });
     };
+    for (const float bad : {nan, std::numeric_limits<float>::infinity()})
+        EXPECT_EQ(rule(DataType::fp8, bad), "O-1") << bad;
     EXPECT_EQ(rule(DataType::fp8), "");
     EXPECT_EQ(rule(DataType::bf8), "");
     for (const DataType type :

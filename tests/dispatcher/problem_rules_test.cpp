@@ -154,6 +154,13 @@ std::vector<Rejection> rejections() {
              p.rotary_dim = 144;
          },
          "V-4", "rotary_dim"},
+        {"rotary_dim_of_wide_values", fwd_appendkv,
+         [](Problem& p) {
+             p.signature.rope = Rope::interleaved;
+             p.signature.hdim_q = 64;
+             p.rotary_dim = 96;
+         },
+         "V-4", "rotary_dim"},
         {"rope_in_forward", fwd,
          [](Problem& p) {
              p.signature.rope = Rope::interleaved;

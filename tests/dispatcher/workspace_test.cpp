@@ -317,6 +317,10 @@ TEST(NumSplits, Samples) {
     EXPECT_EQ(splits(32, 264), 8);
     EXPECT_EQ(splits(24, 264), 10);
     EXPECT_EQ(splits(5, 132), 23);
+    // 8 entries of two blocks of 64 rows are 16 units of work as well.
+    Problem of_two_blocks = testing::builder_for(ApiFamily::fwd_splitkv).dims(128, 128, 8, 65, 512).build();
+    of_two_blocks.nhead_q = of_two_blocks.nhead_k = 1;
+    EXPECT_EQ(choose_num_splits(of_two_blocks, 304, 64), 33);
 }
 
 TEST(NumSplits, OneQueryRowOfAHeadGroupBecomesOneBlock) {

@@ -237,6 +237,49 @@ TEST(Bounded, ValuesAreFinite) {
     EXPECT_THAT(verdict_of(judgement, "G5.9").detail, HasSubstr("b1 h1 key 32 column 47 is inf"));
 }
 
+TEST(Bounded, EveryGateSeesNan) {
+    const Judgement judgement = judged(outputs_with([](const RowId& id, std::int64_t c, double value) {
+        return id == RowId{0, 1, 7} && c == 3 ? std::nan("") : value;
+    }));
+    for (const char* const gate : {"G1", "G2", "G2.mean", "G5.9"})
+        EXPECT_FALSE(verdict_of(judgement, gate).passed) << gate;
+}
+
+/// One element that rounds to the largest number of fp16, with a limit that reaches the overflow.
+class LargestDk final : public Bounded {
+  public:
+    explicit LargestDk(double sign) : Bounded("dk", ElementType::fp16), sign_(sign) {}
+    std::int64_t rows() const override { return 1; }
+    void read(std::int64_t, BoundedRow& into) const override {
+        into.id = {0, 0, 0};
+        into.resize(1);
+        into.value.front() = sign_ * 65519.0;
+        into.limit.front() = 32.0;
+    }
+
+  private:
+    double sign_;
+};
+
+TEST(Bounded, AnOverflowHasTheSignOfItsValue) {
+    const auto accepts = [](double expected_sign, double got) {
+        const auto rows = std::make_shared<const OutputRows>(Axis::key, std::vector<RowId>{{0, 0, 0}});
+        Outputs outputs;
+        outputs.add("dk", ElementType::fp16, rows, Axis::qk_channel).append_row(1, [got](std::int64_t) {
+            return reference::encode(ElementType::fp16, got);
+        });
+        Judgement judgement;
+        Findings findings({key_space()});
+        judge_values(LargestDk(expected_sign), outputs, findings, judgement);
+        return verdict_of(judgement, "G1").passed;
+    };
+    for (const double sign : {1.0, -1.0}) {
+        EXPECT_TRUE(accepts(sign, sign * infinity));
+        EXPECT_FALSE(accepts(sign, -sign * infinity));
+        EXPECT_FALSE(accepts(sign, -sign * 65504.0));
+    }
+}
+
 std::string pattern_of(const std::function<bool(const RowId&, std::int64_t)>& wrong) {
     return judged(outputs_with([&](const RowId& id, std::int64_t c, double value) {
                return wrong(id, c) ? value + 1.0 : value;

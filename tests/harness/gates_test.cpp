@@ -287,6 +287,14 @@ TEST(Gates, ResultsThatDifferFromRunToRun) {
     });
     EXPECT_FALSE(verdict(unstable, "G5.7").passed);
     EXPECT_NE(verdict(unstable, "G5.7").detail.find("two identical runs differ"), std::string::npos);
+    // As many runs as the case has, the last one too.
+    runs = 0;
+    const CaseResult late = run_spoiled(three, [&runs](const FwdArgs& a) {
+        const std::int64_t at = a.o.offset(0, 0, 0, 0);
+        if (++runs == 3) store_code(a.o.data, a.o.type, at, load_code(a.o.data, a.o.type, at) ^ 1U);
+    });
+    EXPECT_FALSE(verdict(late, "G5.7").passed);
+    EXPECT_EQ(runs, 3);
 }
 
 /// Takes the row stride of small_case's tensors for granted, which follows from the layout in its name.

@@ -9,12 +9,14 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <atomic>
 #include <csignal>
 #include <fcntl.h>
 #include <map>
 #include <new>
 #include <set>
 #include <stdexcept>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -53,6 +55,22 @@ TEST(Isolation, ItsPipesAreNotThoseOfProgramsThatAreStarted) {
     const std::string without = pipes_of_program();
     const WorkerProcess worker([](std::size_t) { return std::string(); }, {});
     EXPECT_EQ(pipes_of_program(), without);
+}
+
+TEST(Isolation, ATaskThatCrashedIsNotTriedAgain) {
+    // Memory that the processes of tasks share with this one.
+    void* const shared =
+        mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(shared, MAP_FAILED);
+    auto* const begun = new (shared) std::atomic<int>(0);
+    const auto ends = ends_of(1, [begun](std::size_t) -> std::string {
+        ++*begun;
+        std::raise(SIGKILL);
+        return {};
+    });
+    EXPECT_EQ(ends[0].kind, TaskEnd::Kind::crashed);
+    EXPECT_EQ(begun->load(), 1);
+    munmap(shared, sizeof(int));
 }
 
 TEST(Isolation, ACrashCostsItself) {

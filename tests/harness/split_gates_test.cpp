@@ -116,6 +116,18 @@ TEST(SplitGates, SeeASplitThatIsNotEmptyAsItShould) {
     EXPECT_THAT(computed.verdict(), HasSubstr("G5.2:o_acc split 2"));
 }
 
+/// Where one split alone has keys, its LSE goes through both stages bit for bit, however small the difference is.
+TEST(SplitGates, SeeAnLseOfOneSplitThatIsOneBitAway) {
+    Case c = split_case();
+    c.seqlen_k = {1};
+    Computed computed(c);
+    EXPECT_EQ(computed.verdict(), "");
+    EXPECT_THAT(computed.seen(), testing::Contains("G5.3:o"));
+    GuardedTensor& lse = computed.tensor("lse");
+    lse.set_code(1, 0, 2, 0, lse.code(1, 0, 2, 0) ^ 1U);
+    EXPECT_THAT(computed.verdict(), HasSubstr("G5.3:o the LSE of b1 h0 row 2"));
+}
+
 // Partial results that agree with each other, but not with the keys: only the comparison with all keys sees the final output.
 TEST(SplitGates, SeeThatTheWholeIsWrongThoughItsPartsWereCombinedRightly) {
     Computed computed(split_case());

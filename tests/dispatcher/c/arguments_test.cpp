@@ -134,6 +134,26 @@ class CallArguments : public testing::Test {
     fmha_context* context_ = nullptr;
 };
 
+/// A structure of another version may have members elsewhere.
+TEST_F(CallArguments, HaveTheVersionOfTheLibrary) {
+    for (const std::uint32_t version : {FMHA_ABI_VERSION - 1U, FMHA_ABI_VERSION + 1U}) {
+        fmha_splitkv_args args = splits();
+        args.version = version;
+        EXPECT_THAT(run(args), HasSubstr("this library implements")) << version;
+    }
+}
+
+/// T-2: packed fp4 values share bytes along the keys.
+TEST_F(CallArguments, PackedKeysOfFourBitsBeginWithAByte) {
+    mode = FMHA_GROUP;
+    auto args = arguments<fmha_fwd_args>(FMHA_FWD);
+    args.shape.data_type = FMHA_MXFP4;
+    args.shape.v_layout = FMHA_V_COLUMN;
+    args.quant.qscale = FMHA_MX;
+    starts_k[1] = 63;
+    EXPECT_THAT(run(args), HasSubstr("seqstart_k is 63; packed fp4 values of V run along the keys"));
+}
+
 TEST_F(CallArguments, AContiguousCacheHasRoomForItsKeys) {
     fmha_splitkv_args args = splits();
     args.lengths.seqlen_k = lengths.data();
@@ -234,10 +254,13 @@ TEST_F(CallArguments, CumulativeLengthsAreThoseOfTheTable) {
 TEST_F(CallArguments, ABatchStrideOfAPackedBatchSaysNothing) {
     mode = FMHA_GROUP;
     fmha_splitkv_args args = splits();
+    std::vector<std::uint16_t> bias(q);
+    args.score.bias_type = FMHA_ELEMENTWISE;
+    args.bias = tensor(bias, queries, keys);
     EXPECT_EQ(run(args), "OK");
     const std::vector<std::uint16_t> expected = o;
     o.assign(o.size(), 0);
-    for (fmha_tensor* tensor : {&args.q, &args.k, &args.v, &args.o})
+    for (fmha_tensor* tensor : {&args.q, &args.k, &args.v, &args.o, &args.bias})
         tensor->batch_stride = std::int64_t{1} << 40;
     EXPECT_EQ(run(args), "OK");
     EXPECT_EQ(o, expected);

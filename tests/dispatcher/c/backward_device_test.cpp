@@ -197,6 +197,21 @@ TEST_F(BackwardOnADevice, IsRefusedWithoutPreparation) {
     fmha_destroy(first);
 }
 
+/// Lengths that the host states are a part of what a workspace was prepared for.
+TEST_F(BackwardOnADevice, IsRefusedForOtherStatedLengths) {
+    ASSERT_EQ(create(), FMHA_OK) << error();
+    Backward packed(true, true);
+    packed.args.host_seqstart_q = packed.starts_q.data();
+    packed.args.host_seqstart_k = packed.starts_k.data();
+    packed.args.workspace = workspace_for(packed.args);
+    ASSERT_EQ(prepare(packed.args), FMHA_OK) << error();
+    packed.starts_k[1] = 200;
+    EXPECT_EQ(run(packed.args), FMHA_BAD_ARGUMENT);
+    EXPECT_THAT(error(), HasSubstr("was prepared for a call of other lengths, heads or kernels"));
+    ASSERT_EQ(prepare(packed.args), FMHA_OK) << error();
+    EXPECT_EQ(run(packed.args), FMHA_OK) << error();
+}
+
 /// Physical lengths may exceed the bounds of logical ones (N-2): 5 rows and 300 keys in stretches of 8 and 500.
 TEST_F(BackwardOnADevice, TakesPaddingThatTheHostKnows) {
     ASSERT_EQ(create(), FMHA_OK) << error();
