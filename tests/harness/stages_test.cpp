@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <optional>
 
 namespace fmha::harness {
 namespace {
@@ -35,7 +36,9 @@ float* sums(const SplitKvArgs& args) {
 
 class ToyExpectation final : public CaseExpectation {
   public:
-    explicit ToyExpectation(const SplitKvArgs& args) : args_(args) {}
+    /// `doubted`: the stage whose numbers cannot be believed.
+    ToyExpectation(const SplitKvArgs& args, std::optional<KernelFamily> doubted)
+        : args_(args), doubted_(doubted) {}
     double oracle_disagreement() override { return 0.0; }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics&, InputOrigin) override {
         const bool first = stage == halve;
@@ -52,11 +55,13 @@ class ToyExpectation final : public CaseExpectation {
         verdict.rows = 1;
         verdict.judgement.elements = numbers;
         verdict.judgement.gates.push_back(gate.verdict());
+        if (stage == doubted_) verdict.mistrust = "its oracles are apart";
         return verdict;
     }
 
   private:
     SplitKvArgs args_;
+    std::optional<KernelFamily> doubted_;
 };
 
 TensorSpec toy_tensor(std::string name, Flow flow) {
@@ -80,7 +85,10 @@ std::vector<TensorSpec> toy_tensors() {
 
 class ToyData final : public CaseData {
   public:
-    explicit ToyData(bool promises) : promises_(promises), set_(toy_tensors()) { set_.refill(Poison::nan); }
+    ToyData(bool promises, std::optional<KernelFamily> doubted)
+        : promises_(promises), doubted_(doubted), set_(toy_tensors()) {
+        set_.refill(Poison::nan);
+    }
     TensorSet& tensors() override { return set_; }
     /// Room for five numbers a kernel.
     void prepare(std::span<const KernelConfig> kernels) override {
@@ -103,7 +111,7 @@ class ToyData final : public CaseData {
     }
     bool repeats(KernelFamily, std::string_view name) const override { return promises_ || name != "sum"; }
     std::unique_ptr<CaseExpectation> expectation(int) const override {
-        return std::make_unique<ToyExpectation>(args());
+        return std::make_unique<ToyExpectation>(args(), doubted_);
     }
     std::size_t write_reference(const std::filesystem::path&) const override { return 0; }
 
@@ -117,22 +125,25 @@ class ToyData final : public CaseData {
         return args;
     }
     bool promises_;
+    std::optional<KernelFamily> doubted_;
     TensorSet set_;
 };
 
 class ToyFamily final : public Family {
   public:
     /// `promises`: two runs of the second stage give the same bits.
-    explicit ToyFamily(bool promises = true) : promises_(promises) {}
+    explicit ToyFamily(bool promises = true, std::optional<KernelFamily> doubted = {})
+        : promises_(promises), doubted_(doubted) {}
     std::vector<KernelFamily> stages(const Case&) const override { return {halve, increase}; }
     std::unique_ptr<CaseData> allocate(const Case&, Fp8Flavour) const override {
-        return std::make_unique<ToyData>(promises_);
+        return std::make_unique<ToyData>(promises_, doubted_);
     }
     CaseBytes bytes(const Case&, Fp8Flavour, int) const override { return {}; }
     double flops(const Case&) const override { return 0.0; }
 
   private:
     bool promises_;
+    std::optional<KernelFamily> doubted_;
 };
 
 using Work = std::function<void(const SplitKvArgs&)>;
@@ -222,6 +233,14 @@ TEST(Stages, TheWorstElementsAreThoseOfAnyStage) {
     ASSERT_FALSE(result.worst.empty());
     EXPECT_EQ(result.worst.front().tensor, "sum");
     EXPECT_EQ(result.worst.front().column, 3);
+}
+
+TEST(Stages, TheDoubtAboutAnyStageIsHeard) {
+    for (const KernelFamily stage : {halve, increase}) {
+        const CaseResult result = run_case(ToyFamily(true, stage), toy_case(), ToySource(), {}).front();
+        EXPECT_EQ(result.outcome, Outcome::mistrusted) << to_string(stage);
+        EXPECT_EQ(result.message, "its oracles are apart");
+    }
 }
 
 TEST(Stages, AllKernelsVaryOneStageAtATime) {
