@@ -3,6 +3,7 @@
 #include "kernels/programs/cache.hpp"
 #include "kernels/programs/dq_partials.hpp"
 #include "kernels/programs/packed_heads.hpp"
+#include "kernels/programs/ws_keys.hpp"
 #include "tests/mutation/checks.hpp"
 
 #include <algorithm>
@@ -182,7 +183,6 @@ bool partials_are_right() {
 struct Context : kernels::Decisions {
     KernelConfig config;
     const KernelConfig& cfg() const { return config; }
-    kernels::KeyPlace key_place(const Pages& pages, std::int64_t j) const { return pages.at(j); }
 };
 
 struct Cached {
@@ -231,7 +231,18 @@ bool tiles_of(const Cached& cached) {
         const auto none = in.tile(ctx, t, false);
         if (none.first != none.end) return false;
         const std::int64_t real = std::min(next, cached.end);
-        for (const auto& matrix : {in.keys(tile), in.values(tile)}) {
+        std::vector<kernels::Matrix> matrices{in.keys(tile), in.values(tile)};
+        // Of an entry that is not split teams have the same, found with a division that is prepared.
+        if (cached.page_size > 0 && cached.begin == 0 && cached.end == cached.keys && cached.padded) {
+            const kernels::PagedKeys of_teams{in};
+            const kernels::Divisor of_page(static_cast<std::uint32_t>(cached.page_size));
+            for (const auto& staged :
+                 {of_teams.staged_keys(ctx, t, of_page), of_teams.staged_values(ctx, t, of_page)}) {
+                if (staged.row != tile.row) return false;
+                matrices.push_back(staged.matrix);
+            }
+        }
+        for (const auto& matrix : matrices) {
             if (matrix.rows.size != tile.row + real - key || matrix.rows.read != tile.row + next - key)
                 return false;
             const std::int64_t page =
