@@ -132,7 +132,22 @@ TEST(CheckOutputs, RefusesRowsThatReachIntoTheNext) {
     EXPECT_EQ(told(args), "OK");
 }
 
-TEST(CheckOutputs, CountsThePackedRowsOfOneEntry) {
+// A bound of the rows may be above them all, and other heads begin where the rows end.
+TEST(CheckOutputs, TakesAnyBoundOfPackedRows) {
+    FwdArgs args = forward();
+    args.shape.mode = Mode::group;
+    args.shape.seqlen_q = args.shape.seqlen_k = 0;
+    args.shape.max_seqlen_q = 1000;
+    EXPECT_EQ(told(args, 1000), "OK");
+    BwdArgs gradients = backward();
+    gradients.shape.mode = Mode::group;
+    gradients.shape.max_seqlen_q = 1000;
+    EXPECT_EQ(told(gradients, 1000), "OK");
+    gradients.dk.head_stride = width - 1;
+    EXPECT_THAT(told(gradients, 1000), HasSubstr("dk has head stride 15 and column stride 1"));
+}
+
+TEST(CheckOutputs, RefusesPackedRowsOfOnePlace) {
     FwdArgs args = forward();
     args.shape.mode = Mode::group;
     args.shape.seqlen_q = args.shape.seqlen_k = 0;
