@@ -34,7 +34,8 @@ said=$(use alone)
 echo "$said"
 # All three lie in the environment.
 [[ $(grep -o "$work/alone/lib/" <<<"$said" | wc -l) -eq 3 ]]
-env -i "$work"/alone/lib/python3*/site-packages/fmha/bin/fmha --version
+# The environment has the command.
+[[ $(cd "$work" && env -i "$work/alone/bin/fmha" --version) == "$(env -i "$work"/alone/lib/python3*/site-packages/fmha/bin/fmha --version)" ]]
 mkdir -p "$work/tree/dispatcher"
 cp -r "$source/dispatcher/python" "$work/tree/dispatcher/"
 cp "$source/CMakeLists.txt" "$work/tree/"
@@ -42,6 +43,8 @@ install editable --editable "$work/tree/dispatcher/python"
 said=$(cd "$work" && FMHA_LIBRARY_DIR="$build/lib" FMHA_JIT_DIR="$work/jit" "$work/editable/bin/python3" use.py)
 echo "$said"
 [[ $said == "$work/tree/dispatcher/python/fmha/__init__.py "* ]]
+said=$(cd "$work" && env -i "$work/editable/bin/fmha" --version 2>&1) && { echo "a command from nowhere: $said"; exit 1; }
+[[ $said == "fmha: the command is not in $work/tree/"* ]] || { echo "without a command it says: $said"; exit 1; }
 # It has no libraries of its own, and says where it looked for them.
 said=$(cd "$work" && env -i HOME="$work" PATH=/usr/bin:/bin "$work/editable/bin/python3" -c 'import fmha; fmha.load()' 2>&1) &&
   { ldconfig -p | grep -q libfmha.so.5 || { echo "libraries from nowhere: $said"; exit 1; }; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
+import sys
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -58,6 +59,17 @@ def command() -> str | None:
         if os.access(folder / "fmha", os.X_OK):
             return str(folder / "fmha")
     return shutil.which("fmha")
+
+
+def run_command() -> None:
+    """The command of this package, or of the source tree's build, with the arguments of this process, as `fmha` of an environment. Not that
+    of PATH, which may be this one."""
+    for folder in _folders("bin"):
+        if os.access(folder / "fmha", os.X_OK):
+            os.execv(folder / "fmha", ["fmha", *sys.argv[1:]])
+    print(f"fmha: the command is not in {', '.join(map(str, _folders('bin')))}: build it (cmake --build build/host --target fmha), "
+          "or install the wheel or the package fmha, which have it", file=sys.stderr)
+    sys.exit(2)
 
 
 def cache_folder() -> Path:
