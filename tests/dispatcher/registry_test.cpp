@@ -230,6 +230,11 @@ TEST(RegistryExport, ReplacesTheFileAtomicallyAndLeavesNoTemporary) {
     EXPECT_EQ(nlohmann::json::parse(content(file))["metadata"]["total_kernels"], 0);
     registry.add(fwd_kernel());
     EXPECT_EQ(nlohmann::json::parse(content(file))["metadata"]["total_kernels"], 1);
+    registry.filter([](const KernelEntry&) { return true; });
+    EXPECT_EQ(nlohmann::json::parse(content(file))["metadata"]["total_kernels"], 1);
+    registry.filter([](const KernelEntry&) { return false; });
+    EXPECT_EQ(nlohmann::json::parse(content(file))["metadata"]["total_kernels"], 0);
+    registry.add(fwd_kernel());
     registry.clear();
     EXPECT_EQ(nlohmann::json::parse(content(file))["metadata"]["total_kernels"], 0);
     registry.auto_export({});
