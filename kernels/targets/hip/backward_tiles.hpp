@@ -123,8 +123,8 @@ class BackwardMemory {
             memory_.store(matrix, tile, row0, col0);
         }
     }
-    /// A thread adds to the same elements every time, so that sums of one block need no order between threads. Neighbours are
-    /// added atomically in any case: sums of one thread to one place keep their order, and nothing waits for the old value.
+    /// A thread adds to the same elements every time, so that sums of one block need no order between threads. Neighbours, and on
+    /// AMD all, are added atomically in any case: sums of one thread to one place keep their order, and nothing waits for the old value.
     template <auto Of, class Registers>
     FMHA_DEVICE void accumulate(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile,
                                 std::int64_t row0, std::int64_t col0, bool atomic) {
@@ -160,7 +160,7 @@ class BackwardMemory {
             each_place<Of>(block_, [&](int at, int, int row, int col) {
                 if (row >= rows || col >= cols) return;
                 auto* const sum = reinterpret_cast<float*>(base + row * line_bytes + col * 4);
-                if (atomic)
+                if (atomic || Machine::sums_at_once == 1)
                     block_.machine.atomic_add(sum, tile.x.at(thread, at));
                 else
                     *sum += tile.x.at(thread, at);
