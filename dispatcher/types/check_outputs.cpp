@@ -10,7 +10,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 
 namespace fmha {
@@ -90,7 +89,7 @@ Extent slots(const AppendKvArgs& args) {
     return {args.shape.mode == Mode::group ? 1 : args.shape.batch};
 }
 
-void check_cache(const AppendKvArgs& args, const Rows& rows) {
+void check(const AppendKvArgs& args, const Rows& rows) {
     const Shape& shape = args.shape;
     if (args.rope.type != Rope::none)
         require_apart("q", args.q, {rows.batch, {shape.nhead_q}, rows.queries, {shape.hdim_q}});
@@ -100,7 +99,7 @@ void check_cache(const AppendKvArgs& args, const Rows& rows) {
     require_apart("v", args.v, {slots(args), {shape.nhead_k}, {keys}, {shape.hdim_v}});
 }
 
-void check_gradients(const BwdArgs& args, const Rows& rows) {
+void check(const BwdArgs& args, const Rows& rows) {
     const Shape& shape = args.shape;
     const std::int64_t heads = shape.nhead_q, heads_k = args.reduce_dk_dv ? shape.nhead_k : heads;
     require_apart("d", args.d, {rows.batch, {heads}, rows.queries, {1}});
@@ -113,7 +112,7 @@ void check_gradients(const BwdArgs& args, const Rows& rows) {
 }
 
 template <class Args>
-void check_attention(const Args& args, const Rows& rows) {
+void check(const Args& args, const Rows& rows) {
     const std::int64_t heads = args.shape.nhead_q;
     require_apart("o", args.o, {rows.batch, {heads}, rows.queries, {args.shape.hdim_v}});
     require_apart("lse", args.lse, {rows.batch, {heads}, rows.queries, {1}});
@@ -125,13 +124,8 @@ void check_attention(const Args& args, const Rows& rows) {
 
 void check_outputs(const Invocation& arguments, std::int64_t max_seqlen_k) {
     std::visit(
-        [max_seqlen_k]<class Args>(const Args& args) {
-            if constexpr (std::is_same_v<Args, BwdArgs>)
-                check_gradients(args, Rows::of(args.shape, max_seqlen_k));
-            else if constexpr (std::is_same_v<Args, AppendKvArgs>)
-                check_cache(args, Rows::of(args.shape, max_seqlen_k));
-            else if constexpr (requires { args.o; })
-                check_attention(args, Rows::of(args.shape, max_seqlen_k));
+        [max_seqlen_k](const auto& args) {
+            if constexpr (requires { args.shape; }) check(args, Rows::of(args.shape, max_seqlen_k));
         },
         arguments);
 }
