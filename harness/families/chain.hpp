@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 /// Chains over a cache: append-KV before attention, a prompt in chunks, its last rows alone (cases/README.md).

@@ -217,7 +217,7 @@ class SplitKvFamily final : public Family {
     }
     Problem problem_of(KernelFamily stage, Problem whole, const Case& c) const override {
         if (stage == KernelFamily::fwd_appendkv) return append_before(whole, c);
-        return Family::problem_of(stage, std::move(whole), c);
+        return Family::problem_of(stage, whole, c);
     }
     std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const override {
         return std::make_unique<SplitKvData>(c, flavour);
