@@ -97,7 +97,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             if (CarriedWeights::serve(has)) {
                 carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                                 work.in.span(work.tiles.at(step), tile.n0), top, total,
-                                                shrink);
+                                                shrink, slack);
                 return;
             }
             if (masking == Masking::off && scales_alone(has)) {

@@ -23,6 +23,7 @@ struct CarriedWeights {
     template <class Ctx>
     FMHA_DEVICE static CarriedWeights of(Ctx& ctx, const Scoring& scoring, float factor) {
         CarriedWeights to;
+        to.unit.shift = ctx.weight_shift();
         to.in_products = scales_alone(ctx.cfg().signature) && divides(factor, scoring.sink_top);
         (to.in_products ? to.unit.in_logits : to.ahead) = factor;
         to.first_top = scoring.sink_top == never ? never : ctx.quotient(scoring.sink_top, to.unit.in_logits);
@@ -32,29 +33,28 @@ struct CarriedWeights {
     template <class Ctx, class Rows>
     FMHA_DEVICE void begin(Ctx& ctx, Rows& top, Rows& total) const {
         if (in_products) ctx.fill(top, first_top);
-        ctx.map_rows(total, total, total,
-                     [factor = 1.0F / ctx.weight_unit()](float sum, float) { return sum * factor; });
+        ctx.map_rows(total, total, top, [&](float sum, float t) { return sum * ctx.top_weight(t, unit); });
     }
     template <Masking masking, class Ctx, class Scores, class Args, class Rows>
     FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
                            const Matrix& bias, std::int64_t row0, const KeyTile& at, Rows& top, Rows& total,
-                           Rows& shrink) const {
+                           Rows& shrink, float slack) const {
         if (!scales_alone(ctx.cfg().signature)) {
             scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
         } else if (masking != Masking::off) {
             ctx.map(scores, [factor = ahead](float s, int, int) { return s * factor; });
             bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
         }
-        ctx.raise_to_row_max(top, shrink, scores, unit);
-        ctx.exp2_minus(scores, top, unit, ctx.weight_shift());
+        ctx.raise_to_row_max(top, shrink, scores, unit, slack);
+        ctx.exp2_minus(scores, top, unit);
         ctx.scale_rows(total, shrink);
         ctx.add_row_parts(total, scores);
     }
     /// Maxima in base-2 logits, and totals of weights.
     template <class Ctx, class Rows>
     FMHA_DEVICE void end(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& total) const {
-        ctx.map_rows(total, total, total,
-                     [factor = ctx.weight_unit()](float sum, float) { return sum * factor; });
+        ctx.map_rows(total, total, top,
+                     [&](float sum, float t) { return ctx.quotient(sum, ctx.top_weight(t, unit)); });
         if (!in_products) return;
         ctx.map_rows(top, top, top,
                      [&](float t, float) { return t == first_top ? scoring.sink_top : t * unit.in_logits; });

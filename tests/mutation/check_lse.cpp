@@ -60,7 +60,12 @@ bool sinks_of_heads_come_back() {
 /// Weights that carry 2^8 of their type: which factors scores stay products for, and the sink logit, which comes back exactly.
 struct CarryingContext : RowContext {
     float weight_unit() const { return 0x1p-8F; }
+    float weight_shift() const { return 8.0F; }
     float quotient(float a, float b) const { return a / b; }
+    /// As where the largest score keeps what its product was rounded by.
+    float top_weight(float top, kernels::ScoreUnit unit) const {
+        return 0x1p8F + unit.exponent(top, unit.reference(top)) - unit.shift;
+    }
 };
 
 bool carried_weights_are_right() {
@@ -86,7 +91,7 @@ bool carried_weights_are_right() {
             RowContext::Rows top(4), total(4);
             kernels::begin_rows(ctx, scoring, top, total, 0);
             carried.begin(ctx, top, total);
-            if (top[0] != carried.first_top || total[0] != 0x1p8F) return false;
+            if (top[0] != carried.first_top || total[0] != ctx.top_weight(top[0], carried.unit)) return false;
             top[1] = carried.first_top + 20.0F;
             const float other = carried.in_products ? top[1] * factor : top[1];
             carried.end(ctx, scoring, top, total);

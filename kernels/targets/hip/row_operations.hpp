@@ -159,7 +159,7 @@ class RowOperations {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
-        raise(top, shrink, largest, slack);
+        raise(top, shrink, largest, slack, difference);
     }
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack, float factor) {
@@ -167,14 +167,16 @@ class RowOperations {
         fill(largest, -infinity);
         take_maxima(largest, scores);
         map_rows(largest, largest, top, [factor](float x, float t) { return maximum(t, x * factor); });
-        raise(top, shrink, largest, slack);
+        raise(top, shrink, largest, slack, difference);
     }
     template <class Tile>
-    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, kernels::ScoreUnit unit) {
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, kernels::ScoreUnit unit,
+                                      float slack) {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
-        raise(top, shrink, largest, 0.0F, unit);
+        raise(top, shrink, largest, slack,
+              [unit](float before, float now) { return unit.reference(now) - unit.reference(before); });
     }
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
@@ -199,13 +201,19 @@ class RowOperations {
         });
     }
     template <class Tile>
-    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, kernels::ScoreUnit unit, float shift) {
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, kernels::ScoreUnit unit) {
+        Rows reference = rows();
+        map_rows(reference, top, top, [unit](float t, float) { return unit.reference(reference_of(t)); });
         block_.machine.each([&](int thread) {
             each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                const float below = scores.x.at(thread, at) - reference_of(top.x.at(thread, slot));
-                scores.x.at(thread, at) = block_.machine.exp2(__builtin_fmaf(below, unit.in_logits, shift));
+                scores.x.at(thread, at) =
+                    block_.machine.exp2(unit.exponent(scores.x.at(thread, at), reference.x.at(thread, slot)));
             });
         });
+    }
+    FMHA_DEVICE float top_weight(float top, kernels::ScoreUnit unit) const {
+        const float score = reference_of(top);
+        return block_.machine.exp2(unit.exponent(score, unit.reference(score)));
     }
     FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
         map_rows(rows, rows, factor, [](float a, float b) { return a * b; });
@@ -300,20 +308,20 @@ class RowOperations {
         });
         combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
     }
-    /// Raises `top` to `reached`, which is not below it.
-    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack,
-                           kernels::ScoreUnit unit = {}) {
+    /// Raises `top` to `reached`, which is not below it. Weights of `before` are too large by exp2 of −lost(before, now).
+    template <class Lost>
+    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack, Lost lost) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
                 const float before = top.x.at(thread, s), largest = reached.x.at(thread, s);
-                const float now = slack > 0.0F && largest - before <= slack ? before : largest;
-                shrink.x.at(thread, s) =
-                    now == before ? 1.0F : block_.machine.exp2((before - now) * unit.in_logits);
+                const float now = slack > 0.0F && -lost(before, largest) <= slack ? before : largest;
+                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(lost(before, now));
                 top.x.at(thread, s) = now;
             }
         });
     }
+    FMHA_DEVICE static float difference(float before, float now) { return before - now; }
 
     /// Of every row the sum of a lane's part.
     template <class Tile>

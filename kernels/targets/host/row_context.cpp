@@ -55,7 +55,7 @@ float largest_of(const FloatTile& scores, int r) {
 void raise(const Rows& top, const Rows& shrink, int count, float slack, float unit) {
     for (int r = 0; r < count; r += vec_lanes) {
         const Vec before = load_vec(top.data + r), reached = max(load_vec(shrink.data + r), before);
-        const Vec now = reached - before <= slack ? before : reached, lost = (before - now) * unit;
+        const Vec now = (reached - before) * unit <= slack ? before : reached, lost = (before - now) * unit;
         const Vec kept = now == before ? Vec{} : lost;
         store_vec(shrink.data + r, host_target::exp2(before == -__builtin_inff() ? Vec{} : kept));
         store_vec(top.data + r, now);
@@ -71,9 +71,9 @@ void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const Flo
 }
 
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
-                                  kernels::ScoreUnit unit) const {
+                                  kernels::ScoreUnit unit, float slack) const {
     for (int r = 0; r < scores.rows; ++r) shrink.data[r] = largest_of(scores, r);
-    raise(top, shrink, scores.rows, 0.0F, unit.in_logits);
+    raise(top, shrink, scores.rows, slack, unit.in_logits);
 }
 
 void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {
@@ -90,13 +90,13 @@ void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, float fact
     exp2_minus(scores, top);
 }
 
-void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit,
-                            float shift) const {
+void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit) const {
     for (int r = 0; r < scores.rows; ++r) {
         float* row = scores.row(r);
         const float reference = top.data[r] == -__builtin_inff() ? 0.0F : top.data[r];
         for (int c = 0; c < scores.cols; c += vec_lanes)
-            store_vec(row + c, host_target::exp2((load_vec(row + c) - reference) * unit.in_logits + shift));
+            store_vec(row + c,
+                      host_target::exp2((load_vec(row + c) - reference) * unit.in_logits + unit.shift));
     }
 }
 

@@ -52,10 +52,12 @@ class RowContext : public kernels::Decisions {
     void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack = 0.0F,
                           float factor = 1.0F) const;
     void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
-                          kernels::ScoreUnit unit) const;
+                          kernels::ScoreUnit unit, float slack) const;
     void exp2_minus(const FloatTile& scores, const Rows& top) const;
     void exp2_minus(const FloatTile& scores, const Rows& top, float factor) const;
-    void exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit, float shift) const;
+    void exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit) const;
+    /// The difference of two scores comes first here, so that the largest one's exponent is exact.
+    float top_weight(float, kernels::ScoreUnit unit) const { return exp2(unit.shift); }
     void scale_rows(const FloatTile& tile, const Rows& factor) const;
     void scale_rows(const Rows& rows, const Rows& factor) const;
     void add_scaled(const FloatTile& acc, const FloatTile& tile, const Rows& factor) const;
