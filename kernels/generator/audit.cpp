@@ -60,11 +60,14 @@ std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) 
     return used.occupancy * hip_target::block_shape(config).threads / (lanes * quarters);
 }
 
-/// Whether blocks loop over keys and multiply in that loop alone, by instructions that the model of the loop knows: products of
-/// warp groups run beside the rest.
-bool loops_over_keys(const KernelConfig& config) {
-    return config.algorithm.pipeline != Pipeline::ws &&
-           traits_of(config.signature.family).products == MatrixProducts::two;
+/// Whether blocks loop over keys, those of backward over rows, and multiply in that loop alone, by instructions that the model of the loop
+/// knows: products of warp groups run beside the rest, and only on CDNA every wave has the same share of backward's.
+bool multiplies_in_a_loop(const KernelConfig& config) {
+    constexpr int cdna_lanes = 64;
+    if (config.algorithm.pipeline == Pipeline::ws) return false;
+    const MatrixProducts products = traits_of(config.signature.family).products;
+    return products == MatrixProducts::two ||
+           (products == MatrixProducts::five && hip_target::block_shape(config).wave_size == cdna_lanes);
 }
 
 /// Reads the resources of a unit's kernels; returns the mistakes in their loops.
@@ -102,7 +105,7 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
         kernel.resources->compile_ms = compile_ms / static_cast<std::int64_t>(object.kernels.size());
         if (!words) add_launch(*kernel.resources, kernel.config);
         const auto code = listing.find(kernel.symbol);
-        if (code == listing.end() || !loops_over_keys(kernel.config)) continue;
+        if (code == listing.end() || !multiplies_in_a_loop(kernel.config)) continue;
         try {
             const LoopPaths paths = loop_paths(code->second, kernel.config.arch, kernel.symbol);
             kernel.resources->loop =

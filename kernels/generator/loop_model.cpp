@@ -1,6 +1,7 @@
 #include "kernels/generator/loop_model.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/family_traits.hpp"
 #include "kernels/generator/access_waits.hpp"
 #include "kernels/generator/bank_conflicts.hpp"
 #include "kernels/generator/flow_graph.hpp"
@@ -202,13 +203,15 @@ built::LoopModel loop_model(const LoopPaths& paths, const KernelConfig& config, 
     model.waves = waves;
     model.plain = iteration_of(paths.plain, config.arch);
     model.masked = iteration_of(paths.masked, config.arch);
-    const std::int64_t expected =
-        std::int64_t{2} * (tile.m0 / shape.waves) * tile.n0 * (tile.k0max + tile.n1);
+    const bool backward = traits_of(config.signature.family).products == MatrixProducts::five;
+    // S and dQ, dK of the channels of K, dP and dV of those of V.
+    const std::int64_t depth = backward ? 3 * tile.b7 + 2 * tile.b8 : tile.k0max + tile.n1;
+    const std::int64_t expected = 2 * std::int64_t{tile.m0} * tile.n0 * depth / shape.waves;
     for (const LoopIteration* iteration : {&model.plain, &model.masked})
         if (iteration->products != expected)
             throw InputError(
-                fmt::format("a path through the loop over keys multiplies {} times, a tile needs {}",
-                            iteration->products / 2, expected / 2));
+                fmt::format("a path through the loop over {} multiplies {} times, a tile needs {}",
+                            backward ? "rows" : "keys", iteration->products / 2, expected / 2));
     return model;
 }
 

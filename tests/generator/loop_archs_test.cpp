@@ -2,8 +2,10 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
+#include "dispatcher/types/error.hpp"
 #include "kernels/generator/loop_model.hpp"
 #include "kernels/generator/second_opinion.hpp"
+#include "kernels/targets/hip/block_shape.hpp"
 #include "tests/generator/listing_text.hpp"
 
 #include <gmock/gmock.h>
@@ -102,6 +104,31 @@ INSTANTIATE_TEST_SUITE_P(
                             1,
                             499}),
     [](const auto& parameter) { return parameter.param.arch; });
+
+TEST(Backward, HasTheFiveProductsOfATileOfBackward) {
+    KernelConfig config;
+    config.arch = "gfx942";
+    config.signature.family = KernelFamily::bwd_dq_dk_dv;
+    config.signature.data_type = DataType::fp16;
+    config.signature.hdim_q = config.signature.hdim_v = 32;
+    config.algorithm.pipeline = Pipeline::bwd;
+    config.algorithm.tile = {32, 128, 32, 32, 32, 32, 64, 32, 32};
+    config.algorithm.wave = {1, 4, 1, 4, 1, 1, 2, 2, 1};
+    config.algorithm.warp = {16, 16, 32, 16, 16, 16, 16, 16, 32};
+    ASSERT_EQ(hip_target::block_shape(config).waves, 4);
+    // A wave of four multiplies 32 rows, 32 keys and 32 channels five times: 8 instructions of 16 × 16 × 16 each.
+    std::string code = "  loop:\n";
+    for (int i = 0; i < 5 * 8; ++i)
+        code += "    v_mfma_f32_16x16x16_f16 v[0:3], v[16:17], v[18:19], v[0:3]\n";
+    const std::string end = "    s_cbranch_scc0 1 -> loop\n    s_endpgm";
+    EXPECT_EQ(loop_model(loop_paths(lines_of(code + end), "gfx942", "k"), config, 2).scores, 32 * 128 / 256);
+    const auto more =
+        loop_paths(lines_of(code + "    v_mfma_f32_16x16x16_f16 v[0:3], v[16:17], v[18:19], v[0:3]\n" + end),
+                   "gfx942", "k");
+    EXPECT_THAT([&] { loop_model(more, config, 2); },
+                testing::ThrowsMessage<InputError>(
+                    testing::HasSubstr("the loop over rows multiplies 167936 times, a tile needs 163840")));
+}
 
 /// A program in llvm-mca's place, which keeps its input and says `answer`.
 class Analyzer : public testing::Test {
