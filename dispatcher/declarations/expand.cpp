@@ -121,65 +121,90 @@ KernelConfig completed(KernelConfig kernel) {
     return kernel;
 }
 
+std::vector<ArchName> archs_of(const Declaration& declaration, const arch::ArchSet& archs) {
+    if (!declaration.arch.is_any()) return {declaration.arch.value()};
+    std::vector<ArchName> names;
+    for (const arch::ArchTables& tables : archs.all()) names.push_back(tables.name());
+    std::ranges::sort(names);
+    return names;
+}
+
+/// The first rule that breaks a kernel, which is not valid.
+RuleFinding broken_rule(const KernelConfig& kernel, const HardwareLimits& limits) {
+    const auto findings = validate(kernel, limits);
+    return *std::ranges::find(findings, Severity::error, &RuleFinding::severity);
+}
+
+/// The kernels of the declarations of a set, one declaration after the other.
+class Expander {
+  public:
+    Expander(const KernelSet& set, const arch::ArchSet& archs) : set_(set), archs_(archs) {}
+
+    void add(const Declaration& declaration) {
+        facts_of(declaration.config()); // an unknown constraint is an error of the declaration
+        valid_ = 0;
+        for (const ArchName& name : archs_of(declaration, archs_)) {
+            const HardwareLimits& limits = tables(name).hardware().limits;
+            KernelConfig partial = declaration.config();
+            partial.arch = name;
+            if (declaration.has_wildcard())
+                add_combinations(declaration, partial, limits);
+            else
+                add_exact(partial, limits);
+        }
+        if (valid_ == 0)
+            throw DeclarationError(
+                fmt::format("set {}: a declaration with wildcards leaves no valid kernel: {}", set_.name(),
+                            identifier(declaration.config())));
+    }
+    Expansion take() { return std::move(expansion_); }
+
+  private:
+    const arch::ArchTables& tables(const ArchName& name) const {
+        if (const arch::ArchTables* found = archs_.find(name)) return *found;
+        std::vector<std::string> all;
+        for (const arch::ArchTables& one : archs_.all()) all.push_back(one.name().str());
+        throw DeclarationError(fmt::format("set {}: arch {} is not known; there are: {}", set_.name(),
+                                           name.view(), fmt::join(all, ", ")));
+    }
+    void add_exact(const KernelConfig& kernel, const HardwareLimits& limits) {
+        if (!is_valid(kernel, limits)) {
+            const RuleFinding rule = broken_rule(kernel, limits);
+            throw DeclarationError(fmt::format("set {}: {} breaks {}: {}", set_.name(), identifier(kernel),
+                                               rule.id, rule.message));
+        }
+        add(kernel);
+    }
+    void add_combinations(const Declaration& declaration, const KernelConfig& partial,
+                          const HardwareLimits& limits) {
+        const HouseValues house(archs_, partial.arch, declaration.signature.fixed.family);
+        each_combination(declaration, house, partial, [&](const KernelConfig& combination) {
+            const KernelConfig kernel = completed(combination);
+            ++expansion_.combinations;
+            if (is_valid(kernel, limits))
+                add(kernel);
+            else
+                ++expansion_.skipped[std::string(broken_rule(kernel, limits).id)];
+        });
+    }
+    void add(const KernelConfig& kernel) {
+        ++valid_;
+        if (known_.insert(kernel).second) expansion_.kernels.push_back(kernel);
+    }
+
+    const KernelSet& set_;
+    const arch::ArchSet& archs_;
+    Expansion expansion_;
+    std::set<KernelConfig> known_;
+    std::size_t valid_ = 0; ///< kernels of the present declaration, known or new
+};
+
 } // namespace
 
 Expansion expand(const KernelSet& set, const arch::ArchSet& archs) {
-    Expansion expansion;
-    std::set<KernelConfig> known;
-    for (const Declaration& declaration : set.declarations()) {
-        facts_of(declaration.config()); // an unknown constraint is an error of the declaration
-        std::vector<ArchName> names;
-        if (declaration.arch.is_any())
-            for (const arch::ArchTables& tables : archs.all()) names.push_back(tables.name());
-        else
-            names.push_back(declaration.arch.value());
-        std::sort(names.begin(), names.end());
-        std::vector<KernelConfig> fresh;
-        std::size_t valid = 0;
-        for (const ArchName& name : names) {
-            const arch::ArchTables* tables = archs.find(name);
-            if (tables == nullptr) {
-                std::string all;
-                for (const arch::ArchTables& one : archs.all())
-                    all += (all.empty() ? "" : ", ") + one.name().str();
-                throw DeclarationError(
-                    fmt::format("set {}: arch {} is not known; there are: {}", set.name(), name.view(), all));
-            }
-            const HardwareLimits& limits = tables->hardware().limits;
-            KernelConfig partial = declaration.config();
-            partial.arch = name;
-            if (!declaration.has_wildcard()) {
-                for (const RuleFinding& finding : validate(partial, limits))
-                    if (finding.severity == Severity::error)
-                        throw DeclarationError(fmt::format("set {}: {} breaks {}: {}", set.name(),
-                                                           identifier(partial), finding.id, finding.message));
-                ++valid;
-                if (known.insert(partial).second) fresh.push_back(partial);
-                continue;
-            }
-            const HouseValues house(archs, name, declaration.signature.fixed.family);
-            each_combination(declaration, house, partial, [&](const KernelConfig& combination) {
-                const KernelConfig kernel = completed(combination);
-                ++expansion.combinations;
-                if (!is_valid(kernel, limits)) {
-                    const auto findings = validate(kernel, limits);
-                    const auto broken =
-                        std::find_if(findings.begin(), findings.end(),
-                                     [](const RuleFinding& one) { return one.severity == Severity::error; });
-                    ++expansion.skipped[std::string(broken->id)];
-                    return;
-                }
-                ++valid;
-                if (known.insert(kernel).second) fresh.push_back(kernel);
-            });
-        }
-        if (valid == 0)
-            throw DeclarationError(
-                fmt::format("set {}: a declaration with wildcards leaves no valid kernel: {}", set.name(),
-                            identifier(declaration.config())));
-        expansion.kernels.insert(expansion.kernels.end(), fresh.begin(), fresh.end());
-    }
-    return expansion;
+    Expander expander(set, archs);
+    for (const Declaration& declaration : set.declarations()) expander.add(declaration);
+    return expander.take();
 }
 
 } // namespace fmha
