@@ -101,6 +101,24 @@ bool gives(LengthForm form, LengthForm wanted) {
     return form == wanted || form == LengthForm::both;
 }
 
+/// The arrays that the arguments of the case have.
+Presence presence_of(const Case& c) {
+    const ApiTraits& api = traits_of(c.family);
+    const bool group = c.mode == Mode::group;
+    Presence presence;
+    presence.seqstart_q = group;
+    presence.seqstart_k = (group && !api.lists_pages) || c.cache.gappy;
+    presence.seqlen_q = gives(c.length_form_q, LengthForm::seqlen);
+    presence.seqlen_k = gives(c.length_form_k, LengthForm::seqlen) || api.stores_keys;
+    presence.cu_seqlen_q = gives(c.length_form_q, LengthForm::cu_seqlen);
+    presence.cu_seqlen_k = gives(c.length_form_k, LengthForm::cu_seqlen);
+    presence.is_gappy = c.cache.gappy;
+    presence.block_table = has_block_table(c);
+    presence.cache_batch_idx = c.cache.cache_batch_idx;
+    presence.rotary = api.stores_keys && rotates(c);
+    return presence;
+}
+
 } // namespace
 
 Problem to_problem(const Case& c, std::string_view arch) {
@@ -109,21 +127,6 @@ Problem to_problem(const Case& c, std::string_view arch) {
     const bool append = api.stores_keys;
     if (append) check_room(c);
     const bool group = c.mode == Mode::group;
-    Presence presence;
-    presence.seqstart_q = group;
-    presence.seqstart_k = group && !api.lists_pages;
-    presence.seqlen_q = gives(c.length_form_q, LengthForm::seqlen);
-    presence.seqlen_k = gives(c.length_form_k, LengthForm::seqlen);
-    presence.cu_seqlen_q = gives(c.length_form_q, LengthForm::cu_seqlen);
-    presence.cu_seqlen_k = gives(c.length_form_k, LengthForm::cu_seqlen);
-
-    if (append) presence.seqlen_k = true;
-    if (c.cache.gappy) presence.seqstart_k = true;
-    presence.is_gappy = c.cache.gappy;
-    presence.block_table = has_block_table(c);
-    presence.cache_batch_idx = c.cache.cache_batch_idx;
-    presence.rotary = append && rotates(c);
-
     ProblemBuilder builder;
     builder.api_family(c.family)
         .gfx_arch(arch)
@@ -132,7 +135,7 @@ Problem to_problem(const Case& c, std::string_view arch) {
         .dims(c.hdim_q, c.hdim_v, c.batch, computed_rows(c, longest(c.seqlen_q, c.physical_q)),
               api.reads_cache ? stated_seqlen_k(c) : longest(c.seqlen_k, c.physical_k))
         .nheads(c.nhead_q, c.nhead_k)
-        .variable_lengths(presence)
+        .variable_lengths(presence_of(c))
         .mask_type(c.mask)
         .window(c.window_left, c.window_right)
         .sink_size(c.sink_size)
