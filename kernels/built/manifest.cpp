@@ -188,7 +188,7 @@ Resources resources_from(const Json& object, const std::string& where) {
     if (!instructions.is_object())
         throw InputError(fmt::format("{}: expected an object, got {}", place, instructions.dump()));
     for (const auto& [name, count] : instructions.items())
-        r.matrix_instructions[name] = Reader::as_count(count, place + "." + name);
+        r.matrix_instructions[name] = Reader::as_count(count, fmt::format("{}.{}", place, name));
     if (const Json* loop = in.find("loop")) r.loop = loop_from(*loop, in.place("loop"));
     in.done();
     return r;

@@ -181,6 +181,7 @@ std::span<const Rule> all_rules() {
 
 std::vector<RuleRow> rule_rows() {
     std::vector<RuleRow> rows;
+    rows.reserve(std::size(extensions) + std::size(all_rules()) + 1);
     for (const Extension& extension : extensions)
         rows.push_back({extension.id, extension.families, extension.says});
     for (const Rule& rule : all_rules()) rows.push_back({rule.id, rule.families, rule.says});
