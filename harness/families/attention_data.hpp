@@ -61,11 +61,11 @@ class AttentionData final : public CaseData {
     }
 
     /// Of few rows. The lengths of the case must follow from its shape.
-    AttentionData(const Case& c, Fp8Flavour flavour, std::int64_t tile_rows)
+    AttentionData(const Case& c, Fp8Flavour flavour, const RowTile& tile)
         : tensors_(c, flavour,
                    [&](const Args& args) {
                        few_rows_ = harness::few_rows(reference::attention_of(args), c.seed);
-                       return NeededRows(few_rows_, tile_rows, c.nhead_q / c.nhead_k);
+                       return NeededRows(few_rows_, tile, c.nhead_q / c.nhead_k);
                    }),
           stage_(KernelFamily::fwd) {}
 
@@ -141,9 +141,9 @@ class AttentionFamily final : public Family {
         return std::make_unique<AttentionData<Args>>(c, flavour, stage_);
     }
     std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
-                                                std::int64_t tile_rows) const override {
+                                                const RowTile& tile) const override {
         if constexpr (std::is_same_v<Args, FwdArgs>)
-            if (has_few_rows(c)) return std::make_unique<AttentionData<Args>>(c, flavour, tile_rows);
+            if (has_few_rows(c)) return std::make_unique<AttentionData<Args>>(c, flavour, tile);
         return allocate(c, flavour);
     }
     CaseBytes bytes(const Case& c, Fp8Flavour flavour, int threads) const override {

@@ -4,6 +4,7 @@
 #include "dispatcher/types/numerics.hpp"
 #include "dispatcher/types/problem.hpp"
 #include "harness/cases/case.hpp"
+#include "harness/data/needed_rows.hpp"
 #include "harness/data/tensor_set.hpp"
 #include "harness/gates/judge.hpp"
 #include "harness/gates/outputs.hpp"
@@ -107,11 +108,10 @@ class Family {
     /// Lays out, poisons and fills. `c` must outlive the result. Throws InputError for a case that cannot be laid out and
     /// NoRoomForTensor.
     virtual std::unique_ptr<CaseData> allocate(const Case& c, Fp8Flavour flavour) const = 0;
-    /// The same for few rows of the outputs, spread over entries, heads and positions, for a target that runs single tiles of
-    /// `tile_rows` rows. What neither they nor the other rows of their tiles read stays poison. All rows where the family has no
+    /// The same for few rows of the outputs, spread over entries, heads and positions, for a target that runs single tiles. What neither they nor the other rows of their tiles read stays poison. All rows where the family has no
     /// such sample.
     virtual std::unique_ptr<CaseData> allocate_few_rows(const Case& c, Fp8Flavour flavour,
-                                                        std::int64_t) const {
+                                                        const RowTile&) const {
         return allocate(c, flavour);
     }
     /// `threads`: those of the reference. Throws InputError for a case that cannot be laid out.

@@ -130,17 +130,18 @@ bool names_expected(const Case& c, const Candidate& candidate) {
     });
 }
 
-/// Rows of the tiles in which kernels run few rows of a large shape of a matrix; 0 when some stage of some candidate cannot leave the
+/// The tiles in which kernels run few rows of a large shape of a matrix; without rows when some stage of some candidate cannot leave the
 /// others out.
-std::int64_t tile_of_few_rows(const Case& c, const std::vector<Candidate>& candidates) {
-    if (!c.sampled_rows || !is_of_matrix(c)) return 0;
-    std::int64_t rows = 1;
+RowTile tile_of_few_rows(const Case& c, const std::vector<Candidate>& candidates) {
+    if (!c.sampled_rows || !is_of_matrix(c)) return {};
+    RowTile tile{.rows = 1};
     for (const Candidate& candidate : candidates)
         for (const StageKernel& stage : candidate.stages) {
-            if (stage.run_rows == nullptr) return 0;
-            rows = std::lcm(rows, stage.instance->config().algorithm.tile.m0);
+            if (stage.run_rows == nullptr) return {};
+            tile.rows = std::lcm(tile.rows, stage.instance->config().algorithm.tile.m0);
+            tile.heads = std::lcm(tile.heads, stage.tile_heads);
         }
-    return rows;
+    return tile;
 }
 
 void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
@@ -322,11 +323,11 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
     if (candidates->empty()) return results;
 
     const Fp8Flavour flavour = fp8_flavour(options.arch);
-    const std::int64_t tile_rows = tile_of_few_rows(c, *candidates);
-    if (exceeds_limit(blank, family, c, flavour, options, tile_rows)) return only_blank();
+    const RowTile tile = tile_of_few_rows(c, *candidates);
+    if (exceeds_limit(blank, family, c, flavour, options, tile)) return only_blank();
     std::optional<CaseTensors> tensors;
     try {
-        tensors.emplace(family, c, flavour, options, tile_rows);
+        tensors.emplace(family, c, flavour, options, tile);
     } catch (const NoRoomForTensor& error) {
         blank.not_run_reason = NotRunReason::no_memory;
         blank.message = error.what();

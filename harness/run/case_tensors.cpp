@@ -23,15 +23,15 @@ bool may_move(const Family& family, const Case& c, const Case& moved, Fp8Flavour
 }
 
 std::unique_ptr<CaseData> allocate(const Family& family, const Case& c, Fp8Flavour flavour,
-                                   std::int64_t tile_rows) {
-    return tile_rows > 0 ? family.allocate_few_rows(c, flavour, tile_rows) : family.allocate(c, flavour);
+                                   const RowTile& tile) {
+    return tile.rows > 0 ? family.allocate_few_rows(c, flavour, tile) : family.allocate(c, flavour);
 }
 
 } // namespace
 
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
-                   const CaseRunOptions& options, std::int64_t tile_rows) {
-    const CaseBytes bytes = tile_rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
+                   const CaseRunOptions& options, const RowTile& tile) {
+    const CaseBytes bytes = tile.rows > 0 ? family.bytes_of_few_rows(c, flavour, options.reference_threads)
                                           : family.bytes(c, flavour, options.reference_threads);
     if (options.memory_limit > 0 && bytes.total() > options.memory_limit) {
         result.not_run_reason = NotRunReason::no_memory;
@@ -68,11 +68,11 @@ void require_runnable(const Case& c, const std::string& arch) {
 }
 
 CaseTensors::CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour,
-                         const CaseRunOptions& options, std::int64_t tile_rows)
-    : here_(allocate(family, c, flavour, tile_rows)), moved_(in_another_layout(c)) {
+                         const CaseRunOptions& options, const RowTile& tile)
+    : here_(allocate(family, c, flavour, tile)), moved_(in_another_layout(c)) {
     try {
         if (may_move(family, c, moved_, flavour, options))
-            elsewhere_ = allocate(family, moved_, flavour, tile_rows);
+            elsewhere_ = allocate(family, moved_, flavour, tile);
     } catch (const NoRoomForTensor&) {
         elsewhere_.reset(); // as if it were beyond the memory limit
     }

@@ -8,9 +8,9 @@
 
 namespace fmha::harness {
 
-/// Whether `result` has become one that is not run, because the case exceeds a limit of `options`. `tile_rows` as below.
+/// Whether `result` has become one that is not run, because the case exceeds a limit of `options`. `tile` as below.
 bool exceeds_limit(CaseResult& result, const Family& family, const Case& c, Fp8Flavour flavour,
-                   const CaseRunOptions& options, std::int64_t tile_rows);
+                   const CaseRunOptions& options, const RowTile& tile);
 
 /// Throws InputError, which begins with the case's name, when `c` expects a refusal for a reason that does not exist, or
 /// has tensors that cannot be laid out. A case whose problem is refused has no tensors.
@@ -19,10 +19,10 @@ void require_runnable(const Case& c, const std::string& arch);
 /// The tensors of a case, and the same values in another layout where the case may have them and there is room.
 class CaseTensors {
   public:
-    /// `c` must outlive it. `tile_rows`: of the tiles of a target that runs few rows alone; 0 = all rows. Throws NoRoomForTensor
+    /// `c` must outlive it. `tile`: of a target that runs few rows alone. Throws NoRoomForTensor
     /// when there is none for the case itself.
     CaseTensors(const Family& family, const Case& c, Fp8Flavour flavour, const CaseRunOptions& options,
-                std::int64_t tile_rows = 0);
+                const RowTile& tile = {});
     ~CaseTensors() = default;
     CaseTensors(const CaseTensors&) = delete;
     CaseTensors& operator=(const CaseTensors&) = delete;

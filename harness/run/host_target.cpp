@@ -27,13 +27,15 @@ class HostTarget final : public Target {
     StageKernel make(const KernelConfig& config) const override {
         StageKernel kernel{
             {}, host_target::make_instance(config, threads_), host_target::numerics_of(config)};
-        if (host_target::has_row_tiles(config))
+        if (host_target::has_row_tiles(config)) {
+            kernel.tile_heads = host_target::most_heads_of_row_tile(config);
             kernel.run_rows = [config, threads = threads_](const Invocation& invocation,
                                                            std::span<const reference::RowId> rows) {
                 std::vector<host_target::QueryRow> wanted;
                 for (const reference::RowId& row : rows) wanted.push_back({row.b, row.h, row.i});
                 host_target::run_row_tiles(config, invocation, wanted, threads);
             };
+        }
         return kernel;
     }
 

@@ -38,6 +38,8 @@ struct StageKernel {
     /// Computes only tiles of the output that have some of these rows, pointers being the host's; null where the target has no
     /// way to do so.
     std::function<void(const Invocation&, std::span<const reference::RowId>)> run_rows{};
+    std::int64_t tile_heads =
+        1; ///< of such a tile, at most; its first one is a multiple of this or of a divisor
 };
 
 /// No kernel of a source takes a problem. The text is the explanation.

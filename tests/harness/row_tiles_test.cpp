@@ -3,6 +3,7 @@
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/families/all_families.hpp"
 #include "harness/families/few_rows.hpp"
+#include "harness/run/catalogue_kernels.hpp"
 #include "harness/run/run_cases.hpp"
 #include "reference/attention_args.hpp"
 #include "reference/numerics/formats.hpp"
@@ -119,7 +120,7 @@ TEST(TilesOfRows, InputsThatNoneOfThemReadsAreNotFilled) {
     for (const auto& [b, h, i] : rows) heads.emplace(b, h);
     ASSERT_LT(heads.size(), 40U);
 
-    const auto data = fwd_family().allocate_few_rows(c, Fp8Flavour::ocp, 64);
+    const auto data = fwd_family().allocate_few_rows(c, Fp8Flavour::ocp, {.rows = 64});
     EXPECT_TRUE(std::ranges::equal(data->few_rows(), rows));
     const Invocation invocation = data->invocation();
     const auto& args = std::get<FwdArgs>(invocation);
@@ -155,6 +156,26 @@ TEST(TilesOfRows, ARowThatIsInNoneOfThemMayNotBeWritten) {
             return;
         }
     FAIL() << "every head has a sampled row";
+}
+
+TEST(TilesOfRows, OfSeveralHeadsAreRunWithAllOfThem) {
+    TargetOptions hopper;
+    hopper.arch = "sm_90";
+    const auto planned = house_kernels(make_target("host", hopper));
+    RunOptions options;
+    options.jobs = 0;
+    options.of_case.arch = hopper.arch;
+    Case c = shape_of_matrix();
+    c.hdim_q = c.hdim_v = 128;
+    c.lse = false;
+    c.expect_kernel = "*_even_head_groups*";
+    for (const std::int64_t heads : {8, 12}) // of two KV heads: four and two heads a tile
+        for (const std::int64_t rows : {3, 40}) {
+            c.nhead_q = heads;
+            c.seqlen_q = {rows};
+            const auto results = run({c}, *planned, options);
+            ASSERT_THAT(outcomes(results), ElementsAre(Outcome::passed)) << results.front().message;
+        }
 }
 
 TEST(TilesOfRows, OnlyThemselvesAreCountedAsCopied) {

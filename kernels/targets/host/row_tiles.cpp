@@ -27,13 +27,14 @@ struct SomeBlocks : Forward {
     class Grid {
       public:
         Grid(const KernelConfig& config, const Args& args) {
-            const std::int64_t tile_rows = config.algorithm.tile.m0;
-            std::set<QueryRow> tiles; // first rows
+            const auto packed = kernels::HeadRows::of(config, static_cast<const FwdArgs&>(args));
+            const std::int64_t most = config.algorithm.tile.m0;
+            std::set<QueryRow> tiles; // by their numbers, those of the heads of a tile among them
             for (const QueryRow& row : args.wanted)
-                tiles.insert({row.b, row.h, row.i / tile_rows * tile_rows});
+                tiles.insert({row.b, row.h / packed.heads(most), row.i / packed.of_head(most)});
             const Forward::Grid all(config, args);
             for (std::int64_t n = 0; n < all.size(); ++n)
-                if (const Item item = all[n]; tiles.contains({item.b, item.h, item.q_tile * tile_rows}))
+                if (const Item item = all[n]; tiles.contains({item.b, item.h, item.q_tile}))
                     items_.push_back(item);
         }
         std::int64_t size() const { return static_cast<std::int64_t>(items_.size()); }
@@ -49,6 +50,15 @@ struct SomeBlocks : Forward {
 bool has_row_tiles(const KernelConfig& config) {
     return targets::with_program(config.signature.family,
                                  [](auto program) { return std::is_same_v<decltype(program), Forward>; });
+}
+
+std::int64_t most_heads_of_row_tile(const KernelConfig& config) {
+    // A KV head with as many query heads as a tile has rows, which lie one behind the other.
+    const std::int64_t rows = config.algorithm.tile.m0;
+    FwdArgs args;
+    args.shape = {.batch = 1, .nhead_q = rows, .nhead_k = 1, .seqlen_q = 1};
+    args.q = {nullptr, ElementType::fp16, rows, 1, 1, 1};
+    return kernels::HeadRows::of(config, args).heads(rows);
 }
 
 void run_row_tiles(const KernelConfig& config, const Invocation& invocation, std::span<const QueryRow> rows,

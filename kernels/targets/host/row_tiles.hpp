@@ -19,6 +19,9 @@ struct QueryRow {
 /// Whether `run_row_tiles` takes the kernel: one of forward attention.
 bool has_row_tiles(const KernelConfig& config);
 
+/// The query heads of which one block may store rows: a power of two, more than 1 where a kernel packs heads.
+std::int64_t most_heads_of_row_tile(const KernelConfig& config);
+
 /// Runs the blocks of a launch that store some of `rows`, all channels of them, and no others. They store the values that `run_kernel`
 /// stores there, bit for bit; everything else stays as it is. `threads`: 0 = as many as the machine has. Throws as
 /// `run_kernel` does, and UnsupportedInvocation for a kernel that has no row tiles.
