@@ -1,5 +1,6 @@
 #include "dispatcher/system/files.hpp"
 
+#include "dispatcher/system/streams.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
@@ -7,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <unistd.h>
+#include <vector>
 
 namespace fmha::system {
 
@@ -56,8 +57,19 @@ std::string read_file(const fs::path& path) {
         throw InputError(fmt::format("{}: is a folder, not a file", path.string()));
     std::ifstream file(path, std::ios::binary);
     if (!file) throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
-    std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text = read_stream(file, path.string());
     if (file.bad()) throw InputError(fmt::format("{}: cannot be read to its end", path.string()));
+    return text;
+}
+
+std::string read_stream(std::istream& stream, const std::string& name, std::uint64_t most) {
+    std::string text;
+    std::vector<char> block(std::size_t{1} << 16U);
+    while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
+        text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+        if (text.size() > most)
+            throw InputError(fmt::format("{}: has more than {} bytes, which no input has", name, most));
+    }
     return text;
 }
 

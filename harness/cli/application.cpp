@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <new>
 
 namespace fmha::cli {
 namespace {
@@ -104,6 +105,9 @@ int run_command_line(const std::vector<std::string>& arguments,
             {streams.out, streams.err, streams.progress, invocation_text(arguments), streams.colours});
     } catch (const Error& error) {
         fmt::print(streams.err, "fmha {}: {}\n", (*chosen)->name(), visible(error.what()));
+        return bad_input;
+    } catch (const std::bad_alloc&) {
+        fmt::print(streams.err, "fmha {}: there is not enough memory\n", (*chosen)->name());
         return bad_input;
     } catch (const std::filesystem::filesystem_error& error) {
         // A path that was given and that the system refuses, unreadable folders for example.

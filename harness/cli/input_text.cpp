@@ -8,20 +8,20 @@
 
 #include <array>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 namespace fmha::cli {
 namespace {
 
 std::string raw_text(const std::string& path) {
-    if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+    if (path == "-") return system::read_stream(std::cin, "-");
     return system::read_file(path);
 }
 
 } // namespace
 
-std::string unpacked(std::string_view packed, const std::string& path, std::size_t piece) {
+std::string unpacked(std::string_view packed, const std::string& path, std::size_t piece,
+                     std::uint64_t most) {
     z_stream stream{};
     constexpr int gzip_only = 16 + MAX_WBITS;
     if (inflateInit2(&stream, gzip_only) != Z_OK) throw InputError(path + ": cannot start unpacking");
@@ -42,6 +42,9 @@ std::string unpacked(std::string_view packed, const std::string& path, std::size
         if (status != Z_OK && status != Z_STREAM_END)
             throw InputError(fmt::format("{}: damaged gzip stream after {} bytes", path, text.size()));
         text.append(block.data(), block.size() - stream.avail_out);
+        if (text.size() > most)
+            throw InputError(fmt::format("{}: has more than {} bytes once it is unpacked, which no input has",
+                                         path, most));
         if (status != Z_STREAM_END) continue;
         // Files may be made of several gzip members one after the other.
         if (stream.avail_in == 0 && rest.empty()) return text;

@@ -42,6 +42,15 @@ TEST(InputText, IsUnpackedInPieces) {
                 << piece;
 }
 
+// A megabyte of zeros is a thousand bytes.
+TEST(InputText, IsNotUnpackedWithoutEnd) {
+    const std::string small = packed(std::string(1'000'000, '0'));
+    EXPECT_EQ(unpacked(small, "file", small.size(), 1'000'000).size(), 1'000'000U);
+    EXPECT_THAT([&] { unpacked(small, "file", small.size(), 999'999); },
+                ThrowsMessage<InputError>(
+                    "file: has more than 999999 bytes once it is unpacked, which no input has"));
+}
+
 TEST(InputText, IsUnpackedWhereItBeginsAsGzipDoes) {
     const test::Scratch folder;
     system::write_file(folder / "packed", packed("text"));

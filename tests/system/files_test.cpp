@@ -1,9 +1,12 @@
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/system/process.hpp"
 #include "dispatcher/system/sha256.hpp"
+#include "dispatcher/system/streams.hpp"
 #include "dispatcher/types/error.hpp"
 
+#include <fstream>
 #include <gmock/gmock.h>
+#include <sstream>
 
 namespace fmha::system {
 namespace {
@@ -35,6 +38,14 @@ TEST(Files, SayWhatCannotBeReadOrWritten) {
     EXPECT_THAT([&] { write_file("/dev/full", "x"); },
                 testing::ThrowsMessage<InputError>("/dev/full: cannot be written: No space left on device"));
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 0) << "a draft is left";
+}
+
+TEST(Files, WithoutAnEndAreNotRead) {
+    std::ifstream zeros("/dev/zero", std::ios::binary);
+    EXPECT_THAT([&] { read_stream(zeros, "zeros", 1'000'000); },
+                testing::ThrowsMessage<InputError>("zeros: has more than 1000000 bytes, which no input has"));
+    std::istringstream whole(std::string(1'000'000, 'x'));
+    EXPECT_EQ(read_stream(whole, "whole", 1'000'000), std::string(1'000'000, 'x'));
 }
 
 TEST(Files, AreWrittenWithTheirFoldersAndThroughLinks) {
