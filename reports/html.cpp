@@ -187,11 +187,12 @@ std::string html(const Report& report) {
         "{}</title><style>{}</style></head><body>\n"
         "<h1>fmha verify: <span class=\"verdict {}\">{}</span></h1>\n<pre>{}</pre>\n<table>{}</table>\n"
         "<h2>Families × features</h2>\n<p class=\"quiet\">Green results / asked results.</p>\n{}"
-        "<h2>Not green</h2>\n{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
+        "<h2>Not green</h2>\n{}{}{}{}{}{}<h2>All results</h2>\n{}<script>{}</script></body></html>\n",
         policy, report.ledger.green() ? "green" : "red", style, report.ledger.green() ? "passed" : "failed",
         report.ledger.green() ? "green" : "red", escaped(report.ledger.text()), facts,
-        heat_map(report.results), failures(report.results), sections, margins_section(report.results),
-        coverage_section(report), slowest_section(report.results), all_results(report.results), script);
+        heat_map(report.results), causes_section(report.results), failures(report.results), sections,
+        margins_section(report.results), coverage_section(report), slowest_section(report.results),
+        all_results(report.results), script);
 }
 
 } // namespace fmha::reports

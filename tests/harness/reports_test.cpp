@@ -80,6 +80,23 @@ TEST(Html, CarriesSectionsOfOtherAuditsAsTheyAre) {
     EXPECT_EQ(count(html(report()), "<section>"), 0U);
 }
 
+TEST(Html, GathersRedResultsOfOneKind) {
+    Report with;
+    for (const char* name : {"fwd/x@1", "fwd/x@2", "fwd/x@3", "fwd/y@1"}) {
+        with.results.push_back(result(name, Outcome::failed));
+        with.results.back().gates = {{"G3", "lse", true, true, 0.2, ""}, {"G1", "o", false, true, 31.4, ""}};
+    }
+    with.results.back().kernel = "another";
+    with.results.push_back(result("fwd/z@1", Outcome::passed));
+    const std::string page = html(with);
+    EXPECT_THAT(page, HasSubstr("<td class=\"n\">3</td><td>G1 o</td><td class=\"name\">k&lt;1&gt;</td><td "
+                                "class=\"name\">fwd/x@1</td>"));
+    EXPECT_THAT(page, HasSubstr("<td class=\"n\">1</td><td>G1 o</td><td class=\"name\">another</td>"));
+    // Where nothing is red twice, the results themselves say it.
+    with.results.erase(with.results.begin(), with.results.begin() + 2);
+    EXPECT_THAT(html(with), Not(HasSubstr("By first gate and kernel")));
+}
+
 harness::ErrorMap map() {
     harness::ErrorMap m;
     m.tensor = "o";
