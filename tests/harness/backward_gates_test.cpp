@@ -275,6 +275,8 @@ TEST(BackwardGates, WantRowsOfDBiasThatAddUpToZero) {
         dbias.set_code(0, 0, 39, j, reference::encode(ElementType::bf16, value + 0.02));
     }
     EXPECT_THAT(done.failures(bwd_dq_dk_dv), testing::Contains("G1.sum:dbias"));
+    dbias.set_code(0, 0, 39, 5, reference::encode(ElementType::bf16, std::nan("")));
+    EXPECT_THAT(done.failures(bwd_dq_dk_dv), testing::Contains("G1.sum:dbias"));
 }
 
 /// The first main kernel of the working list that `wanted` takes.

@@ -227,6 +227,23 @@ TEST_F(LedgerTest, NoticesASecondAccount) {
     EXPECT_THAT(ledger.text(), HasSubstr("accounted for twice"));
 }
 
+TEST_F(LedgerTest, AnAbsentTypeIsNotGreenAndALaterStageTakesNoVerdictBack) {
+    const std::vector<Witness> asked{*std::ranges::find(
+        all_, Expectation::pass, [](const Witness& witness) { return witness.of.expect; })};
+    CatalogueLedger absent(list_, all_, asked);
+    absent.add(result_of(asked.front(), Outcome::type_absent));
+    EXPECT_EQ(absent.count(Account::listed), std::ssize(asked.front().kernels));
+    EXPECT_EQ(absent.count(Account::green), 0);
+
+    CatalogueLedger ledger(list_, all_, asked);
+    const std::string name = list_[asked.front().kernels.front()].name;
+    ledger.add(result_of(asked.front(), Outcome::failed, name));
+    CaseResult beside = result_of(asked.front(), Outcome::passed, name);
+    beside.chosen = "another stage's kernel";
+    ledger.add(beside);
+    EXPECT_EQ(ledger.count(Account::red), 1);
+}
+
 TEST_F(LedgerTest, LeavesTheKernelsOfOtherShardsOut) {
     const std::vector<Witness> asked{all_.front()};
     CatalogueLedger ledger(list_, all_, asked);

@@ -50,6 +50,12 @@ std::vector<std::string> three_shards(const Scratch& folder) {
     return {folder / "1.json", folder / "2.jsonl", folder / "3.db"};
 }
 
+TEST(Merge, CountsTheCasesOfTheRun) {
+    const harness::Part part{"1.json", Json{{"shards", 1}, {"shard", 1}, {"cases", 2}}, {}};
+    EXPECT_THAT(harness::merge({part}).problems,
+                testing::ElementsAre("the run has 2 cases, the files have 0"));
+}
+
 TEST(Merge, NamesSomeOfManyMissingShardsAndBelievesNoDamagedNumber) {
     harness::Part part{"1.json", Json{{"shards", 40}, {"shard", 1}, {"cases", 0}}, {}};
     EXPECT_THAT(

@@ -36,10 +36,12 @@ float* sums(const SplitKvArgs& args) {
 
 class ToyExpectation final : public CaseExpectation {
   public:
-    /// `doubted`: the stage whose numbers cannot be believed.
+    /// `doubted`: the stage whose numbers cannot be believed; another one than the two: the oracles of the whole are apart.
     ToyExpectation(const SplitKvArgs& args, std::optional<KernelFamily> doubted)
         : args_(args), doubted_(doubted) {}
-    double oracle_disagreement() override { return 0.0; }
+    double oracle_disagreement() override {
+        return doubted_ && *doubted_ != halve && *doubted_ != increase ? 3.0 : 0.0;
+    }
     StageVerdict judge(KernelFamily stage, const Outputs& outputs, const Numerics&, InputOrigin) override {
         const bool first = stage == halve;
         const std::string name = first ? "half" : "sum";
@@ -241,6 +243,10 @@ TEST(Stages, TheDoubtAboutAnyStageIsHeard) {
         EXPECT_EQ(result.outcome, Outcome::mistrusted) << to_string(stage);
         EXPECT_EQ(result.message, "its oracles are apart");
     }
+    const CaseResult whole =
+        run_case(ToyFamily(true, KernelFamily::fwd), toy_case(), ToySource(), {}).front();
+    EXPECT_EQ(whole.outcome, Outcome::mistrusted);
+    EXPECT_EQ(whole.message, "the two oracles are 3 times their bound apart");
 }
 
 TEST(Stages, AllKernelsVaryOneStageAtATime) {
