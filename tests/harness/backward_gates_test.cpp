@@ -279,6 +279,18 @@ TEST(BackwardGates, WantRowsOfDBiasThatAddUpToZero) {
     EXPECT_THAT(done.failures(bwd_dq_dk_dv), testing::Contains("G1.sum:dbias"));
 }
 
+TEST(BackwardGates, SeeAWrongDBiasOfAPackedBatch) {
+    Case c = masked_case();
+    c.mode = Mode::group;
+    c.batch = 1; // whose rows are stored as those of a batch
+    Differentiated done(c);
+    EXPECT_THAT(done.failures(bwd_dq_dk_dv), testing::IsEmpty());
+    GuardedTensor& dbias = done.tensor("dbias");
+    const double value = reference::decode(ElementType::bf16, dbias.code(0, 0, 39, 5));
+    dbias.set_code(0, 0, 39, 5, reference::encode(ElementType::bf16, value + 0.5));
+    EXPECT_THAT(done.failures(bwd_dq_dk_dv), testing::Contains("G1:dbias"));
+}
+
 /// The first main kernel of the working list that `wanted` takes.
 template <class Wanted>
 KernelConfig main_kernel(Wanted wanted) {
