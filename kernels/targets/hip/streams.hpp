@@ -102,7 +102,11 @@ class TeamWork {
         const bool in_boxes = plan.boxes() > 1;
         const int feeders = in_boxes ? block_.machine.feeders(block_.plan().feeders) : 1;
         const int feeder = block_.plan().feeders > 1 ? block_.machine.feeder() : 0;
-        if (!in_boxes && feeder > 0) return;
+        // Of whole tiles one feeder copies queries and keys, and where there is another one that has the values.
+        const bool has_values =
+            !in_boxes && Piece == &WsPlan::values && block_.machine.feeders(block_.plan().feeders) > 1;
+        const int owner = has_values ? 1 : 0;
+        if (!in_boxes && feeder != owner) return;
         Place& next = place_of<Piece>();
         const int stage = next.next(plan.stages), full = plan.full(stage);
         const auto first = static_cast<std::int32_t>(row0) + feeder * plan.box_lines;
@@ -113,7 +117,7 @@ class TeamWork {
                 pages[n] = page_of(matrix, first + n * feeders * plan.box_lines);
         }
         block_.machine.wait(plan.empty(stage), next.parity(plan.stages) ^ 1);
-        if (feeder == 0) block_.machine.expect(full, plan.stage_bytes);
+        if (feeder == owner) block_.machine.expect(full, plan.stage_bytes);
         const MapRows& rows = block_.machine.rows_of(map);
         const auto channel = static_cast<std::int32_t>(col0);
         if (in_boxes) {

@@ -215,6 +215,8 @@ constexpr WsPlan ws_plan_of(const KernelConfig& cfg) {
 
     planning::deal_out_threads(plan, cfg);
     planning::lay_out_streams(plan, tile, e4m3, transposes, keys_of_box(cfg));
+    // Two warps look pages up beside each other. Three teams gain nothing.
+    if (paged && !api.lists_pages && plan.teams < 3) plan.feeders = 2;
     return plan;
 }
 
