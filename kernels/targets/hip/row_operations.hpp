@@ -159,7 +159,7 @@ class RowOperations {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
-        raise(top, shrink, largest, slack, difference);
+        raise(top, shrink, largest, slack, Difference());
     }
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack, float factor) {
@@ -167,7 +167,7 @@ class RowOperations {
         fill(largest, -infinity);
         take_maxima(largest, scores);
         map_rows(largest, largest, top, [factor](float x, float t) { return maximum(t, x * factor); });
-        raise(top, shrink, largest, slack, difference);
+        raise(top, shrink, largest, slack, Difference());
     }
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, kernels::ScoreUnit unit,
@@ -176,7 +176,7 @@ class RowOperations {
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
         raise(top, shrink, largest, slack,
-              [unit](float before, float now) { return unit.reference(now) - unit.reference(before); });
+              [unit](float a, float b) { return unit.reference(b) - unit.reference(a); });
     }
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
@@ -308,20 +308,23 @@ class RowOperations {
         });
         combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
     }
-    /// Raises `top` to `reached`, which is not below it. Weights of `before` are too large by exp2 of −lost(before, now).
-    template <class Lost>
-    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack, Lost lost) {
+    /// Raises `top` to `reached`, which is not below it. minus(a, b): how many base-2 logits a is above b.
+    template <class Minus>
+    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack, Minus minus) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
                 const float before = top.x.at(thread, s), largest = reached.x.at(thread, s);
-                const float now = slack > 0.0F && -lost(before, largest) <= slack ? before : largest;
-                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(lost(before, now));
+                const float now = slack > 0.0F && minus(largest, before) <= slack ? before : largest;
+                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(minus(before, now));
                 top.x.at(thread, s) = now;
             }
         });
     }
-    FMHA_DEVICE static float difference(float before, float now) { return before - now; }
+    /// A type of its own: with a function in its place clang copies a register more in the loop.
+    struct Difference {
+        FMHA_DEVICE float operator()(float a, float b) const { return a - b; }
+    };
 
     /// Of every row the sum of a lane's part.
     template <class Tile>
