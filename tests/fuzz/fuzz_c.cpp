@@ -102,7 +102,9 @@ Args legal(fmha_api api) {
                   .min_seqlen_q = 0,
                   .hdim_q = 128,
                   .hdim_v = 128};
-    const fmha_tensor some{memory.data(), 0, 0, 128, 1};
+    // Elements of an output have places of their own (L-4): more rows than a head has, more heads than an entry has.
+    constexpr std::int64_t row = 128, head = 1024 * row, entry = 4 * head;
+    const fmha_tensor some{memory.data(), entry, head, row, 1};
     args.q = args.k = args.v = some;
     if constexpr (requires { args.o; }) args.o = some;
     if constexpr (requires { args.mask; }) args.mask.window_left = args.mask.window_right = -1;
