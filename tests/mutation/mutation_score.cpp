@@ -103,73 +103,64 @@ Settings read_settings(std::vector<std::string> words) {
     return settings;
 }
 
-/// Another target, whose kernels of forward and of paged-KV run the warp-specialised program where that has all that they need: no
-/// list has it for the architecture that cases are planned for.
-class TeamTarget final : public Target {
+/// e4m3 comes with descales of whole tensors or without, and in forward alone.
+bool team_types(const Signature& has) {
+    switch (has.data_type) {
+    case DataType::fp16:
+    case DataType::bf16:
+        return has.qscale == QScale::no_scale;
+    case DataType::fp8:
+    case DataType::fp8bf16:
+    case DataType::fp8fp32:
+        return has.family == KernelFamily::fwd &&
+               (has.qscale == QScale::no_scale || has.qscale == QScale::pertensor);
+    default:
+        return false;
+    }
+}
+
+/// Kernels of forward and of paged-KV run the warp-specialised program where that has all that they need: no list has it for the
+/// architecture that cases are planned for.
+KernelConfig with_teams(KernelConfig teams) {
+    const Signature& has = teams.signature;
+    if ((has.family == KernelFamily::fwd || has.family == KernelFamily::fwd_pagedkv) && !has.has_dropout &&
+        team_types(has))
+        teams.algorithm.pipeline = Pipeline::ws;
+    // Tiles of one of the types have rows of several heads, where a kernel with such tiles exists, and tiles of the others have one head's.
+    if (teams.algorithm.pipeline == Pipeline::ws && has.family == KernelFamily::fwd &&
+        has.data_type == DataType::bf16 && has.mode == Mode::batch && has.bias == BiasType::no_bias)
+        teams.algorithm.max_seq_len_q = teams.algorithm.tile.m0;
+    // A tile of e4m3 has fewer keys than rows, so that one number is not taken for the other.
+    Tile& tile = teams.algorithm.tile;
+    if (teams.algorithm.pipeline == Pipeline::ws && kernels::adds_tiles_apart(has.data_type) &&
+        tile.n0 == tile.m0 && tile.n0 % (2 * tile.k1) == 0)
+        tile.n0 /= 2;
+    return teams;
+}
+
+/// Kernels over a cache are for few rows where these are padded, so that a tile has rows of several heads. The lists of one architecture have
+/// such kernels alone. Of more rows every head has tiles of its own.
+KernelConfig with_few_rows(KernelConfig few) {
+    if (few.signature.family != KernelFamily::fwd) few.algorithm.max_seq_len_q = few.algorithm.tile.m0 / 2;
+    return few;
+}
+
+/// Another target, which makes another kernel than it is asked for.
+class ChangedTarget final : public Target {
   public:
-    explicit TeamTarget(std::shared_ptr<const Target> inner) : inner_(std::move(inner)) {}
+    using Change = KernelConfig (*)(KernelConfig);
+    ChangedTarget(std::shared_ptr<const Target> inner, Change change)
+        : inner_(std::move(inner)), change_(change) {}
     std::string_view name() const override { return inner_->name(); }
     const std::string& arch() const override { return inner_->arch(); }
     std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
         return inner_->cannot_execute(config);
     }
-    StageKernel make(const KernelConfig& config) const override {
-        const Signature& has = config.signature;
-        KernelConfig teams = config;
-        if ((has.family == KernelFamily::fwd || has.family == KernelFamily::fwd_pagedkv) &&
-            !has.has_dropout && team_types(has))
-            teams.algorithm.pipeline = Pipeline::ws;
-        // Tiles of one of the types have rows of several heads, where a kernel with such tiles exists, and tiles of the others have one head's.
-        if (teams.algorithm.pipeline == Pipeline::ws && has.family == KernelFamily::fwd &&
-            has.data_type == DataType::bf16 && has.mode == Mode::batch && has.bias == BiasType::no_bias)
-            teams.algorithm.max_seq_len_q = teams.algorithm.tile.m0;
-        // A tile of e4m3 has fewer keys than rows, so that one number is not taken for the other.
-        Tile& tile = teams.algorithm.tile;
-        if (teams.algorithm.pipeline == Pipeline::ws && kernels::adds_tiles_apart(has.data_type) &&
-            tile.n0 == tile.m0 && tile.n0 % (2 * tile.k1) == 0)
-            tile.n0 /= 2;
-        return inner_->make(teams);
-    }
-
-  private:
-    /// e4m3 comes with descales of whole tensors or without, and in forward alone.
-    static bool team_types(const Signature& has) {
-        switch (has.data_type) {
-        case DataType::fp16:
-        case DataType::bf16:
-            return has.qscale == QScale::no_scale;
-        case DataType::fp8:
-        case DataType::fp8bf16:
-        case DataType::fp8fp32:
-            return has.family == KernelFamily::fwd &&
-                   (has.qscale == QScale::no_scale || has.qscale == QScale::pertensor);
-        default:
-            return false;
-        }
-    }
-
-    std::shared_ptr<const Target> inner_;
-};
-
-/// Another target, whose kernels over a cache are for few rows where these are padded, so that a tile has rows of several heads. The lists of
-/// one architecture have such kernels alone. Of more rows every head has tiles of its own.
-class FewRowTarget final : public Target {
-  public:
-    explicit FewRowTarget(std::shared_ptr<const Target> inner) : inner_(std::move(inner)) {}
-    std::string_view name() const override { return inner_->name(); }
-    const std::string& arch() const override { return inner_->arch(); }
-    std::optional<std::string> cannot_execute(const KernelConfig& config) const override {
-        return inner_->cannot_execute(config);
-    }
-    StageKernel make(const KernelConfig& config) const override {
-        KernelConfig few = config;
-        if (few.signature.family != KernelFamily::fwd)
-            few.algorithm.max_seq_len_q = few.algorithm.tile.m0 / 2;
-        return inner_->make(few);
-    }
+    StageKernel make(const KernelConfig& config) const override { return inner_->make(change_(config)); }
 
   private:
     std::shared_ptr<const Target> inner_;
+    Change change_;
 };
 
 bool is_over_a_cache(const Case& c) {
@@ -317,11 +308,12 @@ int run(const Settings& settings) {
     });
     std::erase_if(for_few_rows, [](const Case& c) { return !is_over_a_cache(c); });
     if (for_teams.empty()) for_teams = cases;
-    try_on(for_teams, of_teams, std::make_shared<TeamTarget>(subject.mutated),
-           std::make_shared<TeamTarget>(subject.original), for_few_rows.empty() ? nullptr : &of_few_rows);
+    try_on(for_teams, of_teams, std::make_shared<ChangedTarget>(subject.mutated, with_teams),
+           std::make_shared<ChangedTarget>(subject.original, with_teams),
+           for_few_rows.empty() ? nullptr : &of_few_rows);
     // So do tiles of a few tokens.
-    try_on(for_few_rows, of_few_rows, std::make_shared<FewRowTarget>(subject.mutated),
-           std::make_shared<FewRowTarget>(subject.original));
+    try_on(for_few_rows, of_few_rows, std::make_shared<ChangedTarget>(subject.mutated, with_few_rows),
+           std::make_shared<ChangedTarget>(subject.original, with_few_rows));
     if (!settings.record.empty()) {
         Json record = table.record(mutants().size());
         record["sample"] = Json{{"arch", settings.arch},     {"every", settings.every},
