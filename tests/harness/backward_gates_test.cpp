@@ -44,6 +44,12 @@ Case masked_case() {
     return c;
 }
 
+Case masked_case_with_sinks() {
+    Case c = masked_case();
+    c.sink_logits = SinkLogits::normal;
+    return c;
+}
+
 /// A case whose outputs hold the reference's values, rounded to their types.
 class Differentiated {
   public:
@@ -101,10 +107,7 @@ class Differentiated {
         GuardedTensor& tensor = this->tensor(name);
         tensor.set_code(b, h, row, c, reference::encode(tensor.layout().type, value));
     }
-    Judgement judgement(KernelFamily stage) {
-        Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
-        return expectation_->judge(stage, data_->outputs(stage), numerics, InputOrigin::fill).judgement;
-    }
+    Judgement judgement(KernelFamily stage) { return judged(stage).judgement; }
     /// "gate:tensor", for all gates of `stage`, and for those that failed.
     std::vector<std::string> gates(KernelFamily stage) { return gates_that(stage, false); }
     std::vector<std::string> failures(KernelFamily stage) { return gates_that(stage, true); }
@@ -112,14 +115,17 @@ class Differentiated {
     CaseExpectation& expectation() { return *expectation_; }
 
   private:
-    std::vector<std::string> gates_that(KernelFamily stage, bool failed) {
+    StageVerdict judged(KernelFamily stage) {
         Numerics numerics = reference::kernel_numerics(element_types(case_.data_type, Fp8Flavour::ocp));
-        const auto judged = expectation_->judge(stage, data_->outputs(stage), numerics, InputOrigin::fill);
-        EXPECT_GT(judged.rows, 0);
-        EXPECT_GT(judged.judgement.elements, 0);
-        EXPECT_EQ(judged.mistrust, "");
+        return expectation_->judge(stage, data_->outputs(stage), numerics, InputOrigin::fill);
+    }
+    std::vector<std::string> gates_that(KernelFamily stage, bool failed) {
+        const StageVerdict verdict = judged(stage);
+        EXPECT_GT(verdict.rows, 0);
+        EXPECT_GT(verdict.judgement.elements, 0);
+        EXPECT_EQ(verdict.mistrust, "");
         std::vector<std::string> names;
-        for (const GateVerdict& gate : judged.judgement.gates)
+        for (const GateVerdict& gate : verdict.judgement.gates)
             if (!failed || !gate.passed) names.push_back(gate.gate + ":" + gate.tensor);
         return names;
     }
@@ -146,9 +152,7 @@ TEST(BackwardGates, AcceptWhatTheReferenceSays) {
 
 TEST(BackwardGates, SeeOneWrongElementOfEachGradient) {
     const auto after = [](KernelFamily stage, const auto& change) {
-        Case c = masked_case();
-        c.sink_logits = SinkLogits::normal;
-        Differentiated done(c);
+        Differentiated done(masked_case_with_sinks());
         change(done);
         return done.failures(stage);
     };
@@ -166,9 +170,7 @@ TEST(BackwardGates, SeeOneWrongElementOfEachGradient) {
 // The case's mask hides the keys from 40 on from every row; row 0 sees key 0 alone.
 TEST(BackwardGates, NameThePlaceOfWrongGradients) {
     const auto pattern = [](KernelFamily stage, const auto& change) {
-        Case c = masked_case();
-        c.sink_logits = SinkLogits::normal;
-        Differentiated done(c);
+        Differentiated done(masked_case_with_sinks());
         change(done);
         return done.judgement(stage).pattern;
     };
