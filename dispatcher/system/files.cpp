@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fstream>
 #include <unistd.h>
-#include <vector>
 
 namespace fmha::system {
 
@@ -59,17 +58,6 @@ std::string read_file(const fs::path& path) {
     if (!file) throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
     std::string text = read_stream(file, path.string());
     if (file.bad()) throw InputError(fmt::format("{}: cannot be read to its end", path.string()));
-    return text;
-}
-
-std::string read_stream(std::istream& stream, const std::string& name, std::uint64_t most) {
-    std::string text;
-    std::vector<char> block(std::size_t{1} << 16U);
-    while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
-        text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
-        if (text.size() > most)
-            throw InputError(fmt::format("{}: has more than {} bytes, which no input has", name, most));
-    }
     return text;
 }
 

@@ -1,0 +1,23 @@
+#include "dispatcher/system/streams.hpp"
+
+#include "dispatcher/types/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace fmha::system {
+
+std::string read_stream(std::istream& stream, const std::string& name, std::uint64_t most) {
+    std::string text;
+    std::vector<char> block(std::size_t{1} << 16U);
+    while (stream.read(block.data(), static_cast<std::streamsize>(block.size())) || stream.gcount() > 0) {
+        text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
+        if (text.size() > most)
+            throw InputError(fmt::format("{}: has more than {} bytes, which no input has", name, most));
+    }
+    return text;
+}
+
+} // namespace fmha::system
