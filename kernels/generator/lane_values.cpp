@@ -58,18 +58,6 @@ Registers registers_of(std::string_view operand) {
     return {begin + static_cast<std::size_t>(*first), static_cast<std::size_t>(*last - *first + 1)};
 }
 
-std::vector<std::string_view> operands_of(std::string_view text) {
-    std::vector<std::string_view> all;
-    while (!text.empty()) {
-        const auto end = text.find(", ");
-        all.push_back(trimmed(text.substr(0, end)));
-        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 2);
-    }
-    // Offsets and the like stand behind the last one, without a comma.
-    if (!all.empty()) all.back() = all.back().substr(0, all.back().find(' '));
-    return all;
-}
-
 std::optional<std::uint32_t> constant(std::string_view text) {
     const bool negative = text.starts_with('-');
     if (negative) text.remove_prefix(1);

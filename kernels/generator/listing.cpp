@@ -69,6 +69,18 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
+std::vector<std::string_view> operands_of(std::string_view text) {
+    std::vector<std::string_view> all;
+    while (!text.empty()) {
+        const auto end = text.find(", ");
+        all.push_back(trimmed(text.substr(0, end)));
+        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 2);
+    }
+    // Offsets and the like stand behind the last one, without a comma.
+    if (!all.empty()) all.back() = all.back().substr(0, all.back().find(' '));
+    return all;
+}
+
 // "\ts_cbranch_scc0 923   // 00000000176C: BF84039B <fmha_k+0xedc>": the comment has the address, and where a branch goes.
 Listing amd_listing(std::string_view text, const std::string& where) {
     Listing found;

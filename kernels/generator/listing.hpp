@@ -40,6 +40,9 @@ using Listing = std::map<std::string, std::vector<Instruction>, std::less<>>;
 /// Text without blanks at its ends.
 std::string_view trimmed(std::string_view text);
 
+/// The operands of an instruction of AMD's, without what stands behind the last one, such as an offset.
+std::vector<std::string_view> operands_of(std::string_view operands);
+
 /// Functions of the output of `llvm-objdump -d` for AMD. Throws InputError for a branch without a target; `where` names the text.
 Listing amd_listing(std::string_view text, const std::string& where);
 

@@ -67,7 +67,7 @@ counted for all of them. `plain`: every key of the tile is seen. `masked`: every
   products; and with the waves that a SIMD holds, where the bound is the busiest unit or the time to issue one wave's instructions
 - wave: cycles that a wave needs in order, with its waits, when it has its SIMD for itself; waiting: together, where those of the
   waves that a SIMD holds are a bound as well
-- llvm-mca: cycles of one wave in order, all loads hitting; 0: it was not asked or gave no answer (it models gfx90a and gfx942)
+- llvm-mca: cycles of one wave in order, all loads hitting; 0: it was not asked or gave no answer (it models gfx90a, gfx942 and gfx950)
 
 )";
 

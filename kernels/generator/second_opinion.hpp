@@ -13,7 +13,7 @@ namespace fmha::generator {
 std::filesystem::path analyzer_of(const Compiler& compiler);
 
 /// The clock cycles that `analyzer` (llvm-mca) gives an iteration of `path` in one wave: in order, with LLVM's latencies, branches
-/// and barriers left out. 0 when it says nothing within ten seconds, or for another architecture than gfx90a and gfx942.
+/// and barriers left out. 0 when it says nothing within two seconds, or for an architecture that is not CDNA.
 std::int64_t second_opinion(std::span<const Instruction> path, const ArchName& arch,
                             const std::filesystem::path& analyzer);
 
