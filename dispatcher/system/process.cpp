@@ -19,6 +19,8 @@
 namespace fmha::system {
 namespace {
 
+constexpr std::array ending_signals{SIGINT, SIGTERM, SIGHUP};
+
 /// A pipe whose ends close with the scope and are not inherited.
 class Pipe {
   public:
@@ -75,7 +77,7 @@ class HeldSignals {
   public:
     HeldSignals() {
         sigemptyset(&held_);
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        for (const int signal : ending_signals) {
             struct sigaction action {};
             // Held back, a signal that this process ignores would become pending all the same.
             if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
@@ -93,7 +95,7 @@ class HeldSignals {
     int pending() const {
         sigset_t came{};
         sigpending(&came);
-        for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+        for (const int signal : ending_signals)
             if (sigismember(&came, signal) == 1 && sigismember(&held_, signal) == 1 &&
                 sigismember(&before_, signal) == 0)
                 return signal;
@@ -149,29 +151,41 @@ class Collector {
           lines_(options.on_line) {}
 
     void run() {
-        auto deadline = Clock::now() + options_.time;
         while (reads() || !child_.ended()) {
-            if (Clock::now() >= deadline) {
-                if (result_.timed_out) break;
-                result_.timed_out = true;
-                // Ninja gives its compilers groups of their own and ends them when it is asked to, not when it is killed.
-                child_.kill_group(SIGTERM);
-                deadline = Clock::now() + grace;
-            }
+            if (Clock::now() >= deadline_ && !ask_again()) break;
             if (too_much()) break;
             pass_on_wishes();
             // A program ends a moment after its streams.
             if (!reads()) pause_ = std::min(2 * pause_, tick);
             const auto pause = reads() ? tick : pause_;
-            if (!read_for(std::min<Clock::duration>(pause, deadline - Clock::now()))) break;
+            if (!read_for(std::min<Clock::duration>(pause, deadline_ - Clock::now()))) break;
         }
-        if (too_much() || result_.timed_out) child_.kill_group(SIGKILL);
+        if (too_much() || asked_ == Asked::to_terminate) child_.kill_group(SIGKILL);
     }
 
   private:
     using Clock = std::chrono::steady_clock;
     static constexpr auto tick = std::chrono::milliseconds(100);
     static constexpr auto grace = std::chrono::seconds(2);
+
+    /// What the group was told so far.
+    enum class Asked : std::uint8_t { nothing, to_end, to_terminate };
+
+    void ask(Asked how, int signal) {
+        asked_ = std::max(asked_, how);
+        child_.kill_group(signal);
+        deadline_ = std::min(deadline_, Clock::now() + grace);
+    }
+
+    /// Terminates the group whose time is over; false when it did not listen to that.
+    bool ask_again() {
+        if (asked_ == Asked::to_terminate) return false;
+        result_.timed_out = asked_ == Asked::nothing;
+        deadline_ = Clock::time_point::max();
+        // Ninja gives its compilers groups of their own and ends them when it is asked to, not when it is killed.
+        ask(Asked::to_terminate, SIGTERM);
+        return true;
+    }
 
     bool reads() const { return polled_[0].fd >= 0 || polled_[1].fd >= 0; }
 
@@ -184,12 +198,12 @@ class Collector {
     void pass_on_wishes() {
         if (!result_.stopped && options_.stop && options_.stop()) {
             result_.stopped = true;
-            child_.kill_group(SIGINT);
+            ask(Asked::to_end, SIGINT);
         }
         const int signal = signals_.pending();
         if (signal == 0 || passed_on_) return;
         passed_on_ = true;
-        child_.kill_group(signal);
+        ask(Asked::to_end, signal);
     }
 
     /// False when nothing can be read any more.
@@ -212,6 +226,8 @@ class Collector {
     std::array<pollfd, 2> polled_;
     Lines lines_;
     bool passed_on_ = false;
+    Asked asked_ = Asked::nothing;
+    Clock::time_point deadline_ = Clock::now() + options_.time;
     std::chrono::milliseconds pause_{1};
 };
 
@@ -248,8 +264,14 @@ class SpawnActions {
         sigset_t none{};
         sigemptyset(&none);
         posix_spawnattr_setsigmask(&attributes_, &none);
+        // A group of its own gets no signal of a terminal, so those that come are meant for it, also below a process that ignores them.
+        sigset_t endings{};
+        sigemptyset(&endings);
+        for (const int signal : ending_signals) sigaddset(&endings, signal);
+        posix_spawnattr_setsigdefault(&attributes_, &endings);
         posix_spawnattr_setpgroup(&attributes_, 0);
-        posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setflags(&attributes_,
+                                 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     }
     ~SpawnActions() {
         posix_spawnattr_destroy(&attributes_);

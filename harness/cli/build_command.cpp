@@ -86,11 +86,14 @@ class BuildCommand final : public Command {
         const auto recording = store_.begin(run_record(selection, tools, streams.invocation));
         const harness::InterruptWatch interrupt;
         Progress progress(streams.err, streams.progress, 0);
-        auto result = generator::build(selection, tools, options(progress, interrupt));
+        const auto build_options = options(progress, interrupt);
+        auto result = generator::build(selection, tools, build_options);
         std::vector<generator::AuditFinding> findings;
         if (audit_)
-            findings = generator::audit(result, tools, archs, compile_.out(), allowed_spills(selection));
-        if (accept_ && !spills_.empty())
+            findings = generator::audit(result, tools, archs, build_options, allowed_spills(selection));
+        if (accept_ && result.interrupted)
+            fmt::print(streams.err, "fmha build: not every kernel was audited, so nothing is accepted\n");
+        if (accept_ && !spills_.empty() && !result.interrupted)
             for (const auto& sentence : generator::accept_spills(result.manifest, spills_, reason_, today()))
                 fmt::print(streams.err, "{}\n", sentence);
         const auto verdict = judge_budgets(result, streams);
@@ -146,7 +149,7 @@ class BuildCommand final : public Command {
     generator::BudgetVerdict judge_budgets(const generator::BuildResult& result,
                                            const Streams& streams) const {
         if (budgets_.empty()) return {};
-        if (accept_)
+        if (accept_ && !result.interrupted)
             for (const auto& sentence :
                  generator::accept_budgets(result.manifest, budgets_, reason_, today()))
                 fmt::print(streams.err, "{}\n", sentence);
@@ -160,9 +163,9 @@ class BuildCommand final : public Command {
                      const Streams& streams) const {
         if (facts_.empty()) return;
         const bool whole = request_.whole_families() && !result.interrupted && result.failed.empty();
-        if (accept_ && !whole)
+        if (accept_ && !whole && !result.interrupted)
             fmt::print(streams.err, "fmha build: not every kernel was built, so no facts are written\n");
-        else if (accept_)
+        else if (accept_ && whole)
             for (const auto& sentence : generator::accept_facts(result.manifest, facts_, reason_, today()))
                 fmt::print(streams.err, "{}\n", sentence);
         const auto verdict = generator::against_facts(result.manifest, facts_, whole);

@@ -15,8 +15,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <map>
+#include <mutex>
 
 namespace fmha::generator {
 
@@ -45,8 +47,12 @@ std::map<std::string, Tools> tools_by_architecture(const BuildTools& tools) {
     return found;
 }
 
-std::string words_of(const std::vector<std::string>& command) {
-    const auto listing = system::run_process(command);
+/// The end of an audit that somebody wants to stop.
+struct Stopped final : std::exception {};
+
+std::string words_of(const std::vector<std::string>& command, const BuildOptions& options) {
+    const auto listing = system::run_process(command, {.stop = options.stop});
+    if (listing.stopped) throw Stopped();
     if (listing.exit_code != 0)
         throw InputError(fmt::format("{} {}: exit code {}: {}", command.front(), command.back(),
                                      listing.exit_code, listing.err));
@@ -72,19 +78,21 @@ bool multiplies_in_a_loop(const KernelConfig& config) {
 
 /// Reads the resources of a unit's kernels; returns the mistakes in their loops.
 std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compile_ms,
-                                     built::CodeObject& object, const Tools& tools, const fs::path& folder) {
-    const std::string file = (folder / unit.object).string();
-    const std::string log = system::read_file(folder / unit.log());
+                                     built::CodeObject& object, const Tools& tools,
+                                     const BuildOptions& options) {
+    if (options.stop && options.stop()) throw Stopped();
+    const std::string file = (options.folder / unit.object).string();
+    const std::string log = system::read_file(options.folder / unit.log());
     const bool words = !tools.disassembler.empty();
     const std::string text =
-        words ? words_of({tools.disassembler.string(), "-t", "-d", "--no-show-raw-insn", file})
+        words ? words_of({tools.disassembler.string(), "-t", "-d", "--no-show-raw-insn", file}, options)
               : system::read_file(file);
     const ResourcesBySymbol found =
         words ? amd_resources(log, text, file) : nvidia_resources(log, text, file);
-    const Listing listing = words ? amd_listing(text, file)
-                            : tools.sass.empty()
-                                ? Listing()
-                                : nvidia_listing(words_of({tools.sass.string(), "-sass", file}), file);
+    const Listing listing =
+        words                ? amd_listing(text, file)
+        : tools.sass.empty() ? Listing()
+                             : nvidia_listing(words_of({tools.sass.string(), "-sass", file}, options), file);
     std::vector<AuditFinding> wrong;
     for (const AssemblerRemark& remark : words ? std::vector<AssemblerRemark>() : held_up(log))
         for (const built::BuiltKernel& kernel : object.kernels)
@@ -111,7 +119,8 @@ std::vector<AuditFinding> audit_unit(const PlannedUnit& unit, std::int64_t compi
             kernel.resources->loop =
                 loop_model(paths, kernel.config, waves_of(*kernel.resources, kernel.config));
             kernel.resources->loop->second_opinion =
-                second_opinion(paths.plain, kernel.config.arch, tools.analyzer);
+                second_opinion(paths.plain, kernel.config.arch, tools.analyzer, options.stop);
+            if (options.stop && options.stop()) throw Stopped();
         } catch (const InputError& error) {
             wrong.push_back({kernel.name, error.what()});
         }
@@ -150,29 +159,47 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
 }
 
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
-                                const fs::path& folder, const SpillsByArch& recorded) {
+                                const BuildOptions& options, const SpillsByArch& recorded) {
     const auto tools_of = tools_by_architecture(tools);
     auto& objects = result.manifest.objects;
     std::vector<std::vector<AuditFinding>> loops(objects.size());
-    system::parallel_for(objects.size(), [&](std::size_t i) {
-        const auto tool = tools_of.find(objects[i].arch.str());
-        loops[i] = audit_unit(result.units[i], result.compile_ms[i], objects[i],
-                              tool == tools_of.end() ? Tools() : tool->second, folder);
-    });
+    std::mutex guard; // of the result's word and of the progress
+    std::size_t done = 0;
+    system::parallel_for(
+        objects.size(),
+        [&](std::size_t i) {
+            const auto tool = tools_of.find(objects[i].arch.str());
+            try {
+                loops[i] = audit_unit(result.units[i], result.compile_ms[i], objects[i],
+                                      tool == tools_of.end() ? Tools() : tool->second, options);
+            } catch (const Stopped&) {
+                for (built::BuiltKernel& kernel : objects[i].kernels) kernel.resources.reset();
+                const std::scoped_lock lock(guard);
+                result.interrupted = true;
+                return;
+            }
+            const std::scoped_lock lock(guard);
+            if (options.progress) options.progress(++done, objects.size(), "audit of " + objects[i].file);
+        },
+        options.jobs);
 
     std::vector<AuditFinding> findings;
     for (auto& wrong : loops) findings.insert(findings.end(), wrong.begin(), wrong.end());
     for (const built::CodeObject& object : objects) {
         const auto spills_of = recorded.find(object.arch.str());
-        for (const built::BuiltKernel& kernel : object.kernels)
+        for (const built::BuiltKernel& kernel : object.kernels) {
+            if (!kernel.resources) continue;
             for (std::string& sentence :
                  violations(*kernel.resources, archs.at(object.arch).hardware(), kernel.config,
                             spills_of == recorded.end() ? 0 : spills_of->second.allowed(kernel.name)))
                 findings.push_back({kernel.name, std::move(sentence)});
+        }
     }
-    built::write_manifest(result.manifest, folder);
+    if (done == 0)
+        return findings; // the build has written the same manifest, tens of megabytes for a whole list
+    built::write_manifest(result.manifest, options.folder);
     if (const std::string page = loop_page(result.manifest); !page.empty())
-        system::write_file(folder / loop_page_file, page);
+        system::write_file(options.folder / loop_page_file, page);
     return findings;
 }
 

@@ -25,10 +25,11 @@ std::vector<std::string> violations(const built::Resources& used, const arch::Ha
 /// Accepted spills by architecture; none are allowed where there is no entry.
 using SpillsByArch = std::map<std::string, SpillRecords, std::less<>>;
 
-/// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order.
+/// Fills in the resources of every kernel of a build, writes its manifest again, and returns the findings, in order. `options` are
+/// those of the build. An end that their `stop` asks for leaves kernels without resources and the result interrupted.
 /// Throws InputError when a tool that the audit needs is missing or says nothing about a kernel.
 std::vector<AuditFinding> audit(BuildResult& result, const BuildTools& tools, const arch::ArchSet& archs,
-                                const std::filesystem::path& folder, const SpillsByArch& recorded = {});
+                                const BuildOptions& options, const SpillsByArch& recorded = {});
 
 /// A kernel spills when it uses scratch or when the compiler says so of its vector registers.
 bool spilling(const built::Resources& used);

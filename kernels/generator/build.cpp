@@ -97,10 +97,16 @@ class Build {
         std::vector<const PlannedUnit*> wanted;
         for (Progress& p : units_) {
             take_from_folder(p, log);
-            if (p.state != State::built) take_from_cache(p);
+            if (p.state != State::built && !stopped()) take_from_cache(p);
             if (p.state != State::built) wanted.push_back(&p.unit);
         }
-        if (!wanted.empty()) compile(wanted);
+        if (!wanted.empty() && !stopped()) compile(wanted);
+    }
+
+    /// Whether somebody wants the build to end. Then what is there is kept, and nothing is begun that takes long.
+    bool stopped() {
+        result_.interrupted = result_.interrupted || (options_.stop && options_.stop());
+        return result_.interrupted;
     }
 
     fs::path file(const std::string& name) const { return options_.folder / name; }
@@ -133,7 +139,7 @@ class Build {
         const NinjaRun ran = run_ninja(options_.folder, "wanted.ninja", "wanted", options_.jobs,
                                        options_.progress, options_.stop);
         result_.compile_seconds += ran.seconds;
-        result_.interrupted = ran.interrupted;
+        result_.interrupted = result_.interrupted || ran.interrupted;
         // Entries are found by the headers that were read before the compilers ran.
         const bool same_headers = headers_digest(tools_.root) == tools_.headers;
         if (!same_headers)

@@ -57,7 +57,7 @@ std::filesystem::path analyzer_of(const Compiler& compiler) {
 }
 
 std::int64_t second_opinion(std::span<const Instruction> path, const ArchName& arch,
-                            const std::filesystem::path& analyzer) {
+                            const std::filesystem::path& analyzer, const std::function<bool()>& stop) {
     if (analyzer.empty() || !has_model(arch)) return 0;
     std::string text;
     for (const Instruction& instruction : path)
@@ -69,7 +69,7 @@ std::int64_t second_opinion(std::span<const Instruction> path, const ArchName& a
         system::run_process({analyzer.string(), "-mtriple=amdgcn", fmt::format("-mcpu={}", arch.view()),
                              fmt::format("-iterations={}", iterations), "-instruction-info=0",
                              "-resource-pressure=0", file.string()},
-                            {.time = report_time});
+                            {.time = report_time, .stop = stop});
     const auto rest = behind(said.out, "Total Cycles:", "\n");
     if (said.timed_out || said.exit_code != 0 || !rest) return 0;
     const auto digits = rest->find_first_not_of(' ');

@@ -2,6 +2,7 @@
 
 #include "dispatcher/system/files.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/generator/audit.hpp"
 #include "kernels/generator/build.hpp"
 #include "tests/generator/catalogue.hpp"
 #include "tests/generator/fake_compiler.hpp"
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <thread>
@@ -209,6 +211,39 @@ TEST(Build, AnInterruptedOneIsContinued) {
         EXPECT_EQ(second.compiled, 8U - first.compiled);
         EXPECT_THAT(second.manifest.objects, SizeIs(8));
     }
+}
+
+TEST(Build, BeginsNothingWhenItIsStoppedBeforehand) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    build_in(fake, "one", selection);
+    auto options = fake.options("one");
+    options.stop = [] { return true; };
+    const auto there = build(selection, fake.tools(selection), options);
+    EXPECT_THAT(there.manifest.objects, SizeIs(8)) << "what was there stays";
+    options.folder = fake.folder("two");
+    const auto none = build(selection, fake.tools(selection), options);
+    EXPECT_TRUE(none.interrupted);
+    EXPECT_EQ(none.cached + none.compiled, 0U) << "thousands of objects are read for seconds";
+    EXPECT_EQ(none.manifest.missing.size(), 8U);
+}
+
+/// Thousands of objects are read for minutes.
+TEST(Build, AnAuditIsLeftOutWhenItIsStopped) {
+    const FakeCompiler fake;
+    const Selection selection = eight();
+    auto result = build_in(fake, "out", selection);
+    const auto tools = fake.tools(selection);
+    const auto start = std::chrono::steady_clock::now();
+    auto options = fake.options("out");
+    fake.disassemble("exec sleep 60");
+    options.stop = [&] { return std::chrono::steady_clock::now() > start + std::chrono::seconds(1); };
+    const auto findings = audit(result, tools, arch::ArchSet::built_in(), options);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+    EXPECT_TRUE(result.interrupted);
+    EXPECT_THAT(findings, IsEmpty()) << "a reader that was ended is no broken kernel";
+    for (const built::CodeObject& object : built::read_manifest(fake.folder("out")).objects)
+        EXPECT_FALSE(object.kernels.front().resources);
 }
 
 TEST(Build, SeveralMayShareACacheAtOnce) {

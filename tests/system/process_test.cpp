@@ -95,6 +95,7 @@ TEST(RunProcess, PassesOnASignalThatEndsThisProcess) {
     const TemporaryDirectory folder;
     const pid_t runner = fork();
     if (runner == 0) {
+        signal(SIGINT, SIG_DFL); // a shell's background jobs ignore it
         run_process({"sh", "-c", "echo $$ > child; exec sleep 60"}, {.directory = folder.path()});
         _exit(0); // not reached: the signal acts first
     }
@@ -139,6 +140,28 @@ TEST(RunProcess, InterruptsWhenAskedAlthoughThisProcessBlocksInterrupts) {
     EXPECT_TRUE(ran.stopped);
     EXPECT_FALSE(ran.timed_out);
     EXPECT_EQ(ran.exit_code, 128 + SIGINT);
+}
+
+TEST(RunProcess, InterruptsAlthoughThisProcessIgnoresInterrupts) {
+    const auto before = signal(SIGINT, SIG_IGN);
+    const auto ran =
+        run_process({"sleep", "30"}, {.time = std::chrono::seconds(20), .stop = [] { return true; }});
+    signal(SIGINT, before);
+    EXPECT_TRUE(ran.stopped);
+    EXPECT_EQ(ran.exit_code, 128 + SIGINT);
+}
+
+TEST(RunProcess, WaitsForNobodyWhoDoesNotStop) {
+    const TemporaryDirectory folder;
+    const auto start = std::chrono::steady_clock::now();
+    const auto ran = run_process({"sh", "-c", "trap '' INT TERM; echo $$ > child; while :; do sleep 1; done"},
+                                 {.directory = folder.path(), .time = std::chrono::seconds(60), .stop = [&] {
+                                      return std::filesystem::exists(folder.path() / "child");
+                                  }});
+    EXPECT_TRUE(ran.stopped);
+    EXPECT_FALSE(ran.timed_out);
+    EXPECT_EQ(ran.exit_code, 128 + SIGKILL);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 } // namespace
