@@ -82,8 +82,12 @@ class FuzzCommand final : public Command {
         progress.clear();
         const double seconds = watch.seconds();
         make_smaller(red, *source, options, interrupt, streams);
-        print_counts(counts, seconds, streams);
-        return counts.red == 0 && counts.executed > 0 ? all_well : check_failed;
+        const std::string_view verdict = counts.red > 0          ? "RED"
+                                         : interrupt.requested() ? "RED: interrupted"
+                                         : counts.executed == 0  ? "RED: nothing was executed"
+                                                                 : "GREEN";
+        print_counts(counts, verdict, seconds, streams);
+        return verdict == "GREEN" ? all_well : check_failed;
     }
 
   private:
@@ -166,7 +170,8 @@ class FuzzCommand final : public Command {
         }
     }
 
-    void print_counts(const harness::FuzzCounts& counts, double seconds, const Streams& streams) const {
+    void print_counts(const harness::FuzzCounts& counts, std::string_view verdict, double seconds,
+                      const Streams& streams) const {
         const auto list = [&](const char* title, const std::map<std::string, std::int64_t>& entries) {
             if (entries.empty()) return;
             fmt::print(streams.out, "{}:", title);
@@ -184,9 +189,6 @@ class FuzzCommand final : public Command {
         list("executed", counts.executed_of);
         list("refused", counts.refused);
         list("not run", counts.not_run);
-        const std::string_view verdict = counts.red > 0         ? "RED"
-                                         : counts.executed == 0 ? "RED: nothing was executed"
-                                                                : "GREEN";
         fmt::print(streams.out, "{}\n{}, {:.0f} problems an hour\n", painted(verdict, streams.colours),
                    duration_text(seconds),
                    static_cast<double>(counts.generated) * 3600.0 / std::max(seconds, 1e-9));

@@ -18,8 +18,10 @@
 
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <map>
 #include <set>
+#include <unistd.h>
 
 namespace fmha::harness::test {
 namespace {
@@ -141,26 +143,22 @@ TEST(RandomCases, ThatRaisedAFalseAlarmAreGreen) {
         EXPECT_EQ(first_red(cases_of(backward), launch_with(no_fault<targets::BackwardFault>)), "");
 }
 
-/// `fmha fuzz` on kernels of forward with a mistake.
-cli::test::Ran fuzz_forward(std::vector<std::string> arguments, std::optional<targets::Fault> fault) {
+/// `fmha fuzz` on forward, whose kernels are these; the house's without any.
+cli::test::Ran fuzz_forward(std::vector<std::string> arguments, const Launch& launch) {
     std::vector<std::unique_ptr<cli::Command>> commands;
-    commands.push_back(cli::make_fuzz_command(
-        [fault](const auto& target, const std::string&, catalog::FamilySet) -> std::unique_ptr<KernelSource> {
-            const std::vector<Case> cases{plain_case(ApiFamily::fwd, FMHA_CASES_DIR)};
-            if (!fault) return house_kernels(target, {}, kernel_families_of(cases));
-            return kernels_that(
-                [fault](const KernelConfig& config, const Invocation& args) {
-                    host_target::run_fwd_with_fault(config, std::get<FwdArgs>(args), *fault, {.threads = 1});
-                },
-                cases, "gfx950");
-        }));
+    commands.push_back(cli::make_fuzz_command([launch](const auto& target, const std::string&,
+                                                       catalog::FamilySet) -> std::unique_ptr<KernelSource> {
+        const std::vector<Case> cases{plain_case(ApiFamily::fwd, FMHA_CASES_DIR)};
+        if (!launch) return house_kernels(target, {}, kernel_families_of(cases));
+        return kernels_that(launch, cases, "gfx950");
+    }));
     arguments.insert(arguments.begin(),
                      {"fuzz", "--cases-root", FMHA_CASES_DIR, "--family", "fwd", "--minutes", "0"});
     return cli::test::run(std::move(commands), arguments);
 }
 
 TEST(FuzzCommand, IsGreenOnCorrectKernelsAndCountsEveryProblem) {
-    const auto ran = fuzz_forward({"--count", "24", "--seed", "3"}, std::nullopt);
+    const auto ran = fuzz_forward({"--count", "24", "--seed", "3"}, {});
     EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("seed 3"));
     EXPECT_THAT(ran.out, HasSubstr("24 generated"));
@@ -171,13 +169,26 @@ TEST(FuzzCommand, IsGreenOnCorrectKernelsAndCountsEveryProblem) {
 
 TEST(FuzzCommand, FindsAFaultyKernelAndMakesTheProblemSmaller) {
     const auto ran = fuzz_forward({"--count", "24", "--seed", "3", "--shrink", "1"},
-                                  targets::Fault::alibi_neighbour_slope);
+                                  [](const KernelConfig& config, const Invocation& args) {
+                                      host_target::run_fwd_with_fault(config, std::get<FwdArgs>(args),
+                                                                      targets::Fault::alibi_neighbour_slope,
+                                                                      {.threads = 1});
+                                  });
     EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
     EXPECT_THAT(ran.out, HasSubstr("FAILED fwd/plain["));
     EXPECT_THAT(ran.out, HasSubstr("SMALLER fwd/plain[nhead_q=2,"));
     EXPECT_THAT(ran.out, HasSubstr("bias=a:0"));
     EXPECT_THAT(ran.out, HasSubstr("repeat   fmha verify 'fwd/plain["));
     EXPECT_THAT(ran.out, HasSubstr("RED\n"));
+}
+
+TEST(FuzzCommand, IsRedWhenItIsInterrupted) {
+    const auto ran = fuzz_forward({"--count", "1000000"}, [](const KernelConfig&, const Invocation&) {
+        kill(getppid(), SIGTERM);
+        while (true) pause();
+    });
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr("RED: interrupted\n"));
 }
 
 TEST(FuzzCommand, RefusesARunWithoutAnEnd) {
