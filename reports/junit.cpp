@@ -35,6 +35,20 @@ std::string verdict_element(const harness::CaseResult& result) {
                        escaped(result.message), escaped(failure_text(result)));
 }
 
+/// A failure for what makes the run red beside its results, such as a missing shard: CI systems that read this file alone would call it
+/// green. Empty where the results say everything.
+std::string run_suite(const Report& report) {
+    const std::string verdict = report.ledger.verdict();
+    const auto reason = verdict.find(": ");
+    if (reason == std::string::npos) return {};
+    return fmt::format(
+        " <testsuite name=\"run\" tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\" time=\"0\" "
+        "timestamp=\"{}\">\n"
+        "  <testcase classname=\"run\" name=\"verdict\" time=\"0\">"
+        "<failure type=\"red\" message=\"{}\">{}</failure></testcase>\n </testsuite>\n",
+        escaped(report.info.started), escaped(verdict.substr(reason + 2)), escaped(report.ledger.text()));
+}
+
 } // namespace
 
 std::string junit(const Report& report) {
@@ -64,7 +78,7 @@ std::string junit(const Report& report) {
                         "time=\"{:.3f}\" timestamp=\"{}\">\n{} </testsuite>\n",
                         escaped(family), suite.tests, suite.failures, suite.errors, suite.skipped,
                         suite.seconds, escaped(report.info.started), suite.cases);
-    return text + "</testsuites>\n";
+    return text + run_suite(report) + "</testsuites>\n";
 }
 
 } // namespace fmha::reports

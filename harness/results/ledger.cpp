@@ -64,31 +64,29 @@ std::string Ledger::text() const {
                             rules_.strict ? "" : "; --strict makes this red");
     line += fmt::format("executed {}   kernels touched {}   budget for not run: {}\n", executed(),
                         distinct_kernels(), rules_.not_run_budget);
-    if (!objections_.empty())
-        line += fmt::format("RED: {}\n", fmt::join(objections_, "\nRED: "));
-    else if (interrupted())
-        line += "RED: interrupted\n";
-    else if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
-        line += fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)\n",
-                            after->second.count);
-    else if (executed() == 0 && !failed() && !of_refusals_alone())
-        line += fmt::format("RED: nothing was executed{}\n",
-                            rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
-                                ? ", every kernel that was asked for is refused"
-                                : "");
-    else if (const auto not_run = count(Outcome::not_run); not_run > rules_.not_run_budget)
-        line += fmt::format("RED: {} were not run, the budget is {}{}\n", not_run, rules_.not_run_budget,
-                            failed() || reasons_.contains(NotRunReason::none)
-                                ? ""
-                                : fmt::format("; if that is as it should be: --not-run-budget {}", not_run));
-    else if (rules_.strict && count(Outcome::type_absent) > 0 && !failed())
-        line += fmt::format("RED: {} of an absent type, and the run is strict (--strict)\n",
-                            count(Outcome::type_absent));
-    else if (!green())
-        line += "RED\n";
-    else
-        line += "GREEN\n";
-    return line;
+    return line + verdict() + "\n";
+}
+
+std::string Ledger::verdict() const {
+    if (!objections_.empty()) return fmt::format("RED: {}", fmt::join(objections_, "\nRED: "));
+    if (interrupted()) return "RED: interrupted";
+    if (const auto after = reasons_.find(NotRunReason::after_failure); after != reasons_.end())
+        return fmt::format("RED: ended at the first red case, {} were not run (--fail-fast)",
+                           after->second.count);
+    if (executed() == 0 && !failed() && !of_refusals_alone())
+        return fmt::format("RED: nothing was executed{}",
+                           rules_.of_list && count(Outcome::refused_as_predicted) == asked_ && asked_ > 0
+                               ? ", every kernel that was asked for is refused"
+                               : "");
+    if (const auto not_run = count(Outcome::not_run); not_run > rules_.not_run_budget)
+        return fmt::format("RED: {} were not run, the budget is {}{}", not_run, rules_.not_run_budget,
+                           failed() || reasons_.contains(NotRunReason::none)
+                               ? ""
+                               : fmt::format("; if that is as it should be: --not-run-budget {}", not_run));
+    if (rules_.strict && count(Outcome::type_absent) > 0 && !failed())
+        return fmt::format("RED: {} of an absent type, and the run is strict (--strict)",
+                           count(Outcome::type_absent));
+    return green() ? "GREEN" : "RED";
 }
 
 std::vector<std::string> shares_of_devices(std::span<const CaseResult> results,

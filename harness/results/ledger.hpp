@@ -45,9 +45,11 @@ class Ledger {
     /// A reason beside the results that makes the run red: a sentence.
     void object(std::string sentence) { objections_.push_back(std::move(sentence)); }
 
-    /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one says why the
-    /// run is red when no failure does, and which budget would make it green.
+    /// The ledger in a few lines: one a reason for which something was not run, with an example. The last one is the verdict.
     std::string text() const;
+
+    /// "GREEN", "RED", or "RED: " and why when no failure says it, with the budget that would make it green; a line each.
+    std::string verdict() const;
 
   private:
     bool failed() const;

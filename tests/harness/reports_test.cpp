@@ -50,13 +50,26 @@ std::size_t count(const std::string& text, const std::string& piece) {
 TEST(Junit, MapsEveryOutcome) {
     const std::string xml = junit(report());
     EXPECT_THAT(xml, HasSubstr("tests=\"9\" failures=\"3\" errors=\"2\" skipped=\"2\""));
-    EXPECT_EQ(count(xml, "<testcase "), 9U);
-    EXPECT_EQ(count(xml, "<failure "), 3U);
+    // The one more is the run's, whose budget has no result that is not run.
+    EXPECT_EQ(count(xml, "<testcase "), 10U);
+    EXPECT_EQ(count(xml, "<failure "), 4U);
     EXPECT_EQ(count(xml, "<error "), 2U);
     EXPECT_THAT(xml, HasSubstr("<skipped message=\"no_memory: "));
     EXPECT_THAT(xml, Not(HasSubstr("<b>")));
     EXPECT_THAT(xml, Not(HasSubstr("\x01")));
     EXPECT_EQ(count(xml, "<testcase "), count(xml, "</testcase>"));
+}
+
+TEST(Junit, IsRedWhereARunIsRedAndNoResultIs) {
+    Report run;
+    run.results = {result("fwd/x@1", Outcome::passed)};
+    run.ledger.add(run.results.front());
+    EXPECT_THAT(junit(run), Not(HasSubstr("<failure")));
+    run.ledger.object("shard 2 of 3 is missing");
+    EXPECT_THAT(
+        junit(run),
+        HasSubstr("name=\"verdict\" time=\"0\"><failure type=\"red\" message=\"shard 2 of 3 is missing\">"));
+    EXPECT_THAT(junit(Report()), HasSubstr("message=\"nothing was executed\""));
 }
 
 TEST(Html, IsOneSelfContainedPage) {
