@@ -174,9 +174,12 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 NpyArray read_npy(const std::filesystem::path& file) {
     const std::string where = file.string();
-    if (std::filesystem::is_directory(file)) throw InputError(where + ": is a folder, not a .npy file");
+    std::error_code unknown; // the opening says why
+    if (std::filesystem::is_directory(file, unknown))
+        throw InputError(where + ": is a folder, not a .npy file");
+    errno = 0;
     std::ifstream stream(file, std::ios::binary);
-    if (!stream) throw InputError(where + ": cannot be opened");
+    if (!stream) throw InputError(fmt::format("{}: cannot be opened: {}", where, std::strerror(errno)));
     return read_npy(stream, where);
 }
 
