@@ -12,6 +12,11 @@ mapfile -t packages < <(find "$work/packages" -maxdepth 1 -name '*.deb' | sort)
 names=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Package; done | sort | tr '\n' ' ')
 [[ $names =~ ^"fmha libfmha libfmha-dev "("libfmha-devices ")?"python3-fmha "$ ]] || { echo "packages are: $names"; exit 1; }
 
+# Lists of packages show the first line of each description alone.
+summaries=$(for package in "${packages[@]}"; do dpkg-deb --field "$package" Description | head -1; done | sort)
+[[ $(uniq <<<"$summaries" | wc -l) == "${#packages[@]}" ]] || { echo "packages share a summary: $summaries"; exit 1; }
+[[ $(wc -L <<<"$summaries") -lt 80 ]] || { echo "a summary is too long: $summaries"; exit 1; }
+
 # No file is in two packages, and every dependency exists.
 owned=$(for package in "${packages[@]}"; do dpkg-deb --contents "$package" | awk '!/\/$/ {print $6}'; done | sort | uniq -d)
 [[ -z $owned ]] || { echo "in two packages: $owned"; exit 1; }
