@@ -67,13 +67,12 @@ std::int64_t waves_of(const built::Resources& used, const KernelConfig& config) 
 }
 
 /// Whether blocks loop over keys, those of backward over rows, and multiply in that loop alone, by instructions that the model of the loop
-/// knows: products of warp groups run beside the rest, and only on CDNA every wave has the same share of backward's.
+/// knows: products of warp groups run beside the rest, and the two halves of backward's warps add dQ in different places.
 bool multiplies_in_a_loop(const KernelConfig& config) {
-    constexpr int cdna_lanes = 64;
     if (config.algorithm.pipeline == Pipeline::ws) return false;
     const MatrixProducts products = traits_of(config.signature.family).products;
     return products == MatrixProducts::two ||
-           (products == MatrixProducts::five && hip_target::block_shape(config).wave_size == cdna_lanes);
+           (products == MatrixProducts::five && !config.arch.view().starts_with("sm_"));
 }
 
 /// Reads the resources of a unit's kernels; returns the mistakes in their loops.

@@ -198,14 +198,17 @@ LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& ar
 built::LoopModel loop_model(const LoopPaths& paths, const KernelConfig& config, std::int64_t waves) {
     const Tile& tile = config.algorithm.tile;
     const hip_target::BlockShape shape = hip_target::block_shape(config);
+    const bool backward = traits_of(config.signature.family).products == MatrixProducts::five;
+    // On RDNA several waves of backward have the same scores, and a share of the channels each.
+    const std::int64_t copies = backward ? config.algorithm.wave.n1 : 1;
     built::LoopModel model;
-    model.scores = std::int64_t{tile.m0} * tile.n0 / shape.threads;
+    model.scores = copies * tile.m0 * tile.n0 / shape.threads;
     model.waves = waves;
     model.plain = iteration_of(paths.plain, config.arch);
     model.masked = iteration_of(paths.masked, config.arch);
-    const bool backward = traits_of(config.signature.family).products == MatrixProducts::five;
-    // S and dQ, dK of the channels of K, dP and dV of those of V.
-    const std::int64_t depth = backward ? 3 * tile.b7 + 2 * tile.b8 : tile.k0max + tile.n1;
+    // S and dQ, dK of the channels of K, dP and dV of those of V; S and dP are what waves with the same scores compute each.
+    const std::int64_t depth =
+        backward ? (copies + 2) * tile.b7 + (copies + 1) * tile.b8 : tile.k0max + tile.n1;
     const std::int64_t expected = 2 * std::int64_t{tile.m0} * tile.n0 * depth / shape.waves;
     for (const LoopIteration* iteration : {&model.plain, &model.masked})
         if (iteration->products != expected)

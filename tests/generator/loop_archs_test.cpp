@@ -130,6 +130,31 @@ TEST(Backward, HasTheFiveProductsOfATileOfBackward) {
                     testing::HasSubstr("the loop over rows multiplies 167936 times, a tile needs 163840")));
 }
 
+TEST(Backward, OfWavesWithTheSameScoresHasTheProductsOfEach) {
+    KernelConfig config;
+    config.arch = "gfx1201";
+    config.signature.family = KernelFamily::bwd_dq_dk_dv;
+    config.signature.data_type = DataType::fp16;
+    config.signature.hdim_q = config.signature.hdim_v = 128;
+    config.algorithm.pipeline = Pipeline::bwd;
+    config.algorithm.tile = {16, 64, 128, 16, 128, 16, 32, 128, 128};
+    config.algorithm.wave = {1, 4, 1, 4, 2, 1, 1, 8, 1};
+    config.algorithm.warp = {16, 16, 16, 16, 16, 16, 16, 16, 16};
+    ASSERT_EQ(hip_target::block_shape(config).waves, 8);
+    // A wave has 16 rows and 16 keys of S and of dP over all 128 channels, which a second one has too, half of their channels of dK and
+    // dV, and 16 channels of dQ over 64 keys.
+    const auto loop = [](int products) {
+        std::string code = "  loop:\n";
+        for (int i = 0; i < products; ++i)
+            code += "    v_wmma_f32_16x16x16_f16 v[0:7], v[16:19], v[20:23], v[0:7]\n";
+        return loop_paths(lines_of(code + "    s_cbranch_scc0 1 -> loop\n    s_endpgm"), "gfx1201", "k");
+    };
+    EXPECT_EQ(loop_model(loop(8 + 8 + 4 + 4 + 4), config, 2).scores, 16 * 64 / 4 / 32);
+    EXPECT_THAT([&] { loop_model(loop(5 * 4), config, 2); },
+                testing::ThrowsMessage<InputError>(
+                    testing::HasSubstr("the loop over rows multiplies 81920 times, a tile needs 114688")));
+}
+
 /// A program in llvm-mca's place, which keeps its input and says `answer`.
 class Analyzer : public testing::Test {
   protected:
