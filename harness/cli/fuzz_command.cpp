@@ -157,10 +157,11 @@ class FuzzCommand final : public Command {
     void make_smaller(const std::vector<std::pair<Case, CaseResult>>& red,
                       const harness::KernelSource& source, const harness::FuzzOptions& options,
                       const harness::InterruptWatch& interrupt, const Streams& streams) const {
-        const auto judge = harness::isolated_judge(source, options.of_case, options.timeout);
         harness::ShrinkOptions shrink;
         shrink.stop = [&] { return interrupt.requested(); };
+        const auto judge = harness::isolated_judge(source, options.of_case, options.timeout, shrink.stop);
         for (const auto& [c, result] : red) {
+            if (interrupt.requested()) return;
             const auto shrunk = harness::shrink(c, harness::plain_case(c.family, run_.root()), judge, shrink,
                                                 harness::RedMark(result));
             fmt::print(streams.out, "{}\n",

@@ -45,9 +45,13 @@ class ShrinkCommand final : public Command {
             kernel_factory_(target, run_.where(), harness::kernel_families_of(std::array{c, plain}));
         const harness::CaseRunOptions options = run_.of_case(*target, 1);
         const harness::InterruptWatch interrupt;
-        const auto judge = harness::isolated_judge(*source, options, run_.timeout());
-        const auto shrunk = harness::shrink(
-            c, plain, judge, {std::chrono::seconds(seconds_), [&] { return interrupt.requested(); }});
+        const auto stop = [&] { return interrupt.requested(); };
+        const auto judge = harness::isolated_judge(*source, options, run_.timeout(), stop);
+        const auto shrunk = harness::shrink(c, plain, judge, {std::chrono::seconds(seconds_), stop});
+        if (!shrunk && interrupt.requested()) {
+            fmt::print(streams.out, "interrupted before {} was judged\n", c.id);
+            return check_failed;
+        }
         if (!shrunk) {
             fmt::print(streams.out, "{} is not red: there is nothing to make smaller\n", c.id);
             return all_well;

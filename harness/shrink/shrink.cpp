@@ -55,8 +55,8 @@ class Shrinker {
     const std::string& ending_of(const Case& candidate) {
         const auto known = endings_.find(candidate.id);
         if (known != endings_.end()) return known->second;
-        static const std::string not_tried = "not tried";
-        if (over()) return not_tried;
+        static const std::string too_late = not_tried;
+        if (over()) return too_late;
         return endings_[candidate.id] = tried_ending(candidate);
     }
 
@@ -71,7 +71,7 @@ class Shrinker {
             }
             const auto red = std::ranges::find_if(
                 results, [](const CaseResult& result) { return !is_green(result.outcome); });
-            if (results.empty()) return "without a result";
+            if (results.empty()) return over() ? not_tried : "without a result";
             return ending(red == results.end() ? results.front() : *red);
         } catch (const InputError& error) {
             std::string sentence = error.what();
@@ -142,6 +142,8 @@ class Shrinker {
                 why += ", " + with(with_number(current_, number, number.to.back()));
         return why;
     }
+
+    static constexpr const char* not_tried = "not tried";
 
     const Case& plain_;
     const CaseJudge& judge_;

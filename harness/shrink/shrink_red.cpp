@@ -15,9 +15,10 @@ std::string smaller_text(const CaseResult& result, const Case& c, const KernelSo
     // One kernel is named; the kernels of several stages are not one name.
     if (options.all_kernels && !result.kernel.empty() && result.kernel.find(" + ") == std::string::npos)
         options.kernel_filter = result.kernel;
-    const CaseJudge judge = isolated_judge(source, options, run.timeout);
+    const CaseJudge judge = isolated_judge(source, options, run.timeout, red.options.stop);
     try {
         const auto shrunk = shrink(c, plain_case(c.family, red.root), judge, red.options, RedMark(result));
+        if (!shrunk && red.options.stop && red.options.stop()) return "no smaller case: interrupted\n";
         if (!shrunk) return "no smaller case: it was not red by the same gate when it ran again\n";
         return to_text(*shrunk, shrunk->result.reproduce);
     } catch (const InputError& error) {

@@ -13,8 +13,10 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <csignal>
 #include <thread>
+#include <unistd.h>
 
 namespace fmha::harness::test {
 namespace {
@@ -173,6 +175,21 @@ TEST(Isolated, ACrashIsAResultAndCanBeMadeSmaller) {
     ASSERT_TRUE(shrunk);
     EXPECT_THAT(shrunk->mark.text(), testing::StartsWith("crashed"));
     EXPECT_EQ(shrunk->smallest.id, "appendkv/plain@1");
+}
+
+TEST(Isolated, AHangIsNotWaitedForWhenSomebodyStopsIt) {
+    const auto cases = std::vector{load_case("appendkv/plain[seqlen=3:4,page_size=128]@1", root)};
+    const auto hang = [](const KernelConfig&, const Invocation&) {
+        while (true) pause();
+    };
+    const auto source = kernels_that(hang, cases, "gfx950");
+    const CaseRunOptions options;
+    const auto start = std::chrono::steady_clock::now();
+    const auto stop = [&] {
+        return std::chrono::steady_clock::now() > start + std::chrono::milliseconds(300);
+    };
+    EXPECT_TRUE(isolated_judge(*source, options, std::chrono::minutes(10), stop)(cases.front()).empty());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 Launch forward_with(targets::Fault fault) {
