@@ -71,6 +71,8 @@ class BuildCommand final : public Command {
         options.flag("--compile-only", compile_only_,
                      "For scripts that give all commands this option, without effect: nothing is launched in "
                      "any case");
+        for (const char* name : {"--warmup", "--repeat,--repeats"})
+            options.option(name, launches_, "As --compile-only: kernels are launched by verify and bench");
         store_.declare(options);
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");
     }
@@ -336,6 +338,7 @@ class BuildCommand final : public Command {
     CompileOptions compile_;
     StoreOption store_;
     std::int64_t jobs_ = 0;
+    std::optional<std::int64_t> launches_; ///< of other commands
     std::string cache_, format_ = "text";
     std::string budgets_, spills_, facts_, reason_;
     bool no_cache_ = false, audit_ = false, accept_ = false, keep_held_up_ = false, compile_only_ = false,

@@ -133,9 +133,9 @@ TEST_F(Commands, LaunchersThatSendNothingAreRefused) {
 
 TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {
     const std::string sweeps = std::string(FMHA_CASES_DIR) + "/sweeps/";
-    const auto ran =
-        build({"--config", sweeps + "fwd_ci.json", "--filter", "c.hdim_q == 128", "--filter",
-               "c.lse or c.tile_m0 == 128", "--max-kernels", "3", "--workers", "2", "--compile-only"});
+    const auto ran = build({"--config", sweeps + "fwd_ci.json", "--filter", "c.hdim_q == 128", "--filter",
+                            "c.lse or c.tile_m0 == 128", "--max-kernels", "3", "--workers", "2",
+                            "--compile-only", "--warmup", "2", "--repeat", "3"});
     EXPECT_EQ(ran.code, cli::all_well) << ran.err;
     EXPECT_THAT(ran.out, AllOf(HasSubstr("3 of 3 kernels built: 3 compiled"), HasSubstr("32 (filtered ")));
     for (const auto& object : built::read_manifest(path("out")).objects)
