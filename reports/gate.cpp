@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <map>
 #include <utility>
 
 namespace fmha::reports {
@@ -46,17 +48,36 @@ std::string junit(const Verdict& verdict, const FamilyVerdict& family) {
                        family.red_findings(), cases);
 }
 
+namespace {
+
+/// Findings of one family and kind that stand in sight: a family that is red as a whole must not hide the others.
+constexpr std::size_t most_shown = 20;
+
+std::string row_of(const FamilyVerdict& family, const Finding& finding) {
+    return fmt::format("<tr><td>{}</td><td class=\"{}\">{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td>"
+                       "<td>{}{}</td></tr>\n",
+                       escaped(family.family), finding.red() ? "failed" : "passed", to_string(finding.kind),
+                       escaped(regression::shown(finding.series)),
+                       escaped(regression::shown(finding.subject)), escaped(finding.before),
+                       escaped(finding.after), escaped(finding.by),
+                       finding.red() ? "" : " accepted: " + escaped(finding.accepted));
+}
+
+std::string table_of(const std::string& rows) {
+    return "<div class=\"scroll\"><table><thead><tr><th>family</th><th>what</th><th>case or kernel</th>"
+           "<th>before</th><th>after</th><th>by</th></tr></thead><tbody>\n" +
+           rows + "</tbody></table></div>\n";
+}
+
+} // namespace
+
 std::string section(const Verdict& verdict) {
-    std::string rows, notes;
-    for (const FamilyVerdict& family : verdict.families)
+    std::string rows, others, notes;
+    for (const FamilyVerdict& family : verdict.families) {
+        std::map<regression::Kind, std::size_t> told;
         for (const Finding& finding : family.findings)
-            rows += fmt::format(
-                "<tr><td>{}</td><td class=\"{}\">{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td>"
-                "<td>{}{}</td></tr>\n",
-                escaped(family.family), finding.red() ? "failed" : "passed", to_string(finding.kind),
-                escaped(regression::shown(finding.series)), escaped(regression::shown(finding.subject)),
-                escaped(finding.before), escaped(finding.after), escaped(finding.by),
-                finding.red() ? "" : " accepted: " + escaped(finding.accepted));
+            (++told[finding.kind] <= most_shown ? rows : others) += row_of(family, finding);
+    }
     std::string compared;
     for (const FamilyVerdict& family : verdict.families)
         compared += fmt::format(
@@ -77,11 +98,10 @@ std::string section(const Verdict& verdict) {
         verdict.green() ? "green" : "red", compared,
         rows.empty()
             ? std::string("<p>Nothing got worse.</p>\n")
-            : fmt::format(
-                  "<div class=\"scroll\"><table><thead><tr><th>family</th><th>what</th><th>case or "
-                  "kernel</th>"
-                  "<th>before</th><th>after</th><th>by</th></tr></thead><tbody>\n{}</tbody></table></div>\n",
-                  rows),
+            : table_of(rows) + (others.empty() ? ""
+                                               : "<details><summary>All others of these families and "
+                                                 "kinds</summary>\n" +
+                                                     table_of(others) + "</details>\n"),
         notes.empty() ? std::string() : fmt::format("<ul>\n{}</ul>\n", notes));
 }
 

@@ -44,7 +44,8 @@ class GateCommand final : public Command {
     std::string_view example() const override {
         return "fmha gate --store new.db --against main.db --junit gate\n"
                "  fmha gate --store runs.db --against previous --family fwd --budget slower=8\n"
-               "  fmha gate --store runs.db --against 89b8a8be --accept --reason \"the 64x128 tile is gone\"";
+               "  fmha gate --store runs.db --against 89b8a8be --accept --only count --reason \"the 64x128 "
+               "tile is gone\"";
     }
     void declare(OptionSet& options) override {
         options.option("--store", store_, "The file with the new runs", true);
@@ -58,6 +59,9 @@ class GateCommand final : public Command {
         options.flag("--accept", accept_,
                      "Remember today's findings in the store as right, apart from cases that are not green");
         options.option("--reason", reason_, "Why they are right; kept beside them");
+        options.option(
+            "--only", only_,
+            "With --accept: only findings of this kind (count, spill, …), or whose name has this text");
         options.option("--junit", junit_, "Write JUnit XML, one file a family, into this folder");
         options.option("--html", html_, "Write a section for the page of a run (`fmha verify --section`)");
         options.option("--json", json_, "Write the verdict as JSON");
@@ -77,7 +81,13 @@ class GateCommand final : public Command {
         };
         Verdict verdict = judged();
         if (accept_) {
-            store.accept(regression::acceptable(verdict, reason_, now_utc()));
+            const auto right = regression::acceptable(verdict, only_, reason_, now_utc());
+            if (!only_.empty() && right.empty())
+                throw InputError(fmt::format(
+                    "--only {}: no finding that can be accepted has this kind or this text in its "
+                    "name",
+                    only_));
+            store.accept(right);
             verdict = judged();
         }
         publish(verdict, streams);
@@ -89,6 +99,7 @@ class GateCommand final : public Command {
         if (accept_ == reason_.empty())
             throw InputError(accept_ ? "--accept needs --reason, which is kept"
                                      : "--reason needs --accept, which keeps it");
+        if (!only_.empty() && !accept_) throw InputError("--only needs --accept, which it narrows");
         if (accept_ && reason_.find_first_not_of(" \t\n") == std::string::npos)
             throw InputError("--reason is blank; later readers need it");
         for (const std::string& file : {html_, json_})
@@ -125,7 +136,7 @@ class GateCommand final : public Command {
         attempt.finish();
     }
 
-    std::string store_, against_, family_, reason_, junit_, html_, json_, format_ = "text";
+    std::string store_, against_, family_, reason_, only_, junit_, html_, json_, format_ = "text";
     std::vector<std::string> budgets_;
     bool accept_ = false;
 };

@@ -88,11 +88,16 @@ class Comparison {
 
     void lost_series(const Series& before) {
         series_ = before.name;
-        const std::string family = before.results.empty() || before.results.back().empty()
-                                       ? std::string(no_family)
-                                       : before.results.back().front().family;
-        found(
-            {Kind::series_lost, family, series_, before.name, "run at " + before.run.started, "not run", ""});
+        found({Kind::series_lost, family_of(before), series_, before.name, "run at " + before.run.started,
+               "not run", ""});
+    }
+
+    /// A run that was killed says nothing good, whatever an older one says.
+    void unfinished_series(const std::string& name, const std::string& began, const Series* older) {
+        series_ = name;
+        found({Kind::not_green, older == nullptr ? std::string(no_family) : family_of(*older), series_, name,
+               older == nullptr ? "not run" : "finished at " + older->run.started,
+               "begun at " + began + " and not finished", ""});
     }
 
     Verdict conclude() && {
@@ -104,6 +109,10 @@ class Comparison {
     void note(std::string sentence) { verdict_.notes.push_back(std::move(sentence)); }
 
   private:
+    static std::string family_of(const Series& series) {
+        return series.results.empty() || series.results.back().empty() ? std::string(no_family)
+                                                                       : series.results.back().front().family;
+    }
     bool wanted(const std::string& family) const { return only_.empty() || only_ == family; }
     FamilyVerdict& family(const std::string& name) {
         families_[name].family = name;
@@ -339,6 +348,10 @@ Verdict compare(const Side& before, const Side& after, const Budget& budget,
         else
             comparison.series(old, *now);
     }
+    for (const auto& [name, began] : after.unfinished) {
+        const auto older = std::ranges::find(after.series, name, &Series::name);
+        comparison.unfinished_series(name, began, older == after.series.end() ? nullptr : &*older);
+    }
     for (const Series& series : after.series)
         if (std::none_of(before.series.begin(), before.series.end(),
                          [&](const Series& old) { return old.name == series.name; }))
@@ -352,12 +365,13 @@ Verdict compare(const Side& before, const Side& after, const Budget& budget,
     return verdict;
 }
 
-std::vector<store::AcceptedRecord> acceptable(const Verdict& verdict, const std::string& reason,
-                                              const std::string& date) {
+std::vector<store::AcceptedRecord> acceptable(const Verdict& verdict, std::string_view only,
+                                              const std::string& reason, const std::string& date) {
     std::vector<store::AcceptedRecord> records;
     for (const FamilyVerdict& family : verdict.families)
         for (const Finding& finding : family.findings)
-            if (finding.red() && finding.kind != Kind::not_green)
+            if (finding.red() && finding.kind != Kind::not_green &&
+                (to_string(finding.kind) == only || finding.subject.find(only) != std::string::npos))
                 records.push_back({date, std::string(to_string(finding.kind)), finding.series,
                                    finding.subject, finding.before, finding.after, finding.value, reason});
     return records;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fmha::regression {
@@ -64,11 +65,12 @@ struct Budget {
 Verdict compare(const Side& before, const Side& after, const Budget& budget,
                 std::span<const store::AcceptedRecord> accepted, std::optional<ApiFamily> family = {});
 
-/// The findings that can be accepted, as rows of the store: all that are red, apart from cases that are not green.
-std::vector<store::AcceptedRecord> acceptable(const Verdict& verdict, const std::string& reason,
-                                              const std::string& date);
+/// The findings that can be accepted, as rows of the store: all that are red, apart from cases that are not green. `only`: those of
+/// this kind, or whose subject has this text; empty: all.
+std::vector<store::AcceptedRecord> acceptable(const Verdict& verdict, std::string_view only,
+                                              const std::string& reason, const std::string& date);
 
-/// A line for each family, below it its findings, then the notes and the verdict.
+/// A line for each family, below it the first findings of each kind and the number of the others, then the notes and the verdict.
 std::string to_text(const Verdict& verdict);
 Json to_json(const Verdict& verdict);
 

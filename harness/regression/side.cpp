@@ -3,6 +3,7 @@
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -18,6 +19,14 @@ using store::RunRecord;
 std::string program_of(const RunRecord& run) {
     return fmt::format("{} {} {}", run.commit, run.identity.value("program_sha256", std::string()),
                        run.identity.value("kernels_sha256", std::string()));
+}
+
+/// Whatever kernels they loaded, which runs on other targets do not share.
+bool same_program(const RunRecord& a, const RunRecord& b) {
+    const auto digest = [](const RunRecord& run) {
+        return run.identity.value("program_sha256", std::string());
+    };
+    return a.commit == b.commit && digest(a) == digest(b);
 }
 
 std::string series_of(const RunRecord& run) {
@@ -59,15 +68,19 @@ Side side_of(const store::Store& store, const Choice& chosen) {
     std::map<std::string, std::vector<const RunRecord*>> by_series;
     Side side;
     for (const RunRecord& run : all) {
-        if (run.verdict.empty())
+        if (run.verdict.empty()) {
             side.notes.push_back(fmt::format("{}: a run of {} has not finished and is left out", run.started,
                                              shown(series_of(run))));
-        else if (run.shards > 1)
+            if (run.shards <= 1 && same_program(run, all.back()))
+                side.unfinished[series_of(run)] = run.started;
+        } else if (run.shards > 1)
             side.notes.push_back(
                 fmt::format("{}: shard {} of {} of {} is left out; `fmha merge` joins shards", run.started,
                             run.shard, run.shards, shown(series_of(run))));
-        else
+        else {
             by_series[series_of(run)].push_back(&run);
+            side.unfinished.erase(series_of(run));
+        }
     }
     std::set<std::string> labels;
     for (const auto& [name, runs] : by_series) {
@@ -92,7 +105,21 @@ std::vector<const RunRecord*> of_last_program(const std::vector<const RunRecord*
 } // namespace
 
 Side newest(const store::Store& store) {
-    return side_of(store, of_last_program);
+    Side side = side_of(store, of_last_program);
+    const std::vector<RunRecord> all = store.runs();
+    std::vector<std::string> old;
+    for (const Series& series : side.series)
+        if (!same_program(series.run, all.back()))
+            old.push_back(fmt::format("{} ({})", shown(series.name), series.run.started));
+    constexpr std::size_t most_named = 3;
+    if (old.empty()) return side;
+    const std::string others =
+        old.size() > most_named ? fmt::format(" and {} others", old.size() - most_named) : "";
+    old.resize(std::min(old.size(), most_named));
+    side.notes.push_back(
+        fmt::format("the newest program, of {}, has not run {}{}; their last runs are compared",
+                    all.back().started, fmt::join(old, ", "), others));
+    return side;
 }
 
 Side previous(const store::Store& store) {

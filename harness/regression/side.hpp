@@ -2,6 +2,7 @@
 
 #include "harness/store/store.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,12 +29,16 @@ struct Side {
     std::string label; ///< for people: commits and dates
     std::vector<Series> series;
     std::vector<std::string> notes; ///< runs that are left out, a sentence each
+    /// Series whose last whole run is of the store's newest program and has not finished, and when that began. An older run of theirs
+    /// may be in `series`.
+    std::map<std::string, std::string> unfinished;
 };
 
 /// The name of a series, or of another subject, for people: without members that choose nothing.
 std::string shown(std::string_view name);
 
-/// The last finished run of each series with the other runs of its program. Shards are left out until they are merged.
+/// The last finished run of each series with the other runs of its program. Shards are left out until they are merged. A note names
+/// the series that the store's newest program has not run.
 Side newest(const store::Store& store);
 
 /// The runs before those of `newest`: of the last program that is another one, else the run before.

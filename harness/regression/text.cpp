@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 namespace fmha::regression {
 namespace {
 
@@ -26,6 +28,34 @@ std::string finding_text(const Finding& finding) {
     return text;
 }
 
+/// Findings of one family and kind that are shown: a family that is red as a whole must not push the others off the screen.
+constexpr std::int64_t most_shown = 5;
+
+std::string findings_text(const std::vector<Finding>& findings) {
+    std::string text;
+    std::map<Kind, std::int64_t> told;
+    for (const Finding& finding : findings)
+        if (++told[finding.kind] <= most_shown) text += finding_text(finding);
+    for (const auto& [kind, number] : told)
+        if (number > most_shown)
+            text += fmt::format("  … and {} more {} (--junit, --html and --json have all)\n",
+                                number - most_shown, to_string(kind));
+    return text;
+}
+
+/// "80 not_green, 2 case_lost", when there is more than one kind.
+std::string kinds_text(const Verdict& verdict) {
+    std::map<Kind, std::int64_t> numbers;
+    for (const FamilyVerdict& family : verdict.families)
+        for (const Finding& finding : family.findings)
+            if (finding.red()) ++numbers[finding.kind];
+    std::string text;
+    if (numbers.size() > 1)
+        for (const auto& [kind, number] : numbers)
+            text += fmt::format("{} {} {}", text.empty() ? ":" : ",", number, to_string(kind));
+    return text;
+}
+
 } // namespace
 
 std::string to_text(const Verdict& verdict) {
@@ -35,15 +65,16 @@ std::string to_text(const Verdict& verdict) {
         text +=
             fmt::format("{:<16}{}   {}\n", family.family,
                         red == 0 ? std::string("GREEN") : fmt::format("RED {}", red), compared_text(family));
-        for (const Finding& finding : family.findings) text += finding_text(finding);
+        text += findings_text(family.findings);
     }
     for (const std::string& note : verdict.notes) text += fmt::format("note: {}\n", note);
     text += fmt::format("{} against {}: ", verdict.after.empty() ? "nothing" : verdict.after,
                         verdict.before.empty() ? "nothing" : verdict.before);
     if (verdict.green()) return text + "GREEN\n";
     const std::int64_t red = verdict.red_findings();
-    return text + (red > 0 ? fmt::format("RED, {} finding{}\n", red, red == 1 ? "" : "s")
-                           : std::string("RED, nothing was compared\n"));
+    return text + (red > 0
+                       ? fmt::format("RED, {} finding{}{}\n", red, red == 1 ? "" : "s", kinds_text(verdict))
+                       : std::string("RED, nothing was compared\n"));
 }
 
 Json to_json(const Verdict& verdict) {

@@ -227,7 +227,43 @@ TEST(Gate, AChangedCountIsRedUntilItIsAccepted) {
     Findings more = after;
     more.counts[0].value = 5580;
     keep(folder / "new.db", "cccc", more);
-    EXPECT_THAT(gate(folder).out, HasSubstr("RED, 2 findings\n")) << "another number is another change";
+    EXPECT_THAT(gate(folder).out, HasSubstr("RED, 2 findings: 1 not_green, 1 count\n"))
+        << "another number is another change";
+}
+
+TEST(Gate, OneOfSeveralFindingsIsAcceptedAlone) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    Findings after = usual();
+    after.counts[0].value = 5590;
+    after.results.pop_back();
+    keep(folder / "new.db", "bbbb", after);
+    EXPECT_EQ(gate(folder, {"--only", "count"}).code, 2);
+    const Ran nothing = gate(folder, {"--accept", "--only", "slower", "--reason", "x"});
+    EXPECT_EQ(nothing.code, 2);
+    EXPECT_THAT(nothing.err, HasSubstr("--only slower: no finding that can be accepted"));
+    const Ran count = gate(folder, {"--accept", "--only", "count", "--reason", "one tile is gone"});
+    EXPECT_THAT(count.out, HasSubstr("accepted: one tile is gone"));
+    EXPECT_THAT(count.out, HasSubstr("RED, 1 finding\n")) << "the case is lost all the same";
+    const std::string name = usual().results.back().name, lost = name.substr(0, name.find('@'));
+    EXPECT_EQ(gate(folder, {"--accept", "--only", lost, "--reason", "it was one too many"}).code, 0);
+}
+
+TEST(Gate, AFamilyThatIsRedAsAWholeLeavesRoomForTheOthers) {
+    const Scratch folder;
+    keep(folder / "old.db", "aaaa", usual());
+    Findings after = usual();
+    for (auto& result : after.results)
+        if (result.family == "bwd") result.outcome = Outcome::failed;
+    after.resources[0].scratch_bytes = 48;
+    keep(folder / "new.db", "bbbb", after);
+    const Ran ran = gate(folder, {"--html", folder / "gate.html"});
+    EXPECT_THAT(ran.out, HasSubstr("bwd             RED 30"));
+    EXPECT_THAT(ran.out, HasSubstr("  … and 25 more not_green (--junit, --html and --json have all)\n"));
+    EXPECT_THAT(ran.out, HasSubstr("RED, 31 findings: 30 not_green, 1 spill\n"));
+    EXPECT_LT(std::ranges::count(ran.out, '\n'), 30);
+    const std::string page = system::read_file(folder / "gate.html");
+    EXPECT_LT(page.find(">spill<"), page.find("<details>")) << "it comes after all of backward";
 }
 
 TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
