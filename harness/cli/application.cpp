@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <new>
+#include <sstream>
 
 namespace fmha::cli {
 namespace {
@@ -57,6 +59,41 @@ std::string invocation_text(const std::vector<std::string>& arguments) {
     return text;
 }
 
+/// Breaks a text between words, so that its lines have no more than `columns` where a word allows it.
+std::string wrapped(std::string_view text, std::size_t columns) {
+    std::string lines;
+    std::size_t used = 0;
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+        const bool fits = used + 1 + word.size() <= columns;
+        if (!lines.empty()) lines += fits ? ' ' : '\n';
+        used = fits && !lines.empty() ? used + 1 + word.size() : word.size();
+        lines += word;
+    }
+    return lines;
+}
+
+/// Help for a terminal of 80 columns; one that broke the lines itself would do it within words, and below the names of options.
+class HelpFormatter final : public CLI::Formatter {
+  public:
+    std::string make_option_desc(const CLI::Option* option) const override {
+        return fitting(option->get_description());
+    }
+    std::string make_subcommand(const CLI::App* command) const override {
+        std::ostringstream out;
+        CLI::detail::format_help(out, command->get_display_name(true), fitting(command->get_description()),
+                                 get_column_width());
+        return out.str();
+    }
+
+  private:
+    std::string fitting(const std::string& text) const {
+        constexpr std::size_t columns = 80;
+        return wrapped(text, columns - get_column_width());
+    }
+};
+
 } // namespace
 
 int run_command_line(const std::vector<std::string>& arguments,
@@ -67,6 +104,7 @@ int run_command_line(const std::vector<std::string>& arguments,
     }
     CLI::App app("Tests fused multi-head attention kernels against an independent reference.", "fmha");
     app.set_version_flag("--version", std::string("fmha ") + std::string(version));
+    app.formatter(std::make_shared<HelpFormatter>());
     app.require_subcommand(1);
     app.fallthrough(false);
     app.footer("Example:\n"

@@ -122,6 +122,23 @@ TEST(Hostile, HeadersOfTensorFilesGiveNoneEither) {
                 AllOf(HasSubstr("q.npy: dtype '\\x1b[2J' is not exchanged"), Not(HasSubstr("\x1b"))));
 }
 
+TEST(Help, FitsATerminalOfEightyColumns) {
+    std::vector<std::vector<std::string>> calls{{"--help"}};
+    for (const auto& command : all_commands()) calls.push_back({std::string(command->name()), "--help"});
+    for (const auto& call : calls) {
+        const std::string help = test::run(call).out;
+        std::istringstream lines(help.substr(0, help.find("\nExample:")));
+        std::size_t texts = 0;
+        for (std::string line; std::getline(lines, line);) {
+            // Names that need more than their column stand on a line of their own.
+            texts += line.starts_with(std::string(30, ' ')) ? 1U : 0U;
+            if (!line.starts_with("  ") || line.starts_with("  -")) continue;
+            EXPECT_LE(line.size(), 80U) << call.front() << ": " << line;
+        }
+        EXPECT_GT(texts, 0U) << call.front();
+    }
+}
+
 TEST(Duration, HasTwoUnitsAtMost) {
     EXPECT_EQ(duration_text(12.4), "12 s");
     EXPECT_EQ(duration_text(725.0), "12 min 5 s");
