@@ -2,6 +2,7 @@
 
 #include "dispatcher/c/guarded.hpp"
 #include "dispatcher/invocation.hpp"
+#include "dispatcher/types/check_cache.hpp"
 #include "dispatcher/types/check_contents.hpp"
 #include "dispatcher/types/check_lengths.hpp"
 #include "dispatcher/types/check_outputs.hpp"
@@ -120,24 +121,21 @@ QuantArgs quant(const fmha_quant& in) {
 
 /// `has_layout`: batch prefill, which states how pages are laid out and looked up.
 KvPlace place(const fmha_kv_place& in, bool has_layout) {
-    if (in.page_size < 0 || in.page_size > (std::int64_t{1} << 30))
-        throw InputError(
-            fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", in.page_size));
-    if (in.block_table_stride < 0 || in.block_table_stride > (std::int64_t{1} << 31))
-        throw InputError(
-            fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages", in.block_table_stride));
     require_zero("place.reserved", in.reserved);
-    return {.block_table = in.block_table,
-            .block_table_stride = in.block_table_stride,
-            .kv_indptr = in.kv_indptr,
-            .kv_page_indices = in.kv_page_indices,
-            .kv_last_page_lens = in.kv_last_page_lens,
-            .cache_batch_idx = in.cache_batch_idx,
-            .page_size = in.page_size,
-            .page_count = in.page_count,
-            .is_gappy = flag("place.is_gappy", in.is_gappy),
-            .layout = has_layout ? enumerator<KvLayout>("place.kv_layout", in.kv_layout) : KvLayout::unset,
-            .lookup = has_layout ? enumerator<KvLookup>("place.kv_lookup", in.kv_lookup) : KvLookup::unset};
+    KvPlace out{
+        .block_table = in.block_table,
+        .block_table_stride = in.block_table_stride,
+        .kv_indptr = in.kv_indptr,
+        .kv_page_indices = in.kv_page_indices,
+        .kv_last_page_lens = in.kv_last_page_lens,
+        .cache_batch_idx = in.cache_batch_idx,
+        .page_size = in.page_size,
+        .page_count = in.page_count,
+        .is_gappy = flag("place.is_gappy", in.is_gappy),
+        .layout = has_layout ? enumerator<KvLayout>("place.kv_layout", in.kv_layout) : KvLayout::unset,
+        .lookup = has_layout ? enumerator<KvLookup>("place.kv_lookup", in.kv_lookup) : KvLookup::unset};
+    check_page_numbers(out);
+    return out;
 }
 
 /// Members that one API alone has.

@@ -54,6 +54,7 @@ void check_disjoint(std::vector<Run> runs) {
 
 void check_append(const AppendKvArgs& args) {
     const KvPlace& place = args.place;
+    check_page_numbers(place);
     const std::int64_t capacity = cache_capacity(args), added = args.seqlen_knew;
     if (added < 0)
         reject("V-3", "seqlen_knew", added,

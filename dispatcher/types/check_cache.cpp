@@ -152,6 +152,17 @@ void check_table_row(const Shape& shape, const KvPlace& place, const QuantArgs& 
 
 } // namespace
 
+void check_page_numbers(const KvPlace& place) {
+    constexpr std::int64_t most_keys = std::int64_t{1} << 30, most_pages = std::int64_t{1} << 31;
+    if (place.page_size < 0 || place.page_size > most_keys)
+        reject("P-2", "page_size", place.page_size,
+               fmt::format("place.page_size is {}; allowed: 0 (not paged) to 2^30 keys", place.page_size));
+    if (place.block_table_stride < 0 || place.block_table_stride > most_pages)
+        reject("P-2", "block_table_stride", place.block_table_stride,
+               fmt::format("place.block_table_stride is {}; allowed: 0 to 2^31 pages",
+                           place.block_table_stride));
+}
+
 std::int64_t checked_slot(const KvPlace& place, std::int64_t b) {
     const bool looked_up = place.cache_batch_idx != nullptr;
     const std::int64_t slot = looked_up ? place.cache_batch_idx[b] : b, slots = place.page_count;
@@ -166,6 +177,7 @@ std::int64_t checked_slot(const KvPlace& place, std::int64_t b) {
 
 void check_cache(const Shape& shape, const LengthArrays& lengths, const KvPlace& place,
                  const QuantArgs& quant) {
+    check_page_numbers(place);
     const bool paged = place.page_size > 0;
     check_other_descales(quant, shape, lengths);
     if (paged && place.lookup == KvLookup::sglang_1d) return check_list(shape, place, quant);

@@ -4,6 +4,10 @@
 
 namespace fmha {
 
+/// Pages have up to 2^30 keys and rows of a block table up to 2^31 pages (P-2), so that a row's keys and its place can be counted in 64
+/// bits. Throws ProblemError.
+void check_page_numbers(const KvPlace& place);
+
 /// The slot of entry b of a cache that is neither paged nor packed: it is 0 or more and, where the number of slots is known, below
 /// that (P-6). Throws ProblemError.
 std::int64_t checked_slot(const KvPlace& place, std::int64_t b);

@@ -94,6 +94,23 @@ TEST(CheckCache, ReadsOfATableWhatKeysNeed) {
               "accepted");
 }
 
+/// Products of such numbers wrap around: a row of 2^57 + 3 pages of 128 keys had room for 384 and began outside.
+TEST(CheckCache, RefusesTablesWhosePlacesCannotBeCounted) {
+    for (const std::int64_t stride : {std::int64_t{-1}, (std::int64_t{1} << 57) + 3})
+        EXPECT_THAT(of_table([&](Tables& t) { t.place.block_table_stride = stride; }),
+                    HasSubstr("block_table_stride is " + std::to_string(stride)));
+    for (const std::int64_t size : {std::int64_t{-128}, std::int64_t{1} << 62})
+        EXPECT_THAT(of_table([&](Tables& t) { t.place.page_size = size; }),
+                    HasSubstr("page_size is " + std::to_string(size)));
+    AppendKvArgs args;
+    args.shape.batch = 1;
+    const std::int32_t cached = 0;
+    args.lengths.seqlen_k = &cached;
+    args.place.page_size = 128;
+    args.place.block_table_stride = (std::int64_t{1} << 57) + 3;
+    EXPECT_THAT(sentence([&] { check_append(args); }), HasSubstr("block_table_stride is"));
+}
+
 TEST(CheckCache, CountsGappyEntriesFromTheirStart) {
     const auto gappy = [](Tables& t) {
         t.place.is_gappy = true;
