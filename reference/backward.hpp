@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 /// The gradients of attention in binary64 from the stored results of forward and of the caller (semantics section 20, tolerances B.9).

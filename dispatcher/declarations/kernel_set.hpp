@@ -2,7 +2,6 @@
 
 #include "dispatcher/types/kernel_config.hpp"
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

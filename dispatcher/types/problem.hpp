@@ -5,7 +5,6 @@
 #include "dispatcher/types/signature.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <string>
 
 namespace fmha {

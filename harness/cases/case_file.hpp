@@ -4,7 +4,6 @@
 #include "harness/cases/pair_table.hpp"
 #include "harness/cases/relative_text.hpp"
 
-#include <array>
 #include <filesystem>
 #include <map>
 #include <optional>

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <fmt/ostream.h>
 
+#include <optional>
 #include <utility>
 
 namespace fmha::cli {

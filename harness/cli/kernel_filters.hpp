@@ -7,7 +7,6 @@
 #include "kernels/catalog/query/row_filter.hpp"
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <variant>
 #include <vector>

@@ -4,7 +4,6 @@
 #include "harness/regression/side.hpp"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>

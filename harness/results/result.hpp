@@ -6,7 +6,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace fmha::harness {

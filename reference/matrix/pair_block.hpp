@@ -6,7 +6,6 @@
 #include "reference/matrix/features.hpp"
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace fmha::reference::matrix {

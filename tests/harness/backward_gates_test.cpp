@@ -20,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <span>
 
 namespace fmha::harness {
 namespace {

@@ -20,6 +20,7 @@
 
 #include <csignal>
 #include <map>
+#include <optional>
 #include <set>
 #include <unistd.h>
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <span>
 
 namespace fmha::test {
 namespace {
