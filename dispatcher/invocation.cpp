@@ -174,20 +174,44 @@ Problem problem_of(const Signature& traits, const Args& args, const ArchName& ar
 FMHA_API_FAMILIES(FMHA_PROBLEM_OF)
 #undef FMHA_PROBLEM_OF
 
+namespace {
+
+Shape shape_of(const Problem& problem) {
+    Shape shape;
+    shape.mode = problem.signature.mode;
+    shape.batch = problem.batch;
+    shape.nhead_q = problem.nhead_q;
+    shape.nhead_k = problem.nhead_k;
+    shape.seqlen_q = problem.seqlen_q;
+    shape.seqlen_k = problem.seqlen_k;
+    shape.max_seqlen_q = problem.max_seqlen_q;
+    shape.min_seqlen_q = problem.min_seqlen_q;
+    shape.hdim_q = problem.signature.hdim_q;
+    shape.hdim_v = problem.signature.hdim_v;
+    return shape;
+}
+
+/// Arrays that are there and never read.
+LengthArrays lengths_of(const Presence& has) {
+    LengthArrays lengths;
+    const std::int32_t* array = placeholder<std::int32_t>();
+    if (has.seqstart_q) lengths.seqstart_q = array;
+    if (has.seqstart_k) lengths.seqstart_k = array;
+    if (has.seqlen_q) lengths.seqlen_q = array;
+    if (has.seqlen_k) lengths.seqlen_k = array;
+    if (has.cu_seqlen_q) lengths.cu_seqlen_q = array;
+    if (has.cu_seqlen_k) lengths.cu_seqlen_k = array;
+    return lengths;
+}
+
+} // namespace
+
 FwdArgs skeleton_of(const Problem& problem) {
     const Signature& s = problem.signature;
     const ElementTypes types = element_types(s.data_type, fp8_flavour(problem.arch));
     FwdArgs args;
-    args.shape.mode = s.mode;
-    args.shape.batch = problem.batch;
-    args.shape.nhead_q = problem.nhead_q;
-    args.shape.nhead_k = problem.nhead_k;
-    args.shape.seqlen_q = problem.seqlen_q;
-    args.shape.seqlen_k = problem.seqlen_k;
-    args.shape.max_seqlen_q = problem.max_seqlen_q;
-    args.shape.min_seqlen_q = problem.min_seqlen_q;
-    args.shape.hdim_q = s.hdim_q;
-    args.shape.hdim_v = s.hdim_v;
+    args.shape = shape_of(problem);
+    args.lengths = lengths_of(problem.presence);
     args.q.type = types.q;
     args.k.type = types.k;
     args.v.type = types.v;
@@ -209,14 +233,6 @@ FwdArgs skeleton_of(const Problem& problem) {
     if (s.bias == BiasType::elementwise) args.bias.data = placeholder<std::uint64_t>();
     if (s.bias == BiasType::alibi) args.score.alibi_slopes = placeholder<float>();
     if (s.has_sink_logit) args.score.sink_logit = placeholder<float>();
-    const Presence& has = problem.presence;
-    const std::int32_t* array = placeholder<std::int32_t>();
-    if (has.seqstart_q) args.lengths.seqstart_q = array;
-    if (has.seqstart_k) args.lengths.seqstart_k = array;
-    if (has.seqlen_q) args.lengths.seqlen_q = array;
-    if (has.seqlen_k) args.lengths.seqlen_k = array;
-    if (has.cu_seqlen_q) args.lengths.cu_seqlen_q = array;
-    if (has.cu_seqlen_k) args.lengths.cu_seqlen_k = array;
     args.mask = {problem.mask_type, problem.window_left, problem.window_right, problem.sink_size};
     args.score.bias_type = s.bias;
     args.quant.qscale = s.qscale;

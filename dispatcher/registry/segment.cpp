@@ -35,11 +35,12 @@ struct Place {
 
 Segment::Segment(std::vector<KernelEntry> entries) : entries_(std::move(entries)) {
     const auto count = static_cast<std::uint32_t>(entries_.size());
-    std::vector<Place> places(count);
     std::vector<KernelFacts> facts(count);
+    std::transform(entries_.begin(), entries_.end(), facts.begin(),
+                   [](const KernelEntry& entry) { return facts_of(entry.config); });
+    std::vector<Place> places(count);
     for (std::uint32_t i = 0; i < count; ++i) {
         const KernelConfig& config = entries_[i].config;
-        facts[i] = facts_of(config);
         auto arch = std::find(archs_.begin(), archs_.end(), config.arch);
         if (arch == archs_.end()) arch = archs_.insert(archs_.end(), config.arch);
         places[i] = {static_cast<std::uint32_t>(arch - archs_.begin()),

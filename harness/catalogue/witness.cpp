@@ -75,6 +75,37 @@ std::optional<Refusal> refusal_of(const KernelConfig& kernel) {
     return std::nullopt;
 }
 
+/// The mask of a kernel with edges inside a tile, and its sink tokens.
+void add_mask(const Signature& s, Case& c) {
+    if (s.mask == MaskClass::none) return;
+    c.mask = MaskType::bottom_right;
+    c.window_left = s.mask == MaskClass::generic ? 50 : -1;
+    c.window_right = s.mask == MaskClass::generic ? 20 : 0;
+    if (s.has_sink) c.sink_size = 5;
+}
+
+/// The partial results that a stage of split-KV stores or combines.
+void add_splits(const KernelTraits& stage, Case& c) {
+    if (stage.stores_splits) c.split.num_splits = splits;
+    if (!stage.combines_splits) return;
+    c.split.num_splits = splits + 1;
+    c.split.stage = SplitStage::combine;
+    c.split.partial_lse = PartialLse::some_empty;
+}
+
+/// The pages of a kernel, as it looks them up.
+void add_pages(const Signature& s, const ApiTraits& api, Case& c) {
+    if (s.use_paged_kv) c.cache.page_size = usual_page;
+    if (api.lists_pages) {
+        c.cache.page_size = s.page_size;
+        c.cache.kv_layout = s.kv_layout;
+        c.cache.kv_lookup = s.kv_lookup;
+        if (s.kv_lookup == KvLookup::vllm_2d) c.length_form_k = LengthForm::seqlen;
+    } else if (s.use_paged_kv && s.page_size > 1) {
+        c.cache.page_size = s.page_size;
+    }
+}
+
 /// The features of a kernel, all of them on, without lengths.
 Case features_of(const KernelConfig& kernel) {
     const Signature& s = kernel.signature;
@@ -101,12 +132,7 @@ Case features_of(const KernelConfig& kernel) {
     c.lse = s.has_lse || !api.forward();
     // The main stage of split-KV stores its own LSE in any case; upstream's combine kernels of 8-bit types store none.
     if (stage.stores_splits && !is_half(s.data_type)) c.lse = false;
-    if (s.mask != MaskClass::none) {
-        c.mask = MaskType::bottom_right;
-        c.window_left = s.mask == MaskClass::generic ? 50 : -1;
-        c.window_right = s.mask == MaskClass::generic ? 20 : 0;
-        if (s.has_sink) c.sink_size = 5;
-    }
+    add_mask(s, c);
     c.bias = s.bias;
     if (s.bias == BiasType::alibi) c.bias_rank = 1;
     if (s.has_logits_soft_cap) c.logits_soft_cap = 20.0;
@@ -123,22 +149,9 @@ Case features_of(const KernelConfig& kernel) {
     c.backward.dbias = s.has_dbias;
     c.backward.deterministic = s.is_deterministic;
     if (s.skip_min_seqlen_q && api.min_seqlen_q && s.mode == Mode::group) c.min_seqlen_q = 4;
-    if (stage.stores_splits) c.split.num_splits = splits;
-    if (stage.combines_splits) {
-        c.split.num_splits = splits + 1;
-        c.split.stage = SplitStage::combine;
-        c.split.partial_lse = PartialLse::some_empty;
-    }
+    add_splits(stage, c);
     c.append.rope = s.rope;
-    if (s.use_paged_kv) c.cache.page_size = usual_page;
-    if (api.lists_pages) {
-        c.cache.page_size = s.page_size;
-        c.cache.kv_layout = s.kv_layout;
-        c.cache.kv_lookup = s.kv_lookup;
-        if (s.kv_lookup == KvLookup::vllm_2d) c.length_form_k = LengthForm::seqlen;
-    } else if (s.use_paged_kv && s.page_size > 1) {
-        c.cache.page_size = s.page_size;
-    }
+    add_pages(s, api, c);
     if (const auto refusal = refusal_of(kernel)) {
         c.expect = refusal->kind;
         c.expect_rule = refusal->rule;

@@ -90,9 +90,7 @@ class BenchCommand final : public Command {
                                  streams);
         for (const std::string* file : {&json_, &csv_, &sweep_csv_, &engine_json_})
             if (!file->empty()) system::check_writable(*file);
-        harness::TargetOptions target_options{arch_, kernels_dir_};
-        if (device_) target_options.device = static_cast<int>(*device_);
-        if (!arch_files_.folder().empty()) target_options.archs = arch_files_.load();
+        const harness::TargetOptions target_options = options_of_target();
         const auto target = harness::make_target(target_, target_options);
         const std::vector<Case> cases = choice_.cases(target->archs(), target->arch());
         const auto source = choice_.source(target, cases);
@@ -120,12 +118,8 @@ class BenchCommand final : public Command {
         const auto end = harness::bench_cases(
             bench, journal ? &*journal : nullptr, [&](std::size_t c, const BenchRow& row) {
                 if (progress) progress->clear();
-                if (format_ == "text") {
-                    if (rounds() > 1 && (rows.empty() || rows.back().second.round != row.round))
-                        fmt::print(streams.out, "round {} of {}\n", row.round, rounds());
-                    fmt::print(streams.out, "{}", to_text(row));
-                }
-                streams.out.flush();
+                const bool new_round = rows.empty() || rows.back().second.round != row.round;
+                if (format_ == "text") print_row(row, new_round, streams);
                 if (recording) recording->add(time_record(row));
                 if (progress) {
                     progress->red(row.outcome == BenchOutcome::measured ? 0 : 1);
@@ -141,6 +135,19 @@ class BenchCommand final : public Command {
     }
 
   private:
+    harness::TargetOptions options_of_target() const {
+        harness::TargetOptions options{arch_, kernels_dir_};
+        if (device_) options.device = static_cast<int>(*device_);
+        if (!arch_files_.folder().empty()) options.archs = arch_files_.load();
+        return options;
+    }
+
+    void print_row(const BenchRow& row, bool begins_a_round, const Streams& streams) const {
+        if (begins_a_round && rounds() > 1) fmt::print(streams.out, "round {} of {}\n", row.round, rounds());
+        fmt::print(streams.out, "{}", to_text(row));
+        streams.out.flush();
+    }
+
     void check_options() {
         if (!(seconds_ > 0.0) || seconds_ > 3600.0)
             throw InputError(fmt::format("--seconds is {}; allowed: above 0, at most 3600", seconds_));

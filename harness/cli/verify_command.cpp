@@ -169,20 +169,25 @@ class VerifyCommand final : public Command {
             account = catalogue_.account(cases, report.results);
             if (!report.ledger.interrupted()) account->object_to(report.ledger);
         }
-        const auto end_record = [&] {
-            if (!report.ledger.interrupted())
-                finish(recording.get(), report.info.seconds, report.ledger.green());
-        };
-        // A file that cannot be written takes neither the others nor the verdict away.
+        publish(report, account, recording.get(), journal ? journal->failure() : std::string(), streams);
+        return report.ledger.green() ? all_well : check_failed;
+    }
+
+    /// Prints and writes a finished run. A file that cannot be written, as the journal says with `journal_failure`, takes neither the
+    /// others nor the verdict away.
+    void publish(const reports::Report& report, const std::optional<harness::CatalogueLedger>& account,
+                 store::Recording* recording, const std::string& journal_failure,
+                 const Streams& streams) const {
         Attempts attempt;
         attempt([&] { reports_.publish(report, headline(report), journal_, streams); });
         attempt([&] {
             if (account) publish_account(*account, streams);
         });
-        attempt(end_record);
-        if (journal && !journal->failure().empty()) attempt.failed(journal->failure());
+        attempt([&] {
+            if (!report.ledger.interrupted()) finish(recording, report.info.seconds, report.ledger.green());
+        });
+        if (!journal_failure.empty()) attempt.failed(journal_failure);
         attempt.finish();
-        return report.ledger.green() ? all_well : check_failed;
     }
 
     /// Fills in the parts of a report that follow from its results.

@@ -85,21 +85,17 @@ std::string identity_differences(const Json& there, const Json& here) {
     return fmt::format("{}", fmt::join(found, ", "));
 }
 
-Merged merge(std::vector<Part> parts) {
-    if (parts.empty())
-        throw InputError("there is nothing to merge: name the reports, journals or stores of the shards");
-    Merged merged;
-    merged.identity = whole_identity(parts.front().identity);
+namespace {
+
+/// What the files hold, by shard and run; all must be of the run of the first.
+ShardRuns shard_runs(std::vector<Part>& parts, const Json& whole) {
     ShardRuns shards;
-    std::set<std::string> ids;
     for (Part& part : parts) {
         const Json identity = whole_identity(part.identity);
-        if (identity != merged.identity)
+        if (identity != whole)
             throw InputError(fmt::format("{}: belongs to another run than {}: {}", part.file,
-                                         parts.front().file,
-                                         identity_differences(merged.identity, identity)));
+                                         parts.front().file, identity_differences(whole, identity)));
         const auto id = part.identity.value("run", part.file);
-        ids.insert(id);
         ShardRun& run = shards[part.identity.value("shard", std::uint64_t{1})][id];
         run.file = part.file;
         run.cases = part.identity.value("shard_cases", std::uint64_t{0});
@@ -107,11 +103,12 @@ Merged merge(std::vector<Part> parts) {
         for (CaseResult& result : part.results) of_part[result.name].push_back(std::move(result));
         run.results.merge(of_part); // results that another file of this run has brought already stay
     }
-    const auto count = merged.identity.value("shards", std::uint64_t{1});
-    if (count < 1 || count > most_shards)
-        throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",
-                                     parts.front().file, count, most_shards));
-    check_shards(shards, count, merged.problems);
+    return shards;
+}
+
+/// Moves the results to `merged`, those of a case from the first shard that has it, and says which stand in two; returns the number
+/// of cases.
+std::size_t move_results(ShardRuns& shards, Merged& merged) {
     std::map<std::string, std::pair<std::uint64_t, std::string>> owners; ///< shard and file of a case
     std::vector<std::string> doubled;
     for (auto& [shard, runs] : shards)
@@ -130,12 +127,31 @@ Merged merge(std::vector<Part> parts) {
         doubled.push_back(fmt::format("{} other cases stand in two shards", others));
     }
     merged.problems.insert(merged.problems.end(), doubled.begin(), doubled.end());
+    return owners.size();
+}
+
+} // namespace
+
+Merged merge(std::vector<Part> parts) {
+    if (parts.empty())
+        throw InputError("there is nothing to merge: name the reports, journals or stores of the shards");
+    Merged merged;
+    merged.identity = whole_identity(parts.front().identity);
+    ShardRuns shards = shard_runs(parts, merged.identity);
+    const auto count = merged.identity.value("shards", std::uint64_t{1});
+    if (count < 1 || count > most_shards)
+        throw InputError(fmt::format("{}: says that its run has {} shards; allowed: 1 to {}",
+                                     parts.front().file, count, most_shards));
+    check_shards(shards, count, merged.problems);
+    const std::size_t found = move_results(shards, merged);
     const auto cases = merged.identity.value("cases", std::uint64_t{0});
-    if (owners.size() != cases && merged.problems.empty())
-        merged.problems.push_back(
-            fmt::format("the run has {} cases, the files have {}", cases, owners.size()));
+    if (found != cases && merged.problems.empty())
+        merged.problems.push_back(fmt::format("the run has {} cases, the files have {}", cases, found));
     std::stable_sort(merged.results.begin(), merged.results.end(),
                      [](const CaseResult& a, const CaseResult& b) { return a.name < b.name; });
+    std::set<std::string> ids;
+    for (const auto& [shard, runs] : shards)
+        for (const auto& [id, run] : runs) ids.insert(id);
     merged.runs.assign(ids.begin(), ids.end());
     return merged;
 }

@@ -109,38 +109,54 @@ ListFacts read_facts(const std::filesystem::path& folder, const ArchName& arch) 
     return facts;
 }
 
+namespace {
+
+/// Judges what was `built` for `arch` by its facts in the folder.
+void judge(const std::string& arch, const ListFacts& built, const std::filesystem::path& folder,
+           bool whole_families, FactsVerdict& verdict) {
+    const ListFacts facts = read_facts(folder, ArchName(arch));
+    const bool same_compiler = built.compiler == facts.compiler;
+    const auto finding = [&](const std::string& name, const std::string& sentence) {
+        verdict.findings.push_back({fmt::format("{} {}", arch, name), sentence});
+    };
+    for (const auto& [name, group] : built.groups) {
+        ++verdict.judged;
+        const auto known = facts.groups.find(name);
+        if (known == facts.groups.end()) {
+            finding(name, fmt::format("no facts in {}", facts_file(folder, ArchName(arch)).string()));
+            continue;
+        }
+        for (const GroupNumber& number : group_numbers) {
+            const auto [now, then] = std::pair(group.*number.member, known->second.*number.member);
+            const bool lost = whole_families && number.of_the_list && now < then;
+            if ((number.of_the_list || same_compiler) && (now > then || lost))
+                finding(name, fmt::format("{} {}, the facts have {}", now, number.name, then));
+        }
+    }
+    const auto families = families_of(built);
+    for (const auto& [name, group] : facts.groups)
+        if (whole_families && families.contains(family_of_group(name)) && !built.groups.contains(name))
+            finding(name, fmt::format("lost, the facts have {} kernels", group.kernels));
+    if (!same_compiler && !facts.groups.empty())
+        verdict.notes.push_back(
+            fmt::format("{}: the facts are of {}, these kernels of {}: only their numbers are judged", arch,
+                        facts.compiler, built.compiler));
+}
+
+/// Groups of `after` that are new or others than before.
+std::ptrdiff_t changed_groups(const ListFacts& before, const ListFacts& after) {
+    return std::ranges::count_if(after.groups, [&](const auto& entry) {
+        const auto known = before.groups.find(entry.first);
+        return known == before.groups.end() || known->second != entry.second;
+    });
+}
+
+} // namespace
+
 FactsVerdict against_facts(const built::Manifest& manifest, const std::filesystem::path& folder,
                            bool whole_families) {
     FactsVerdict verdict;
-    for (const auto& [arch, built] : facts_of(manifest)) {
-        const ListFacts facts = read_facts(folder, ArchName(arch));
-        const bool same_compiler = built.compiler == facts.compiler;
-        const auto finding = [&](const std::string& name, const std::string& sentence) {
-            verdict.findings.push_back({fmt::format("{} {}", arch, name), sentence});
-        };
-        for (const auto& [name, group] : built.groups) {
-            ++verdict.judged;
-            const auto known = facts.groups.find(name);
-            if (known == facts.groups.end()) {
-                finding(name, fmt::format("no facts in {}", facts_file(folder, ArchName(arch)).string()));
-                continue;
-            }
-            for (const GroupNumber& number : group_numbers) {
-                const auto [now, then] = std::pair(group.*number.member, known->second.*number.member);
-                const bool lost = whole_families && number.of_the_list && now < then;
-                if ((number.of_the_list || same_compiler) && (now > then || lost))
-                    finding(name, fmt::format("{} {}, the facts have {}", now, number.name, then));
-            }
-        }
-        const auto families = families_of(built);
-        for (const auto& [name, group] : facts.groups)
-            if (whole_families && families.contains(family_of_group(name)) && !built.groups.contains(name))
-                finding(name, fmt::format("lost, the facts have {} kernels", group.kernels));
-        if (!same_compiler && !facts.groups.empty())
-            verdict.notes.push_back(
-                fmt::format("{}: the facts are of {}, these kernels of {}: only their numbers are judged",
-                            arch, facts.compiler, built.compiler));
-    }
+    for (const auto& [arch, built] : facts_of(manifest)) judge(arch, built, folder, whole_families, verdict);
     return verdict;
 }
 
@@ -158,12 +174,10 @@ std::vector<std::string> accept_facts(const built::Manifest& manifest, const std
                                          facts_file(folder, ArchName(arch)).string(), facts.compiler,
                                          built.compiler));
         built.groups.merge(kept);
-        const auto changes = std::ranges::count_if(built.groups, [&](const auto& entry) {
-            const auto before = facts.groups.find(entry.first);
-            return before == facts.groups.end() || before->second != entry.second;
-        });
+        const auto changes = changed_groups(facts, built);
+        const auto& groups = built.groups;
         const bool lost = std::ranges::any_of(
-            facts.groups, [&](const auto& entry) { return !built.groups.contains(entry.first); });
+            facts.groups, [&](const auto& entry) { return !groups.contains(entry.first); });
         sentences.push_back(fmt::format("{}: {} groups changed or are new", arch, changes));
         if (changes == 0 && !lost && facts.compiler == built.compiler) continue;
         built.reasons = facts.reasons + fmt::format("# {}: {}\n", date, reason);

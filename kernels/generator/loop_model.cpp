@@ -55,6 +55,43 @@ struct Path {
     BlockCost cost;
 };
 
+/// The path through a loop that has most products, stays out of inner loops, moves most bytes and needs least besides; `masked`: the
+/// one with most selections among those.
+Path path_of(std::span<const Block> blocks, std::span<const BlockCost> costs, const Loop& loop, bool masked) {
+    Path path;
+    path.blocks = heaviest_path(blocks, loop, [&](std::size_t b, bool in_inner_loop) {
+        const BlockCost& cost = costs[b];
+        return Weight{cost.matrix, in_inner_loop ? -1 : 0, masked ? cost.selects : 0, cost.bytes,
+                      -cost.vector_cycles};
+    });
+    for (const std::size_t b : path.blocks) {
+        path.cost.matrix += costs[b].matrix;
+        path.cost.selects += costs[b].selects;
+        path.cost.vector_cycles += costs[b].vector_cycles;
+    }
+    return path;
+}
+
+/// Of all loops with as many products as any, the plain path that needs least, and the masked one that selects most.
+struct ChosenPaths {
+    Path plain, masked;
+};
+ChosenPaths chosen_paths(std::span<const Block> blocks, std::span<const BlockCost> costs,
+                         std::span<const Loop* const> loops) {
+    std::optional<ChosenPaths> chosen;
+    for (const Loop* loop : loops) {
+        Path plain = path_of(blocks, costs, *loop, false), masked = path_of(blocks, costs, *loop, true);
+        if (chosen && plain.cost.matrix < chosen->plain.cost.matrix) continue;
+        if (!chosen || plain.cost.matrix > chosen->plain.cost.matrix) {
+            chosen = {std::move(plain), std::move(masked)};
+            continue;
+        }
+        if (plain.cost.vector_cycles < chosen->plain.cost.vector_cycles) chosen->plain = std::move(plain);
+        if (masked.cost.selects > chosen->masked.cost.selects) chosen->masked = std::move(masked);
+    }
+    return *std::move(chosen);
+}
+
 /// Accesses under way, oldest first, by the cycle in which each was issued.
 class UnderWay {
   public:
@@ -120,27 +157,6 @@ LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, co
     for (const Loop& loop : loops) matrix_loops(loop, costs, candidates);
     if (candidates.empty()) throw InputError(fmt::format("{}: no loop holds a matrix instruction", where));
 
-    const auto path_of = [&](const Loop& loop, bool masked) {
-        Path path;
-        path.blocks = heaviest_path(blocks, loop, [&](std::size_t b, bool in_inner_loop) {
-            const BlockCost& cost = costs[b];
-            return Weight{cost.matrix, in_inner_loop ? -1 : 0, masked ? cost.selects : 0, cost.bytes,
-                          -cost.vector_cycles};
-        });
-        for (const std::size_t b : path.blocks) {
-            path.cost.matrix += costs[b].matrix;
-            path.cost.selects += costs[b].selects;
-            path.cost.vector_cycles += costs[b].vector_cycles;
-        }
-        return path;
-    };
-    std::vector<Path> plain, masked;
-    std::int64_t most = 0;
-    for (const Loop* loop : candidates) {
-        plain.push_back(path_of(*loop, false));
-        masked.push_back(path_of(*loop, true));
-        most = std::max(most, plain.back().cost.matrix);
-    }
     std::vector<std::optional<LaneValues>> addresses(code.size());
     if (!arch.view().starts_with("sm_")) addresses = lds_addresses(code, blocks, rates.lanes);
     const auto instructions_of = [&](const Path& path) {
@@ -155,17 +171,8 @@ LoopPaths loop_paths(std::span<const Instruction> code, const ArchName& arch, co
             }
         return all;
     };
-    const Path *best_plain = nullptr, *best_masked = nullptr;
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (plain[i].cost.matrix < most) continue;
-        const auto lighter = [](const Path& a, const Path& b) {
-            return a.cost.vector_cycles < b.cost.vector_cycles;
-        };
-        if (best_plain == nullptr || lighter(plain[i], *best_plain)) best_plain = &plain[i];
-        if (best_masked == nullptr || masked[i].cost.selects > best_masked->cost.selects)
-            best_masked = &masked[i];
-    }
-    return {instructions_of(*best_plain), instructions_of(*best_masked)};
+    const ChosenPaths chosen = chosen_paths(blocks, costs, candidates);
+    return {instructions_of(chosen.plain), instructions_of(chosen.masked)};
 }
 
 LoopIteration iteration_of(std::span<const Instruction> path, const ArchName& arch) {
