@@ -12,7 +12,7 @@
 namespace fmha::cli {
 
 void CaseOptions::declare(OptionSet& options) {
-    options.option("--case", case_, "Printed name of a case, or a file with a single case", true);
+    options.required_option("--case", case_, "Printed name of a case, or a file with a single case");
     options.option(
         "--cases-root", root_,
         "Folder that relative case names start from (default: cases here, else the source tree's)");

@@ -26,7 +26,7 @@ class CheckCommand final : public Command {
     }
     void declare(OptionSet& options) override {
         chosen_.declare(options);
-        options.option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …", true);
+        options.required_option("--tensors", tensors_, "Folder with the inputs: q.npy, k.npy, v.npy …");
         options.option("--outputs", outputs_,
                        "Folder with o.npy (and lse.npy, randval.npy as the case asks; k_out.npy … of "
                        "append-KV; dq.npy, dk.npy … of backward); default: that of the inputs");

@@ -48,10 +48,10 @@ class GateCommand final : public Command {
                "tile is gone\"";
     }
     void declare(OptionSet& options) override {
-        options.option("--store", store_, "The file with the new runs", true);
-        options.option(
+        options.required_option("--store", store_, "The file with the new runs");
+        options.required_option(
             "--against", against_,
-            "The runs before: another store, the beginning of a commit in this store, or \"previous\"", true);
+            "The runs before: another store, the beginning of a commit in this store, or \"previous\"");
         options.option("--family", family_, "Only findings of this API family");
         options.each(
             "--budget", budgets_,

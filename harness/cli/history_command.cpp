@@ -20,7 +20,7 @@ class HistoryCommand final : public Command {
     }
     void declare(OptionSet& options) override {
         options.positionals("NAME", names_, "Cases and kernels, whole names or parts of them");
-        options.option("--store", store_, "The file that `--store` of other commands wrote", true);
+        options.required_option("--store", store_, "The file that `--store` of other commands wrote");
         options.option("--last", last_, "How many runs to show of each");
         options.option("--html", html_, "Write a section for the page of a run (fmha verify --section)");
         options.choice("--format", format_, {"text", "json"}, "Format of standard output");

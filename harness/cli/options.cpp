@@ -50,9 +50,12 @@ void OptionSet::flag(const std::string& names, bool& target, const std::string& 
     app_.add_flag(names, target, help);
 }
 
-void OptionSet::option(const std::string& names, std::string& target, const std::string& help,
-                       bool required) {
-    app_.add_option(names, target, help)->capture_default_str()->required(required)->check(refuse_empty);
+void OptionSet::option(const std::string& names, std::string& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str()->check(refuse_empty);
+}
+
+void OptionSet::required_option(const std::string& names, std::string& target, const std::string& help) {
+    app_.add_option(names, target, help)->capture_default_str()->required()->check(refuse_empty);
 }
 
 void OptionSet::option(const std::string& names, std::int64_t& target, const std::string& help) {

@@ -2,10 +2,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -23,8 +21,8 @@ class OptionSet {
 
     /// Names are CLI11's: "-n,--name".
     void flag(const std::string& names, bool& target, const std::string& help);
-    void option(const std::string& names, std::string& target, const std::string& help,
-                bool required = false);
+    void option(const std::string& names, std::string& target, const std::string& help);
+    void required_option(const std::string& names, std::string& target, const std::string& help);
     void option(const std::string& names, std::int64_t& target, const std::string& help);
     void option(const std::string& names, std::uint64_t& target, const std::string& help);
     void option(const std::string& names, double& target, const std::string& help);

@@ -3,6 +3,7 @@
 #include "dispatcher/types/visible_text.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/ostream.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ double seconds_between(Progress::Clock::time_point from, Progress::Clock::time_p
 } // namespace
 
 std::string duration_text(double seconds) {
-    const auto whole = static_cast<std::int64_t>(std::max(seconds, 0.0) + 0.5);
+    const auto whole = std::llround(std::max(seconds, 0.0));
     if (whole < 100) return fmt::format("{} s", whole);
     if (whole < 6000) return fmt::format("{} min {} s", whole / 60, whole % 60);
     return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);

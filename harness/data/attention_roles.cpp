@@ -78,12 +78,14 @@ double descale_at(const DataSource& source, Stream stream, std::int64_t b, std::
     return 1.0;
 }
 
+enum class Side : std::uint8_t { queries, keys };
+
 /// Calls `visit(b, h, stored row, logical row, entry)` for every needed query of every entry, or every needed key.
 template <class Visit>
-void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads, Visit&& visit) {
+void each_row_of_side(const DataSource& source, Side side, std::int64_t heads, Visit&& visit) {
     each_entry(source, [&](std::int64_t b, const EntryGeometry& entry) {
         for (std::int64_t h = 0; h < heads; ++h) {
-            if (queries)
+            if (side == Side::queries)
                 source.needed.each_query(b, h, entry.seqlen_q,
                                          [&](std::int64_t i) { visit(b, h, entry.start_q + i, i, entry); });
             else if (source.needed.has_key_head(b, h))
@@ -93,9 +95,9 @@ void each_row_of_side(const DataSource& source, bool queries, std::int64_t heads
 }
 
 /// Rows of a tensor with one row a query of an entry, or a key.
-void rows_of_side(const DataSource& source, bool queries, std::int64_t heads, std::int64_t columns,
+void rows_of_side(const DataSource& source, Side side, std::int64_t heads, std::int64_t columns,
                   const RowVisit& visit) {
-    each_row_of_side(source, queries, heads, [&](auto b, auto h, auto stored, auto, const EntryGeometry&) {
+    each_row_of_side(source, side, heads, [&](auto b, auto h, auto stored, auto, const EntryGeometry&) {
         visit({b, h, stored, columns});
     });
 }
@@ -105,7 +107,7 @@ template <class Values>
 void fill_side(const DataSource& source, GuardedTensor& tensor, Stream stream, std::int64_t heads,
                std::int64_t columns, Values&& values) {
     std::vector<double> row(static_cast<std::size_t>(columns));
-    each_row_of_side(source, stream == stream_q, heads,
+    each_row_of_side(source, stream == stream_q ? Side::queries : Side::keys, heads,
                      [&](auto b, auto h, auto stored, auto i, const EntryGeometry& entry) {
                          values(b, h, i, entry, std::span<double>(row));
                          roles::encode_row(source, tensor, stream, {b, h, i, b, stored}, row);
@@ -257,13 +259,13 @@ void fill_sink_logits(const DataSource& source, GuardedTensor& tensor) {
 }
 
 void rows_of_q(const DataSource& source, const RowVisit& visit) {
-    rows_of_side(source, true, source.c.nhead_q, source.c.hdim_q, visit);
+    rows_of_side(source, Side::queries, source.c.nhead_q, source.c.hdim_q, visit);
 }
 void rows_of_k(const DataSource& source, const RowVisit& visit) {
-    rows_of_side(source, false, source.c.nhead_k, source.c.hdim_q, visit);
+    rows_of_side(source, Side::keys, source.c.nhead_k, source.c.hdim_q, visit);
 }
 void rows_of_v(const DataSource& source, const RowVisit& visit) {
-    rows_of_side(source, false, source.c.nhead_k, source.c.hdim_v, visit);
+    rows_of_side(source, Side::keys, source.c.nhead_k, source.c.hdim_v, visit);
 }
 void rows_of_o(const DataSource& source, const RowVisit& visit) {
     rows_of_output(source, visit, [&](const EntryGeometry&) { return source.c.hdim_v; });

@@ -10,9 +10,12 @@
 namespace fmha::harness::roles {
 namespace {
 
+/// Of a cache: K, or V, which may lie column by column.
+enum class CacheSide : std::uint8_t { keys, values };
+
 /// Pages of the tensor that the case names lie further apart, with nothing between them.
-TensorLayout widened_pool(const Case& c, TensorLayout layout, bool values) {
-    if (c.wide_tensor != (values ? "v" : "k")) return layout;
+TensorLayout widened_pool(const Case& c, TensorLayout layout, CacheSide side) {
+    if (c.wide_tensor != (side == CacheSide::values ? "v" : "k")) return layout;
     if (c.wide_batch_stride < layout.batch_stride)
         throw InputError(fmt::format("wide_batch_stride {} is below the {} elements of one page",
                                      c.wide_batch_stride, layout.batch_stride));
@@ -23,7 +26,8 @@ TensorLayout widened_pool(const Case& c, TensorLayout layout, bool values) {
 }
 
 /// Rows of one vector, without padding between them (B-3).
-TensorLayout layout_vectors(const Case& c, const Geometry& g, const CachePlaces& places, bool values) {
+TensorLayout layout_vectors(const Case& c, const Geometry& g, const CachePlaces& places, CacheSide side) {
+    const bool values = side == CacheSide::values;
     TensorLayout layout;
     layout.type = values ? g.types.v : g.types.k;
     layout.columns = 128 / element_bits(layout.type);
@@ -37,18 +41,18 @@ TensorLayout layout_vectors(const Case& c, const Geometry& g, const CachePlaces&
     return layout;
 }
 
-/// `values`: of V, which may lie column by column.
-TensorLayout layout_cached(const Case& c, const Geometry& g, bool values) {
+TensorLayout layout_cached(const Case& c, const Geometry& g, CacheSide side) {
+    const bool values = side == CacheSide::values;
     if (is_packed(c)) return values ? layout_v(c, g) : layout_k(c, g);
     const CachePlaces places(c);
     const StrideMaker strides = StrideMaker::of_cache(c);
     const bool seq_major = c.iperm == Layout::bshd;
-    if (is_vectorized(c)) return widened_pool(c, layout_vectors(c, g, places, values), values);
+    if (is_vectorized(c)) return widened_pool(c, layout_vectors(c, g, places, side), side);
     if (traits_of(c.family).lists_pages)
         return widened_pool(c,
                             strides.make(values ? g.types.v : g.types.k, places.slots(), c.nhead_k,
                                          places.rows(), values ? c.hdim_v : c.hdim_q, seq_major),
-                            values);
+                            side);
     if (!values)
         return strides.make(g.types.k, places.slots(), c.nhead_k, places.rows(), c.hdim_q, seq_major);
     return c.v_layout == VLayout::row
@@ -68,8 +72,9 @@ void each_cached_key(const DataSource& source, Visit&& visit) {
         }
 }
 
-void visit_cached(const DataSource& source, bool values, const RowVisit& visit) {
+void visit_cached(const DataSource& source, CacheSide side, const RowVisit& visit) {
     const Case& c = source.c;
+    const bool values = side == CacheSide::values;
     const std::int64_t channels = values ? c.hdim_v : c.hdim_q;
     const ElementType type = values ? source.geometry.types.v : source.geometry.types.k;
     // The channels of a slot that follow one another: all of them, or those of a vector.
@@ -93,10 +98,10 @@ std::vector<std::int64_t> listed_pages(const Case& c, const Geometry& g) {
 } // namespace
 
 TensorLayout layout_cached_k(const Case& c, const Geometry& g) {
-    return layout_cached(c, g, false);
+    return layout_cached(c, g, CacheSide::keys);
 }
 TensorLayout layout_cached_v(const Case& c, const Geometry& g) {
-    return layout_cached(c, g, true);
+    return layout_cached(c, g, CacheSide::values);
 }
 
 void fill_cached_k(const DataSource& source, GuardedTensor& tensor) {
@@ -124,10 +129,10 @@ void fill_cached_v(const DataSource& source, GuardedTensor& tensor) {
     });
 }
 void rows_of_cached_k(const DataSource& source, const RowVisit& visit) {
-    is_packed(source.c) ? rows_of_k(source, visit) : visit_cached(source, false, visit);
+    is_packed(source.c) ? rows_of_k(source, visit) : visit_cached(source, CacheSide::keys, visit);
 }
 void rows_of_cached_v(const DataSource& source, const RowVisit& visit) {
-    is_packed(source.c) ? rows_of_v(source, visit) : visit_cached(source, true, visit);
+    is_packed(source.c) ? rows_of_v(source, visit) : visit_cached(source, CacheSide::values, visit);
 }
 
 std::int64_t cached_keys(const DataSource& source, std::int64_t b) {
