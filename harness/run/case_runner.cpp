@@ -144,9 +144,32 @@ RowTile tile_of_few_rows(const Case& c, const std::vector<Candidate>& candidates
     return tile;
 }
 
-void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
-                   std::span<const reference::RowId> rows, const Oracles& oracles,
-                   const CaseRunOptions& options) {
+/// A case whose kernels run one after another on the same inputs, judged by the same oracles.
+struct PreparedCase {
+    const Case& c;
+    CaseTensors& tensors;
+    const Oracles& oracles;
+    const CaseRunOptions& options;
+};
+
+/// Does `step`; where the device is lost or has no memory left, `result` has its outcome. Returns whether it was neither.
+template <class Step>
+bool on_working_device(CaseResult& result, const Step& step) {
+    try {
+        step();
+        return true;
+    } catch (const DeviceLost& error) {
+        result.outcome = Outcome::crashed;
+        result.message = error.what();
+    } catch (const DeviceOutOfMemory& error) {
+        result.not_run_reason = NotRunReason::no_memory;
+        result.message = error.what();
+    }
+    return false;
+}
+
+void run_candidate(CaseResult& result, const PreparedCase& prepared, const Candidate& candidate) {
+    const auto& [c, tensors, oracles, options] = prepared;
     result.numerics = describe(candidate);
     if (!c.expect_kernel.empty() && !options.all_kernels && !names_expected(c, candidate)) {
         result.outcome = Outcome::failed;
@@ -158,7 +181,7 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
         result.tiles.push_back({std::string(to_string(config.signature.family)), config.algorithm.tile.m0,
                                 config.algorithm.tile.n0});
     }
-    Execution execution(tensors.here(), tensors.elsewhere(), candidate, rows);
+    Execution execution(tensors.here(), tensors.elsewhere(), candidate, tensors.here().few_rows());
     const StageOutputs outputs = execution.first();
     const std::string mistrust =
         judge_outputs(result, candidate.families, outputs, candidate.stages, oracles, InputOrigin::fill);
@@ -170,17 +193,9 @@ void run_candidate(CaseResult& result, const Case& c, const Candidate& candidate
 }
 
 /// `run_candidate`, with a target's exceptions turned into outcomes.
-void judge_candidate(CaseResult& result, const Case& c, const Candidate& candidate, CaseTensors& tensors,
-                     std::span<const reference::RowId> rows, const Oracles& oracles,
-                     const CaseRunOptions& options) {
+void judge_candidate(CaseResult& result, const PreparedCase& prepared, const Candidate& candidate) {
     try {
-        run_candidate(result, c, candidate, tensors, rows, oracles, options);
-    } catch (const DeviceLost& error) {
-        result.outcome = Outcome::crashed;
-        result.message = error.what();
-    } catch (const DeviceOutOfMemory& error) {
-        result.not_run_reason = NotRunReason::no_memory;
-        result.message = error.what();
+        on_working_device(result, [&] { run_candidate(result, prepared, candidate); });
     } catch (const std::bad_alloc&) {
         result.not_run_reason = NotRunReason::no_memory;
         result.message = end_of_exception().answer;
@@ -222,11 +237,14 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
             return std::nullopt;
         }
         const bool any_name = c.expect == Expectation::no_kernel;
-        if (options.all_kernels)
-            candidates =
-                all_candidates(source, family, c, problem, any_name ? std::string() : options.kernel_filter);
-        else
-            candidates = {planned_candidate(source, family, c, problem)};
+        const bool works = on_working_device(result, [&] {
+            if (options.all_kernels)
+                candidates = all_candidates(source, family, c, problem,
+                                            any_name ? std::string() : options.kernel_filter);
+            else
+                candidates = {planned_candidate(source, family, c, problem)};
+        });
+        if (!works) return std::nullopt;
     } catch (const ProblemError& error) {
         const bool named = c.expect_rule.empty() || error.rule() == c.expect_rule;
         judge_refusal(result, c, Expectation::invalid_problem, named, error.what());
@@ -236,14 +254,6 @@ std::optional<std::vector<Candidate>> candidates_of(CaseResult& result, const Fa
         return std::nullopt;
     } catch (const UnsupportedInvocation& error) {
         result.not_run_reason = NotRunReason::target_cannot;
-        result.message = error.what();
-        return std::nullopt;
-    } catch (const DeviceLost& error) {
-        result.outcome = Outcome::crashed;
-        result.message = error.what();
-        return std::nullopt;
-    } catch (const DeviceOutOfMemory& error) {
-        result.not_run_reason = NotRunReason::no_memory;
         result.message = error.what();
         return std::nullopt;
     } catch (const DeviceError& error) {
@@ -333,7 +343,6 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
         blank.message = error.what();
         return only_blank();
     }
-    const std::span<const reference::RowId> rows = tensors->here().few_rows();
     const auto expectation = tensors->here().expectation(options.reference_threads);
     const system::Stopwatch agreement_watch;
     const Oracles oracles{*expectation, expectation->oracle_disagreement()};
@@ -345,7 +354,7 @@ std::vector<CaseResult> run_case(const Family& family, const Case& given, const 
         result.kernel = candidate.name();
         result.chosen = candidate.chosen;
         result.reproduce = reproducing_command(c, options, candidate.chosen);
-        judge_candidate(result, c, candidate, *tensors, rows, oracles, options);
+        judge_candidate(result, {c, *tensors, oracles, options}, candidate);
         result.reference_seconds += agreement_seconds;
         // Time spent for all of them is the first one's.
         result.seconds = &candidate == &candidates->front() ? watch.seconds() : kernel_watch.seconds();
