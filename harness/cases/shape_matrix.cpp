@@ -165,7 +165,7 @@ constexpr std::size_t most_in_a_file = 200'000;
 
 class MatrixReader {
   public:
-    MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
+    explicit MatrixReader(const std::filesystem::path& path) : where_(path.generic_string()) {
         try {
             top_ = YAML::Load(system::read_file(path));
         } catch (const YAML::Exception& error) {

@@ -50,7 +50,7 @@ std::string no_driver(DeviceRuntime& runtime) {
 /// Empty when no folder has it.
 fs::path find_plugin(const std::vector<fs::path>& folders, const std::string& platform) {
     for (const fs::path& folder : folders)
-        if (const fs::path file = folder / plugin_file(platform); fs::exists(file)) return file;
+        if (fs::path file = folder / plugin_file(platform); fs::exists(file)) return file;
     return {};
 }
 

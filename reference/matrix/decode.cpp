@@ -52,7 +52,7 @@ Table table_of(ElementType type) {
 
 template <class Decode>
 void decode_with(const Decode& decode, const TensorView& view, std::int64_t b, std::int64_t h,
-                 std::int64_t first_row, std::int64_t first_col, Block out) {
+                 std::int64_t first_row, std::int64_t first_col, Block& out) {
     for (Eigen::Index r = 0; r < out.rows(); ++r)
         for (Eigen::Index c = 0; c < out.cols(); ++c)
             out(r, c) = decode(stored_code(view, b, h, first_row + r, first_col + c));

@@ -104,6 +104,7 @@ ForwardRows forward_in_matrix_form(const AttentionArgs& args, std::span<const Ro
     const auto asked = [&](std::int64_t n) -> const RowId& { return rows[static_cast<std::size_t>(n)]; };
     std::ranges::stable_sort(order, {}, asked);
     std::vector<RowId> sorted;
+    sorted.reserve(order.size());
     for (const std::int64_t n : order) sorted.push_back(asked(n));
 
     ForwardRows out = empty_result(args, sorted, options);

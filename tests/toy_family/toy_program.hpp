@@ -24,7 +24,8 @@ FMHA_DEVICE void fmha_toy(Ctx& ctx, const ToyArgs& args, const ToyItem& item) {
     const Extent channels = Extent::of(args.shape.hdim_q, granules.hdim_q);
     auto out = ctx.output();
     ctx.load(out, matrix_of(args.q, item.b, item.h, entry.start_q, rows, channels), row0, 0);
-    ctx.scale_all(out, static_cast<float>(item.h / (args.shape.nhead_q / args.shape.nhead_k) + 1));
+    const std::int64_t kv_head = item.h / (args.shape.nhead_q / args.shape.nhead_k);
+    ctx.scale_all(out, static_cast<float>(kv_head + 1));
     ctx.store(matrix_of(args.o, item.b, item.h, entry.start_q, rows, channels), out, row0, 0);
 }
 

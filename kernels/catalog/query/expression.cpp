@@ -67,7 +67,7 @@ class Parser : private TokenReader {
         const std::size_t at = now().at;
         bool negative = false, any = false;
         while (take_keyword("not")) negative = !negative, any = true;
-        const Term term = comparison();
+        Term term = comparison();
         if (!any) return term;
         return make_term(fmt::format("({} {})", truth_of(term), negative ? "= 0" : "<> 0"), Kind::truth, at);
     }

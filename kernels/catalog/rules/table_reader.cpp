@@ -2,6 +2,8 @@
 
 #include "dispatcher/types/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace fmha::catalog::audit {
@@ -33,11 +35,9 @@ std::vector<std::string> TableNode::keys() const {
 
 void TableNode::allow_keys(std::initializer_list<std::string_view> known) const {
     for (const std::string& key : keys())
-        if (std::ranges::find(known, key) == known.end()) {
-            std::string list;
-            for (const std::string_view name : known) list += (list.empty() ? "" : ", ") + std::string(name);
-            throw InputError(source_ + ": unknown key \"" + key + "\"; allowed: " + list);
-        }
+        if (std::ranges::find(known, key) == known.end())
+            throw InputError(
+                fmt::format("{}: unknown key \"{}\"; allowed: {}", source_, key, fmt::join(known, ", ")));
 }
 
 std::vector<TableNode> TableNode::items() const {

@@ -172,6 +172,7 @@ class HipRuntime final : public DeviceRuntime {
         CUdeviceptr first = 0;
         const Status status =
             status_of(cuMemGetAddressRange(&first, &bytes, reinterpret_cast<CUdeviceptr>(address)));
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are numbers
         begin = reinterpret_cast<const void*>(first);
         return status;
 #else

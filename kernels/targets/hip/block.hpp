@@ -8,6 +8,7 @@ namespace fmha::hip_target {
 /// The block that the parts of a context work for: its machine and its constants. Every part has one of its own, which
 /// costs a device nothing and keeps parts free of one another.
 template <class MachineType, class Setup>
+// NOLINTNEXTLINE(cppcoreguidelines-special-member-functions): it is copied, and its reference cannot be assigned
 struct Block {
     using Machine = MachineType;
     /// A number of registers of T a thread; `Path` leads to the number in the plan, from member to member.

@@ -26,7 +26,7 @@ class Staging {
 
     static constexpr std::size_t count = sizeof...(Operands);
     static constexpr bool takes_many = Machine::has_step_copies && count == 2;
-    static constexpr std::common_type_t<decltype(Operands)...> all[] = {Operands...};
+    static constexpr std::common_type_t<decltype(Operands)...> all[count] = {Operands...};
     template <auto Operand>
     FMHA_DEVICE static constexpr std::size_t index_of() {
         std::size_t at = 0;

@@ -19,7 +19,7 @@ struct OperandStream {
 template <class Block, auto... Streams>
 class TeamWork {
     static constexpr std::size_t count = sizeof...(Streams);
-    static constexpr StreamPlan WsPlan::*all[] = {Streams...};
+    static constexpr StreamPlan WsPlan::*all[count] = {Streams...};
     template <auto Piece>
     FMHA_DEVICE static constexpr std::size_t index_of() {
         std::size_t at = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <ranges>
 
 namespace fmha::hip_target {
 namespace {
@@ -93,15 +92,15 @@ void Lds::wait_single_copies(int n) {
     std::vector<int> left(static_cast<std::size_t>(threads_), n);
     const auto newest_first = [&](std::vector<Copy>& copies) {
         std::vector<Copy> under_way;
-        for (const Copy& copy : copies | std::views::reverse)
-            if (left[static_cast<std::size_t>(copy.thread)]-- > 0)
-                under_way.push_back(copy);
+        for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy)
+            if (left[static_cast<std::size_t>(copy->thread)]-- > 0)
+                under_way.push_back(*copy);
             else
-                land(copy);
+                land(*copy);
         copies.assign(under_way.rbegin(), under_way.rend());
     };
     newest_first(open_);
-    for (auto& group : groups_ | std::views::reverse) newest_first(group);
+    std::for_each(groups_.rbegin(), groups_.rend(), newest_first);
     while (!groups_.empty() && groups_.front().empty()) groups_.pop_front();
 }
 

@@ -71,6 +71,7 @@ class EmulatedMachine {
     template <class T>
     void exchange(EmulatedRegisters<T>& out, const EmulatedRegisters<T>& in, int lane_mask) const {
         check_exchange(lane_mask, out.count(), in.count());
+        // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): writing `out` may change `in`
         const EmulatedRegisters<T> before = in;
         for (int thread = 0; thread < shape_.threads; ++thread)
             for (int r = 0; r < in.count(); ++r) out.at(thread, r) = before.at(thread ^ lane_mask, r);

@@ -230,6 +230,7 @@ void TeamBlock::copy_box(int agent, const TensorMapSpec& map, const BoxCorner& c
                 if (!exists || channel < 0 || channel >= map.extents[0]) continue;
                 const auto place = reinterpret_cast<std::uintptr_t>(map.base) + from +
                                    static_cast<std::uint64_t>(channel * element_bytes);
+                // NOLINTNEXTLINE(performance-no-int-to-ptr): the sum wraps around, which a pointer's may not
                 std::memcpy(copy.data.data() + byte, reinterpret_cast<const void*>(place),
                             static_cast<std::size_t>(element_bytes));
             }

@@ -27,6 +27,11 @@ int place_of(int r, int count, bool interleaved) {
     return interleaved ? interleaved_register(r, count) : r;
 }
 
+/// Where element `at` of a line lies, of lines one behind the other.
+std::size_t place_in(int line, int length, int at) {
+    return static_cast<std::size_t>(line) * static_cast<std::size_t>(length) + static_cast<std::size_t>(at);
+}
+
 /// The sum of D and products of 8 bits: all are aligned to the largest, keep 13 bits behind its first one and lose the
 /// others, and so does the result. No public document says so; measurements of H100 do (tolerances B.1, u_a = 2^-13).
 class ShortSum {
@@ -71,8 +76,8 @@ EmulatedTeamMachine::line_of(const EmulatedRegisters<std::uint32_t>& in, int r0,
     for (int from = 0; from < lanes_of_line; ++from) {
         const std::uint32_t word =
             in.at(first + lane % matrix_side * lanes_of_line + from, r0 + lane / matrix_side);
-        line[static_cast<std::size_t>(2 * from)] = static_cast<std::uint16_t>(word);
-        line[static_cast<std::size_t>(2 * from + 1)] = static_cast<std::uint16_t>(word >> 16U);
+        line[2 * static_cast<std::size_t>(from)] = static_cast<std::uint16_t>(word);
+        line[2 * static_cast<std::size_t>(from) + 1] = static_cast<std::uint16_t>(word >> 16U);
     }
     return line;
 }
@@ -212,8 +217,8 @@ float EmulatedTeamMachine::element(const Operand& operand, int line, int k, Elem
 std::vector<float> EmulatedTeamMachine::left_of(const Instruction& instruction) const {
     const ElementType type = instruction.type;
     const int depth = group_depth(type), bits = element_bits(type), of_word = 32 / bits;
-    std::vector<float> a(static_cast<std::size_t>(rows * depth));
-    const auto at = [&](int row, int k) -> float& { return a[static_cast<std::size_t>(row * depth + k)]; };
+    std::vector<float> a(place_in(rows, depth, 0));
+    const auto at = [&](int row, int k) -> float& { return a[place_in(row, depth, k)]; };
     if (!instruction.a_in_registers) {
         for (int row = 0; row < rows; ++row)
             for (int k = 0; k < depth; ++k) at(row, k) = element(instruction.a, row, k, type);
@@ -221,7 +226,7 @@ std::vector<float> EmulatedTeamMachine::left_of(const Instruction& instruction) 
     }
     for (int thread = 0; thread < group_threads; ++thread)
         for (int w = 0; w < words_a; ++w) {
-            const std::uint32_t word = instruction.a_words[static_cast<std::size_t>(thread * words_a + w)];
+            const std::uint32_t word = instruction.a_words[place_in(thread, words_a, w)];
             const int k = of_word * (thread % 4 + 4 * (w / 2));
             for (int i = 0; i < of_word; ++i)
                 at(row_of(thread, 2 * w), k + i) = unpack(word >> static_cast<unsigned>(i * bits) &
@@ -248,7 +253,7 @@ void EmulatedTeamMachine::compute(Product& product) const {
         for (int thread = 0; thread < group_threads; ++thread)
             for (int r = 0; r < count; ++r) {
                 const int place = place_of(r, count, short_sums && !instruction.a_in_registers);
-                float& value = product.values[static_cast<std::size_t>(thread * count + place)];
+                float& value = product.values[place_in(thread, count, place)];
                 const float* left = a.data() + static_cast<std::ptrdiff_t>(row_of(thread, r)) * depth;
                 const float* right = b.data() + static_cast<std::ptrdiff_t>(column_of(thread, r)) * depth;
                 const double before = instruction.accumulate ? value : 0.0;
@@ -275,13 +280,12 @@ void EmulatedTeamMachine::finish(Product& product) {
             if (std::bit_cast<std::uint32_t>(product.d->at(thread, r)) != poison)
                 fail(Hazard::product_in_flight,
                      "registers of D were written before the product was finished");
-            product.d->at(thread, r) = product.values[static_cast<std::size_t>(thread * count + r)];
+            product.d->at(thread, r) = product.values[place_in(thread, count, r)];
         }
     if (product.a != nullptr)
         for (int thread = 0; thread < group_threads; ++thread)
             for (int r = 0; r < product.a->count(); ++r)
-                if (product.a->at(thread, r) !=
-                    product.a_before[static_cast<std::size_t>(thread * product.a->count() + r)])
+                if (product.a->at(thread, r) != product.a_before[place_in(thread, product.a->count(), r)])
                     fail(Hazard::product_in_flight,
                          "registers of A were written before the product was finished");
     for (const Instruction& instruction : product.instructions)
