@@ -108,7 +108,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                                       work.in.span(work.tiles.at(step), tile.n0));
             logits_to_weights(ctx, scores, top, total, shrink, slack);
         };
-        const auto [own, plain] = TeamTiles::of(ctx, work, scoring.mask, row0);
+        const TeamTiles seen = TeamTiles::of(ctx, work, scoring.mask, row0);
+        const int own = seen.own;
         if (count > 0) ctx.take(query);
         if (own == 0 && count > 0) ctx.give(query);
         if (own > 0) {
@@ -144,7 +145,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
                 weigh.template operator()<masking>(step);
                 ctx.settle(scores); // while the product of the values runs
                 // Both products and a softmax of products alone take all registers there are: a mask or a bias would spill.
-                if (carries && of_products && masking == Masking::off) ctx.hold_behind(total);
+                if (apart && carries && of_products && masking == Masking::off) ctx.hold_behind(total);
                 finish_values();
                 ctx.give(value);
                 if (apart) {
@@ -158,11 +159,11 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             // A branch between start and finish of a product would end it, hence a tile with a mask and one without. Those without
             // follow each other, with nothing to ask between them.
             const int plain_end = of_products && !(carries ? carried.in_products : factor > 0.0F) ? 0
-                                  : plain.end < own                                               ? plain.end
-                                                                                                  : own;
+                                  : seen.plain.end < own ? seen.plain.end
+                                                         : own;
             FMHA_NO_UNROLL
             for (int step = 1; step < own;) {
-                const int end = plain.has(step) ? plain_end : step;
+                const int end = seen.plain.has(step) ? plain_end : step;
                 FMHA_NO_UNROLL
                 for (; step < end; ++step) next_tile.template operator()<Masking::off>(step);
                 if (step < own) next_tile.template operator()<Masking::always>(step++);
@@ -184,10 +185,11 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(value);
         }
         ctx.join_rows(total);
-        if (carries) carried.end(ctx, scoring, top, total);
+        auto& divisor = carries ? shrink_before : total;
+        if (carries) carried.end(ctx, scoring, top, total, divisor);
         auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
         to.o.heads = to.lse.heads = ctx.stored_rows(heads);
-        store_rows(ctx, to, scoring, out, top, total, shrink, row0, 0, true, args.score.scale_o);
+        store_rows(ctx, to, scoring, out, top, total, divisor, shrink, row0, 0, true, args.score.scale_o);
     };
     ctx.run(items, work_of, fills, transposes, team);
 }

@@ -244,16 +244,17 @@ FMHA_DEVICE void begin_rows(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& t
     ctx.fill(total, ctx.sink_mass(scoring.sink));
 }
 
-/// Stores the LSE of the rows where `stores_lse`, and the output divided by their totals. `shrink` is overwritten.
+/// Stores the LSE of the rows where `stores_lse`, from their totals, and the output divided by `divisor`, which may be the totals. `shrink` is
+/// overwritten.
 template <class Ctx, class Results, class Output, class Rows>
 FMHA_DEVICE void store_rows(Ctx& ctx, const Results& to, const Scoring& scoring, Output& out, const Rows& top,
-                            const Rows& total, Rows& shrink, std::int64_t row0, std::int64_t channel0,
-                            bool stores_lse, float scale) {
+                            const Rows& total, const Rows& divisor, Rows& shrink, std::int64_t row0,
+                            std::int64_t channel0, bool stores_lse, float scale) {
     if (ctx.cfg().signature.has_lse && to.lse.tensor.present() && stores_lse)
         store_lse(ctx, to.lse, top, total, shrink, scoring.after_keys(ctx), row0);
     const float output_scale =
         scale * scoring.descale.v * ctx.dropout_rescale(scoring.dropout) * ctx.weight_unit();
-    ctx.map_rows(shrink, total, total, [&ctx, output_scale](float, float sum) {
+    ctx.map_rows(shrink, divisor, divisor, [&ctx, output_scale](float, float sum) {
         return sum > 0.0F ? ctx.quotient(output_scale, sum) : 0.0F;
     });
     ctx.scale_rows(out, shrink);
@@ -355,7 +356,8 @@ FMHA_DEVICE void attend(Ctx& ctx, const Args& args, const FwdItem& item, const I
 
     ctx.join_rows(total);
     const auto store = [&](auto& sums) {
-        store_rows(ctx, results(), scoring, sums, top, total, shrink, row0, channel0, owns_rows, scale);
+        store_rows(ctx, results(), scoring, sums, top, total, total, shrink, row0, channel0, owns_rows,
+                   scale);
     };
     if constexpr (requires { ctx.join(out, top, total); }) {
         auto joined = ctx.join(out, top, total);

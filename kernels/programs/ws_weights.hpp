@@ -6,33 +6,33 @@
 
 namespace fmha::kernels {
 
-/// F-2 to F-6 where weights carry the factor of their type, 2^shift (T-6), from the exponential on, which saves a multiplication a weight: the exponent
-/// is (score − top) · unit + shift, one operation behind the difference, and exactly `shift` for the largest score. Maxima are in units of the
-/// scores meanwhile, in masked tiles too, and totals carry the factor as well.
+/// F-2 to F-6 with one operation a weight in front of the exponential, whose argument is score · factor + (shift − top · factor). So weights carry
+/// the factor of their type, 2^shift (T-6), and one of their row, 2^residue, of what top · factor was rounded by (tolerances B.2). Maxima are in
+/// units of the scores meanwhile, in masked tiles too, so that a row does not depend on others; totals carry both factors as well.
 struct CarriedWeights {
     bool in_products = false; ///< scores stay products; else they become logits first
     ScoreUnit unit;
-    float ahead = 1.0F;     ///< the factor from products to logits, where there is nothing else between them
-    float first_top = 0.0F; ///< the sink logit in units of the scores
+    float ahead = 1.0F; ///< the factor from products to logits, where there is nothing else between them
 
-    /// Whether kernels have such weights. Beside a generic mask the units of 128 channels would spill.
+    /// Whether kernels have such weights. Of e4m3 the units of 128 channels would spill beside a generic mask.
     FMHA_DEVICE static constexpr bool serve(const Signature& has) {
-        return adds_tiles_apart(has.data_type) && has.mask != MaskClass::generic;
+        return adds_tiles_apart(has.data_type) ? has.mask != MaskClass::generic : scales_alone(has);
     }
     /// `factor` makes logits of products.
     template <class Ctx>
     FMHA_DEVICE static CarriedWeights of(Ctx& ctx, const Scoring& scoring, float factor) {
         CarriedWeights to;
         to.unit.shift = ctx.weight_shift();
-        to.in_products = scales_alone(ctx.cfg().signature) && divides(factor, scoring.sink_top);
+        to.unit.coarse_from = to.unit.shift > 0.0F ? 0x1p20F : 0x1p26F;
+        to.in_products = scales_alone(ctx.cfg().signature) && divides(ctx, scoring, factor);
         (to.in_products ? to.unit.in_logits : to.ahead) = factor;
-        to.first_top = scoring.sink_top == never ? never : ctx.quotient(scoring.sink_top, to.unit.in_logits);
         return to;
     }
     /// From the rows that `begin_rows` has made.
     template <class Ctx, class Rows>
     FMHA_DEVICE void begin(Ctx& ctx, Rows& top, Rows& total) const {
-        if (in_products) ctx.fill(top, first_top);
+        if (in_products)
+            ctx.map_rows(top, top, top, [&](float sink_top, float) { return in_scores(ctx, sink_top); });
         ctx.map_rows(total, total, top, [&](float sum, float t) { return sum * ctx.top_weight(t, unit); });
     }
     template <Masking masking, class Ctx, class Scores, class Args, class Rows>
@@ -50,21 +50,44 @@ struct CarriedWeights {
         ctx.scale_rows(total, shrink);
         ctx.add_row_parts(total, scores);
     }
-    /// Maxima in base-2 logits, and totals of weights.
+    /// Maxima in base-2 logits, and totals relative to the weight of the largest score. The output is divided by `divisor`: products of values took
+    /// that weight rounded to its type, so that a single key, or several equal ones, give their values exactly.
     template <class Ctx, class Rows>
-    FMHA_DEVICE void end(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& total) const {
+    FMHA_DEVICE void end(Ctx& ctx, const Scoring& scoring, Rows& top, Rows& total, Rows& divisor) const {
         ctx.map_rows(total, total, top,
                      [&](float sum, float t) { return ctx.quotient(sum, ctx.top_weight(t, unit)); });
+        ctx.map_rows(divisor, top, top, [&](float t, float) {
+            return ctx.narrowed(ctx.top_weight(t, unit)) * ctx.weight_unit();
+        });
+        ctx.map_rows(divisor, divisor, total, [](float weight, float sum) { return weight * sum; });
         if (!in_products) return;
-        ctx.map_rows(top, top, top,
-                     [&](float t, float) { return t == first_top ? scoring.sink_top : t * unit.in_logits; });
+        auto sinks = ctx.rows();
+        ctx.set_rows(sinks, [&](int r) {
+            return scoring.sinks != nullptr ? ctx.to_base2(scoring.sink_of(r)) : scoring.sink_top;
+        });
+        ctx.map_rows(top, top, sinks, [&](float t, float sink_top) {
+            return t == in_scores(ctx, sink_top) ? sink_top : t * unit.in_logits;
+        });
     }
 
   private:
-    /// Whether a logit is a product times `factor`, and the sink logit can be divided by that.
-    FMHA_DEVICE static bool divides(float factor, float sink_top) {
+    /// A sink logit in units of the scores.
+    template <class Ctx>
+    FMHA_DEVICE float in_scores(Ctx& ctx, float sink_top) const {
+        return sink_top == never ? never : ctx.quotient(sink_top, unit.in_logits);
+    }
+    /// Whether a logit is a product times `factor`, and the sink logits can be divided by that.
+    template <class Ctx>
+    FMHA_DEVICE static bool divides(Ctx& ctx, const Scoring& scoring, float factor) {
         constexpr float small = 0x1p-60F, large = 0x1p60F;
-        return factor > small && factor < large && (sink_top == never || __builtin_fabsf(sink_top) < large);
+        const auto fits = [](float sink_top) {
+            return sink_top == never || __builtin_fabsf(sink_top) < large;
+        };
+        bool all = factor > small && factor < large && fits(scoring.sink_top);
+        const std::int64_t heads =
+            scoring.sinks != nullptr ? scoring.heads.heads(ctx.cfg().algorithm.tile.m0) : 0;
+        for (std::int64_t h = 0; h < heads; ++h) all = fits(ctx.to_base2(scoring.sinks[h])) && all;
+        return all;
     }
 };
 

@@ -57,16 +57,40 @@ bool sinks_of_heads_come_back() {
     return true;
 }
 
-/// Weights that carry 2^8 of their type: which factors scores stay products for, and the sink logit, which comes back exactly.
+/// Weights that carry 2^8 of their type: which factors scores stay products for, the sink logits, which come back exactly, and the divisor of the
+/// output, which has the largest weight as its type rounds it.
 struct CarryingContext : RowContext {
     float weight_unit() const { return 0x1p-8F; }
     float weight_shift() const { return 8.0F; }
     float quotient(float a, float b) const { return a / b; }
+    float narrowed(float weight) const { return weight + 1.0F; }
     /// As where the largest score keeps what its product was rounded by.
     float top_weight(float top, kernels::ScoreUnit unit) const {
-        return 0x1p8F + unit.exponent(top, unit.reference(top)) - unit.shift;
+        return 0x1p8F + __builtin_fmaf(top, unit.factor(top), unit.reference(top)) - unit.shift;
     }
 };
+
+/// Whether rows that see their sinks alone begin with those, and end with them and a total of 1.
+bool sinks_come_back(CarryingContext& ctx, const kernels::Scoring& scoring, float factor) {
+    const auto carried = kernels::CarriedWeights::of(ctx, scoring, factor);
+    const float in_logits = carried.unit.in_logits;
+    RowContext::Rows top(4), total(4), divisor(4);
+    kernels::begin_rows(ctx, scoring, top, total, 0);
+    const RowContext::Rows sinks = top;
+    carried.begin(ctx, top, total);
+    for (std::size_t r = 0; r < 4; ++r)
+        if (top[r] != sinks[r] / in_logits || total[r] != ctx.top_weight(top[r], carried.unit)) return false;
+    top[1] += 20.0F;
+    total[1] = 3.0F * ctx.top_weight(top[1], carried.unit);
+    const RowContext::Rows before = top;
+    carried.end(ctx, scoring, top, total, divisor);
+    for (std::size_t r = 0; r < 4; ++r) {
+        const float rounded = ctx.narrowed(ctx.top_weight(before[r], carried.unit)) * 0x1p-8F;
+        if (top[r] != (r == 1 ? before[r] * in_logits : sinks[r])) return false;
+        if (total[r] != (r == 1 ? 3.0F : 1.0F) || divisor[r] != rounded * total[r]) return false;
+    }
+    return true;
+}
 
 bool carried_weights_are_right() {
     CarryingContext ctx;
@@ -83,19 +107,23 @@ bool carried_weights_are_right() {
         for (const float sink_top : {kernels::never, 0.0F, 0x1p59F, -0x1p59F})
             if (!in_products(factor, sink_top)) return false;
     }
+    // Sink logits of two heads, of which one is too large to be divided.
+    float sinks[] = {0.73F, -2.1F};
+    kernels::Scoring of_heads;
+    of_heads.heads = {1, 1};
+    of_heads.sinks = sinks;
+    of_heads.sink = sinks[0];
+    of_heads.sink_top = ctx.to_base2(sinks[0]);
+    ctx.config.algorithm.tile.m0 = 4;
+    for (const float factor : {0.18F, 0.7F, -0.3F})
+        if (!sinks_come_back(ctx, of_heads, factor)) return false;
+    sinks[1] = -0x1p61F;
+    if (kernels::CarriedWeights::of(ctx, of_heads, 0.7F).in_products) return false;
     for (const float factor : {0.18F, 0.7F, -0.3F})
         for (int n = -40; n <= 40; ++n) {
             scoring.sink = 0.37F * static_cast<float>(n);
             scoring.sink_top = ctx.to_base2(scoring.sink);
-            const auto carried = kernels::CarriedWeights::of(ctx, scoring, factor);
-            RowContext::Rows top(4), total(4);
-            kernels::begin_rows(ctx, scoring, top, total, 0);
-            carried.begin(ctx, top, total);
-            if (top[0] != carried.first_top || total[0] != ctx.top_weight(top[0], carried.unit)) return false;
-            top[1] = carried.first_top + 20.0F;
-            const float other = carried.in_products ? top[1] * factor : top[1];
-            carried.end(ctx, scoring, top, total);
-            if (top[0] != scoring.sink_top || top[1] != other || total[0] != 1.0F) return false;
+            if (!sinks_come_back(ctx, scoring, factor)) return false;
         }
     return true;
 }

@@ -202,18 +202,19 @@ class RowOperations {
     }
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, kernels::ScoreUnit unit) {
-        Rows reference = rows();
-        map_rows(reference, top, top, [unit](float t, float) { return unit.reference(reference_of(t)); });
+        Rows factor = rows(), reference = rows();
+        map_rows(factor, top, top, [unit](float t, float) { return unit.factor(t); });
+        map_rows(reference, top, top, [unit](float t, float) { return unit.reference(t); });
         block_.machine.each([&](int thread) {
             each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
-                scores.x.at(thread, at) =
-                    block_.machine.exp2(unit.exponent(scores.x.at(thread, at), reference.x.at(thread, slot)));
+                scores.x.at(thread, at) = block_.machine.exp2(__builtin_fmaf(
+                    scores.x.at(thread, at), factor.x.at(thread, slot), reference.x.at(thread, slot)));
             });
         });
     }
     FMHA_DEVICE float top_weight(float top, kernels::ScoreUnit unit) const {
         const float score = reference_of(top);
-        return block_.machine.exp2(unit.exponent(score, unit.reference(score)));
+        return block_.machine.exp2(__builtin_fmaf(score, unit.factor(score), unit.reference(score)));
     }
     FMHA_DEVICE void scale_rows(Rows& rows, const Rows& factor) {
         map_rows(rows, rows, factor, [](float a, float b) { return a * b; });

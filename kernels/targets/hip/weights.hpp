@@ -51,6 +51,11 @@ class Weights {
         for (int i = 0; i < plan().swap_count; ++i) swap_blocks(weights, plan().swaps[i]);
         return WeightTile<decltype(weights)>{weights};
     }
+    FMHA_DEVICE float narrowed(float weight) const {
+        const float x[4] = {weight, weight, weight, weight};
+        const std::uint32_t word = block_.machine.pack_results(x, plan().type);
+        return block_.machine.unpack(word & (0xFFFFFFFFU >> (32 - element_bits(plan().type))), plan().type);
+    }
     FMHA_DEVICE float weight_unit() const { return 1.0F / weight_scale(); }
     FMHA_DEVICE float weight_shift() const {
         return plan().type == ElementType::fp8_ocp    ? 8.0F

@@ -65,6 +65,10 @@ class HostContext : public ScoreContext {
                  float factor = 1.0F) const;
 
     FloatTile narrow(const FloatTile& scores, bool carried = false) const;
+    float narrowed(float weight) const {
+        round_line(&weight, 1, 1.0F, weight_type_);
+        return weight;
+    }
     float weight_unit() const { return weight_unit_; }
     float weight_shift() const { return -std::log2(weight_unit_); }
     float slack() const { return 0.0F; } // scaling costs it nothing

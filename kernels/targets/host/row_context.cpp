@@ -5,7 +5,7 @@
 namespace fmha::host_target {
 namespace {
 
-constexpr int row_vectors = 5;
+constexpr int row_vectors = 6;
 
 } // namespace
 

@@ -20,7 +20,7 @@ class RowContext : public kernels::Decisions {
     RowContext(const KernelConfig& config, int block_rows);
 
     const KernelConfig& cfg() const { return config_; }
-    /// Each call hands out another vector; a block may take four.
+    /// Each call hands out another vector; a block may take six.
     Rows rows();
     /// Makes the context ready for the next block, of which only `rows` rows exist.
     void begin(std::int64_t rows);

@@ -161,15 +161,6 @@ TEST(E4m3Scale, MayBeBelowZeroOrVerySmall) {
     }
 }
 
-/// Forgets what the product of the largest score was rounded by, which its weight keeps.
-template <class Context>
-class TopWithoutResidue : public Context {
-  public:
-    using Context::Context;
-
-    float top_weight(float, kernels::ScoreUnit unit) const { return std::exp2(unit.shift); }
-};
-
 /// Adds all products of an item in one sum of the matrix unit, whose weights do not shrink.
 template <class Context>
 class OneSum : public Context {
@@ -192,44 +183,6 @@ class OneSum : public Context {
   private:
     bool first_ = true;
 };
-
-template <template <class> class Wrap>
-void emulate_wrapped(const KernelConfig& kernel, const FwdArgs& args) {
-    emulate_teams(
-        kernel, args, 1, Schedule::feed_first,
-        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
-            return EmulatedTeamMachine(block, unit, maps, agent);
-        },
-        [](auto& machine, const auto& setup) {
-            return Wrap<WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>>(machine,
-                                                                                                setup);
-        });
-}
-
-/// The largest relative error of O where a row sees one key, with a logit of many digits.
-template <template <class> class Wrap>
-double error_of_one_key() {
-    Shape shape = e4m3_shape(DataType::fp8fp32, 32);
-    shape.seqlen_k = {1};
-    shape.padding = 15;
-    FwdProblem problem(shape);
-    problem.args().score.scale_s = 1234.567F;
-    emulate_wrapped<Wrap>(team_kernel(problem, 2, 128, 32), problem.args());
-    const TensorView& v = problem.args().v;
-    double worst = 0.0;
-    for (std::int64_t row = 0; row < shape.seqlen_q.front(); ++row)
-        for (std::int64_t c = 0; c < 32; ++c) {
-            const double value{kernels::decode(static_cast<const std::uint8_t*>(v.data)[v.offset(0, 0, 0, c)],
-                                               kernels::format_of(v.type))};
-            worst = std::max(worst, std::abs(problem.o(0, 0, row, c) - value) / std::abs(value));
-        }
-    return worst;
-}
-
-TEST(E4m3Weights, OfTheLargestScoreAreUnits) {
-    EXPECT_EQ(error_of_one_key<std::type_identity_t>(), 0.0);
-    EXPECT_GT(error_of_one_key<TopWithoutResidue>(), 0x1p-12);
-}
 
 /// The largest relative error of O where all of 2048 keys weigh the same, and the outputs are of the context that `wrap` makes.
 template <template <class> class Wrap>

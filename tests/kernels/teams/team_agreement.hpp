@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <type_traits>
 
 /// Expectations of the reference for every problem of a list.
 namespace fmha::hip_target::test {
@@ -37,6 +38,20 @@ inline void expect_agreement_on_host(std::span<const TeamVariant> variants, Shap
         host_target::run_kernel(kernel, problem.args());
         EXPECT_EQ(host_target::test::judge(problem, kernel).complaint(true), "") << variant.name;
     }
+}
+
+/// By emulated teams, whose contexts `Wrap` makes others of.
+template <template <class> class Wrap>
+void emulate_wrapped(const KernelConfig& kernel, const FwdArgs& args) {
+    emulate_teams(
+        kernel, args, 1, Schedule::feed_first,
+        [](TeamBlock& block, MatrixUnit unit, const WsMaps& maps, int agent) {
+            return EmulatedTeamMachine(block, unit, maps, agent);
+        },
+        [](auto& machine, const auto& setup) {
+            return Wrap<WsContext<std::remove_cvref_t<decltype(machine)>, RunTimePlan<WsPlan>>>(machine,
+                                                                                                setup);
+        });
 }
 
 } // namespace fmha::hip_target::test
