@@ -76,7 +76,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         // Of products with few bits a sum is one of a tile. It joins the output when that has shrunk as the tile before wanted.
         const bool apart = adds_tiles_apart(cfg.signature.data_type);
         auto addend = ctx.addend();
-        auto shrink_before = ctx.rows();
+        auto shrink_before = ctx.rows(), reference = ctx.rows();
         if (apart) ctx.fill(shrink_before, 1.0F);
         begin_rows(ctx, scoring, top, total, row0);
         ctx.split_rows(total); // lanes exchange their sums once, not in every tile
@@ -87,7 +87,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         const float factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
         const bool carries = CarriedWeights::serve(cfg.signature);
         const auto carried = carries ? CarriedWeights::of(ctx, scoring, factor) : CarriedWeights();
-        if (carries) carried.begin(ctx, top, total);
+        if (carries) carried.begin(ctx, top, reference, total);
         const auto weigh = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
             ctx.visit(work.item, work.tiles.at(step));
             // Of a large output hardly a row is rescaled after the first tiles; a small one costs less than the question.
@@ -96,8 +96,8 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             const Signature& has = ctx.cfg().signature;
             if (CarriedWeights::serve(has)) {
                 carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
-                                                work.in.span(work.tiles.at(step), tile.n0), top, total,
-                                                shrink, slack);
+                                                work.in.span(work.tiles.at(step), tile.n0), top, reference,
+                                                total, shrink, slack);
                 return;
             }
             if (masking == Masking::off && scales_alone(has)) {
@@ -185,7 +185,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             ctx.give(value);
         }
         ctx.join_rows(total);
-        auto& divisor = carries ? shrink_before : total;
+        auto& divisor = carries ? reference : total;
         if (carries) carried.end(ctx, scoring, top, total, divisor);
         auto to = FwdResults::of(cfg, args, entry, item.b, item.h);
         to.o.heads = to.lse.heads = ctx.stored_rows(heads);

@@ -22,31 +22,34 @@ struct CarriedWeights {
     template <class Ctx>
     FMHA_DEVICE static CarriedWeights of(Ctx& ctx, const Scoring& scoring, float factor) {
         CarriedWeights to;
-        to.unit.shift = ctx.weight_shift();
-        to.unit.coarse_from = to.unit.shift > 0.0F ? 0x1p20F : 0x1p26F;
         to.in_products = scales_alone(ctx.cfg().signature) && divides(ctx, scoring, factor);
-        (to.in_products ? to.unit.in_logits : to.ahead) = factor;
+        const float shift = ctx.weight_shift();
+        to.unit = ScoreUnit::of(to.in_products ? factor : 1.0F, shift, shift > 0.0F ? 0x1p19F : 0x1p26F);
+        if (!to.in_products) to.ahead = factor;
         return to;
     }
     /// From the rows that `begin_rows` has made.
     template <class Ctx, class Rows>
-    FMHA_DEVICE void begin(Ctx& ctx, Rows& top, Rows& total) const {
-        if (in_products)
+    FMHA_DEVICE void begin(Ctx& ctx, Rows& top, Rows& reference, Rows& total) const {
+        if (in_products && ctx.cfg().signature.has_sink_logit)
             ctx.map_rows(top, top, top, [&](float sink_top, float) { return in_scores(ctx, sink_top); });
-        ctx.map_rows(total, total, top, [&](float sum, float t) { return sum * ctx.top_weight(t, unit); });
+        ctx.map_rows(reference, top, top, [&](float t, float) { return unit.reference(t); });
+        if (ctx.cfg().signature.has_sink_logit)
+            ctx.map_rows(total, total, top,
+                         [&](float sum, float t) { return sum * ctx.top_weight(t, unit); });
     }
     template <Masking masking, class Ctx, class Scores, class Args, class Rows>
     FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
-                           const Matrix& bias, std::int64_t row0, const KeyTile& at, Rows& top, Rows& total,
-                           Rows& shrink, float slack) const {
+                           const Matrix& bias, std::int64_t row0, const KeyTile& at, Rows& top,
+                           Rows& reference, Rows& total, Rows& shrink, float slack) const {
         if (!scales_alone(ctx.cfg().signature)) {
             scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
         } else if (masking != Masking::off) {
             ctx.map(scores, [factor = ahead](float s, int, int) { return s * factor; });
             bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
         }
-        ctx.raise_to_row_max(top, shrink, scores, unit, slack);
-        ctx.exp2_minus(scores, top, unit);
+        ctx.raise_to_row_max(top, shrink, scores, reference, unit, slack);
+        ctx.exp2_minus(scores, top, reference, unit);
         ctx.scale_rows(total, shrink);
         ctx.add_row_parts(total, scores);
     }

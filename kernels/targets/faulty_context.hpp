@@ -154,12 +154,12 @@ class FaultyContext : public Context {
         Context::add_bias(scores, bias, row0, key0);
     }
     template <class Tile, class... Options>
-    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, Options... options) {
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, Options&&... options) {
         if (is(Fault::soft_cap_after_mask) && this->cfg().signature.has_logits_soft_cap)
             Context::soft_cap(scores, cap_inner_, cap_outer_);
         if (is(Fault::last_key_dropped)) hide_key(scores, entry_.seqlen_k - 1 - key0_);
         if (is(Fault::middle_key_dropped)) hide_key(scores, entry_.seqlen_k / 2 - key0_);
-        Context::raise_to_row_max(top, shrink, scores, options...);
+        Context::raise_to_row_max(top, shrink, scores, std::forward<Options>(options)...);
     }
     /// Maxima that lag behind would leave hardly anything to rescale.
     FMHA_DEVICE float slack() const { return is(Fault::rescale_missed) ? 0.0F : Context::slack(); }

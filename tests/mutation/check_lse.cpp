@@ -74,12 +74,14 @@ struct CarryingContext : RowContext {
 bool sinks_come_back(CarryingContext& ctx, const kernels::Scoring& scoring, float factor) {
     const auto carried = kernels::CarriedWeights::of(ctx, scoring, factor);
     const float in_logits = carried.unit.in_logits;
-    RowContext::Rows top(4), total(4), divisor(4);
+    RowContext::Rows top(4), reference(4), total(4), divisor(4);
     kernels::begin_rows(ctx, scoring, top, total, 0);
     const RowContext::Rows sinks = top;
-    carried.begin(ctx, top, total);
+    carried.begin(ctx, top, reference, total);
     for (std::size_t r = 0; r < 4; ++r)
-        if (top[r] != sinks[r] / in_logits || total[r] != ctx.top_weight(top[r], carried.unit)) return false;
+        if (top[r] != sinks[r] / in_logits || reference[r] != carried.unit.reference(top[r]) ||
+            total[r] != ctx.top_weight(top[r], carried.unit))
+            return false;
     top[1] += 20.0F;
     total[1] = 3.0F * ctx.top_weight(top[1], carried.unit);
     const RowContext::Rows before = top;
@@ -94,6 +96,7 @@ bool sinks_come_back(CarryingContext& ctx, const kernels::Scoring& scoring, floa
 
 bool carried_weights_are_right() {
     CarryingContext ctx;
+    ctx.config.signature.has_sink_logit = true;
     kernels::Scoring scoring;
     const auto in_products = [&](float factor, float sink_top) {
         scoring.sink_top = sink_top;

@@ -159,7 +159,7 @@ class RowOperations {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
-        raise(top, shrink, largest, slack, Difference());
+        raise(top, shrink, largest, slack);
     }
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, float slack, float factor) {
@@ -167,16 +167,25 @@ class RowOperations {
         fill(largest, -infinity);
         take_maxima(largest, scores);
         map_rows(largest, largest, top, [factor](float x, float t) { return maximum(t, x * factor); });
-        raise(top, shrink, largest, slack, Difference());
+        raise(top, shrink, largest, slack);
     }
     template <class Tile>
-    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, kernels::ScoreUnit unit,
-                                      float slack) {
+    FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, Rows& reference,
+                                      kernels::ScoreUnit unit, float slack) {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
-        raise(top, shrink, largest, slack,
-              [unit](float a, float b) { return unit.reference(b) - unit.reference(a); });
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int s = 0; s < plan().registers; ++s) {
+                const float before = top.x.at(thread, s), largest_now = largest.x.at(thread, s);
+                const float at = reference.x.at(thread, s), reached = unit.reference(largest_now);
+                const bool stays = slack > 0.0F && at - reached <= slack;
+                top.x.at(thread, s) = stays ? before : largest_now;
+                reference.x.at(thread, s) = stays ? at : reached;
+                shrink.x.at(thread, s) = block_.machine.exp2(reference.x.at(thread, s) - at);
+            }
+        });
     }
     template <class Tile>
     FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top) {
@@ -201,10 +210,10 @@ class RowOperations {
         });
     }
     template <class Tile>
-    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, kernels::ScoreUnit unit) {
-        Rows factor = rows(), reference = rows();
+    FMHA_DEVICE void exp2_minus(Tile& scores, const Rows& top, const Rows& reference,
+                                kernels::ScoreUnit unit) {
+        Rows factor = rows();
         map_rows(factor, top, top, [unit](float t, float) { return unit.factor(t); });
-        map_rows(reference, top, top, [unit](float t, float) { return unit.reference(t); });
         block_.machine.each([&](int thread) {
             each_place<Tile::piece>(block_, [&](int at, int slot, int, int) {
                 scores.x.at(thread, at) = block_.machine.exp2(__builtin_fmaf(
@@ -309,23 +318,18 @@ class RowOperations {
         });
         combine(largest, [this](float a, float b) { return block_.machine.larger(a, b); });
     }
-    /// Raises `top` to `reached`, which is not below it. minus(a, b): how many base-2 logits a is above b.
-    template <class Minus>
-    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack, Minus minus) {
+    /// Raises `top` to `reached`, which is not below it.
+    FMHA_DEVICE void raise(Rows& top, Rows& shrink, const Rows& reached, float slack) {
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
                 const float before = top.x.at(thread, s), largest = reached.x.at(thread, s);
-                const float now = slack > 0.0F && minus(largest, before) <= slack ? before : largest;
-                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(minus(before, now));
+                const float now = slack > 0.0F && largest - before <= slack ? before : largest;
+                shrink.x.at(thread, s) = now == before ? 1.0F : block_.machine.exp2(before - now);
                 top.x.at(thread, s) = now;
             }
         });
     }
-    /// A type of its own: with a function in its place clang copies a register more in the loop.
-    struct Difference {
-        FMHA_DEVICE float operator()(float a, float b) const { return a - b; }
-    };
 
     /// Of every row the sum of a lane's part.
     template <class Tile>

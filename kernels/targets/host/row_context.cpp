@@ -5,7 +5,7 @@
 namespace fmha::host_target {
 namespace {
 
-constexpr int row_vectors = 6;
+constexpr int row_vectors = 7;
 
 } // namespace
 
@@ -70,7 +70,7 @@ void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const Flo
     raise(top, shrink, scores.rows, slack, 1.0F);
 }
 
-void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
+void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, const Rows&,
                                   kernels::ScoreUnit unit, float slack) const {
     for (int r = 0; r < scores.rows; ++r) shrink.data[r] = largest_of(scores, r);
     raise(top, shrink, scores.rows, slack, unit.in_logits);
@@ -90,7 +90,8 @@ void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, float fact
     exp2_minus(scores, top);
 }
 
-void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit) const {
+void RowContext::exp2_minus(const FloatTile& scores, const Rows& top, const Rows&,
+                            kernels::ScoreUnit unit) const {
     for (int r = 0; r < scores.rows; ++r) {
         float* row = scores.row(r);
         const float reference = top.data[r] == -__builtin_inff() ? 0.0F : top.data[r];

@@ -20,7 +20,7 @@ class RowContext : public kernels::Decisions {
     RowContext(const KernelConfig& config, int block_rows);
 
     const KernelConfig& cfg() const { return config_; }
-    /// Each call hands out another vector; a block may take six.
+    /// Each call hands out another vector; a block may take seven.
     Rows rows();
     /// Makes the context ready for the next block, of which only `rows` rows exist.
     void begin(std::int64_t rows);
@@ -51,12 +51,13 @@ class RowContext : public kernels::Decisions {
     void soft_cap(const FloatTile& scores, float inner, float outer) const;
     void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, float slack = 0.0F,
                           float factor = 1.0F) const;
-    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores,
+    /// References are no sums here, so that the largest score's exponent is exact.
+    void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, const Rows& reference,
                           kernels::ScoreUnit unit, float slack) const;
     void exp2_minus(const FloatTile& scores, const Rows& top) const;
     void exp2_minus(const FloatTile& scores, const Rows& top, float factor) const;
-    void exp2_minus(const FloatTile& scores, const Rows& top, kernels::ScoreUnit unit) const;
-    /// The difference of two scores comes first here, so that the largest one's exponent is exact.
+    void exp2_minus(const FloatTile& scores, const Rows& top, const Rows& reference,
+                    kernels::ScoreUnit unit) const;
     float top_weight(float, kernels::ScoreUnit unit) const { return exp2(unit.shift); }
     void scale_rows(const FloatTile& tile, const Rows& factor) const;
     void scale_rows(const Rows& rows, const Rows& factor) const;

@@ -162,12 +162,13 @@ class NeverCoarse : public Context {
     using Context::raise_to_row_max;
 
     template <class Scores, class Rows>
-    void raise_to_row_max(Rows& top, Rows& shrink, Scores& scores, kernels::ScoreUnit unit, float slack) {
-        Context::raise_to_row_max(top, shrink, scores, fine(unit), slack);
+    void raise_to_row_max(Rows& top, Rows& shrink, Scores& scores, Rows& reference, kernels::ScoreUnit unit,
+                          float slack) {
+        Context::raise_to_row_max(top, shrink, scores, reference, fine(unit), slack);
     }
     template <class Scores, class Rows>
-    void exp2_minus(Scores& scores, const Rows& top, kernels::ScoreUnit unit) {
-        Context::exp2_minus(scores, top, fine(unit));
+    void exp2_minus(Scores& scores, const Rows& top, const Rows& reference, kernels::ScoreUnit unit) {
+        Context::exp2_minus(scores, top, reference, fine(unit));
     }
     float top_weight(float top, kernels::ScoreUnit unit) const {
         return Context::top_weight(top, fine(unit));
@@ -175,7 +176,7 @@ class NeverCoarse : public Context {
 
   private:
     static kernels::ScoreUnit fine(kernels::ScoreUnit unit) {
-        unit.coarse_from = __builtin_inff();
+        unit.power_from = __builtin_inff();
         return unit;
     }
 };
@@ -201,7 +202,7 @@ TEST(LargeLogits, ShowMistakesOfTheLargestWeight) {
 TEST(LargeLogits, HaveReferencesInOrder) {
     for (const float in_logits : {0.3F, 0.5F, 0.71F, 0.9999999F, 1.0F, 1.7F})
         for (const float shift : {0.0F, 8.0F}) {
-            const kernels::ScoreUnit unit{in_logits, shift, 0x1p20F};
+            const auto unit = kernels::ScoreUnit::of(in_logits, shift, 0x1p20F);
             float before = unit.reference(-0x1p30F);
             for (float top = -0x1p30F; top <= 0x1p30F;
                  top = std::nextafter(top + 3e-3F * std::abs(top), 0x1p31F)) {
@@ -210,9 +211,9 @@ TEST(LargeLogits, HaveReferencesInOrder) {
                 EXPECT_GE(factor, in_logits);
                 EXPECT_LT(factor, 2.0F * in_logits);
                 before = reference;
-                if (std::abs(shift - top * in_logits) < 0x1p20F) {
+                if (std::abs(top * in_logits) < 0x1p19F) {
                     EXPECT_EQ(factor, in_logits);
-                } else {
+                } else if (std::abs(top * in_logits) >= 0x1p20F) {
                     int exponent = 0;
                     EXPECT_EQ(std::frexp(factor, &exponent), 0.5F);
                 }
