@@ -85,7 +85,7 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
         // another factor all tiles are taken for masked ones.
         const bool of_products = scales_alone(cfg.signature);
         const float factor = ctx.to_base2(ctx.scale(args.score) * scoring.descale.q * scoring.descale.k);
-        const bool carries = CarriedWeights::serve(cfg.signature);
+        const bool carries = CarriedWeights::serve(cfg);
         const auto carried = carries ? CarriedWeights::of(ctx, scoring, factor) : CarriedWeights();
         if (carries) carried.begin(ctx, top, reference, total);
         const auto weigh = [&]<Masking masking>(int step) FMHA_INLINE_LAMBDA {
@@ -94,10 +94,10 @@ FMHA_DEVICE void fmha_fwd_ws(Ctx& ctx, const Args& args, const Items& items) {
             const float slack = tile.n1 > 128 ? 8.0F : 0.0F;
             // Asked of the configuration: compilers inline this as it is without what is not so.
             const Signature& has = ctx.cfg().signature;
-            if (CarriedWeights::serve(has)) {
+            if (CarriedWeights::serve(ctx.cfg())) {
                 carried.template weigh<masking>(ctx, scores, args, scoring, work.in.bias, row0,
                                                 work.in.span(work.tiles.at(step), tile.n0), top, reference,
-                                                total, shrink, slack);
+                                                total, shrink);
                 return;
             }
             if (masking == Masking::off && scales_alone(has)) {

@@ -14,9 +14,12 @@ struct CarriedWeights {
     ScoreUnit unit;
     float ahead = 1.0F; ///< the factor from products to logits, where there is nothing else between them
 
-    /// Whether kernels have such weights. Of e4m3 the units of 128 channels would spill beside a generic mask.
-    FMHA_DEVICE static constexpr bool serve(const Signature& has) {
-        return adds_tiles_apart(has.data_type) ? has.mask != MaskClass::generic : scales_alone(has);
+    /// Whether a kernel has such weights. Of e4m3 the units of 128 channels would spill beside a generic mask; more channels of 16 bits gain nothing,
+    /// and have maxima that lag behind.
+    FMHA_DEVICE static constexpr bool serve(const KernelConfig& cfg) {
+        const Signature& has = cfg.signature;
+        if (adds_tiles_apart(has.data_type)) return has.mask != MaskClass::generic;
+        return scales_alone(has) && cfg.algorithm.tile.n1 <= 128;
     }
     /// `factor` makes logits of products.
     template <class Ctx>
@@ -41,14 +44,14 @@ struct CarriedWeights {
     template <Masking masking, class Ctx, class Scores, class Args, class Rows>
     FMHA_DEVICE void weigh(Ctx& ctx, Scores& scores, const Args& args, const Scoring& scoring,
                            const Matrix& bias, std::int64_t row0, const KeyTile& at, Rows& top,
-                           Rows& reference, Rows& total, Rows& shrink, float slack) const {
+                           Rows& reference, Rows& total, Rows& shrink) const {
         if (!scales_alone(ctx.cfg().signature)) {
             scores_to_logits<masking>(ctx, scores, args, scoring, bias, row0, at);
         } else if (masking != Masking::off) {
             ctx.map(scores, [factor = ahead](float s, int, int) { return s * factor; });
             bias_and_mask<masking>(ctx, scores, scoring, bias, at.end, row0, at.first);
         }
-        ctx.raise_to_row_max(top, shrink, scores, reference, unit, slack);
+        ctx.raise_to_row_max(top, shrink, scores, reference, unit);
         ctx.exp2_minus(scores, top, reference, unit);
         ctx.scale_rows(total, shrink);
         ctx.add_row_parts(total, scores);

@@ -171,19 +171,17 @@ class RowOperations {
     }
     template <class Tile>
     FMHA_DEVICE void raise_to_row_max(Rows& top, Rows& shrink, Tile& scores, Rows& reference,
-                                      kernels::ScoreUnit unit, float slack) {
+                                      kernels::ScoreUnit unit) {
         Rows largest = rows();
         map_rows(largest, top, top, [](float t, float) { return t; });
         take_maxima(largest, scores);
         block_.machine.each([&](int thread) {
             FMHA_UNROLL
             for (int s = 0; s < plan().registers; ++s) {
-                const float before = top.x.at(thread, s), largest_now = largest.x.at(thread, s);
-                const float at = reference.x.at(thread, s), reached = unit.reference(largest_now);
-                const bool stays = slack > 0.0F && at - reached <= slack;
-                top.x.at(thread, s) = stays ? before : largest_now;
-                reference.x.at(thread, s) = stays ? at : reached;
-                shrink.x.at(thread, s) = block_.machine.exp2(reference.x.at(thread, s) - at);
+                const float before = reference.x.at(thread, s), now = unit.reference(largest.x.at(thread, s));
+                top.x.at(thread, s) = largest.x.at(thread, s);
+                reference.x.at(thread, s) = now;
+                shrink.x.at(thread, s) = block_.machine.exp2(now - before);
             }
         });
     }

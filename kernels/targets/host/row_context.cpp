@@ -71,9 +71,9 @@ void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const Flo
 }
 
 void RowContext::raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, const Rows&,
-                                  kernels::ScoreUnit unit, float slack) const {
+                                  kernels::ScoreUnit unit) const {
     for (int r = 0; r < scores.rows; ++r) shrink.data[r] = largest_of(scores, r);
-    raise(top, shrink, scores.rows, slack, unit.in_logits);
+    raise(top, shrink, scores.rows, 0.0F, unit.in_logits);
 }
 
 void RowContext::exp2_minus(const FloatTile& scores, const Rows& top) const {

@@ -53,7 +53,7 @@ class RowContext : public kernels::Decisions {
                           float factor = 1.0F) const;
     /// References are no sums here, so that the largest score's exponent is exact.
     void raise_to_row_max(const Rows& top, const Rows& shrink, const FloatTile& scores, const Rows& reference,
-                          kernels::ScoreUnit unit, float slack) const;
+                          kernels::ScoreUnit unit) const;
     void exp2_minus(const FloatTile& scores, const Rows& top) const;
     void exp2_minus(const FloatTile& scores, const Rows& top, float factor) const;
     void exp2_minus(const FloatTile& scores, const Rows& top, const Rows& reference,

@@ -162,9 +162,8 @@ class NeverCoarse : public Context {
     using Context::raise_to_row_max;
 
     template <class Scores, class Rows>
-    void raise_to_row_max(Rows& top, Rows& shrink, Scores& scores, Rows& reference, kernels::ScoreUnit unit,
-                          float slack) {
-        Context::raise_to_row_max(top, shrink, scores, reference, fine(unit), slack);
+    void raise_to_row_max(Rows& top, Rows& shrink, Scores& scores, Rows& reference, kernels::ScoreUnit unit) {
+        Context::raise_to_row_max(top, shrink, scores, reference, fine(unit));
     }
     template <class Scores, class Rows>
     void exp2_minus(Scores& scores, const Rows& top, const Rows& reference, kernels::ScoreUnit unit) {
