@@ -179,16 +179,17 @@ FMHA_DEVICE void differentiate_scores(Ctx& ctx, Gradients& ds, Scores& weights, 
 }
 
 /// Gradients that come through the keys of one tile, from the query heads of the job (W-4 to W-9, W-11). `add_dq(ds, key, h,
-/// row0)` takes the part of dQ. Its tiles, beside those of `BwdQueryRows`:
+/// row0)` takes the part of dQ; `place_of_dq(h)` is where that of a head goes. Its tiles, beside those of `BwdQueryRows`:
 ///
 /// - key (n0, hdim_q), value (n0, hdim_v): operands
 /// - weights (m0, n0), an accumulator: logits, then p, then p of the kept keys
 /// - ds (m0, n0), an accumulator: dP, then dS
 /// - dk (n0, hdim_q), dv (n0, hdim_v): accumulators, which stay from head to head
-template <class Ctx, class Key, class Value, class Normalisers, class Deltas, class Rows, class AddDq>
+template <class Ctx, class Key, class Value, class Normalisers, class Deltas, class Rows, class PlaceOfDq,
+          class AddDq>
 FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob& job, const Entry& entry,
                                     std::int64_t key0, Key& key, Value& value, Normalisers& top, Deltas& d,
-                                    Rows& spare, AddDq add_dq) {
+                                    Rows& spare, PlaceOfDq place_of_dq, AddDq add_dq) {
     const auto& has = ctx.cfg().signature;
     const Tile& tile = ctx.cfg().algorithm.tile;
     const BwdExtents extents = BwdExtents::of(ctx.cfg(), args, entry);
@@ -217,6 +218,12 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
         const BwdQueries& in = head.in;
         const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, entry.seqlen_q, tile.m0);
         const std::int64_t all_tiles = (entry.seqlen_q + tile.m0 - 1) / tile.m0;
+        if constexpr (
+            Ctx::may_prefetch_first) { // nvcc keeps other registers where code is there that it will not need
+            ctx.look_at_head(query, in.q, in.d_o, [&] { return place_of_dq(head.h); });
+            if (ctx.prefetches_first() && visits.begin < visits.end)
+                rows.prefetch(ctx, in, visits.begin * tile.m0);
+        }
         FMHA_NO_UNROLL
         for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end);
              ++t) {
@@ -240,8 +247,12 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             if (adds_last && !ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
             auto gradients = ctx.narrow_gradients(ds);
             ctx.product_atb(dk, gradients, query); // W-8
-            if (!ctx.adds_dq_later() || t + 1 == visits.end) add_dq(gradients, key, head.h, row0);
+            const bool adds_now = !ctx.adds_dq_later() || (!ctx.adds_dq_behind() && t + 1 == visits.end);
+            if (adds_now) add_dq(gradients, key, head.h, row0);
         }
+        if constexpr (Ctx::may_prefetch_first)
+            if (ctx.adds_dq_behind() && visits.begin < visits.end)
+                add_dq(ds, key, head.h, (visits.end - 1) * tile.m0);
     }
     const BwdArgs& after = ctx.reread(args);
     ctx.map(dk, [f = ctx.gradient_scale(after.score)](float x, int, int) { return x * f; });
@@ -250,6 +261,14 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
     const Dropout dropout = Dropout::of(after.dropout, has.has_dropout, after.shape.nhead_q, job.b, job.h);
     if (dropout.on) ctx.map(dv, [f = ctx.value_rescale(dropout)](float x, int, int) { return x * f; });
     ctx.store(to.dv, dv, key0, 0);
+}
+
+/// Where the part of dQ goes that key tile `t` of a job adds to, of query head `h`.
+template <class Ctx>
+FMHA_DEVICE Matrix place_of_dq(Ctx& ctx, const BwdArgs& args, const KeyJobs& jobs, const KeyJob& job,
+                               const BwdExtents& extents, std::int64_t t, std::int64_t h) {
+    const std::int64_t split = ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
+    return DqPartials::of(ctx.cfg(), args, job.b).matrix(h, split, extents.queries, extents.qk_channels);
 }
 
 /// The main stage of backward: dK, dV, dBias, and dQ or partial sums of it (W-4 to W-9). One block differentiates the key
@@ -281,17 +300,17 @@ FMHA_DEVICE void fmha_bwd_dq_dk_dv(Ctx& ctx, const BwdArgs& args, const BwdItem&
         if (direct) ctx.fill(dq, 0.0F);
         FMHA_NO_UNROLL
         for (std::int64_t t = job.tile; t < tiles; t += step) {
-            differentiate_keys(ctx, args, job, entry, t * n0, key, value, top, d, spare,
+            const auto place_where_kept = [&](std::int64_t h) {
+                return direct ? Matrix() : place_of_dq(ctx, args, jobs, job, extents, t, h);
+            };
+            differentiate_keys(ctx, args, job, entry, t * n0, key, value, top, d, spare, place_where_kept,
                                [&](auto& gradients, auto& keys, std::int64_t h, std::int64_t row0) {
                                    if (!direct) ctx.fill(dq, 0.0F);
                                    ctx.product_ab(dq, gradients, keys); // W-7
                                    if (direct) return;
                                    ctx.map(dq, scaled);
-                                   const std::int64_t split =
-                                       ctx.target_split(jobs.sum == DqSum::alone ? t : job.split);
                                    const Matrix to =
-                                       DqPartials::of(cfg, args, job.b)
-                                           .matrix(h, split, extents.queries, extents.qk_channels);
+                                       ctx.kept_place(place_of_dq(ctx, args, jobs, job, extents, t, h));
                                    if (jobs.sum == DqSum::alone)
                                        ctx.store(to, dq, row0, 0);
                                    else

@@ -2,6 +2,7 @@
 
 #include "kernels/targets/hip/backward_plan.hpp"
 #include "kernels/targets/hip/products.hpp"
+#include "kernels/targets/hip/query_copies.hpp"
 #include "kernels/targets/hip/streamed_rows.hpp"
 #include "kernels/targets/hip/weights.hpp"
 
@@ -30,8 +31,8 @@ class BackwardOperands {
 
   public:
     FMHA_DEVICE explicit BackwardOperands(const Block& block)
-        : block_(block), products_(block), copies_(block), keys_(block), values_(block), weights_(block),
-          streams_(block) {}
+        : block_(block), products_(block), queries_(block), copies_(block), keys_(block), values_(block),
+          weights_(block), streams_(block) {}
 
     FMHA_DEVICE auto key() const {
         auto left = left_operand<&Plan::key>(block_);
@@ -49,32 +50,43 @@ class BackwardOperands {
     FMHA_DEVICE auto key_gradients() const { return accumulator<&Plan::key_gradients>(block_); }
     FMHA_DEVICE auto value_gradients() const { return accumulator<&Plan::value_gradients>(block_); }
 
-    /// Asynchronously, into the stage that the last tile has left. dO follows Q.
+    /// Asynchronously, into the stage that the last tile has left, or to registers, from where `load` brings them there. dO follows Q.
     FMHA_DEVICE void prefetch(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0,
                               std::int64_t col0) {
-        if (two_stages()) copy_queries<&Plan::query, &Plan::query_depth>(stage_ ^ 1, matrix, row0, col0);
+        if (prefetches()) queries_.copy_query(stage_ ^ 1, matrix, row0, col0, queries_.ahead());
     }
     FMHA_DEVICE void prefetch(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
                               std::int64_t col0) {
-        if (!two_stages()) return;
-        copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_ ^ 1, matrix, row0, col0);
-        if constexpr (Machine::has_tile_copies) block_.machine.commit_copies();
+        if (!prefetches()) return;
+        queries_.copy_gradient(stage_ ^ 1, matrix, row0, col0, queries_.ahead());
+        if constexpr (Machine::has_tile_copies)
+            if (!queries_.reads_ahead()) block_.machine.commit_copies();
         fetched_ = true;
     }
     FMHA_DEVICE void load(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
-        if (fetched_) {
-            stage_ ^= 1;
-            loading_ = true;
+        if (queries_.reads_ahead() || fetched_) {
+            if (two_stages()) {
+                stage_ ^= 1;
+                loading_ = true;
+            } else {
+                begin_loading();
+            }
+            if (queries_.reads_ahead())
+                queries_.from_ahead(
+                    [&](Phase phase) { queries_.copy_query(stage_, matrix, row0, col0, phase); });
             return;
         }
         begin_loading();
-        copy_queries<&Plan::query, &Plan::query_depth>(stage_, matrix, row0, col0);
+        queries_.copy_query(stage_, matrix, row0, col0, Phase::whole);
     }
     FMHA_DEVICE void load(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
                           std::int64_t col0) {
-        if (!fetched_) {
+        if (queries_.reads_ahead()) {
+            queries_.from_ahead(
+                [&](Phase phase) { queries_.copy_gradient(stage_, matrix, row0, col0, phase); });
+        } else if (!fetched_) {
             begin_loading();
-            copy_queries<&Plan::d_o, &Plan::d_o_depth>(stage_, matrix, row0, col0);
+            queries_.copy_gradient(stage_, matrix, row0, col0, Phase::whole);
         }
         fetched_ = false;
         if (adds_dq_later()) finish_loading(); // waves have different work from here on
@@ -83,15 +95,18 @@ class BackwardOperands {
     template <auto Piece, class Registers>
     FMHA_DEVICE void prefetch(StreamedRows<Piece, Registers>&, const kernels::Matrix& matrix,
                               std::int64_t row0) {
-        if (streams_.template in_lds<Piece>()) streams_.template copy<Piece>(stage_ ^ 1, matrix, row0);
+        if (streams_.template in_lds<Piece>())
+            streams_.template copy<Piece>(stage_ ^ 1, matrix, row0, queries_.ahead());
     }
     template <auto Piece, class Registers>
     FMHA_DEVICE void load(StreamedRows<Piece, Registers>& values, const kernels::Matrix& matrix,
                           std::int64_t row0) {
         if (!streams_.template in_lds<Piece>())
             streams_.load(values, matrix, row0);
+        else if (queries_.reads_ahead())
+            streams_.template copy<Piece>(stage_, matrix, row0, Phase::write);
         else if (!fetched_)
-            streams_.template copy<Piece>(stage_, matrix, row0);
+            streams_.template copy<Piece>(stage_, matrix, row0, Phase::whole);
     }
     template <auto Piece, class Registers>
     FMHA_DEVICE void arrive(StreamedRows<Piece, Registers>& values) {
@@ -141,7 +156,21 @@ class BackwardOperands {
         products_.product(acc, weights, 0, query_tile<&Plan::d_o_depth>());
     }
     FMHA_DEVICE bool adds_dq_later() const { return plan().gradient_stage != 0; }
-    FMHA_DEVICE bool adds_dq_first() const { return block_.machine.in_first_half(); }
+    FMHA_DEVICE bool adds_dq_behind() const { return adds_dq_later() && !plan().halves_differ; }
+    template <class Place>
+    FMHA_DEVICE void look_at_head(const QueryTile&, const kernels::Matrix& q, const kernels::Matrix& d_o,
+                                  Place place) {
+        queries_.look_at_rows(q, d_o);
+        if (plan().keeps_place) place_of_dq_ = place();
+    }
+    FMHA_DEVICE kernels::Matrix kept_place(const kernels::Matrix& place) const {
+        if constexpr (may_prefetch_first)
+            if (plan().keeps_place) return place_of_dq_;
+        return place;
+    }
+    static constexpr bool may_prefetch_first = Block::template may<&Plan::staging>(&StagingPlan::read_ahead);
+    FMHA_DEVICE bool prefetches_first() const { return queries_.reads_ahead(); }
+    FMHA_DEVICE bool adds_dq_first() const { return !plan().halves_differ || block_.machine.in_first_half(); }
     /// `narrow_gradients` has brought the left operand to LDS.
     template <auto Product, class Registers, class Weight, class Left, class Words>
     FMHA_DEVICE void product_ab(Accumulator<Product, Registers>& acc, Weight&, KeyOperand<Left, Words>& key) {
@@ -152,10 +181,18 @@ class BackwardOperands {
         auto left = block_.template registers<std::uint32_t, Product, &ProductPlan::left_registers>();
         auto right = block_.template registers<std::uint32_t, Product, &ProductPlan::right_registers>();
         const int pair = p.load_matrix ? 32 / p.depth : 1;
+        // Fragments are read ahead where the registers of the left operand have room for more than one of each row tile.
+        const int own = p.acc.row_tiles * p.left_fragment, ahead = p.left_registers / own - 1;
         FMHA_UNROLL
-        for (int fragment = 0; fragment < p.depth_fragments; ++fragment) {
-            FMHA_UNROLL
-            for (int row = 0; row < p.acc.row_tiles; ++row) read_gradients<Product>(row, fragment, left);
+        for (int step = 0; step < p.depth_fragments + ahead; ++step) {
+            if (step < p.depth_fragments) {
+                FMHA_UNROLL
+                for (int row = 0; row < p.acc.row_tiles; ++row)
+                    read_gradients<Product>(row, step, left, step % (ahead + 1) * own);
+            }
+            const int fragment = step - ahead, l0 = fragment % (ahead + 1) * own;
+            if (fragment < 0) continue;
+            if (ahead > 0) block_.machine.products_in_order();
             FMHA_UNROLL
             for (int col = 0; col < p.acc.column_tiles; col += pair) {
                 const int kept = (fragment * p.acc.column_tiles + col) * p.right_fragment;
@@ -169,13 +206,15 @@ class BackwardOperands {
                     for (int row = 0; row < p.acc.row_tiles; ++row) {
                         const int to = (row * p.acc.column_tiles + col + half) * p.acc.fragment;
                         if (in_registers)
-                            products_.multiply(p, acc.x, to, left, row * p.left_fragment, key.depth, kept);
+                            products_.multiply(p, acc.x, to, left, l0 + row * p.left_fragment, key.depth,
+                                               kept);
                         else
-                            products_.multiply(p, acc.x, to, left, row * p.left_fragment, right,
+                            products_.multiply(p, acc.x, to, left, l0 + row * p.left_fragment, right,
                                                half * p.right_fragment);
                     }
                 }
             }
+            if (ahead > 0) block_.machine.products_in_order();
         }
     }
 
@@ -198,14 +237,16 @@ class BackwardOperands {
   private:
     Block block_;
     Products<Block> products_;
+    QueryCopies<Block> queries_;
     TileCopies<Block, &Plan::staging> copies_;
     KeptOperand<Block, &Plan::key, &Plan::scores, &Plan::staging> keys_;
     KeptOperand<Block, &Plan::value, &Plan::score_gradients, &Plan::staging> values_;
     Weights<Block, &Plan::weights, &Plan::value_gradients> weights_;
     RowStreams<Block> streams_;
-    int stage_ = 0;        ///< where Q and dO of the present tile are
-    bool fetched_ = false; ///< those of the next one are on their way to the other stage
-    int gradients_ = 0;    ///< the stage of dS, in bytes
+    int stage_ = 0;               ///< where Q and dO of the present tile are
+    bool fetched_ = false;        ///< those of the next one are on their way to the other stage
+    int gradients_ = 0;           ///< the stage of dS, in bytes
+    kernels::Matrix place_of_dq_; ///< of the head
     bool loading_ = false;
     bool copying_ = false; ///< copies have been started that no group has yet
     bool sharing_ = false; ///< dS goes to LDS, and waves have not met since
@@ -244,20 +285,7 @@ class BackwardOperands {
         return {operand.image.offset + stage_ * operand.stage, 0};
     }
     FMHA_DEVICE bool two_stages() const { return plan().query.stage != 0; }
-
-    /// Rows of Q or dO, in one image or in one for either side of a product.
-    template <auto Columns, auto Depth>
-    FMHA_DEVICE void copy_queries(int stage, const kernels::Matrix& matrix, std::int64_t row0,
-                                  std::int64_t col0) {
-        const OperandPlan& columns = block_.template piece<Columns>();
-        const OperandPlan& depth = block_.template piece<Depth>();
-        copies_.template copy_step<Columns>(columns.image.offset + stage * columns.stage, matrix, row0, col0,
-                                            0, columns.depth, Phase::whole);
-        if (depth.image.offset != columns.image.offset)
-            copies_.template copy_step<Depth>(depth.image.offset + stage * depth.stage, matrix, col0, row0, 0,
-                                              depth.depth, Phase::whole);
-    }
-
+    FMHA_DEVICE bool prefetches() const { return two_stages() || queries_.reads_ahead(); }
     /// The keys of dQ to registers, a fragment of depth at a time, by way of LDS that queries need later.
     template <class Words>
     FMHA_DEVICE void load_depth(Words& words, const kernels::Matrix& matrix, std::int64_t row0,
@@ -277,7 +305,8 @@ class BackwardOperands {
                     FMHA_UNROLL
                     for (int w = 0; w < p.right_fragment; ++w)
                         words.at(thread, (fragment * p.acc.column_tiles + col) * p.right_fragment + w) =
-                            right.at(thread, w);
+                            plan().key.parked ? block_.machine.parked(right.at(thread, w))
+                                              : right.at(thread, w);
                 });
             }
             block_.machine.barrier();
@@ -323,7 +352,7 @@ class BackwardOperands {
             FMHA_UNROLL
             for (int at = 0; at < acc.registers; at += 2) {
                 const float x[2] = {ds.x.at(thread, at), ds.x.at(thread, at + 1)};
-                own.at(thread, at / 2) = block_.machine.pack(x, plan().gradients.type);
+                own.at(thread, at / 2) = block_.machine.pack_results(x, plan().gradients.type);
             }
         });
         block_.machine.exchange(other, own, 1);
@@ -344,21 +373,21 @@ class BackwardOperands {
                                                                            own.at(thread, at / 2), selector);
                     const int query = query0 + col + (second ? next : 0);
                     block_.machine.template lds_write<1>(
-                        thread, image.offset + image.at(query, (key0 + row) * 2), &word);
+                        thread, image.offset + gradients_ + image.at(query, (key0 + row) * 2), &word);
                 },
                 2);
         });
     }
 
-    /// Left fragment `fragment` of row tile `row` of dS.
+    /// Left fragment `fragment` of row tile `row` of dS, to registers behind those of such row tiles from `r0` on.
     template <auto Product, class Registers>
-    FMHA_DEVICE void read_gradients(int row, int fragment, Registers& out) {
+    FMHA_DEVICE void read_gradients(int row, int fragment, Registers& out, int r0) {
         if constexpr (Machine::has_load_matrix)
             if (plan().gradient_lines == GradientLines::keys) {
                 const ProductPlan& p = block_.template piece<Product>();
                 const Image& image = plan().gradients.image;
                 block_.machine.load_matrix(
-                    out, row * p.left_fragment,
+                    out, r0 + row * p.left_fragment,
                     [&](int thread) {
                         const int l = block_.lane(thread);
                         const int key = fragment * 16 + l / 16 * 8 + l % 8;
@@ -370,7 +399,7 @@ class BackwardOperands {
                 return;
             }
         const auto from = left_operand<&Plan::gradients>(block_);
-        stream_left<Product>(block_, from, row, fragment, out);
+        stream_left<Product>(block_, from, row, fragment, out, gradients_, r0);
     }
 };
 

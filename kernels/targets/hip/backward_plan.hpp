@@ -2,55 +2,13 @@
 
 #include "dispatcher/types/element_type.hpp"
 #include "dispatcher/types/kernel_values.hpp"
+#include "kernels/targets/hip/backward_plan_types.hpp"
 #include "kernels/targets/hip/plan_memory.hpp"
 #include "kernels/targets/hip/plan_products.hpp"
 
 #include <cstdint>
 
 namespace fmha::hip_target {
-
-/// How dS comes to LDS, where all waves read it as the left operand of dQ.
-enum class GradientLines : std::uint8_t {
-    queries,        ///< a line is a query with its keys
-    queries_paired, ///< the same; neighbouring lanes put the keys of a word together
-    keys,           ///< a line is a key with its queries, which is read transposed
-};
-
-/// Where one value a query of a tile lies in LDS, in two stages. `stage`, the bytes from one to the next, is 0 where it comes
-/// straight to registers.
-struct StreamedRowsPlan {
-    std::int32_t offset = 0, stage = 0;
-};
-
-/// The plan of backward's main stage. Scores are computed transposed, a row of them being a key: a wave owns keys, whose
-/// dK and dV it sums up in registers, with Pᵀ and dSᵀ as left operands that stay in registers too. dQ needs all keys of a
-/// query, and gets dS through LDS. Where a wave has no room for all channels, several waves have the same keys and scores, and
-/// channels of their own.
-struct BackwardPlan : BlockShape {
-    RowPlan rows; ///< of queries, which are columns of scores
-    StreamedRowsPlan normalisers, deltas;
-    std::int8_t column_slots = 0; ///< queries of a fragment that a lane has
-    std::int8_t slot_of_column[16] = {};
-    ProductPlan scores;          ///< Sᵀ = K·Qᵀ
-    ProductPlan score_gradients; ///< dPᵀ = V·dOᵀ
-    ProductPlan value_gradients; ///< dV += Pᵀ·dO
-    ProductPlan key_gradients;   ///< dK += dSᵀ·Q
-    ProductPlan query_gradients; ///< dQ += dS·K
-    LeftOperandPlan key, value, gradients;
-    OperandPlan query, d_o;             ///< right operands whose columns are queries
-    OperandPlan query_depth, d_o_depth; ///< right operands whose depth is queries
-    OperandPlan key_depth;              ///< right operand whose depth is keys
-    /// Registers of `key_depth` a thread; 1 where it is read from LDS.
-    std::int16_t key_depth_words = 1;
-    bool key_depth_in_registers = false;
-    GradientLines gradient_lines = GradientLines::queries;
-    /// Bytes from one stage of dS in LDS to the other. 0: one stage, whose part of dQ is added before the next tile begins.
-    std::int32_t gradient_stage = 0;
-    std::int16_t score_words = 1; ///< of 16 bits
-    WeightPlan weights;
-    StagingPlan staging;
-    Image random; ///< the random bytes of a score tile: a line is a key with its queries
-};
 
 namespace planning {
 
@@ -104,6 +62,8 @@ constexpr void plan_depth_operand(const BackwardPlan& plan, const KernelConfig& 
 struct BackwardPlaces {
     OperandPlace key, value;
     bool key_depth_in_registers;
+    bool two_stages = false;  ///< of everything that comes with a tile of queries, and of dS
+    bool reads_ahead = false; ///< the next tile of queries comes to registers while this one is worked on
 };
 
 constexpr Image image_of(const OperandPlan& operand) {
@@ -133,7 +93,8 @@ constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, co
         columns.image = put(image_of(columns));
         // A line is a query with its channels either way.
         depth.image = depth.by_column ? put(image_of(depth)) : columns.image;
-        if (plan.staging.async != AsyncCopies::tiles) return;
+        columns.stage = depth.stage = 0;
+        if (!places.two_stages) return;
         columns.stage = depth.stage = next - columns.image.offset;
         next += columns.stage;
     };
@@ -152,7 +113,8 @@ constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, co
     both(plan.query, plan.query_depth);
     both(plan.d_o, plan.d_o_depth);
     for (StreamedRowsPlan* rows : {&plan.normalisers, &plan.deltas}) {
-        if (plan.staging.async != AsyncCopies::tiles) continue;
+        *rows = {};
+        if (!places.two_stages && !places.reads_ahead) continue;
         *rows = {next, 4 * tile.m0};
         next += 2 * rows->stage;
     }
@@ -160,7 +122,9 @@ constexpr void plan_backward_lds(BackwardPlan& plan, const KernelConfig& cfg, co
     plan.gradients.image = put(plan.gradient_lines == GradientLines::keys
                                    ? Image::padded(tile.n0, tile.m0, plan.gradients.type)
                                    : Image::padded(tile.m0, tile.n0, plan.gradients.type));
-    plan.gradient_stage = plan.gradient_lines == GradientLines::keys ? plan.gradients.image.bytes() : 0;
+    const bool stages_gradients =
+        plan.gradient_lines == GradientLines::keys || (places.two_stages && plan.unit != MatrixUnit::nvidia);
+    plan.gradient_stage = stages_gradients ? plan.gradients.image.bytes() : 0;
     next += plan.gradient_stage;
     plan.random = {};
     if (cfg.signature.has_dropout && !cfg.signature.is_store_randval)
@@ -181,11 +145,53 @@ constexpr int backward_register_limit(MatrixUnit unit) {
                                                                     : 400;
 }
 
+/// The registers of accumulators and kept operands.
+constexpr int kept_registers(const BackwardPlan& plan) {
+    return plan.value_gradients.acc.registers + plan.key_gradients.acc.registers +
+           2 * plan.scores.acc.registers + plan.query_gradients.acc.registers + plan.key.words +
+           plan.value.words + plan.key_depth_words;
+}
+
+/// Where registers, of which `ahead` hold what comes next, or LDS let a SIMD hold one wave, which then has registers to spare: K and V go to
+/// those that ordinary arithmetic does not use, and fragments are read ahead of their products, which CDNA 4 ends twice as fast.
+constexpr void plan_backward_alone(BackwardPlan& plan, int ahead) {
+    if (kept_registers(plan) + ahead < 256 && 2 * plan.lds_bytes <= lds_limit(plan.unit)) return;
+    plan.key.parked = plan.value.parked = true;
+    for (ProductPlan* p : {&plan.scores, &plan.score_gradients, &plan.value_gradients, &plan.key_gradients}) {
+        p->reads_ahead = plan.unit == MatrixUnit::cdna4 ? 4 : 2;
+        p->right_registers = narrow((1 + p->reads_ahead) * p->right_fragment);
+    }
+    ProductPlan& last = plan.query_gradients;
+    if (plan.key_depth_in_registers) last.left_registers = narrow(last.depth_fragments * last.left_registers);
+}
+
+/// CDNA reads the next tile of queries into registers while it works on this one: a wave has its SIMD for itself, or nearly so, and
+/// nobody works while it waits. Patches are such that every thread has one.
+constexpr void plan_queries_ahead(BackwardPlan& plan) {
+    int words = 1;
+    for (OperandPlan* operand : {&plan.query, &plan.query_depth, &plan.d_o, &plan.d_o_depth}) {
+        const bool turned = operand->by_column && !operand->stored_by_column; // in patches of four lines
+        if (turned) plan_patches(plan, *operand);
+        const int units = operand->depth * operand->columns * element_bits(operand->type) / 128;
+        const int count = turned ? patches(*operand, operand->patch_line) : units;
+        const int rounds = (count + plan.threads - 1) / plan.threads;
+        const int taken = (turned ? 4 * operand->patch_line : 4) * rounds;
+        if (taken > words) words = taken;
+    }
+    plan.staging.ahead_words = narrow(words);
+    plan_backward_alone(plan, 4 * words);
+    plan.staging.read_ahead = plan.staging.keeps_places = plan.staging.lanes_find_lines = plan.keeps_place =
+        true;
+}
+
 /// Chooses places. Returns false when nothing fits LDS.
 constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg) {
     using enum OperandPlace;
-    constexpr BackwardPlaces on_nvidia[] = {{lds, lds, false}};
-    constexpr BackwardPlaces on_cdna[] = {{registers, registers, false}, {registers, registers, true}};
+    constexpr BackwardPlaces on_nvidia[] = {{lds, lds, false, true}};
+    constexpr BackwardPlaces on_cdna[] = {{registers, registers, true, true, true},
+                                          {registers, registers, false, true, true},
+                                          {registers, registers, true, false, true},
+                                          {registers, registers, false, false, true}};
     constexpr BackwardPlaces on_rdna[] = {
         {registers, registers, false}, {lds, lds, false},     {lds, registers, false},
         {registers, lds, false},       {lds, lds, true},      {lds, memory, false},
@@ -196,17 +202,22 @@ constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg)
     };
     const auto first_of = [&](const auto& list) {
         for (const BackwardPlaces& places : list) {
-            const int sums = plan.value_gradients.acc.registers + plan.key_gradients.acc.registers +
-                             2 * plan.scores.acc.registers + plan.query_gradients.acc.registers;
-            if (fits(places) && sums + plan.key.words + plan.value.words + plan.key_depth_words <=
-                                    backward_register_limit(plan.unit))
-                return true;
+            if (fits(places) && kept_registers(plan) <= backward_register_limit(plan.unit)) return true;
         }
         return fits(list[sizeof(list) / sizeof(list[0]) - 1]);
     };
     if (plan.unit == MatrixUnit::nvidia) return first_of(on_nvidia);
     if (plan.unit == MatrixUnit::rdna3 || plan.unit == MatrixUnit::rdna4) return first_of(on_rdna);
-    return first_of(on_cdna);
+    if (!first_of(on_cdna)) return false;
+    // Another wave hides more than a second stage does, where registers have room for it and LDS has not.
+    constexpr int few = 128;
+    const auto holds_two = [&] { return 2 * plan.lds_bytes <= lds_limit(plan.unit); };
+    if (kept_registers(plan) <= few && !holds_two()) {
+        plan_backward_lds(plan, cfg, {registers, registers, true, false, true});
+        if (!holds_two()) first_of(on_cdna);
+    }
+    plan_queries_ahead(plan);
+    return true;
 }
 
 /// The matrix instructions that a configuration names: of both products with scores, of dK and dV, of dQ.
@@ -370,6 +381,7 @@ constexpr BackwardPlan backward_plan_of(const KernelConfig& cfg) {
         return refused<BackwardPlan>(problem);
     plan.gradient_lines = planning::gradient_lines_of(plan.unit, types.k);
     if (plan.unit == MatrixUnit::nvidia) plan.staging.async = AsyncCopies::tiles;
+    plan.halves_differ = plan.unit == MatrixUnit::nvidia;
     if (!planning::plan_backward_memory(plan, cfg)) plan.problem = PlanProblem::lds;
     return plan;
 }

@@ -137,6 +137,11 @@ class BackwardMemory {
                 add_quads(to, tile);
                 return;
             }
+        if constexpr (Machine::ends_buffers)
+            if (block_.plan().unit != MatrixUnit::nvidia) {
+                add_lines(to, tile);
+                return;
+            }
         block_.machine.each([&](int thread) {
             const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
@@ -173,6 +178,23 @@ class BackwardMemory {
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
 
+    /// Partial sums lie near one another: the end of the last line says for all lanes which of their rows exist.
+    template <auto Of, class Registers>
+    FMHA_DEVICE void add_lines(const TileView& to, Accumulator<Of, Registers>& tile) {
+        const AccumulatorPlan& acc = layout_of<Of>(block_);
+        char* const base = const_cast<char*>(to.data); // NOLINT(*-const-cast): a view of an output
+        const int line_bytes = static_cast<int>(to.line_bytes);
+        const int existing = bytes_of_lines(to.lines, line_bytes, to.elements * 4);
+        block_.machine.each([&](int thread) {
+            const int row1 = acc.row_of_wave(block_.wave(thread)) + acc.row.of_lane(block_.lane(thread));
+            const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
+            each_place<Of>(block_, [&](int at, int, int row, int col) {
+                const int place = (row1 + row) * line_bytes + (col1 + col) * 4;
+                block_.machine.add_to_buffer(thread, base, place, col1 + col < to.elements,
+                                             tile.x.at(thread, at), existing);
+            });
+        });
+    }
     /// Whether neighbouring lanes hold neighbouring pairs of a row, and a thread two such pairs side by side.
     FMHA_DEVICE static constexpr bool makes_quads(const AccumulatorPlan& acc) {
         return acc.run == 2 && acc.col.lane[0] == 2 && acc.row.lane[0] == 0 && acc.column_tiles % 2 == 0;

@@ -69,17 +69,18 @@ FMHA_DEVICE void read_left(const Block& block, int thread, const LeftOperand<Pie
     }
 }
 
-/// The same from memory or LDS, where the operand is not in registers; for all threads.
+/// The same from memory or LDS, where the operand is not in registers; for all threads. `stage`: bytes from its image in LDS to the one
+/// that is read; `first`: the register of row tile 0.
 template <auto Product, class Block, auto Piece, class Held, class Registers>
 FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>& left, int row, int fragment,
-                             Registers& out) {
+                             Registers& out, int stage = 0, int first = 0) {
     const ProductPlan& p = block.template piece<Product>();
     const LeftOperandPlan& plan = block.template piece<Piece>();
     const Image& image = plan.image;
     const auto first_line = [&](int thread) {
         return block.template piece<Product>().acc.row_of_wave(block.wave(thread)) + row * p.acc.rows;
     };
-    const int r0 = row * p.left_fragment;
+    const int r0 = first + row * p.left_fragment;
     if constexpr (Block::template may<Piece>(&LeftOperandPlan::place, OperandPlace::memory))
         if (plan.place == OperandPlace::memory) {
             block.machine.each(
@@ -90,7 +91,7 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
         if (p.left_matrices()) {
             const auto address = [&](int thread) {
                 const int l = block.lane(thread);
-                return image.offset + (first_line(thread) + l % 16) * image.line_bytes +
+                return image.offset + stage + (first_line(thread) + l % 16) * image.line_bytes +
                        (fragment * 16 + l / 16 * 8) * 2;
             };
             block.machine.load_matrix(out, r0, address, false);
@@ -104,7 +105,7 @@ FMHA_DEVICE void stream_left(const Block& block, const LeftOperand<Piece, Held>&
             for (int w = 0; w < p.left_words; w += run) {
                 const int e = w * 32 / bits;
                 const int line = first_line(thread) + p.left_outer.at(l, e);
-                read_words(block.machine, thread, image.offset, image, line,
+                read_words(block.machine, thread, image.offset + stage, image, line,
                            (fragment * p.depth + p.left_k.at(l, e)) * bits / 8, run,
                            block.template piece<Piece>().type, out, r0 + w);
             }

@@ -152,7 +152,7 @@ constexpr int patches(const OperandPlan& operand, int words) {
 }
 /// The widest patches of which every thread of AMD's blocks has one: wider ones cost the waves that do all of the work more
 /// instructions than they save.
-constexpr void plan_patches(const BlockPlan& plan, OperandPlan& operand) {
+constexpr void plan_patches(const BlockShape& plan, OperandPlan& operand) {
     if (plan.unit == MatrixUnit::nvidia) return;
     while (operand.patch_line > 1 && patches(operand, operand.patch_line) < plan.threads)
         operand.patch_line /= 2;

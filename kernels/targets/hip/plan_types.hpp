@@ -252,6 +252,7 @@ struct StagingPlan {
     bool read_ahead = false;
     bool reads_first =
         false; ///< … and asks for all of it before the first product, at any price in registers
+    bool lanes_find_lines = false; ///< lanes compute where the lines of their patches are, not scalars
     /// Waves that copy the lines of a tile which they alone read, so that they need not wait for one another; 1: all threads copy all
     /// lines.
     std::int16_t line_waves = 1;

@@ -11,6 +11,9 @@ namespace fmha::hip_target {
 /// How a copy goes: through registers, in one go or in two halves with products between them, or straight to LDS.
 enum class Phase : std::uint8_t { whole, read, write, direct };
 
+/// What a caller knows about units of 16 bytes of a copy's source: that they are aligned, or that it has to go element by element.
+enum class Units : std::uint8_t { unknown, aligned, elements };
+
 /// The source of one copy: the corner of a tile, the same for all steps through it so that they share one window of
 /// `tile_lines` lines, and the place of the step in the tile.
 struct Part {
@@ -20,6 +23,7 @@ struct Part {
     std::int32_t lines = 0, elements = 0; ///< how many are copied
     Phase phase = Phase::whole;
     bool whole_lines = false; ///< OperandPlan::whole_lines
+    Units units = Units::unknown;
 
     /// Elements that cannot be read in whole units are not read ahead at all, and without a branch.
     FMHA_DEVICE TileView window(const LineView& from) const {
@@ -29,6 +33,7 @@ struct Part {
         tile.whole_lines = whole_lines;
         // Where lines overlap, the end of the last one is not the end of all.
         if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
+        if (units != Units::unknown) tile.granule = units == Units::aligned ? 16 : 0;
         if (phase == Phase::read) {
             if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
             tile.granule = 16;
@@ -89,7 +94,8 @@ class RegisterCopies {
     FMHA_DEVICE void move_lines(const Image& image, int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = window(from, part);
-        copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
+        copy_units<4>(tile, part.phase, part.units, part.lines * per_line,
+                      unit_of_line(tile, part, per_line, unit),
                       [&](int thread, int index, const Words<4>& words) {
                           const int to = address + image.at(index / per_line, index % per_line * 16);
                           block_.machine.template lds_write<4>(thread, to, words.word);
@@ -124,34 +130,34 @@ class RegisterCopies {
     FMHA_DEVICE void scatter_lines(int address, const LineView& from, const Part& part) {
         const int unit = 16 / from.element_size, per_line = part.elements / unit;
         const TileView tile = window(from, part);
-        copy_units<4>(tile, part.phase, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
-                      [&](int thread, int index, const Words<4>& words) {
-                          const OperandPlan& operand = block_.template piece<Operand>();
-                          const DepthOrder& order = operand.order;
-                          const int first = index % per_line * unit;
-                          if (element_bits(operand.type) == 4) {
-                              const Words<4> placed = in_places(order, words);
-                              const int to =
-                                  address + operand.image.at(index / per_line, order.place_of(2 * first) / 2);
-                              block_.machine.template lds_write<4>(thread, to, placed.word);
-                              return;
-                          }
-                          if (element_bits(operand.type) == 8) {
-                              const int run = order.run() < 4 ? order.run() : 4;
-                              FMHA_UNROLL
-                              for (int w = 0; w < 4; ++w) {
-                                  const std::uint32_t word = place_neighbours(order, words, w * run);
-                                  write_patch<Operand>(thread, address, index / per_line,
-                                                       order.place_of(first + w * run), &word);
-                              }
-                              return;
-                          }
-                          FMHA_UNROLL
-                          for (int w = 0; w < 4; w += patch_words<Operand>())
-                              write_patch<Operand>(thread, address, index / per_line,
-                                                   order.place_of(first + w * 4 / from.element_size),
-                                                   words.word + w);
-                      });
+        copy_units<4>(
+            tile, part.phase, part.units, part.lines * per_line, unit_of_line(tile, part, per_line, unit),
+            [&](int thread, int index, const Words<4>& words) {
+                const OperandPlan& operand = block_.template piece<Operand>();
+                const DepthOrder& order = operand.order;
+                const int first = index % per_line * unit;
+                if (element_bits(operand.type) == 4) {
+                    const Words<4> placed = in_places(order, words);
+                    const int to =
+                        address + operand.image.at(index / per_line, order.place_of(2 * first) / 2);
+                    block_.machine.template lds_write<4>(thread, to, placed.word);
+                    return;
+                }
+                if (element_bits(operand.type) == 8) {
+                    const int run = order.run() < 4 ? order.run() : 4;
+                    FMHA_UNROLL
+                    for (int w = 0; w < 4; ++w) {
+                        const std::uint32_t word = place_neighbours(order, words, w * run);
+                        write_patch<Operand>(thread, address, index / per_line,
+                                             order.place_of(first + w * run), &word);
+                    }
+                    return;
+                }
+                FMHA_UNROLL
+                for (int w = 0; w < 4; w += patch_words<Operand>())
+                    write_patch<Operand>(thread, address, index / per_line,
+                                         order.place_of(first + w * 4 / from.element_size), words.word + w);
+            });
     }
 
     /// Stored by depth: patches of four depths, whose places follow one another, times a few words of columns are transposed
@@ -200,7 +206,7 @@ class RegisterCopies {
         const int size = from.element_size, unit = 4 * count / size, patches = part.lines / 4;
         const TileView tile = window(from, part);
         copy_units<1>(
-            tile, part.phase, patches * (part.elements / unit),
+            tile, part.phase, part.units, patches * (part.elements / unit),
             [&](int thread, int index, int more) {
                 // Places are permuted bit by bit, so that the patch's line adds to its first one's.
                 const DepthOrder& order = block_.template piece<Operand>().order;
@@ -208,10 +214,14 @@ class RegisterCopies {
                 if (!shared) index += more;
                 Patch patch;
                 FMHA_UNROLL
-                for (int k = 0; k < 4; ++k)
-                    patch.line[k] = read_unit<count>(
-                        tile, thread, order.at_place(index % patches * 4), index / patches * unit,
-                        {part.line + order.at_place(k), part.element + (shared ? more / patches * unit : 0)});
+                for (int k = 0; k < 4; ++k) {
+                    // One buffer for all lines where a lane has its SIMD's registers for their places.
+                    const int line = plan().lanes_find_lines ? order.at_place(k) : 0;
+                    patch.line[k] = read_unit<count>(tile, thread, order.at_place(index % patches * 4) + line,
+                                                     index / patches * unit,
+                                                     {part.line + order.at_place(k) - line,
+                                                      part.element + (shared ? more / patches * unit : 0)});
+                }
                 return patch;
             },
             [&](int thread, int index, const Patch& patch) {
@@ -275,7 +285,8 @@ class RegisterCopies {
     /// thread are under way at a time, or all of them from one phase to the other; but reads element by element
     /// come in the second.
     template <int together, class Read, class Write>
-    FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, int total, Read read, Write write) {
+    FMHA_DEVICE void copy_units(const TileView& tile, Phase phase, Units known, int total, Read read,
+                                Write write) {
         using Unit = decltype(read(0, 0, 0));
         constexpr int words = sizeof(Unit) / sizeof(std::uint32_t);
         const int threads = block_.plan().threads, rounds = (total + threads - 1) / threads;
@@ -293,7 +304,7 @@ class RegisterCopies {
                             block_.machine.landed(ahead_.at(thread, w));
                     }
             };
-            if (tile.granule < 16) {
+            if (known != Units::aligned && tile.granule < 16) {
                 receive();
                 FMHA_NO_UNROLL
                 for (int index = block_.machine.local(thread); index < total; index += threads)

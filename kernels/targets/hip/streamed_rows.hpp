@@ -12,13 +12,14 @@ namespace fmha::hip_target {
 template <auto Piece, class Registers>
 struct StreamedRows : RowValues<Registers> {};
 
-/// The ways of such values: through LDS, to which they are copied asynchronously as Q and dO are, or straight to registers.
+/// The ways of such values: through LDS, to which they come as Q and dO do, or straight to registers.
 template <class Block>
 class RowStreams {
     using Machine = typename Block::Machine;
 
   public:
-    FMHA_DEVICE explicit RowStreams(const Block& block) : block_(block), memory_(block) {}
+    FMHA_DEVICE explicit RowStreams(const Block& block)
+        : block_(block), memory_(block), ahead_(block.template registers<float, 2>()) {}
 
     template <auto Piece>
     FMHA_DEVICE auto rows() const {
@@ -31,19 +32,35 @@ class RowStreams {
     FMHA_DEVICE bool in_lds() const {
         return block_.template piece<Piece>().stage != 0;
     }
-    /// Starts to copy the values of a tile to LDS; 0 for rows that do not exist.
+    /// Starts to copy the values of a tile to LDS, or reads them into registers, or writes those there; 0 for rows that do not exist.
     template <auto Piece>
-    FMHA_DEVICE void copy(int stage, const kernels::Matrix& matrix, std::int64_t row0) {
+    FMHA_DEVICE void copy(int stage, const kernels::Matrix& matrix, std::int64_t row0, Phase phase) {
         const StreamedRowsPlan& streamed = block_.template piece<Piece>();
         const int count = plan().block_rows, to = streamed.offset + stage * streamed.stage;
         const TileView from = LineView::of(matrix, ElementType::fp32).window(row0, 0, count);
         if constexpr (Machine::has_tile_copies)
-            block_.machine.each([&](int thread) {
-                if (thread >= count) return;
-                const bool exists = thread < from.lines;
-                block_.machine.template copy_async<1>(
-                    thread, to + 4 * thread, exists ? from.at(thread, 0) : from.data, 0, exists ? 4 : 0);
-            });
+            if (block_.plan().staging.async == AsyncCopies::tiles) {
+                block_.machine.each([&](int thread) {
+                    if (thread >= count) return;
+                    const bool exists = thread < from.lines;
+                    block_.machine.template copy_async<1>(
+                        thread, to + 4 * thread, exists ? from.at(thread, 0) : from.data, 0, exists ? 4 : 0);
+                });
+                return;
+            }
+        constexpr int kept = Piece == &BackwardPlan::normalisers ? 0 : 1;
+        block_.machine.each([&](int thread) {
+            std::uint32_t word[1];
+            if (phase == Phase::read) {
+                block_.machine.template global_read_at<1>(thread, from.at(thread, 0), thread < from.lines,
+                                                          word);
+                ahead_.at(thread, kept) = std::bit_cast<float>(word[0]);
+                return;
+            }
+            word[0] = std::bit_cast<std::uint32_t>(ahead_.at(thread, kept));
+            if (thread >= count) return;
+            block_.machine.template lds_write<1>(thread, to + 4 * thread, word);
+        });
     }
     /// The copied rows, to registers.
     template <auto Piece, class Registers>
@@ -51,13 +68,23 @@ class RowStreams {
         const StreamedRowsPlan& streamed = block_.template piece<Piece>();
         const int from = streamed.offset + stage * streamed.stage;
         const bool pairs = plan().slots == 2 && plan().row_of_slot[1] == 1;
+        const bool quads = plan().slots == 4 && plan().row_of_slot[1] == 1 && plan().row_of_slot[3] == 3;
         block_.machine.each([&](int thread) {
             const int row1 = plan().row.of_lane(block_.lane(thread));
             const auto address = [&](int s) {
                 return from + 4 * (row1 + s / plan().slots * plan().tile_rows +
                                    plan().row_of_slot[s % plan().slots]);
             };
-            std::uint32_t words[2];
+            std::uint32_t words[4];
+            if (quads) {
+                FMHA_UNROLL
+                for (int s = 0; s < plan().registers; s += 4) {
+                    block_.machine.template lds_read<4>(thread, address(s), words);
+                    FMHA_UNROLL
+                    for (int i = 0; i < 4; ++i) values.x.at(thread, s + i) = std::bit_cast<float>(words[i]);
+                }
+                return;
+            }
             if (pairs) {
                 FMHA_UNROLL
                 for (int s = 0; s < plan().registers; s += 2) {
@@ -96,6 +123,7 @@ class RowStreams {
   private:
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
+    typename Block::template Registers<float, 2> ahead_; ///< LSE and D of the next tile, of a row each thread
 
     FMHA_DEVICE const RowPlan& plan() const { return block_.plan().rows; }
 };

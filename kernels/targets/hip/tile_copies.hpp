@@ -23,10 +23,11 @@ class TileCopies {
     }
 
     /// Copies `extent` depths of a tile of the operand `Operand`, from depth `step` of the tile on, into the layout that the plan
-    /// asks for. The tile begins at column `col0` and depth `depth0` of the operand.
+    /// asks for. The tile begins at column `col0` and depth `depth0` of the operand. `units_known`: what the caller knows about its units.
     template <auto Operand>
     FMHA_DEVICE void copy_step(int address, const kernels::Matrix& matrix, std::int64_t col0,
-                               std::int64_t depth0, std::int32_t step, std::int32_t extent, Phase phase) {
+                               std::int64_t depth0, std::int32_t step, std::int32_t extent, Phase phase,
+                               Units units_known = Units::unknown) {
         const OperandPlan& operand = block_.template piece<Operand>();
         const ElementType type = operand.type;
         const bool by_column = operand.stored_by_column != operand.transposed;
@@ -35,13 +36,14 @@ class TileCopies {
             if (!operand.stored_by_column) {
                 copy_depths<Operand>(address, from,
                                      {depth0, col0, operand.depth, step, 0, extent, operand.columns, phase,
-                                      operand.whole_lines});
+                                      operand.whole_lines, units_known});
                 return;
             }
         if constexpr (Block::template may<Operand>(&OperandPlan::stored_by_column)) {
             copy_columns<Operand>(address, from,
                                   {col0, storage_units(type, depth0), operand.columns, 0, units(type, step),
-                                   operand.columns, units(type, extent), phase, operand.whole_lines});
+                                   operand.columns, units(type, extent), phase, operand.whole_lines,
+                                   units_known});
             if constexpr (Block::template may<Operand>(&OperandPlan::has_scales))
                 if (phase != Phase::direct)
                     through_registers_.template copy_scales<Operand>(
@@ -49,6 +51,14 @@ class TileCopies {
                         {col0, depth0 / block_of_scales, operand.columns, 0, step / block_of_scales,
                          operand.columns, operand.scale_blocks, phase});
         }
+    }
+
+    /// Whether a tile of `lines` lines from row `row0` on can be read in units of 16 bytes.
+    template <auto Operand>
+    FMHA_DEVICE bool reads_units(const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0,
+                                 int lines) const {
+        const LineView from = view(matrix, block_.template piece<Operand>().type, false);
+        return Part{row0, col0, lines}.window(from).granule >= 16;
     }
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes, else in `waves` parts,

@@ -262,6 +262,17 @@ class Machine {
         using Global = __attribute__((address_space(1))) float*;
         (void)__builtin_amdgcn_global_atomic_fadd_f32((Global)to, value);
     }
+    /// Sums behind the end go nowhere.
+    __attribute__((device, always_inline)) static void add_to_buffer(int, char* from, int offset, bool exists,
+                                                                     float value, int existing) {
+#if __has_builtin(__builtin_amdgcn_raw_ptr_buffer_atomic_fadd_f32)
+        const int at = exists ? offset : nowhere;
+        (void)__builtin_amdgcn_raw_ptr_buffer_atomic_fadd_f32(value, buffer(from, uniform(existing)), at, 0,
+                                                              0);
+#else
+        if (exists && offset < existing) atomic_add(reinterpret_cast<float*>(from + offset), value);
+#endif
+    }
 
     __attribute__((device, always_inline)) bool in_first_half() const {
         return 2 * lanes * wave_ < block_threads;

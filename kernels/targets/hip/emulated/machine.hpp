@@ -177,6 +177,11 @@ class EmulatedMachine {
     static void atomic_add(float* to, float value) {
         std::atomic_ref(*to).fetch_add(value, std::memory_order_relaxed);
     }
+    static void add_to_buffer(int thread, char* from, int offset, bool exists, float value, int existing) {
+        if (!exists || offset >= existing) return;
+        check_global_read(thread, from, offset, sizeof value);
+        atomic_add(reinterpret_cast<float*>(from + offset), value);
+    }
     static void atomic_add_pair(float* to, float first, float second) {
         if (reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(float)) != 0)
             throw EmulationError(Hazard::misaligned, "a pair of atomic sums is not aligned to eight bytes");
