@@ -216,6 +216,12 @@ constexpr bool plan_backward_memory(BackwardPlan& plan, const KernelConfig& cfg)
         plan_backward_lds(plan, cfg, {registers, registers, true, false, true});
         if (!holds_two()) first_of(on_cdna);
     }
+    // … or than the keys of dQ in registers, which are the last that a second wave lacks where CDNA 4 has 64 channels.
+    constexpr int nearly_half = 160;
+    if (plan.unit == MatrixUnit::cdna4 && kept_registers(plan) > few && kept_registers(plan) <= nearly_half) {
+        plan_backward_lds(plan, cfg, {registers, registers, false, true, true});
+        if (!holds_two()) first_of(on_cdna);
+    }
     plan_queries_ahead(plan);
     return true;
 }
