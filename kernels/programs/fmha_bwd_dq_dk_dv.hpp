@@ -218,8 +218,8 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
         const BwdQueries& in = head.in;
         const QueryTiles visits = QueryTiles::of(head.scoring.mask, key0, tile.n0, entry.seqlen_q, tile.m0);
         const std::int64_t all_tiles = (entry.seqlen_q + tile.m0 - 1) / tile.m0;
-        if constexpr (
-            Ctx::may_prefetch_first) { // nvcc keeps other registers where code is there that it will not need
+        // Decided in its type: nvcc keeps other registers where code stands that it will not need.
+        if constexpr (Ctx::may_prefetch_first) {
             ctx.look_at_head(query, in.q, in.d_o, [&] { return place_of_dq(head.h); });
             if (ctx.prefetches_first() && visits.begin < visits.end)
                 rows.prefetch(ctx, in, visits.begin * tile.m0);

@@ -167,7 +167,8 @@ static void refusals(fmha_context* context) {
     for (int i = 0; i < 3; ++i) {
         split.place.page_size = 128;
         split.place.block_table_stride = row_lengths[i];
-        CHECK(fmha_plan(context, &split, NULL) == FMHA_BAD_ARGUMENT);
+        CHECK(fmha_plan(context, &split, NULL) == FMHA_BAD_PROBLEM);
+        CHECK(strcmp(fmha_last_rule(context), "P-2") == 0);
         CHECK(strstr(fmha_last_error(context), "place.block_table_stride is ") != NULL);
     }
 
