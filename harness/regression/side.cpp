@@ -63,8 +63,8 @@ Series gathered(const store::Store& store, const std::string& name,
 /// `chosen` gets the finished whole runs of a series, oldest first, and leaves those of one side.
 using Choice = std::function<std::vector<const RunRecord*>(const std::vector<const RunRecord*>&)>;
 
-Side side_of(const store::Store& store, const Choice& chosen) {
-    const std::vector<RunRecord> all = store.runs();
+/// `all`: the runs of the store.
+Side side_of(const store::Store& store, const std::vector<RunRecord>& all, const Choice& chosen) {
     std::map<std::string, std::vector<const RunRecord*>> by_series;
     Side side;
     for (const RunRecord& run : all) {
@@ -105,8 +105,8 @@ std::vector<const RunRecord*> of_last_program(const std::vector<const RunRecord*
 } // namespace
 
 Side newest(const store::Store& store) {
-    Side side = side_of(store, of_last_program);
     const std::vector<RunRecord> all = store.runs();
+    Side side = side_of(store, all, of_last_program);
     std::vector<std::string> old;
     for (const Series& series : side.series)
         if (!same_program(series.run, all.back()))
@@ -123,7 +123,7 @@ Side newest(const store::Store& store) {
 }
 
 Side previous(const store::Store& store) {
-    return side_of(store, [](const std::vector<const RunRecord*>& runs) {
+    return side_of(store, store.runs(), [](const std::vector<const RunRecord*>& runs) {
         std::vector<const RunRecord*> others;
         for (const RunRecord* run : runs)
             if (program_of(*run) != program_of(*runs.back())) others.push_back(run);
@@ -143,7 +143,7 @@ std::string shown(std::string_view name) {
 }
 
 Side of_commit(const store::Store& store, const std::string& commit) {
-    Side side = side_of(store, [&](const std::vector<const RunRecord*>& runs) {
+    Side side = side_of(store, store.runs(), [&](const std::vector<const RunRecord*>& runs) {
         std::vector<const RunRecord*> mine;
         for (const RunRecord* run : runs)
             if (run->commit.starts_with(commit)) mine.push_back(run);
