@@ -31,8 +31,6 @@ class BackwardContext : public ScoreContext, public kernels::BwdDecisions {
     static bool adds_dq_later() { return false; }
     static bool adds_dq_behind() { return false; }
     static constexpr bool may_prefetch_first = false;
-    static bool prefetches_first() { return false; }
-    static void look_at_head(const auto&, const kernels::Matrix&, const kernels::Matrix&, auto) {}
     static const kernels::Matrix& kept_place(const kernels::Matrix& place) { return place; }
     static bool adds_dq_first() { return true; }
     static const BwdArgs& reread(const BwdArgs& args) { return args; }
