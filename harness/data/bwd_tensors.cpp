@@ -66,11 +66,11 @@ double d_o_value(Fill fill, const Random& random, std::int64_t i, std::size_t c)
         return std::ldexp((random.bits(0) & 1U) != 0 ? 1.0 : -1.0,
                           static_cast<int>((i + static_cast<std::int64_t>(c)) % 7) - 6);
     case Fill::uniform:
-        return random.uniform(c);
+        return clear_of_subnormals(random.uniform(c));
     case Fill::integers:
         return static_cast<double>(random.integer(c, -3, 3));
     default:
-        return random.normal(c);
+        return clear_of_subnormals(random.normal(c));
     }
 }
 

@@ -90,7 +90,11 @@ bool FwdFill::exact() const {
 }
 
 void FwdFill::normal_row(const Random& random, double factor, std::span<double> row) const {
-    for (std::size_t c = 0; c < row.size(); ++c) row[c] = factor * random.normal(c);
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = clear_of_subnormals(factor * random.normal(c));
+}
+
+void FwdFill::uniform_row(const Random& random, std::span<double> row) const {
+    for (std::size_t c = 0; c < row.size(); ++c) row[c] = clear_of_subnormals(random.uniform(c));
 }
 
 void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<double> row) const {
@@ -110,8 +114,7 @@ void FwdFill::q_row(std::int64_t b, std::int64_t h, std::int64_t i, std::span<do
             row[c] = (random.bits(c / 2) & 1U) != 0 ? huge_value(types_.q) : -huge_value(types_.q);
         return;
     case Fill::uniform:
-        for (std::size_t c = 0; c < row.size(); ++c) row[c] = random.uniform(c);
-        return;
+        return uniform_row(random, row);
     case Fill::integers:
         for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<double>(random.integer(c, -3, 3));
         return;
@@ -156,8 +159,7 @@ void FwdFill::k_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::int64_
         }
         return;
     case Fill::uniform:
-        for (std::size_t c = 0; c < row.size(); ++c) row[c] = random.uniform(c);
-        return;
+        return uniform_row(random, row);
     case Fill::integers:
         for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<double>(random.integer(c, -3, 3));
         return;
@@ -207,8 +209,7 @@ void FwdFill::v_row(std::int64_t b, std::int64_t hk, std::int64_t j, std::span<d
         return;
     }
     case Fill::uniform:
-        for (std::size_t c = 0; c < row.size(); ++c) row[c] = random.uniform(c);
-        return;
+        return uniform_row(random, row);
     case Fill::integers:
         for (std::size_t c = 0; c < row.size(); ++c) row[c] = static_cast<double>(random.integer(c, -3, 3));
         return;

@@ -40,6 +40,7 @@ class FwdFill {
   private:
     bool exact() const;
     void normal_row(const Random& random, double factor, std::span<double> row) const;
+    void uniform_row(const Random& random, std::span<double> row) const;
 
     const Case& case_;
     ElementTypes types_;

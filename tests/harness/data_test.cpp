@@ -1,6 +1,7 @@
 // Data sets: their promises, and that nothing but seed and logical index decides a value.
 
 #include "harness/cases/case_problem.hpp"
+#include "harness/data/bwd_tensors.hpp"
 #include "harness/data/fwd_tensors.hpp"
 #include "harness/data/random.hpp"
 #include "harness/gates/attention_outputs.hpp"
@@ -123,6 +124,23 @@ TEST(Data, EveryFillSeparatesTypesGrid) {
                     ASSERT_TRUE(std::isfinite(value(tensors.tensor(name), 1, 1, 69, d)))
                         << name << ' ' << to_string(type);
         }
+}
+
+TEST(Data, RandomOperandsAreNoSubnormalFp16) {
+    // CDNA 2's matrix unit would take them as 0, and a gradient that hangs on one of them alone is lost.
+    for (const Fill fill : {Fill::normal, Fill::sharp, Fill::indexed, Fill::uniform, Fill::rising}) {
+        Case c = small_case();
+        c.family = ApiFamily::bwd;
+        c.fill = fill;
+        c.seqlen_q = c.seqlen_k = {1500};
+        const FamilyTensors<BwdArgs> tensors(c, Fp8Flavour::ocp);
+        for (const char* name : {"q", "k", "v", "d_o"})
+            for (std::int64_t i = 0; i < 1500; ++i)
+                for (std::int64_t d = 0; d < 64; ++d) {
+                    const double x = std::abs(value(tensors.tensor(name), 0, 0, i, d));
+                    ASSERT_TRUE(x == 0.0 || x >= 0x1p-14) << name << ' ' << i << ' ' << d << ' ' << x;
+                }
+    }
 }
 
 TEST(Data, HugeDotProductsAreExactlyZero) {

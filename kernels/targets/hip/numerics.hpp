@@ -23,8 +23,8 @@ namespace fmha::hip_target {
 ///   and Smaller Matrix Operations"), which costs nothing. 4-bit weights share a scale in a row's block of keys, at most
 ///   2^-2 because no weight exceeds 1: `storage_numerics` declares their floor for it.
 /// - CDNA 2 flushes subnormal 16-bit operands (MIOpen, "MI200 MFMA behavior specifics"), so that weights below the
-///   smallest normal number of P's type are lost: it is f_p there. The same happens to subnormal Q, K and V, which no
-///   declared number covers. Random fp16 has a few of them, and a gradient that hangs on one alone is lost: such cases are red.
+///   smallest normal number of P's type are lost: it is f_p there. The same happens to subnormal Q, K, V and dO, which no
+///   declared number covers: the harness gives none to a kernel (`clear_of_subnormals`).
 /// - The exponential is `ex2.approx.ftz` (relative error 2^-22, PTX manual) or `v_exp_f32` (1 ulp, AMD's instruction set
 ///   manuals); both flush results below 2^-126. tanh is made of it, with an absolute error below 2^-20.
 Numerics numerics_of(const KernelConfig& config);
