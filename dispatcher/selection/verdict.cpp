@@ -173,7 +173,7 @@ std::string sentence_for(const Verdict& verdict, const Refusal& told, const Prob
         return fmt::format("whether {} cannot be known without the number of compute units",
                            constraint_sentence(*parse_constraint(config.algorithm.constraint)));
     case constraint_fails:
-        return fmt::format("this kernel is reserved for problems with {}",
+        return fmt::format("reserved for problems with {}",
                            constraint_sentence(*parse_constraint(config.algorithm.constraint)));
     default:
         return fmt::format("{} is {}, this kernel has {}", told.field, told.value, told.limit);

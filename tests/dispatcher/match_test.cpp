@@ -211,7 +211,7 @@ std::vector<Refused> refusals() {
              p.compute_units = 63;
              k.algorithm.constraint = "blocks64_le_cus";
          },
-         "this kernel is reserved for problems with batch * nhead_q * ceil(max_seqlen_q / 64) <= compute "
+         "reserved for problems with batch * nhead_q * ceil(max_seqlen_q / 64) <= compute "
          "units"},
     };
 }
