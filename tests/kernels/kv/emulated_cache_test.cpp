@@ -4,6 +4,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
+#include "paths.hpp"
 #include "tests/catalog/working_list.hpp"
 
 #include <gtest/gtest.h>
@@ -21,11 +22,11 @@ using catalog::test::working_list;
 using test::CachedProblem;
 using test::CachedSpec;
 
-/// The smallest kernels of every data type, mode, V layout and kind of cache, with their features in turn.
-std::vector<KernelConfig> covering(std::string_view arch, KernelFamily family) {
+/// The smallest kernels of every data type, mode, V layout and kind of cache, with their features in turn, and one of every path.
+std::vector<KernelConfig> covering(const std::vector<KernelConfig>& list) {
     using Key = std::tuple<DataType, Mode, VLayout, bool, Pipeline>;
     std::map<Key, std::vector<KernelConfig>> by_key;
-    for (const KernelConfig& kernel : working_list(arch, family)) {
+    for (const KernelConfig& kernel : list) {
         const Signature& s = kernel.signature;
         const std::int64_t size = std::int64_t{kernel.algorithm.tile.m0} * kernel.algorithm.tile.k0max;
         if (size > 128 * 128) continue;
@@ -36,6 +37,7 @@ std::vector<KernelConfig> covering(std::string_view arch, KernelFamily family) {
     std::size_t turn = 0;
     for (const auto& [key, kernels] : by_key)
         for (int n = 0; n < 2; ++n) out.push_back(kernels[turn++ * 7919 % kernels.size()]);
+    test::add_missing_paths(out, list);
     return out;
 }
 
@@ -46,11 +48,13 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedCache,
 
 /// The target executes every kernel of the list; a few of them run.
 void expect_right(std::string_view arch, KernelFamily family) {
-    for (const KernelConfig& kernel : working_list(arch, family))
+    const std::vector<KernelConfig> list = working_list(arch, family);
+    for (const KernelConfig& kernel : list)
         ASSERT_EQ(cannot_execute(kernel), std::nullopt) << identifier(kernel);
     std::size_t turn = 0;
-    const std::vector<KernelConfig> kernels = covering(arch, family);
+    const std::vector<KernelConfig> kernels = covering(list);
     ASSERT_GE(kernels.size(), 4U);
+    EXPECT_EQ(test::paths_of(kernels), test::paths_of(list));
     for (const KernelConfig& kernel : kernels) {
         CachedSpec spec = test::spec_for(kernel, turn++);
         spec.shape.nhead_q = 2;
@@ -85,7 +89,7 @@ TEST_P(EmulatedCache, SplitKernelsAreRight) {
 
 TEST_P(EmulatedCache, NoKeysNeedNoMemory) {
     std::size_t turn = 0;
-    for (const KernelConfig& kernel : covering(GetParam(), KernelFamily::fwd_pagedkv)) {
+    for (const KernelConfig& kernel : covering(working_list(GetParam(), KernelFamily::fwd_pagedkv))) {
         CachedSpec spec = test::spec_for(kernel, turn++);
         std::ranges::fill(spec.shape.seqlen_k, 0);
         const CachedProblem problem(spec.shape, spec.cache);

@@ -2,6 +2,7 @@
 #include "kernels/targets/hip/cannot_execute.hpp"
 #include "kernels/targets/hip/emulated/emulated_target.hpp"
 #include "kernels/targets/hip/numerics.hpp"
+#include "paths.hpp"
 #include "prefill_problem.hpp"
 #include "tests/catalog/working_list.hpp"
 
@@ -19,11 +20,12 @@ using catalog::test::working_list;
 using test::PrefillProblem;
 using test::PrefillSpec;
 
-/// The smallest kernels of every data type, layout, page size and kind of descale, with their other features in turn.
-std::vector<KernelConfig> covering(std::string_view arch) {
+/// The smallest kernels of every data type, layout, page size and kind of descale, with their other features in turn, and one of every
+/// path.
+std::vector<KernelConfig> covering(const std::vector<KernelConfig>& list) {
     using Key = std::tuple<DataType, KvLayout, int, QScale>;
     std::map<Key, std::vector<KernelConfig>> by_key;
-    for (const KernelConfig& kernel : working_list(arch, KernelFamily::batch_prefill)) {
+    for (const KernelConfig& kernel : list) {
         const Signature& s = kernel.signature;
         if (kernel.algorithm.tile.k0max > 128) continue;
         by_key[{s.data_type, s.kv_layout, s.page_size, s.qscale}].push_back(kernel);
@@ -31,6 +33,7 @@ std::vector<KernelConfig> covering(std::string_view arch) {
     std::vector<KernelConfig> out;
     std::size_t turn = 0;
     for (const auto& [key, kernels] : by_key) out.push_back(kernels[turn++ * 7919 % kernels.size()]);
+    test::add_missing_paths(out, list);
     return out;
 }
 
@@ -40,11 +43,13 @@ INSTANTIATE_TEST_SUITE_P(Architectures, EmulatedPrefill,
                          [](const auto& test) { return std::string(test.param); });
 
 TEST_P(EmulatedPrefill, KernelsAreRight) {
-    for (const KernelConfig& kernel : working_list(GetParam(), KernelFamily::batch_prefill))
+    const std::vector<KernelConfig> list = working_list(GetParam(), KernelFamily::batch_prefill);
+    for (const KernelConfig& kernel : list)
         ASSERT_EQ(cannot_execute(kernel), std::nullopt) << identifier(kernel);
     std::size_t turn = 0;
-    const std::vector<KernelConfig> kernels = covering(GetParam());
+    const std::vector<KernelConfig> kernels = covering(list);
     ASSERT_GE(kernels.size(), 10U);
+    EXPECT_EQ(test::paths_of(kernels), test::paths_of(list));
     for (const KernelConfig& kernel : kernels) {
         PrefillSpec spec = test::prefill_spec_for(kernel, turn++);
         spec.shape.nhead_q = 2;
