@@ -63,6 +63,8 @@ enum class BackwardFault : std::uint8_t {
     reduced_head_forgotten,    ///< reduced dK and dV leave the last query head of a KV head out
     reduced_head_twice,        ///< reduced dK and dV have the first query head in the place of the second
     reduced_heads_strided,     ///< reduced dK and dV are sums over heads that lie nhead_k apart
+    dbias_rescale_omitted,     ///< dBias alone is not divided by p_undrop, as in upstream's reference
+    key_tile_dropped,          ///< dQ leaves out every key tile but the first
 };
 
 /// The part of a fault that all stages have.
@@ -252,6 +254,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
     }
     template <class Acc, class Left, class Right>
     FMHA_DEVICE void product_ab(Acc& acc, Left& a, Right& b) {
+        if (is(key_tile_dropped) && key0_ > 0) return;
         if (is(key_tile_of_dq_first)) {
             kernels::Matrix below = key_;
             below.origin += below.tensor.row_stride;
@@ -273,6 +276,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         if (to == args().dbias.data) {
             const bool computed = std::exchange(computed_, false);
             if (is(dbias_only_where_seen) && !computed) return;
+            if (is(dbias_rescale_omitted)) scale_tile(tile, 1.0F - args().dropout.p_drop);
             if (is(dbias_one_key_right)) {
                 matrix.origin += 1;
                 --matrix.cols.size, --matrix.cols.written;
@@ -284,9 +288,16 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         if (to == args().dk.data && is(dk_last_row_unwritten)) matrix = this->without_last_row(matrix);
         if (to == args().dv.data && is(dv_one_row_down)) matrix.origin += matrix.tensor.row_stride;
         Context::store(matrix, tile, row0, col0);
+        if (to == args().dbias.data && is(dbias_rescale_omitted))
+            scale_tile(tile, 1.0F / (1.0F - args().dropout.p_drop));
     }
 
   private:
+    template <class Tile>
+    FMHA_DEVICE void scale_tile(Tile& tile, float by) {
+        this->map(tile, [by](float x, int, int) { return x * by; });
+    }
+
     kernels::Matrix key_;
     std::int64_t key0_ = 0; ///< first key of the tile that is differentiated
     int drops_ = 0, products_ = 0;
@@ -320,7 +331,7 @@ class FaultyConvertDq : public FaultyStage<Context> {
 template <>
 struct fmha::EnumTable<fmha::targets::BackwardFault> {
     using enum targets::BackwardFault;
-    static constexpr std::array<EnumName<targets::BackwardFault>, 49> names{
+    static constexpr std::array<EnumName<targets::BackwardFault>, 51> names{
         {{delta_factor_omitted, "delta_factor_omitted"},
          {delta_factor_squared, "delta_factor_squared"},
          {delta_last_channel_lost, "delta_last_channel_lost"},
@@ -369,6 +380,8 @@ struct fmha::EnumTable<fmha::targets::BackwardFault> {
          {dq_unwritten, "dq_unwritten"},
          {reduced_head_forgotten, "reduced_head_forgotten"},
          {reduced_head_twice, "reduced_head_twice"},
-         {reduced_heads_strided, "reduced_heads_strided"}}};
+         {reduced_heads_strided, "reduced_heads_strided"},
+         {dbias_rescale_omitted, "dbias_rescale_omitted"},
+         {key_tile_dropped, "key_tile_dropped"}}};
     static constexpr auto& aliases = no_aliases<targets::BackwardFault>;
 };
