@@ -7,6 +7,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <set>
+
 namespace fmha::harness {
 namespace {
 
@@ -37,6 +40,17 @@ TEST(ShippedCases, ProblemIsRefusedExactlyWhereTheFileSaysSo) {
         const bool refused = concrete.expect == Expectation::invalid_problem;
         EXPECT_EQ(rule, refused ? concrete.expect_rule : "") << concrete.id;
     }
+}
+
+/// B.6.7: what is promised to be deterministic has the same bits in ten runs.
+TEST(ShippedCases, OfDeterminismRunTenTimes) {
+    std::set<ApiFamily> families;
+    for (const Case& one : shipped(Tier::full)) {
+        if (std::ranges::find(one.labels, "determinism") == one.labels.end()) continue;
+        EXPECT_GE(one.repeats, 10) << one.id;
+        families.insert(one.family);
+    }
+    EXPECT_EQ(families.size(), EnumTable<ApiFamily>::names.size()) << "every family has such cases";
 }
 
 } // namespace
