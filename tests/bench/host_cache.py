@@ -124,7 +124,7 @@ def main():
         with fmha.Context(lib, arch="gfx950") as context:
             series = [(f"split-KV, {rows} rows, {keys} keys", ["1 split"] + [f"{n} splits" for n in counts],
                        splits_of(context, (1, *counts), rows, keys), MOST_OF_SPLITS)
-                      for rows, keys, counts in ((64, 4096, (4, 16)), (1, 32768, (8, 57)))]
+                      for rows, keys, counts in ((64, 4096, (4, 16)), (64, 32768, (2, 8, 32)), (1, 32768, (8, 57)))]
             series.append(("batch prefill, 2 x 512 rows and keys", ["forward", "pages of 16", "pages of 1"],
                            [forward(context, 2, 512)] + [prefill(context, 2, 512, size) for size in (16, 1)], MOST_OF_PREFILL))
             for about, names, calls, most in series:
