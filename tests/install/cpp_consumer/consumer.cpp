@@ -87,7 +87,7 @@ struct Attention {
         double worst = 0.0;
         for (std::size_t n = 0; n < o.size(); ++n) {
             const double distance = std::abs(o[n] - exact[n]);
-            worst = distance <= worst ? worst : distance; // a NaN stays
+            worst = std::isnan(distance) ? INFINITY : std::fmax(worst, distance);
         }
         return worst;
     }
