@@ -33,8 +33,10 @@ install(EXPORT fmha-cpp-targets NAMESPACE fmha:: DESTINATION ${CMAKE_INSTALL_LIB
 foreach(folder dispatcher kernels)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fmha/cpp COMPONENT development EXCLUDE_FROM_ALL
     FILES_MATCHING PATTERN "*.hpp" PATTERN examples EXCLUDE PATTERN c EXCLUDE PATTERN c_dispatcher EXCLUDE PATTERN python EXCLUDE PATTERN hip EXCLUDE PATTERN generator EXCLUDE
-    PATTERN loader EXCLUDE)
+    PATTERN loader EXCLUDE PATTERN query EXCLUDE)
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfmha-dev COMPONENT development EXCLUDE_FROM_ALL
+  REGEX "examples/CMakeLists.txt$" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fmha-config-version.cmake COMPATIBILITY SameMinorVersion)
 file(WRITE ${PROJECT_BINARY_DIR}/fmha-config.cmake [[

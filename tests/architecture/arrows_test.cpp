@@ -36,8 +36,7 @@ const std::vector<Room>& rooms() {
           "kernels/loader", "kernels/targets"}},
         {"dispatcher/c_reference", {"dispatcher/types", "dispatcher", "dispatcher/c", "reference"}},
         {"dispatcher/examples",
-         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets",
-          "reference"}},
+         {"dispatcher/types", "dispatcher", "kernels/arch", "kernels/catalog", "kernels/targets"}},
         {"kernels/programs", {"dispatcher/types"}},
         {"kernels/targets", {"dispatcher/types", "dispatcher/system", "kernels/arch", "kernels/programs"}},
         {"kernels/built", {"dispatcher/types", "dispatcher/system"}},
@@ -110,8 +109,13 @@ std::vector<Include> project_includes(bool brackets = false) {
             std::ifstream file(entry.path());
             const std::string path = fs::relative(entry.path(), root).generic_string();
             std::smatch match;
-            for (std::string text; std::getline(file, text);)
-                if (std::regex_search(text, match, line)) found.push_back({path, match[1]});
+            for (std::string text; std::getline(file, text);) {
+                if (!std::regex_search(text, match, line)) continue;
+                // Examples, which people build in folders of their own, include what lies beside them.
+                const fs::path beside = fs::path(path).parent_path() / match[1].str();
+                const bool own = path.starts_with("dispatcher/examples/") && exists(root / beside);
+                found.push_back({path, own ? beside.generic_string() : match[1].str()});
+            }
         }
     return found;
 }

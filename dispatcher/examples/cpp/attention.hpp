@@ -2,8 +2,11 @@
 
 #include "dispatcher/dispatcher.hpp"
 #include "dispatcher/types/args.hpp"
+#include "dispatcher/types/kernel_config.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace example {
@@ -19,16 +22,18 @@ class Attention {
     fmha::Problem problem(const char* arch = "gfx950") const;
     /// Forgets the output, so that a run that does nothing is noticed.
     void forget();
-    /// Whether O is within the reference's limits; says how near it is.
+    /// Whether every element of O is as near to the reference's as fp32 allows; says how near the worst one is.
     bool judge(const char* what) const;
 
   private:
-    std::vector<float> q_, k_, v_, o_, lse_;
+    std::vector<float> q_, k_, v_, o_;
     fmha::FwdArgs args_;
 };
 
-/// The kernels of an expression's family and architecture as instances that run on the host.
-std::vector<std::shared_ptr<const fmha::KernelInstance>> host_kernels(const char* arch, const char* where);
+/// The wanted ones of gfx950's kernels for plain forward attention in fp32 (any head dimension, mask, tile), as instances that run on the
+/// host.
+std::vector<std::shared_ptr<const fmha::KernelInstance>>
+host_kernels(const std::function<bool(const fmha::KernelConfig&)>& wanted);
 
 /// Prints a sentence and passes the condition on.
 bool check(bool condition, const char* sentence);

@@ -1,7 +1,7 @@
 // Declares a set of kernels, two fields of it open, and lets every kernel that it stands for compute.
 
+#include "attention.hpp"
 #include "dispatcher/declarations/expand.hpp"
-#include "dispatcher/examples/cpp/attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 #include "dispatcher/types/kernel_config.hpp"

@@ -1,7 +1,7 @@
 // Asks why a kernel was chosen, takes it away, and sees the second best one run.
 
 #include "dispatcher/explain/explain.hpp"
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 
@@ -10,10 +10,9 @@
 int main() {
     const auto archs = fmha::arch::ArchSet::built_in();
     fmha::Registry registry;
-    for (const auto& kernel : example::host_kernels(
-             "gfx950", "c.family == 'fwd' and c.data_type == 'fp32' and c.mode == 'batch' and "
-                       "c.hdim_q in [64, 128] and c.bias == 'no' and not c.lse and not c.dropout "
-                       "and not c.logits and c.vlayout == 'r'"))
+    for (const auto& kernel : example::host_kernels([](const fmha::KernelConfig& c) {
+             return c.signature.hdim_q == 64 || c.signature.hdim_q == 128;
+         }))
         registry.add(kernel);
     const fmha::Dispatcher dispatcher(registry, fmha::devices_of(archs));
     example::Attention attention(4, 2, 100, 100);

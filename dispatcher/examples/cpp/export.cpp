@@ -1,6 +1,6 @@
 // Writes a registry as JSON, reads it, and finds and runs a kernel by its entry there.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 #include "dispatcher/types/json.hpp"
@@ -15,10 +15,9 @@
 int main() {
     const auto archs = fmha::arch::ArchSet::built_in();
     fmha::Registry registry("exported");
-    for (const auto& kernel : example::host_kernels(
-             "gfx950", "c.family == 'fwd' and c.data_type == 'fp32' and c.hdim_q == 64 and c.mode == "
-                       "'batch' and c.mask == 'no' and c.bias == 'no' and not c.lse and not "
-                       "c.dropout and not c.logits and c.vlayout == 'r'"))
+    for (const auto& kernel : example::host_kernels([](const fmha::KernelConfig& c) {
+             return c.signature.hdim_q == 64 && c.signature.mask == fmha::MaskClass::none;
+         }))
         registry.add(kernel);
     const auto file = std::filesystem::temp_directory_path() / fmt::format("fmha_registry.{}.json", getpid());
     registry.export_json(file);

@@ -1,6 +1,6 @@
 // A heuristic of one's own: small tiles for short sequences, large ones for long ones.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 
@@ -10,10 +10,10 @@
 
 int main() {
     const auto archs = fmha::arch::ArchSet::built_in();
-    const auto kernels = example::host_kernels(
-        "gfx950", "c.family == 'fwd' and c.data_type == 'fp32' and c.hdim_q == 128 and c.hdim_v == "
-                  "128 and c.mode == 'batch' and c.mask == 'no' and c.bias == 'no' and not c.lse and "
-                  "not c.dropout and not c.logits and c.vlayout == 'r' and c.pad_s and c.pad_d == 1");
+    const auto kernels = example::host_kernels([](const fmha::KernelConfig& c) {
+        return c.signature.hdim_q == 128 && c.signature.hdim_v == 128 &&
+               c.signature.mask == fmha::MaskClass::none && c.algorithm.pad.s && c.algorithm.pad.d == 1;
+    });
     fmha::Registry registry;
     for (const auto& kernel : kernels) registry.add(kernel);
     const auto by_rows = [](const auto& kernel) { return kernel->config().algorithm.tile.m0; };

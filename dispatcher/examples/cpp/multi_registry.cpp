@@ -1,24 +1,20 @@
 // Two consumers with a registry each: one has kernels without mask, the other causal ones. Neither sees the other's, until they
 // are merged.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 
-#include <string>
-
 namespace {
 
-void fill(fmha::Registry& registry, const std::string& mask) {
-    const std::string where =
-        "c.family == 'fwd' and c.data_type == 'fp32' and c.hdim_q == 64 and c.mode == 'batch' and c.bias == "
-        "'no' and "
-        "not c.lse and not c.dropout and not c.logits and c.vlayout == 'r' and c.mask_class == '" +
-        mask + "'";
-    for (const auto& kernel : example::host_kernels("gfx950", where.c_str())) registry.add(kernel);
+void fill(fmha::Registry& registry, fmha::MaskClass mask) {
+    for (const auto& kernel : example::host_kernels([mask](const fmha::KernelConfig& c) {
+             return c.signature.hdim_q == 64 && c.signature.mask == mask;
+         }))
+        registry.add(kernel);
     fmt::print("{}: {} kernels\n", registry.name(), registry.size());
 }
 
@@ -27,8 +23,8 @@ void fill(fmha::Registry& registry, const std::string& mask) {
 int main() {
     const auto devices = fmha::devices_of(fmha::arch::ArchSet::built_in());
     fmha::Registry vision("vision"), language("language");
-    fill(vision, "none");
-    fill(language, "causal");
+    fill(vision, fmha::MaskClass::none);
+    fill(language, fmha::MaskClass::causal);
     const fmha::Dispatcher for_vision(vision, devices), for_language(language, devices);
     example::Attention whole(2, 2, 90, 90), causal(2, 2, 90, 90);
     causal.causal();

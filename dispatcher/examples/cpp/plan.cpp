@@ -1,6 +1,6 @@
 // Plans of one, two and three stages, and the workspaces that they need.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "kernels/targets/host/host_target.hpp"
 

@@ -1,6 +1,6 @@
 // Fills one registry from three sources: the catalogue, a kernel that can run, and the same kernel once more.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 
@@ -16,10 +16,10 @@ int main() {
     const std::size_t listed = fmha::add_catalogue(registry, archs, request);
     fmt::print("{} kernels of the catalogue, none of them built\n", listed);
 
-    const auto kernels = example::host_kernels(
-        "gfx950", "c.family == 'fwd' and c.data_type == 'fp32' and c.hdim_q == 64 and "
-                  "c.hdim_v == 64 and c.mode == 'batch' and c.mask == 'no' and c.bias == 'no' and "
-                  "not c.lse and not c.dropout and not c.logits and c.vlayout == 'r'");
+    const auto kernels = example::host_kernels([](const fmha::KernelConfig& c) {
+        return c.signature.hdim_q == 64 && c.signature.hdim_v == 64 &&
+               c.signature.mask == fmha::MaskClass::none;
+    });
     for (const auto& kernel : kernels) registry.add(kernel, fmha::Priority::high);
     for (const auto& kernel : kernels) registry.add(kernel);
     bool good = example::check(!kernels.empty() && registry.size() == listed,

@@ -1,19 +1,20 @@
 // Runs forward attention through the runner, with and without a clock, and sees that a refused problem is refused.
 
-#include "dispatcher/examples/cpp/attention.hpp"
+#include "attention.hpp"
 #include "dispatcher/registry/catalogue.hpp"
 #include "dispatcher/runner.hpp"
 #include "dispatcher/types/error.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cmath>
+
 int main() {
     const auto archs = fmha::arch::ArchSet::built_in();
     fmha::Registry registry;
-    for (const auto& kernel : example::host_kernels(
-             "gfx950",
-             "c.family == 'fwd' and c.data_type == 'fp32' and c.hdim_q == 64 and c.mode == 'batch' and "
-             "c.bias == 'no' and not c.dropout and not c.logits and c.vlayout == 'r'"))
+    for (const auto& kernel :
+         example::host_kernels([](const fmha::KernelConfig& c) { return c.signature.hdim_q == 64; }))
         registry.add(kernel);
     fmt::print("{} kernels\n", registry.size());
     const fmha::Dispatcher dispatcher(registry, fmha::devices_of(archs));
@@ -21,6 +22,10 @@ int main() {
 
     bool good = example::check(!example::Attention(1, 1, 8, 8).judge("before any run"),
                                "an output that no kernel wrote is noticed");
+    example::Attention spoilt(1, 1, 8, 8);
+    runner.run(spoilt.problem(), spoilt.args(), {});
+    static_cast<float*>(spoilt.args().o.data)[3] = NAN;
+    good &= example::check(!spoilt.judge("one element spoilt"), "and so is one element that is no number");
     for (const auto& [heads, rows, keys] :
          {std::array<std::int64_t, 3>{1, 1, 1}, {8, 65, 127}, {2, 128, 300}}) {
         example::Attention attention(heads, 1, rows, keys);
