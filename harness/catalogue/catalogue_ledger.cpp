@@ -1,6 +1,7 @@
 #include "harness/catalogue/catalogue_ledger.hpp"
 
 #include "dispatcher/types/error.hpp"
+#include "dispatcher/types/text_table.hpp"
 #include "harness/results/first_line.hpp"
 
 #include <fmt/format.h>
@@ -122,17 +123,17 @@ std::string CatalogueLedger::text() const {
         if (accounts_[i].account == Account::refused || accounts_[i].account == Account::listed)
             ++reasons[{accounts_[i].account, accounts_[i].reason}];
     }
-    std::string text = fmt::format("{:<20}{:>9}", "kernels", "of list");
-    for (const Account account : accounts) text += fmt::format("{:>11}", to_string(account));
+    std::vector<std::vector<std::string>> lines{{"kernels", "of list"}};
+    for (const Account account : accounts) lines.front().emplace_back(to_string(account));
     const auto line = [&](std::string_view name, const Row& row) {
         std::int64_t sum = 0;
         for (const std::int64_t n : row) sum += n;
-        text += fmt::format("\n{:<20}{:>9}", name, sum);
-        for (const std::int64_t n : row) text += fmt::format("{:>11}", n);
+        auto& cells = lines.emplace_back(std::vector{std::string(name), fmt::to_string(sum)});
+        for (const std::int64_t n : row) cells.push_back(fmt::to_string(n));
     };
     for (const auto& [family, row] : rows) line(to_string(family), row);
     line("total", total);
-    text += "\n";
+    std::string text = text_table(lines);
     for (const auto& [key, n] : reasons)
         text += fmt::format("{} {} by {}\n", n, to_string(key.first), key.second);
     const auto names = [&](std::string_view what, const std::vector<std::string>& those) {

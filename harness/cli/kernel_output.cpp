@@ -2,6 +2,7 @@
 
 #include "dispatcher/types/field_json.hpp"
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/text_table.hpp"
 
 #include <fmt/format.h>
 
@@ -77,20 +78,20 @@ std::string KernelCounter::to_text() const {
         std::array<std::int64_t, EnumTable<DataType>::names.size()> columns{};
         for (const auto& row : counts)
             for (std::size_t i = 0; i < row.size(); ++i) columns[i] += row[i];
-        text += fmt::format("{:<22}", title);
+        std::vector<std::vector<std::string>> lines{{title}};
         for (const auto& [type, name] : EnumTable<DataType>::names)
-            if (columns[static_cast<std::size_t>(type)] > 0) text += fmt::format("{:>11}", name);
-        text += fmt::format("{:>11}\n", "total");
+            if (columns[static_cast<std::size_t>(type)] > 0) lines.front().emplace_back(name);
+        lines.front().emplace_back("total");
         const auto line = [&](std::string_view name, const auto& row) {
-            text += fmt::format("{:<22}", name);
+            auto& cells = lines.emplace_back(std::vector{std::string(name)});
             for (std::size_t i = 0; i < row.size(); ++i)
-                if (columns[i] > 0) text += fmt::format("{:>11}", row[i]);
-            text += fmt::format("{:>11}\n", sum(row));
+                if (columns[i] > 0) cells.push_back(fmt::to_string(row[i]));
+            cells.push_back(fmt::to_string(sum(row)));
         };
         for (const auto& [family, name] : EnumTable<KernelFamily>::names)
             if (const auto& row = counts[static_cast<std::size_t>(family)]; sum(row) > 0) line(name, row);
         line("total", columns);
-        text += '\n';
+        text += text_table(lines) + '\n';
     }
     return text + fmt::format("{} kernels\n", total());
 }

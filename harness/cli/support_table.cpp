@@ -1,6 +1,7 @@
 #include "harness/cli/support_table.hpp"
 
 #include "dispatcher/types/json.hpp"
+#include "dispatcher/types/text_table.hpp"
 #include "harness/run/targets.hpp"
 #include "kernels/generator/selection.hpp"
 
@@ -12,10 +13,10 @@
 namespace fmha::cli {
 namespace {
 
-constexpr std::string_view legend = "h: the host computes it, e: the emulated machine does, g: kernels for "
-                                    "the GPU are generated; a capital letter "
-                                    "for every\nkernel of the list, a small one for some of them; p: "
-                                    "planned, nothing computes it; -: no kernel\n";
+constexpr std::string_view legend =
+    "h: the host computes it, e: the emulated machine does, g: kernels for the GPU\n"
+    "are generated; a capital letter for every kernel of the list, a small one for\n"
+    "some of them; p: planned, nothing computes it; -: no kernel\n";
 
 } // namespace
 
@@ -54,20 +55,19 @@ std::string SupportTable::letters(const Cell& cell) {
 }
 
 std::string SupportTable::to_text() const {
-    std::string text;
+    std::vector<std::vector<std::string>> lines;
     const Row* before = nullptr;
     for (const Row& row : rows_) {
         if (before == nullptr || before->family != row.family) {
-            text += fmt::format("{}{:<20}", before == nullptr ? "" : "\n", to_string(row.family));
-            for (const auto& [type, name] : EnumTable<DataType>::names) text += fmt::format(" {:>8}", name);
-            text += '\n';
+            if (before != nullptr) lines.emplace_back();
+            auto& head = lines.emplace_back(std::vector{std::string(to_string(row.family))});
+            for (const auto& [type, name] : EnumTable<DataType>::names) head.emplace_back(name);
         }
-        text += fmt::format("{:<20}", row.arch.view());
-        for (const Cell& cell : row.cells) text += fmt::format(" {:>8}", letters(cell));
-        text += '\n';
+        auto& cells = lines.emplace_back(std::vector{row.arch.str()});
+        for (const Cell& cell : row.cells) cells.push_back(letters(cell));
         before = &row;
     }
-    return fmt::format("{}\n{}", text, legend);
+    return fmt::format("{}\n{}", text_table(lines), legend);
 }
 
 Json SupportTable::to_json() const {

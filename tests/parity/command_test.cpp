@@ -12,9 +12,11 @@ namespace fmha::cli {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::Gt;
 using testing::HasSubstr;
 using testing::Lt;
+using testing::Not;
 using testing::StartsWith;
 
 TEST(Enumerate, CountsByDefault) {
@@ -112,6 +114,18 @@ TEST(Enumerate, TellsWhatIsComputedWhere) {
     EXPECT_EQ(table.code, all_well);
     EXPECT_THAT(table.out, StartsWith("fwd "));
     EXPECT_THAT(table.out, HasSubstr("\ngfx1100 "));
+}
+
+TEST(Enumerate, TablesFitATerminalOfEightyColumns) {
+    for (const char* table : {"--count", "--support"}) {
+        const auto ran = test::run({"enumerate", "--rules", "house", "--arch", "gfx950", table});
+        ASSERT_EQ(ran.code, all_well) << ran.err;
+        std::istringstream lines(ran.out);
+        for (std::string line; std::getline(lines, line);) {
+            EXPECT_LE(line.size(), 80U) << line;
+            EXPECT_THAT(line, Not(EndsWith(" ")));
+        }
+    }
 }
 
 TEST(Enumerate, FiltersByGlob) {
