@@ -13,17 +13,24 @@
 namespace fmha::cli {
 namespace {
 
-/// Both run a compiler here that is told a language with -x which they do not know: nothing would come of the other machines.
-void refuse_distribution(const std::string& launcher) {
-    std::istringstream words(launcher);
+/// They would run the compiler here, because they do not know its language: nothing would come of the other machines.
+void refuse_what_sends_nothing(const generator::BuildTools& tools) {
+    const auto refuse = [&](std::string_view program, std::string_view what) {
+        throw InputError(
+            fmt::format("--launcher {}: {} compiles {} on this machine alone; allowed: distcc for "
+                        "kernels of AMD, ccache, or another program that runs the command behind it",
+                        tools.launcher, program, what));
+    };
+    std::istringstream words(tools.launcher);
     for (std::string word; words >> word;) {
         const std::string program = std::filesystem::path(word).filename().string();
-        if (program == "distcc" || program == "pump" || program == "icecc")
-            throw InputError(fmt::format(
-                "--launcher {}: {} compiles HIP and CUDA sources on this machine alone; allowed: ccache, or "
-                "another program that runs the command behind it",
-                launcher, program));
+        if (program == "pump" || program == "icecc") refuse(program, "HIP and CUDA sources");
+        if (program == "distcc" && !generator::distributes(tools.launcher))
+            refuse(program, "what stands behind another launcher");
     }
+    for (const auto& [arch, compiler] : tools.compilers)
+        if (generator::distributes(tools.launcher) && compiler.kind == generator::CompilerKind::nvcc)
+            refuse("distcc", "CUDA sources");
 }
 
 } // namespace
@@ -35,7 +42,7 @@ void CompileOptions::declare(OptionSet& options) {
     options.option("--compiler", compiler_,
                    "Compiler (default: the newest of the machine's that knows the architecture)");
     options.option("--launcher", launcher_,
-                   "Put before the compiler, such as ccache (default: FMHA_COMPILER_LAUNCHER)");
+                   "Put before the compiler: ccache, or distcc for AMD (default: FMHA_COMPILER_LAUNCHER)");
     options.option("--per-file", per_file_, "Kernels a translation unit");
 }
 
@@ -53,14 +60,17 @@ std::string CompileOptions::regenerate(const std::vector<std::string>& request) 
                        fmt::join(words, " "));
 }
 
+std::string CompileOptions::launcher() const {
+    const char* usual = std::getenv("FMHA_COMPILER_LAUNCHER");
+    return !launcher_.empty() || usual == nullptr ? launcher_ : usual;
+}
+
 generator::BuildTools CompileOptions::tools(const arch::ArchSet& archs, const generator::Selection& selection,
                                             const std::vector<std::string>& request) const {
-    const char* usual = std::getenv("FMHA_COMPILER_LAUNCHER");
-    const std::string launcher = !launcher_.empty() || usual == nullptr ? launcher_ : usual;
-    refuse_distribution(launcher);
     auto tools =
         generator::find_tools(archs, selection.kernels, generator::CompilerPlaces::of_environment(compiler_),
-                              generator::kernel_root(root_), launcher);
+                              generator::kernel_root(root_), launcher());
+    refuse_what_sends_nothing(tools);
     tools.regenerate = regenerate(request);
     return tools;
 }

@@ -21,6 +21,8 @@ class CompileOptions {
     /// --out and --per-file.
     generator::BuildOptions build() const;
     const std::string& out() const { return out_; }
+    /// --launcher, or the environment's; empty: none.
+    std::string launcher() const;
 
   private:
     std::string regenerate(const std::vector<std::string>& request) const;

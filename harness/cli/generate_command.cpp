@@ -34,7 +34,7 @@ class GenerateCommand final : public Command {
         const auto build = compile_.build();
         const auto units = generator::units_of(selection.kernels, build.per_file);
         generator::claim_folder(build.folder);
-        generator::write_sources(units, build.folder);
+        generator::write_sources(units, build.folder, generator::source_extension(compile_.launcher()));
         try {
             generator::write_build(units, compile_.tools(archs, selection, request_.arguments()),
                                    build.folder);
@@ -50,12 +50,14 @@ class GenerateCommand final : public Command {
     }
 
   private:
-    static Json to_json(const std::vector<generator::Unit>& units, const generator::Selection& selection) {
+    Json to_json(const std::vector<generator::Unit>& units, const generator::Selection& selection) const {
         auto sources = Json::array(), declined = Json::array();
         for (const generator::Unit& unit : units) {
             auto names = Json::array();
             for (const auto& kernel : unit.kernels) names.push_back(kernel.name);
-            sources.push_back({{"file", generator::source_file(unit)}, {"kernels", std::move(names)}});
+            sources.push_back(
+                {{"file", generator::source_file(unit, generator::source_extension(compile_.launcher()))},
+                 {"kernels", std::move(names)}});
         }
         for (const auto& kernel : selection.declined)
             declined.push_back({{"name", kernel.kernel.name}, {"reason", kernel.reason}});

@@ -89,7 +89,7 @@ class Build {
 
     /// Brings `units` into the folder as far as possible.
     void round(const std::vector<Unit>& units) {
-        write_sources(units, options_.folder);
+        write_sources(units, options_.folder, source_extension(tools_.launcher));
         const auto planned = write_build(units, tools_, options_.folder);
         units_.clear();
         for (const PlannedUnit& unit : planned) units_.push_back({unit});

@@ -43,7 +43,12 @@ std::string own_edge(const BuildTools& tools) {
 
 /// Compiler, flags and include path, ready for a shell.
 std::string compile_prefix(const Compiler& compiler, std::string_view arch, const BuildTools& tools) {
-    const auto flags = compile_flags(compiler, arch);
+    auto flags = compile_flags(compiler, arch);
+    // distcc compiles whatever says -x on the machine that asks, and passes the same option on in its other spelling.
+    if (distributes(tools.launcher)) {
+        flags.erase(flags.begin());
+        flags.front() = "--language=hip";
+    }
     std::vector<std::string> words;
     if (!tools.launcher.empty()) words.push_back(tools.launcher);
     words.push_back(system::shell_word(compiler.path.string()));
@@ -56,6 +61,14 @@ std::string compile_prefix(const Compiler& compiler, std::string_view arch, cons
 
 const Compiler& BuildTools::compiler_of(const Unit& unit) const {
     return compilers.at(unit.kernels.front().config.arch.str());
+}
+
+bool distributes(std::string_view launcher) {
+    return std::filesystem::path(launcher.substr(0, launcher.find(' '))).filename() == "distcc";
+}
+
+std::string_view source_extension(std::string_view launcher) {
+    return distributes(launcher) ? "cpp" : "hip";
 }
 
 BuildTools find_tools(const arch::ArchSet& archs, std::span<const NamedKernel> kernels,
@@ -78,7 +91,7 @@ std::vector<PlannedUnit> plan_units(std::span<const Unit> units, const BuildTool
             fmt::format("{}", fmt::join(compile_flags(compiler, unit.kernels.front().config.arch), " "));
         PlannedUnit plan;
         plan.unit = unit;
-        plan.source = source_file(unit);
+        plan.source = source_file(unit, source_extension(tools.launcher));
         plan.key = system::sha256(fmt::format("fmha kernel 1\n{}\n{}\n{}\n{}", compiler.identity, flags,
                                               tools.headers, source_of(unit)));
         constexpr std::size_t shown = 12;

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The units that will be compiled, their commands and the names under which they are kept.
@@ -23,6 +24,12 @@ struct BuildTools {
 
     const Compiler& compiler_of(const Unit& unit) const;
 };
+
+/// Whether a launcher is distcc, by which other machines compile.
+bool distributes(std::string_view launcher);
+
+/// Of sources: "hip", or for distcc, which sends none of these, "cpp".
+std::string_view source_extension(std::string_view launcher);
 
 struct PlannedUnit {
     Unit unit;

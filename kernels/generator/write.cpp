@@ -27,8 +27,8 @@ void claim_folder(const fs::path& folder) {
     system::write_file(folder / marker, "Files beside this one are replaced and removed by fmha.\n");
 }
 
-std::string source_file(const Unit& unit) {
-    return fmt::format("src/{}.hip", unit.stem);
+std::string source_file(const Unit& unit, std::string_view extension) {
+    return fmt::format("src/{}.{}", unit.stem, extension);
 }
 
 void remove_others(const fs::path& folder, std::span<const std::string> kept) {
@@ -41,13 +41,14 @@ void remove_others(const fs::path& folder, std::span<const std::string> kept) {
     for (const fs::path& path : others) fs::remove(path);
 }
 
-void write_sources(std::span<const Unit> units, const fs::path& folder) {
+void write_sources(std::span<const Unit> units, const fs::path& folder, std::string_view extension) {
     for (const Unit& unit : units) check_symbols(unit.kernels);
     fs::create_directories(folder / "src");
     std::vector<std::string> names;
     for (const Unit& unit : units) {
-        system::update_file(folder / source_file(unit), source_of(unit));
-        names.push_back(unit.stem + ".hip");
+        const fs::path file = source_file(unit, extension);
+        system::update_file(folder / file, source_of(unit));
+        names.push_back(file.filename().string());
     }
     remove_others(folder / "src", names);
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fmha::generator {
 
@@ -13,11 +14,12 @@ namespace fmha::generator {
 void claim_folder(const std::filesystem::path& folder);
 
 /// Where the source of a unit lies inside an output folder.
-std::string source_file(const Unit& unit);
+std::string source_file(const Unit& unit, std::string_view extension);
 
 /// Writes every source that is not there already into a claimed folder, and removes those of earlier selections.
 /// Throws InputError for a file that cannot be written, DeclarationError for two kernels with one symbol.
-void write_sources(std::span<const Unit> units, const std::filesystem::path& folder);
+void write_sources(std::span<const Unit> units, const std::filesystem::path& folder,
+                   std::string_view extension);
 
 /// Removes the regular files in `folder` whose names are not in `kept`; a folder that is not there is empty.
 void remove_others(const std::filesystem::path& folder, std::span<const std::string> kept);

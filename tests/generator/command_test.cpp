@@ -124,11 +124,25 @@ TEST_F(Commands, ContradictionsAreRefused) {
 
 // They would compile everything on this machine.
 TEST_F(Commands, LaunchersThatSendNothingAreRefused) {
-    for (const char* launcher : {"distcc", "/usr/bin/icecc", "ccache distcc"}) {
+    for (const char* launcher : {"pump", "/usr/bin/icecc", "ccache distcc"}) {
         const auto ran = build({"--arch", "gfx942", "--sample", "1", "--launcher", launcher});
         EXPECT_EQ(ran.code, cli::bad_input) << launcher;
-        EXPECT_THAT(ran.err, HasSubstr("compiles HIP and CUDA sources on this machine alone"));
+        EXPECT_THAT(ran.err, HasSubstr("on this machine alone; allowed: distcc for kernels of AMD, ccache"));
     }
+}
+
+// It sends a source whose name and language it knows, and no other.
+TEST_F(Commands, DistccGetsSourcesThatItSends) {
+    const auto ran = run({"generate", "--arch", "gfx942", "--sample", "1", "--out", path("sent"),
+                          "--compiler", path("bin/clang++-99"), "--root", path("root"), "--launcher",
+                          "/usr/bin/distcc", "--format", "json"});
+    ASSERT_EQ(ran.code, cli::all_well) << ran.err;
+    const auto file = nlohmann::json::parse(ran.out)["sources"][0]["file"].get<std::string>();
+    EXPECT_THAT(file, testing::EndsWith(".cpp"));
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(path("sent")) / file));
+    const std::string ninja = system::read_file(path("sent") + "/build.ninja");
+    EXPECT_THAT(ninja, AllOf(HasSubstr("command = /usr/bin/distcc "), HasSubstr(" --language=hip "),
+                             HasSubstr(file), testing::Not(HasSubstr(" -x "))));
 }
 
 TEST_F(Commands, SweepConfigurationsChooseKernelsOfAList) {

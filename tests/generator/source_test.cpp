@@ -172,9 +172,9 @@ TEST(Folder, ForgetsSourcesOfEarlierSelections) {
     const system::TemporaryDirectory folder;
     claim_folder(folder.path());
     const Unit a{"a", {{"fwd_a", small_config()}}}, b{"b", {{"fwd_b", small_config()}}};
-    write_sources(std::vector{a, b}, folder.path());
+    write_sources(std::vector{a, b}, folder.path(), "hip");
     const auto stamp = std::filesystem::last_write_time(folder.path() / "src/b.hip");
-    write_sources(std::vector{b}, folder.path());
+    write_sources(std::vector{b}, folder.path(), "hip");
     EXPECT_FALSE(std::filesystem::exists(folder.path() / "src/a.hip"));
     EXPECT_EQ(std::filesystem::last_write_time(folder.path() / "src/b.hip"), stamp);
 }

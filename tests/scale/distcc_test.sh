@@ -1,13 +1,9 @@
 #!/usr/bin/env bash
-# fmha build refuses distcc because it would compile here alone. A real distcc with a distccd on the loopback says whether that is so.
+# fmha build behind a real distcc: a distccd on the loopback compiles kernels of AMD, and their objects and resources are those of a build without it.
 source "$(dirname "$0")/common.sh"
-arch=gfx942
-if "$fmha" build --arch "$arch" --family fwd --sample 1 --no-cache --out "$work/refused" --launcher distcc >"$work/said" 2>&1; then
-  fail "distcc is taken"
-fi
-if grep -q "no compiler for" "$work/said"; then skip "$(tail -1 "$work/said")"; fi
-grep -q "distcc compiles HIP and CUDA sources on this machine alone" "$work/said" || fail "$(cat "$work/said")"
-need distcc distccd
+build() { "$fmha" build --arch gfx942,gfx1100 --family fwd --sample 2 --no-cache --audit --out "$work/$1" "${@:2}" >"$work/$1.said" 2>&1; }
+build here || { grep -q "no compiler for" "$work/here.said" && skip "$(tail -1 "$work/here.said")"; fail "$(cat "$work/here.said")"; }
+need distcc distccd python3
 port=$((20000 + $$ % 20000))
 # A server that root starts is another user, who must be able to write its log.
 chmod 755 "$work"
@@ -20,15 +16,18 @@ server=$!
 cleanup+=('kill "$server"')
 sleep 1
 kill -0 "$server" 2>/dev/null || skip "distccd does not start here: $(tail -1 "$work/server/log")"
-"$fmha" generate --arch "$arch" --family fwd --sample 1 --out "$work/kernels" >/dev/null
-# The compile command of build.ninja behind distcc, of a source that takes no time.
-command=$(sed -n "s/^  command = \\(.*\\) -c .*/\\1/p;T;q" "$work/kernels/build.ninja")
-[[ $command == *" -x hip "* ]] || fail "build.ninja compiles otherwise: $command"
-echo '__attribute__((global)) void kernel(int* p) { *p = 1; }' >"$work/one.hip"
-eval "distcc $command -c $work/one.hip -o $work/one.o" 2>"$work/said" || fail "$(cat "$work/said")"
-grep -q "on localhost completed ok" "$work/client.log" || fail "distcc sends HIP now, and fmha build could take it"
-! grep -q "COMPILE_OK" "$work/server/log" || fail "the server compiled HIP, and fmha build could take distcc"
-# The same server does compile what distcc knows, so that the lines above say something.
-echo 'int one() { return 1; }' >"$work/one.cpp"
-distcc c++ -c "$work/one.cpp" -o "$work/one.o" || fail "distcc does not work here"
-grep -q "COMPILE_OK" "$work/server/log" || fail "the server compiles nothing: $(tail -3 "$work/server/log")"
+build there --launcher distcc || fail "$(cat "$work/there.said")"
+objects=$(find "$work/there/obj" -name '*.hsaco' | wc -l)
+compiled=$(grep -c "COMPILE_OK" "$work/server/log")
+[[ $objects -ge 2 && $compiled -eq $objects ]] || fail "$objects objects, but the server compiled $compiled: $(tail -3 "$work/server/log")"
+! grep -q "running locally" "$work/client.log" || fail "$(grep "running locally" "$work/client.log")"
+diff -r "$work/here/obj" "$work/there/obj" --exclude='*.log' || fail "objects from elsewhere are others"
+# What the compiler said comes back, too: registers, LDS, scratch.
+resources() { python3 -c 'import json,sys; print([(k["name"], {n: v for n, v in k["resources"].items() if n != "compile_ms"}) for o in json.load(open(sys.argv[1]))["objects"] for k in o["kernels"]])' "$work/$1/manifest.json"; }
+[[ $(resources here) == *vgprs* && $(resources here) == "$(resources there)" ]] || fail "what the compiler said of registers and LDS differs"
+# A compiler of CUDA does not go over, and says so.
+if ! "$fmha" build --arch sm_90 --family fwd --sample 1 --no-cache --out "$work/cuda" --launcher distcc >"$work/said" 2>&1; then
+  grep -qE "distcc compiles CUDA sources on this machine alone|no compiler for" "$work/said" || fail "$(cat "$work/said")"
+else
+  fail "distcc is taken for CUDA"
+fi
