@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <utility>
 
 namespace fmha::reports {
 namespace {
@@ -50,6 +51,15 @@ std::string tile_text(const ErrorMap& map) {
                : fmt::format("tiles of {} × {}", extent(map.tile_rows), extent(map.tile_columns));
 }
 
+/// A number of each row, such as the LSE, as one line of them from left to right, which takes less room than a column.
+ErrorMap laid_down(ErrorMap map) {
+    if (!map.column_axis.empty()) return map;
+    std::swap(map.rows, map.columns);
+    std::swap(map.block_rows, map.block_columns);
+    std::swap(map.tile_rows, map.tile_columns);
+    return map;
+}
+
 /// Positions of tile borders in blocks, without those of the map itself.
 std::vector<double> borders(std::int64_t extent, std::int64_t tile, std::int64_t block) {
     std::vector<double> positions;
@@ -67,7 +77,8 @@ double unit_of(std::int64_t blocks) {
 
 } // namespace
 
-std::string error_map_svg(const ErrorMap& map) {
+std::string error_map_svg(const ErrorMap& whole) {
+    const ErrorMap map = laid_down(whole);
     const std::int64_t down = map.blocks_down(), across = map.blocks_across();
     const double high = unit_of(down), wide = unit_of(across);
     const double height = high * static_cast<double>(down), width = wide * static_cast<double>(across);
@@ -75,8 +86,8 @@ std::string error_map_svg(const ErrorMap& map) {
         fmt::format("<figure class=\"map\"><figcaption>{}{}{}</figcaption>\n"
                     "<svg viewBox=\"-1 -1 {:.1f} {:.1f}\" role=\"img\" aria-label=\"{}\">\n"
                     "<rect class=\"field\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-                    escaped(title_of(map)), tile_text(map).empty() ? "" : "; ", escaped(tile_text(map)),
-                    width + 2.0, height + 2.0, escaped(title_of(map)), width, height);
+                    escaped(title_of(whole)), tile_text(whole).empty() ? "" : "; ", escaped(tile_text(whole)),
+                    width + 2.0, height + 2.0, escaped(title_of(whole)), width, height);
     for (std::int64_t row = 0; row < down; ++row)
         for (std::int64_t column = 0; column < across; ++column) {
             const double share = share_of(map, row, column);
@@ -97,15 +108,16 @@ std::string error_map_svg(const ErrorMap& map) {
     return svg + "</svg></figure>\n";
 }
 
-std::string error_map_text(const ErrorMap& map, std::int64_t most_lines) {
+std::string error_map_text(const ErrorMap& whole, std::int64_t most_lines) {
+    const ErrorMap map = laid_down(whole);
     constexpr std::int64_t most_across = 64;
     static constexpr std::array<const char*, 5> shades{"·", "░", "▒", "▓", "█"};
     const std::int64_t down = map.blocks_down(), across = map.blocks_across();
     const auto merged = [](std::int64_t blocks, std::int64_t most) { return (blocks + most - 1) / most; };
     const std::int64_t rows = std::max<std::int64_t>(1, merged(down, most_lines)),
                        columns = std::max<std::int64_t>(1, merged(across, most_across));
-    std::string text =
-        fmt::format("  map      {}{}{}\n", title_of(map), tile_text(map).empty() ? "" : "; ", tile_text(map));
+    std::string text = fmt::format("  map      {}{}{}\n", title_of(whole),
+                                   tile_text(whole).empty() ? "" : "; ", tile_text(whole));
     for (std::int64_t row = 0; row < down; row += rows) {
         text += fmt::format("{:>10} ", row * map.block_rows);
         for (std::int64_t column = 0; column < across; column += columns) {

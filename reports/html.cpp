@@ -1,3 +1,4 @@
+#include "reports/causes.hpp"
 #include "reports/markup.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
@@ -34,10 +35,12 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .verdict { font-weight: 600; } .quiet { color: var(--quiet); }
 .bar { background: linear-gradient(90deg, color-mix(in srgb, var(--good) 45%, transparent) var(--share), transparent var(--share)); }
 .bar.beyond { background: color-mix(in srgb, var(--bad) 45%, transparent); }
+summary { cursor: pointer; overflow-wrap: anywhere; font-size: 13px; padding: .15rem 0; } details[open] { margin-bottom: 1rem; }
 .map { margin: 1rem 0 1.5rem; } .map svg { width: 100%; max-width: 32rem; max-height: 32rem; } figcaption { font-size: 13px; }
 .field { fill: none; stroke: var(--quiet); } .wrong { fill: var(--bad); } .tile { stroke: var(--quiet); stroke-dasharray: 3 2; }
 thead th { white-space: nowrap; } body > table td { overflow-wrap: anywhere; }
 @media screen { .scroll td.name:last-child { min-width: 34rem; } }
+@media screen { td.n { white-space: nowrap; } }
 @media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.15rem; } pre { white-space: pre-wrap; overflow-wrap: anywhere; } }
 @media print {
   :root { color-scheme: light; --ink: #000; --paper: #fff; --line: #bbb; --quiet: #555; }
@@ -118,21 +121,36 @@ std::string worst_elements(const CaseResult& result) {
     return text + "</tbody></table></div>\n";
 }
 
+/// Every red result, to be opened; the first one of each family is.
 std::string failures(const std::vector<CaseResult>& results) {
-    // Each may take as much as the text of a hundred results.
-    constexpr std::size_t most_pictures = 100;
-    std::size_t pictures = 0;
+    struct Family {
+        std::size_t red = 0, maps = 0;
+    };
+    std::map<std::string, Family> families;
+    for (const auto& result : results)
+        if (!harness::is_green(result.outcome)) families[result.family];
+    if (families.empty()) return "<p>None.</p>\n";
+    // Each map may take as much as the text of a hundred results.
+    constexpr std::size_t most_maps = 100;
+    const std::size_t share = most_maps / families.size();
     std::string text;
     for (const auto& result : results) {
         if (harness::is_green(result.outcome)) continue;
-        text += "<pre>" + escaped(failure_words(result)) + "</pre>\n" + worst_elements(result);
+        Family& family = families[result.family];
+        text += fmt::format(
+            "<details{}><summary><span class=\"{}\">{}</span> {}</summary>\n<pre>{}</pre>\n{}",
+            ++family.red == 1 ? " open" : "", to_string(result.outcome), escaped(failed_by(result)),
+            escaped(result.name), escaped(failure_words(result)), worst_elements(result));
         for (const auto& map : result.maps)
-            if (++pictures <= most_pictures) text += error_map_svg(map);
+            if (++family.maps <= share) text += error_map_svg(map);
+        text += "</details>\n";
     }
-    if (pictures > most_pictures)
-        text += fmt::format("<p class=\"quiet\">The first {} of {} maps of wrong elements are drawn.</p>\n",
-                            most_pictures, pictures);
-    return text.empty() ? "<p>None.</p>\n" : text;
+    for (const auto& [name, family] : families)
+        if (family.maps > share)
+            text += fmt::format(
+                "<p class=\"quiet\">Of {} the first {} of {} maps of wrong elements are drawn.</p>\n",
+                escaped(name), share, family.maps);
+    return text;
 }
 
 /// Largest measured / allowed over the required gates with a tolerance.

@@ -95,40 +95,6 @@ std::string margins_section(const std::vector<CaseResult>& results) {
     return text + std::string(end_of_table);
 }
 
-std::string causes_section(const std::vector<CaseResult>& results) {
-    struct Cause {
-        std::int64_t results = 0;
-        std::string what, kernel, first;
-    };
-    std::map<std::pair<std::string, std::string>, Cause> known;
-    std::int64_t red = 0;
-    for (const CaseResult& result : results) {
-        if (harness::is_green(result.outcome)) continue;
-        ++red;
-        const auto gate = std::ranges::find_if(result.gates, &harness::GateVerdict::failed);
-        std::string what = gate == result.gates.end() ? std::string(to_string(result.outcome))
-                           : gate->tensor.empty()     ? gate->gate
-                                                      : gate->gate + " " + gate->tensor;
-        Cause& cause = known[{what, result.kernel}];
-        if (++cause.results == 1) cause = {1, std::move(what), result.kernel, result.name};
-    }
-    if (red < 2 || static_cast<std::int64_t>(known.size()) == red) return {};
-    std::vector<Cause> causes;
-    for (auto& [key, cause] : known) causes.push_back(std::move(cause));
-    std::ranges::stable_sort(causes, std::ranges::greater(), &Cause::results);
-    constexpr std::size_t most = 20;
-    const std::size_t shown = std::min(most, causes.size());
-    std::string text = "<p class=\"quiet\">By first gate and kernel, most results first.</p>\n" +
-                       head({"red", "gate", "kernel", "first case"});
-    for (const Cause& cause : std::span(causes).first(shown))
-        text += row({number_cell(fmt::format("{}", cause.results)), "<td>" + escaped(cause.what) + "</td>",
-                     name_cell(cause.kernel), name_cell(cause.first)});
-    text += end_of_table;
-    if (shown < causes.size())
-        text += fmt::format("<p class=\"quiet\">and {} more kinds.</p>\n", causes.size() - shown);
-    return text;
-}
-
 std::string slowest_section(const std::vector<CaseResult>& results) {
     constexpr std::size_t most = 15;
     std::vector<const CaseResult*> slowest;

@@ -18,9 +18,6 @@ std::string error_map_text(const harness::ErrorMap& map, std::int64_t most_lines
 /// How much of their limits the gates of each family use: how many results lie in each tenth.
 std::string margins_section(const std::vector<harness::CaseResult>& results);
 
-/// Red results that failed the same gate, or ended the same way, on the same kernel: how many, and one of them. Empty when nothing is red twice.
-std::string causes_section(const std::vector<harness::CaseResult>& results);
-
 /// The results that took longest.
 std::string slowest_section(const std::vector<harness::CaseResult>& results);
 

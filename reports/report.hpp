@@ -41,6 +41,9 @@ std::string html(const Report& report);
 /// The text for a person about one result that is not green: gate, worst element, ten worst, row pattern,
 /// command.
 std::string failure_text(const harness::CaseResult& result);
+/// All results that are not green, for a terminal or a log: the first three of each family and first gate as `failure_text` has them, of the
+/// others the name and why; then their kinds. Empty when all are green.
+std::string failures_text(const std::vector<harness::CaseResult>& results);
 /// The same without the tables of numbers, which the page shows as such.
 std::string failure_words(const harness::CaseResult& result);
 

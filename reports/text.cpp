@@ -1,21 +1,33 @@
 #include "dispatcher/types/visible_text.hpp"
+#include "reports/causes.hpp"
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 namespace fmha::reports {
 namespace {
 
-std::string facts_of(const harness::CaseResult& result) {
+std::string title_of(const harness::CaseResult& result) {
     std::string outcome(to_string(result.outcome));
     for (char& c : outcome)
         c = c == '_' ? ' ' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    std::string text = fmt::format("{} {}\n", outcome, result.name);
+    return fmt::format("{} {}\n", outcome, result.name);
+}
+
+std::string why_of(const harness::CaseResult& result) {
+    return result.message.empty() ? std::string() : fmt::format("  why      {}\n", result.message);
+}
+
+std::string facts_of(const harness::CaseResult& result) {
+    std::string text = title_of(result);
     if (!result.about.empty()) text += fmt::format("  about    {}\n", result.about);
     if (!result.kernel.empty()) text += fmt::format("  kernel   {}\n", result.kernel);
     if (result.device) text += fmt::format("  device   {}\n", *result.device);
-    if (!result.message.empty()) text += fmt::format("  why      {}\n", result.message);
+    text += why_of(result);
     if (!result.pattern.empty()) text += fmt::format("  pattern  {}\n", result.pattern);
     if (result.gates.empty()) return text;
     text += "  gates   ";
@@ -50,6 +62,21 @@ std::string failure_words(const harness::CaseResult& result) {
 
 std::string failure_text(const harness::CaseResult& result) {
     return visible(facts_of(result) + numbers_of(result) + repetition_of(result));
+}
+
+std::string failures_text(const std::vector<harness::CaseResult>& results) {
+    constexpr int whole = 3;
+    std::map<std::pair<std::string, std::string>, int> told;
+    std::string text, brief;
+    for (const auto& result : results) {
+        if (harness::is_green(result.outcome)) continue;
+        if (++told[{result.family, failed_by(result)}] <= whole)
+            text += failure_text(result) + "\n";
+        else
+            brief += visible(title_of(result) + why_of(result));
+    }
+    if (!brief.empty()) text += brief + "\n";
+    return text + causes_text(results);
 }
 
 } // namespace fmha::reports

@@ -149,9 +149,7 @@ class MergeCommand final : public Command {
     }
 
     static void print(const Merged& merged, const reports::Report& report, const Streams& streams) {
-        for (const auto& result : report.results)
-            if (!harness::is_green(result.outcome))
-                fmt::print(streams.out, "{}\n", reports::failure_text(result));
+        fmt::print(streams.out, "{}", reports::failures_text(report.results));
         const auto shards = merged.identity.value("shards", std::uint64_t{1});
         fmt::print(streams.out, "{} run{} of {} shard{}\n{}", merged.runs.size(),
                    merged.runs.size() == 1 ? "" : "s", shards, shards == 1 ? "" : "s", report.ledger.text());

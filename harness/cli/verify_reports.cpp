@@ -89,9 +89,7 @@ void VerifyReports::print_report(const reports::Report& report, const std::strin
         fmt::print(streams.out, "{}", reports::json(report));
         return;
     }
-    for (const auto& result : report.results)
-        if (!harness::is_green(result.outcome))
-            fmt::print(streams.out, "{}\n", painted(reports::failure_text(result), streams.colours));
+    fmt::print(streams.out, "{}", painted(reports::failures_text(report.results), streams.colours));
     fmt::print(streams.out, "{}\n", headline);
     if (report.info.resumed > 0)
         fmt::print(streams.out, "continued: {} had finished in earlier processes, says {}\n",

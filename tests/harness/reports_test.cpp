@@ -3,6 +3,7 @@
 #include "reports/pictures.hpp"
 #include "reports/report.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <regex>
@@ -12,10 +13,11 @@ namespace {
 
 using harness::CaseResult;
 using harness::Outcome;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-CaseResult result(const char* name, Outcome outcome) {
+CaseResult result(const std::string& name, Outcome outcome) {
     CaseResult r;
     r.name = name;
     r.family = "fwd";
@@ -32,7 +34,7 @@ Report report() {
     Report r;
     r.info.started = "2026-01-02T03:04:05Z";
     for (const auto& entry : EnumTable<Outcome>::names) {
-        r.results.push_back(result(entry.name.data(), entry.value));
+        r.results.push_back(result(std::string(entry.name), entry.value));
         if (entry.value == Outcome::not_run)
             r.results.back().not_run_reason = harness::NotRunReason::no_memory;
     }
@@ -152,6 +154,56 @@ TEST(ErrorMap, IsAFewLinesOfText) {
     statistic.columns = statistic.block_columns = 1;
     statistic.wrong.assign(33, 0);
     EXPECT_THAT(error_map_text(statistic), HasSubstr("(130 rows); tiles of 64 rows"));
+}
+
+TEST(ErrorMap, LaysANumberOfEachRowDownAsOneLine) {
+    harness::ErrorMap statistic = map();
+    statistic.column_axis.clear();
+    statistic.columns = statistic.block_columns = 1;
+    statistic.wrong.assign(33, 0);
+    statistic.wrong[32] = 2; // both rows of the last block
+    const std::string svg = error_map_svg(statistic);
+    EXPECT_THAT(svg, HasSubstr("viewBox=\"-1 -1 482.0 26.0\""));
+    EXPECT_THAT(svg, HasSubstr("x=\"465.5\" y=\"0.0\" width=\"14.5\" height=\"24.0\" opacity=\"1.00\""));
+    EXPECT_THAT(svg, HasSubstr("<line class=\"tile\" x1=\"232.7\" x2=\"232.7\" y1=\"0\" y2=\"24.0\"/>"));
+    const std::string text = error_map_text(statistic);
+    EXPECT_EQ(count(text, "\n"), 2U);
+    EXPECT_TRUE(text.ends_with("·█\n")) << text;
+}
+
+/// A run with `red` results of forward and one of backward at its end, each with a map.
+Report red_run(std::size_t red) {
+    Report with;
+    for (std::size_t n = 0; n <= red; ++n) {
+        auto& one = with.results.emplace_back(result(fmt::format("x{}@1", n), Outcome::failed));
+        one.family = n < red ? "fwd" : "bwd";
+        one.gates = {{"G1", "o", false, true, 31.4, ""}};
+        one.message = fmt::format("why {}", n);
+        one.worst = {{"o", 0, 3, 128, 5, 1.0, 2.0, 0.1}};
+        one.maps = {map()};
+    }
+    return with;
+}
+
+TEST(Html, OpensTheFirstRedResultOfEachFamilyAndDrawsEachFamilysMaps) {
+    const std::string page = html(red_run(60));
+    EXPECT_EQ(count(page, "<details>"), 59U);
+    EXPECT_EQ(count(page, "<details open>"), 2U);
+    EXPECT_EQ(count(page, "<details open><summary><span class=\"failed\">G1 o</span> x60@1</summary>"), 1U);
+    EXPECT_EQ(count(page, "<svg "), 51U);
+    EXPECT_THAT(page, HasSubstr("Of fwd the first 50 of 60 maps of wrong elements are drawn."));
+    EXPECT_THAT(page, Not(HasSubstr("Of bwd")));
+}
+
+TEST(Text, OfManyFailuresThatAreAlikeAFewAreToldAtLength) {
+    const std::string text = failures_text(red_run(6).results);
+    EXPECT_EQ(count(text, "  worst  "), 4U); // three of forward and the one of backward
+    for (int n = 0; n <= 6; ++n)
+        EXPECT_THAT(
+            text, AllOf(HasSubstr(fmt::format("FAILED x{}@1\n", n)), HasSubstr(fmt::format("why {}\n", n))));
+    EXPECT_THAT(text, HasSubstr("Red by first gate and kernel, most results first:\n     7  G1 o      k<1>\n"
+                                "                  x0@1\n"));
+    EXPECT_EQ(failures_text({}), "");
 }
 
 TEST(Html, ShowsMapsMarginsKernelsAndTheSlowest) {
