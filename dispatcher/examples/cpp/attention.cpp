@@ -41,10 +41,9 @@ double limit(const fmha::Shape& shape) {
 }
 
 bool is_plain(const fmha::Signature& signature) {
-    return signature.family == fmha::KernelFamily::fwd && signature.data_type == fmha::DataType::fp32 &&
-           signature.mode == fmha::Mode::batch && signature.v_layout == fmha::VLayout::row &&
-           signature.bias == fmha::BiasType::no_bias && !signature.has_lse && !signature.has_dropout &&
-           !signature.has_logits_soft_cap;
+    return signature.data_type == fmha::DataType::fp32 && signature.mode == fmha::Mode::batch &&
+           signature.v_layout == fmha::VLayout::row && signature.bias == fmha::BiasType::no_bias &&
+           !signature.has_lse && !signature.has_dropout && !signature.has_logits_soft_cap;
 }
 
 } // namespace
@@ -122,12 +121,16 @@ bool Attention::judge(const char* what) const {
 
 std::vector<std::shared_ptr<const fmha::KernelInstance>>
 host_kernels(const std::function<bool(const fmha::KernelConfig&)>& wanted) {
-    const auto archs = fmha::arch::ArchSet::built_in();
+    fmha::catalog::Request request;
+    request.rules = fmha::catalog::RuleSet::house;
+    request.targets = {fmha::ArchName("gfx950")};
+    request.families = fmha::catalog::FamilySet::of(fmha::KernelFamily::fwd);
+    fmha::Registry listed;
+    fmha::add_catalogue(listed, fmha::arch::ArchSet::built_in(), request);
     std::vector<std::shared_ptr<const fmha::KernelInstance>> found;
-    for (const fmha::KernelConfig& config :
-         fmha::catalogue_of(archs, fmha::catalog::RuleSet::house, "gfx950"))
-        if (is_plain(config.signature) && wanted(config))
-            found.push_back(fmha::host_target::make_instance(config));
+    for (const fmha::KernelEntry& entry : listed.get_all())
+        if (is_plain(entry.config.signature) && wanted(entry.config))
+            found.push_back(fmha::host_target::make_instance(entry.config));
     return found;
 }
 
