@@ -346,6 +346,10 @@ Verdict compare(const Side& before, const Side& after, const Budget& budget,
                                       [&](const Series& series) { return series.name == old.name; });
         if (now == after.series.end())
             comparison.lost_series(old);
+        else if (!old.run.id.empty() && now->run.id == old.run.id)
+            comparison.note(
+                fmt::format("{}: the run of {} stands on both sides, and was not compared with itself",
+                            shown(old.name), old.run.started));
         else
             comparison.series(old, *now);
     }

@@ -102,6 +102,18 @@ std::vector<const RunRecord*> of_last_program(const std::vector<const RunRecord*
     return mine;
 }
 
+/// Those of `candidates` that the last program made which is another than that of the newest of all `runs`; where none is, those before
+/// the newest: it is not compared with itself.
+std::vector<const RunRecord*> before_the_newest(const std::vector<const RunRecord*>& runs,
+                                                const std::vector<const RunRecord*>& candidates) {
+    std::vector<const RunRecord*> others, earlier;
+    for (const RunRecord* run : candidates) {
+        if (program_of(*run) != program_of(*runs.back())) others.push_back(run);
+        if (run != runs.back()) earlier.push_back(run);
+    }
+    return others.empty() ? earlier : of_last_program(others);
+}
+
 } // namespace
 
 Side newest(const store::Store& store) {
@@ -123,13 +135,8 @@ Side newest(const store::Store& store) {
 }
 
 Side previous(const store::Store& store) {
-    return side_of(store, store.runs(), [](const std::vector<const RunRecord*>& runs) {
-        std::vector<const RunRecord*> others;
-        for (const RunRecord* run : runs)
-            if (program_of(*run) != program_of(*runs.back())) others.push_back(run);
-        if (!others.empty()) return of_last_program(others);
-        return std::vector<const RunRecord*>(runs.begin(), runs.end() - 1);
-    });
+    return side_of(store, store.runs(),
+                   [](const std::vector<const RunRecord*>& runs) { return before_the_newest(runs, runs); });
 }
 
 std::string shown(std::string_view name) {
@@ -147,7 +154,8 @@ Side of_commit(const store::Store& store, const std::string& commit) {
         std::vector<const RunRecord*> mine;
         for (const RunRecord* run : runs)
             if (run->commit.starts_with(commit)) mine.push_back(run);
-        return mine.empty() ? mine : of_last_program(mine);
+        const auto before = before_the_newest(runs, mine);
+        return before.empty() ? mine : before;
     });
     if (side.series.empty())
         throw InputError(

@@ -280,10 +280,9 @@ TEST(Gate, ASeriesThatWasNotRunIsRedAndNothingIsRed) {
 
 TEST(Gate, AFullDiskTakesOneFileAndNoOther) {
     const Scratch folder;
-    const std::string file = folder / "new.db";
-    keep(file, "aaaa", usual());
-    const Ran ran = test::run(
-        {"gate", "--store", file, "--against", file, "--html", "/dev/full", "--json", folder / "gate.json"});
+    keep(folder / "old.db", "aaaa", usual());
+    keep(folder / "new.db", "bbbb", usual());
+    const Ran ran = gate(folder, {"--html", "/dev/full", "--json", folder / "gate.json"});
     EXPECT_EQ(ran.code, 2);
     EXPECT_THAT(ran.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
     EXPECT_THAT(system::read_file(folder / "gate.json"), HasSubstr("\"green\": true"));
@@ -320,6 +319,37 @@ TEST(Gate, ComparesCommitsWithinAStoreAndWritesReports) {
         EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--budget", budget}).code, 2)
             << budget;
     EXPECT_EQ(test::run({"gate", "--store", file, "--against", "previous", "--family", "x"}).code, 2);
+}
+
+// A program that was built with changes nobody committed says the same commit as the one before.
+TEST(Gate, ARedRunIsNotComparedWithItselfBecauseOfItsCommit) {
+    const Scratch folder;
+    const std::string file = folder / "new.db";
+    for (const Outcome outcome : {Outcome::passed, Outcome::failed}) {
+        store::RunRecord run = run_of("verify", "aaaa");
+        run.identity["program_sha256"] = to_string(outcome);
+        store::Recording recording(file, run);
+        std::mt19937 random(1);
+        for (harness::CaseResult& result : some_cases(random)) {
+            result.outcome = outcome;
+            recording.add(result.name, {&result, 1});
+        }
+        recording.finish(1.0, "green");
+    }
+    for (const char* against : {"previous", "aaaa"}) {
+        const Ran ran = test::run({"gate", "--store", file, "--against", against});
+        EXPECT_EQ(ran.code, 1) << against;
+        EXPECT_THAT(ran.out, HasSubstr("aaaa against aaaa: RED, 60 findings")) << against;
+    }
+}
+
+TEST(Gate, OneRunOnBothSidesIsNoComparison) {
+    const Scratch folder;
+    keep(folder / "new.db", "aaaa", usual());
+    const std::string file = folder / "new.db";
+    const Ran ran = test::run({"gate", "--store", file, "--against", file});
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_THAT(ran.out, HasSubstr(" stands on both sides, and was not compared with itself"));
 }
 
 /// Rounds that were measured on a machine with a load of nine on two threads, one series a kernel.

@@ -16,7 +16,7 @@ VERIFY = ["verify", "fwd/sink_tokens", "--shard", "1/3", "--jobs", "1", "--cases
 GENERATE = ["generate", "--arch", "gfx942", "--covering", "--sample", "20", "--out"]
 
 LIST = ["verify", "--catalogue", "--arch", "gfx950", "--family", "bwd_convert_dq", "--sample", "1", "--jobs", "1"]
-GATE = ["gate", "--store", "before.db", "--against", "before.db"]
+GATE = ["gate", "--store", "after.db", "--against", "before.db"]
 AUDIT = ["parity", "--rules", "house", "--arch", "gfx1201"]
 BUILD = ["build", "--arch", "gfx942", "--covering", "--sample", "6", "--compiler", "bin/clang++-99", "--root", "root", "--cache", "cache"]
 
@@ -90,7 +90,8 @@ def main():
         (folder / "root/kernels/targets/hip").mkdir(parents=True)
         (folder / "root/kernels/targets/hip/entry.hpp").write_text("#include <cstdint>\n")
         whole = ["verify", "fwd/tiny", "--cases-root", CASES_ROOT]
-        for words in ([*VERIFY, "--json", "shard.json"], [*whole, "--json", "whole.json"], [*whole, "--store", "before.db"], [*LIST, "--json", "list.json"]):
+        for words in ([*VERIFY, "--json", "shard.json"], [*whole, "--json", "whole.json"], [*whole, "--store", "before.db"],
+                      [*whole, "--store", "after.db"], [*LIST, "--json", "list.json"]):
             subprocess.run([FMHA, *words], cwd=folder, capture_output=True, check=True, timeout=120)
         wrong = []
         for disk in REASONS:
