@@ -138,17 +138,37 @@ struct BwdQueryRows {
 
     template <class Ctx>
     FMHA_DEVICE void load(Ctx& ctx, const BwdQueries& in, std::int64_t row0) const {
-        ctx.load(query, in.q, row0, 0);
-        ctx.load(top, in.lse, row0);
-        ctx.load(d, in.d, row0);
-        ctx.load(d_o, in.d_o, row0, 0);
+        if (!take(ctx)) {
+            ctx.load(query, in.q, row0, 0);
+            ctx.load(top, in.lse, row0);
+            ctx.load(d, in.d, row0);
+            ctx.load(d_o, in.d_o, row0, 0);
+        }
+        if constexpr (Ctx::may_prefetch_first) {
+            ctx.arrive_early(top);
+            ctx.arrive_early(d);
+        }
     }
     template <class Ctx>
     FMHA_DEVICE void prefetch(Ctx& ctx, const BwdQueries& in, std::int64_t row0) const {
+        if constexpr (Ctx::may_prefetch_first)
+            if (!ctx.prefetches()) return;
         ctx.prefetch(query, in.q, row0, 0);
         ctx.prefetch(top, in.lse, row0);
         ctx.prefetch(d, in.d, row0);
         ctx.prefetch(d_o, in.d_o, row0, 0);
+    }
+
+  private:
+    /// Whether the tile had been read ahead, and has come to where `load` would bring it.
+    template <class Ctx>
+    FMHA_DEVICE static bool take(Ctx& ctx) {
+        if constexpr (Ctx::may_prefetch_first)
+            if (ctx.reads_ahead()) {
+                ctx.take_queries();
+                return true;
+            }
+        return false;
     }
 };
 
@@ -220,8 +240,8 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
         const std::int64_t all_tiles = (entry.seqlen_q + tile.m0 - 1) / tile.m0;
         // Decided in its type: nvcc keeps other registers where code stands that it will not need.
         if constexpr (Ctx::may_prefetch_first) {
-            ctx.look_at_head(query, in.q, in.d_o, [&] { return place_of_dq(head.h); });
-            if (ctx.prefetches_first() && visits.begin < visits.end)
+            ctx.look_at_head(in, [&] { return place_of_dq(head.h); });
+            if (ctx.reads_ahead() && visits.begin < visits.end)
                 rows.prefetch(ctx, in, visits.begin * tile.m0);
         }
         FMHA_NO_UNROLL

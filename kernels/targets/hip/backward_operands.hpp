@@ -53,66 +53,67 @@ class BackwardOperands {
     /// Asynchronously, into the stage that the last tile has left, or to registers, from where `load` brings them there. dO follows Q.
     FMHA_DEVICE void prefetch(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0,
                               std::int64_t col0) {
-        if (prefetches()) queries_.copy_query(stage_ ^ 1, matrix, row0, col0, queries_.ahead());
+        if (prefetches()) queries_.copy_query(stage_ ^ 1, matrix, row0, col0, ahead());
     }
     FMHA_DEVICE void prefetch(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
                               std::int64_t col0) {
         if (!prefetches()) return;
-        queries_.copy_gradient(stage_ ^ 1, matrix, row0, col0, queries_.ahead());
+        queries_.copy_gradient(stage_ ^ 1, matrix, row0, col0, ahead());
         if constexpr (Machine::has_tile_copies)
-            if (!queries_.reads_ahead()) block_.machine.commit_copies();
+            if (!plan().staging.read_ahead) block_.machine.commit_copies();
         fetched_ = true;
     }
     FMHA_DEVICE void load(QueryTile&, const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0) {
-        if (queries_.reads_ahead() || fetched_) {
-            if (two_stages()) {
-                stage_ ^= 1;
-                loading_ = true;
-            } else {
-                begin_loading();
-            }
-            if (queries_.reads_ahead())
-                queries_.from_ahead(
-                    [&](Phase phase) { queries_.copy_query(stage_, matrix, row0, col0, phase); });
-            return;
+        if (plan().staging.read_ahead || fetched_) {
+            take_stage();
+            if (fetched_) return;
+        } else {
+            begin_loading();
         }
-        begin_loading();
         queries_.copy_query(stage_, matrix, row0, col0, Phase::whole);
     }
     FMHA_DEVICE void load(OutputGradientTile&, const kernels::Matrix& matrix, std::int64_t row0,
                           std::int64_t col0) {
-        if (queries_.reads_ahead()) {
-            queries_.from_ahead(
-                [&](Phase phase) { queries_.copy_gradient(stage_, matrix, row0, col0, phase); });
-        } else if (!fetched_) {
-            begin_loading();
+        if (!fetched_) {
+            if (!plan().staging.read_ahead) begin_loading();
             queries_.copy_gradient(stage_, matrix, row0, col0, Phase::whole);
         }
         fetched_ = false;
         if (adds_dq_later()) finish_loading(); // waves have different work from here on
+    }
+    /// From the registers that they were read to.
+    FMHA_DEVICE void take_queries() {
+        take_stage();
+        queries_.copy_query(stage_, {}, 0, 0, Phase::write);
+        streams_.template copy<&Plan::normalisers>(stage_, {}, 0, Phase::write);
+        streams_.template copy<&Plan::deltas>(stage_, {}, 0, Phase::write);
+        queries_.copy_gradient(stage_, {}, 0, 0, Phase::write);
+        if (adds_dq_later()) finish_loading();
     }
     /// Between Q and dO.
     template <auto Piece, class Registers>
     FMHA_DEVICE void prefetch(StreamedRows<Piece, Registers>&, const kernels::Matrix& matrix,
                               std::int64_t row0) {
         if (streams_.template in_lds<Piece>())
-            streams_.template copy<Piece>(stage_ ^ 1, matrix, row0, queries_.ahead());
+            streams_.template copy<Piece>(stage_ ^ 1, matrix, row0, ahead());
     }
     template <auto Piece, class Registers>
     FMHA_DEVICE void load(StreamedRows<Piece, Registers>& values, const kernels::Matrix& matrix,
                           std::int64_t row0) {
         if (!streams_.template in_lds<Piece>())
             streams_.load(values, matrix, row0);
-        else if (queries_.reads_ahead())
-            streams_.template copy<Piece>(stage_, matrix, row0, Phase::write);
         else if (!fetched_)
             streams_.template copy<Piece>(stage_, matrix, row0, Phase::whole);
     }
     template <auto Piece, class Registers>
     FMHA_DEVICE void arrive(StreamedRows<Piece, Registers>& values) {
-        if (!streams_.template in_lds<Piece>()) return;
+        if (!streams_.template in_lds<Piece>() || (plan().staging.read_ahead && adds_dq_later())) return;
         finish_loading();
         streams_.read(stage_, values);
+    }
+    template <auto Piece, class Registers>
+    FMHA_DEVICE void arrive_early(StreamedRows<Piece, Registers>& values) {
+        if (plan().staging.read_ahead && adds_dq_later()) streams_.read(stage_, values);
     }
     template <auto Piece, class Held>
     FMHA_DEVICE void load(LeftOperand<Piece, Held>& value, const kernels::Matrix& matrix, std::int64_t row0,
@@ -157,10 +158,9 @@ class BackwardOperands {
     }
     FMHA_DEVICE bool adds_dq_later() const { return plan().gradient_stage != 0; }
     FMHA_DEVICE bool adds_dq_behind() const { return adds_dq_later() && !plan().halves_differ; }
-    template <class Place>
-    FMHA_DEVICE void look_at_head(const QueryTile&, const kernels::Matrix& q, const kernels::Matrix& d_o,
-                                  Place place) {
-        queries_.look_at_rows(q, d_o);
+    template <class Queries, class Place>
+    FMHA_DEVICE void look_at_head(const Queries& head, Place place) {
+        queries_.look_at_rows(head.q, head.d_o, streams_.rows_near(head.lse) && streams_.rows_near(head.d));
         if (plan().keeps_place) place_of_dq_ = place();
     }
     FMHA_DEVICE kernels::Matrix kept_place(const kernels::Matrix& place) const {
@@ -169,7 +169,9 @@ class BackwardOperands {
         return place;
     }
     static constexpr bool may_prefetch_first = Block::template may<&Plan::staging>(&StagingPlan::read_ahead);
-    FMHA_DEVICE bool prefetches_first() const { return queries_.reads_ahead(); }
+    /// Else the head's rows are read element by element, when they are needed.
+    FMHA_DEVICE bool reads_ahead() const { return plan().staging.read_ahead && queries_.are_ahead(); }
+    FMHA_DEVICE bool prefetches() const { return plan().staging.read_ahead ? reads_ahead() : two_stages(); }
     FMHA_DEVICE bool adds_dq_first() const { return !plan().halves_differ || block_.machine.in_first_half(); }
     /// `narrow_gradients` has brought the left operand to LDS.
     template <auto Product, class Registers, class Weight, class Left, class Words>
@@ -285,7 +287,14 @@ class BackwardOperands {
         return {operand.image.offset + stage_ * operand.stage, 0};
     }
     FMHA_DEVICE bool two_stages() const { return plan().query.stage != 0; }
-    FMHA_DEVICE bool prefetches() const { return two_stages() || queries_.reads_ahead(); }
+    /// To where `prefetch` brings what comes next.
+    FMHA_DEVICE Phase ahead() const { return plan().staging.read_ahead ? Phase::read : Phase::whole; }
+    /// The tile of queries is in, or goes to, the other stage.
+    FMHA_DEVICE void take_stage() {
+        if (!two_stages()) return begin_loading();
+        stage_ ^= 1;
+        loading_ = true;
+    }
     /// The keys of dQ to registers, a fragment of depth at a time, by way of LDS that queries need later.
     template <class Words>
     FMHA_DEVICE void load_depth(Words& words, const kernels::Matrix& matrix, std::int64_t row0,

@@ -337,9 +337,28 @@ struct LineView {
         return v;
     }
 
+    /// Whether any `count` of less than 2^31 lines lie less than 2^30 bytes apart, so that 32 bits say where.
+    FMHA_DEVICE bool lines_near(int count) const {
+        return line_bytes * count < far && lines <= std::int64_t{0x7FFFFFFF};
+    }
+    /// `count` of such lines from `line0` on, which exists, and from element `element0` on, in units of 16 bytes that are known to be
+    /// aligned: `window` without its comparisons of 64 bits, for which there is no scalar instruction.
+    FMHA_DEVICE TileView near_window(std::int64_t line0, std::int64_t element0, int count) const {
+        TileView v;
+        v.data = data + element0 * element_size +
+                 static_cast<std::int64_t>(std::uint64_t{static_cast<std::uint32_t>(line0)} *
+                                           static_cast<std::uint32_t>(line_bytes));
+        v.line_bytes = line_bytes;
+        v.element_distance = v.element_size = element_size;
+        const int below = static_cast<int>(lines) - static_cast<int>(line0);
+        v.lines = below < count ? below : count;
+        v.elements = static_cast<int>(elements - element0);
+        v.granule = 16;
+        return v;
+    }
+
     /// The `count` lines from `line0` on, from element `element0` on.
     FMHA_DEVICE TileView window(std::int64_t line0, std::int64_t element0, int count) const {
-        constexpr std::int64_t far = std::int64_t{1} << 30;
         TileView v;
         v.data = at(line0, element0);
         v.line_bytes = line_bytes;
@@ -357,6 +376,9 @@ struct LineView {
         v.granule = !near ? 0 : (bits & 15U) == 0 ? 16 : (bits & 7U) == 0 ? 8 : (bits & 3U) == 0 ? 4 : 0;
         return v;
     }
+
+  private:
+    static constexpr std::int64_t far = std::int64_t{1} << 30;
 };
 
 } // namespace fmha::hip_target

@@ -17,22 +17,11 @@ class QueryCopies {
     FMHA_DEVICE explicit QueryCopies(const Block& block)
         : block_(block), query_(block), query_depth_(block), d_o_(block), d_o_depth_(block) {}
 
-    /// Tiles that are prefetched come to registers first.
-    FMHA_DEVICE bool reads_ahead() const { return block_.plan().staging.read_ahead; }
-    FMHA_DEVICE Phase ahead() const { return reads_ahead() ? Phase::read : Phase::whole; }
-
-    /// How the rows of a head can be read, for all of its tiles.
-    FMHA_DEVICE void look_at_rows(const kernels::Matrix& q, const kernels::Matrix& d_o) {
-        if (reads_ahead()) is_ahead_ = reads_units<&Plan::query>(q) && reads_units<&Plan::d_o>(d_o);
+    /// How the rows of a head can be read, for all of its tiles; `values_near` is what is known of their values (RowStreams::rows_near).
+    FMHA_DEVICE void look_at_rows(const kernels::Matrix& q, const kernels::Matrix& d_o, bool values_near) {
+        are_ahead_ = values_near && reads_units<&Plan::query>(q) && reads_units<&Plan::d_o>(d_o);
     }
-    /// copy(phase), of what has been read ahead where that could be.
-    template <class Copy>
-    FMHA_DEVICE void from_ahead(Copy copy) const {
-        if (is_ahead_)
-            copy(Phase::write);
-        else
-            copy(Phase::whole);
-    }
+    FMHA_DEVICE bool are_ahead() const { return are_ahead_; }
     FMHA_DEVICE void copy_query(int stage, const kernels::Matrix& matrix, std::int64_t row0,
                                 std::int64_t col0, Phase phase) {
         copy<&Plan::query, &Plan::query_depth>(query_, query_depth_, stage, matrix, row0, col0, phase);
@@ -45,7 +34,7 @@ class QueryCopies {
   private:
     Block block_;
     Copies query_, query_depth_, d_o_, d_o_depth_; ///< each has registers for what it reads ahead
-    bool is_ahead_ = false; ///< else the head's rows are read element by element, when they are needed
+    bool are_ahead_ = false;
 
     template <auto Operand>
     FMHA_DEVICE bool reads_units(const kernels::Matrix& matrix) const {
@@ -57,8 +46,7 @@ class QueryCopies {
                           std::int64_t row0, std::int64_t col0, Phase phase) {
         const OperandPlan& columns = block_.template piece<Columns>();
         const OperandPlan& depth = block_.template piece<Depth>();
-        if (phase == Phase::read && !is_ahead_) return;
-        const bool by_element = phase == Phase::whole && reads_ahead();
+        const bool by_element = phase == Phase::whole && block_.plan().staging.read_ahead;
         const Units known = phase != Phase::whole ? Units::aligned
                             : by_element          ? Units::elements
                                                   : Units::unknown;

@@ -11,7 +11,8 @@ namespace fmha::hip_target {
 /// How a copy goes: through registers, in one go or in two halves with products between them, or straight to LDS.
 enum class Phase : std::uint8_t { whole, read, write, direct };
 
-/// What a caller knows about units of 16 bytes of a copy's source: that they are aligned, or that it has to go element by element.
+/// What a caller knows about units of 16 bytes of a copy's source: that they are aligned, and lines near (LineView::lines_near), or that it
+/// has to go element by element.
 enum class Units : std::uint8_t { unknown, aligned, elements };
 
 /// The source of one copy: the corner of a tile, the same for all steps through it so that they share one window of
@@ -33,11 +34,18 @@ struct Part {
         tile.whole_lines = whole_lines;
         // Where lines overlap, the end of the last one is not the end of all.
         if (!from.gathered && tile.line_bytes < tile.elements * tile.element_size) tile.granule = 0;
-        if (units != Units::unknown) tile.granule = units == Units::aligned ? 16 : 0;
+        if (units == Units::elements) tile.granule = 0;
         if (phase == Phase::read) {
             if (tile.granule < 16) tile.line_bytes = tile.lines = 0;
             tile.granule = 16;
         }
+        return tile;
+    }
+    /// The same of Units::aligned. Nobody looks where the source of what has been read lies.
+    FMHA_DEVICE TileView aligned_window(const LineView& from) const {
+        if (phase == Phase::write) return {};
+        TileView tile = from.near_window(line0, element0, tile_lines);
+        tile.whole_lines = whole_lines;
         return tile;
     }
 };
@@ -181,6 +189,7 @@ class RegisterCopies {
 
     /// The lines of a matrix that a part takes. Their number was compared in 64 bits, which takes vector instructions: nobody looks again.
     FMHA_DEVICE TileView window(const LineView& from, const Part& part) const {
+        if (part.units == Units::aligned) return part.aligned_window(from);
         TileView tile = part.window(from);
         tile.lines = block_.machine.scalar(tile.lines);
         return tile;
@@ -312,16 +321,20 @@ class RegisterCopies {
                 return;
             }
             if constexpr (may_read_ahead) {
+                // As many as the registers have room for, which a compiler knows before it knows `rounds`: registers whose numbers it does not
+                // know in time get places in memory.
+                const int room = plan().ahead_words / words;
                 if (phase == Phase::read) {
                     FMHA_UNROLL
-                    for (int i = 0; i < rounds; ++i) keep(thread, i * words, read(thread, here, i * threads));
+                    for (int i = 0; i < room; ++i)
+                        if (i < rounds) keep(thread, i * words, read(thread, here, i * threads));
                     return;
                 }
                 if (phase == Phase::write) {
                     receive();
                     FMHA_UNROLL
-                    for (int i = 0; i < rounds; ++i)
-                        if (total % threads == 0 || here + i * threads < total)
+                    for (int i = 0; i < room; ++i)
+                        if (i < rounds && (total % threads == 0 || here + i * threads < total))
                             write(thread, here + i * threads, ahead<Unit>(thread, i * words));
                     return;
                 }

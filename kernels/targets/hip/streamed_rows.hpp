@@ -32,12 +32,33 @@ class RowStreams {
     FMHA_DEVICE bool in_lds() const {
         return block_.template piece<Piece>().stage != 0;
     }
+    /// Whether `copy` may read values into registers.
+    FMHA_DEVICE bool rows_near(const kernels::Matrix& matrix) const {
+        return LineView::of(matrix, ElementType::fp32).lines_near(plan().block_rows);
+    }
     /// Starts to copy the values of a tile to LDS, or reads them into registers, or writes those there; 0 for rows that do not exist.
+    /// Read, by a buffer whose end says which of them exist: a branch would wait for all reads that are under way.
     template <auto Piece>
     FMHA_DEVICE void copy(int stage, const kernels::Matrix& matrix, std::int64_t row0, Phase phase) {
         const StreamedRowsPlan& streamed = block_.template piece<Piece>();
         const int count = plan().block_rows, to = streamed.offset + stage * streamed.stage;
-        const TileView from = LineView::of(matrix, ElementType::fp32).window(row0, 0, count);
+        constexpr int kept = Piece == &BackwardPlan::normalisers ? 0 : 1;
+        const LineView lines = LineView::of(matrix, ElementType::fp32);
+        if constexpr (Machine::ends_buffers)
+            if (phase == Phase::read) {
+                const TileView from = lines.near_window(row0, 0, count);
+                const int line_bytes = static_cast<int>(from.line_bytes);
+                block_.machine.each([&](int thread) {
+                    std::uint32_t word[1];
+                    const int row = thread < count ? thread : 0;
+                    block_.machine.template global_read<1>(thread, from.data, row * line_bytes,
+                                                           thread < count, word,
+                                                           bytes_of_lines(from.lines, line_bytes, 4));
+                    ahead_.at(thread, kept) = std::bit_cast<float>(word[0]);
+                });
+                return;
+            }
+        const TileView from = lines.window(row0, 0, count);
         if constexpr (Machine::has_tile_copies)
             if (block_.plan().staging.async == AsyncCopies::tiles) {
                 block_.machine.each([&](int thread) {
@@ -48,18 +69,18 @@ class RowStreams {
                 });
                 return;
             }
-        constexpr int kept = Piece == &BackwardPlan::normalisers ? 0 : 1;
         block_.machine.each([&](int thread) {
-            std::uint32_t word[1];
-            if (phase == Phase::read) {
-                block_.machine.template global_read_at<1>(thread, from.at(thread, 0), thread < from.lines,
-                                                          word);
-                ahead_.at(thread, kept) = std::bit_cast<float>(word[0]);
+            std::uint32_t word[1] = {std::bit_cast<std::uint32_t>(ahead_.at(thread, kept))};
+            if (phase == Phase::write) {
+                if (thread < count) block_.machine.template lds_write<1>(thread, to + 4 * thread, word);
                 return;
             }
-            word[0] = std::bit_cast<std::uint32_t>(ahead_.at(thread, kept));
-            if (thread >= count) return;
-            block_.machine.template lds_write<1>(thread, to + 4 * thread, word);
+            FMHA_NO_UNROLL
+            for (int row = 0; row < count; ++row) {
+                block_.machine.template global_read_at<1>(thread, from.at(row, 0),
+                                                          row < from.lines && thread == 0, word);
+                if (thread == 0) block_.machine.template lds_write<1>(thread, to + 4 * row, word);
+            }
         });
     }
     /// The copied rows, to registers.

@@ -53,12 +53,12 @@ class TileCopies {
         }
     }
 
-    /// Whether a tile of `lines` lines from row `row0` on can be read in units of 16 bytes.
+    /// Whether a tile of `lines` lines from row `row0` on, and any below it, can be read in units of 16 bytes (Units::aligned).
     template <auto Operand>
     FMHA_DEVICE bool reads_units(const kernels::Matrix& matrix, std::int64_t row0, std::int64_t col0,
                                  int lines) const {
         const LineView from = view(matrix, block_.template piece<Operand>().type, false);
-        return Part{row0, col0, lines}.window(from).granule >= 16;
+        return Part{row0, col0, lines}.window(from).granule >= 16 && from.lines_near(lines);
     }
 
     /// Copies `part` line by line to `address`; through registers where it cannot be copied in units of 16 bytes, else in `waves` parts,
