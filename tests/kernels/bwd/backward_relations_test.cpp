@@ -1,8 +1,10 @@
-// Relations between gradients that kernels of the host compute: of a scaled dO, of other orders of heads and entries, and of reduced dK
-// and dV.
+// Relations between gradients that kernels compute, on the host and on the emulated machine: of a scaled dO, of other orders of heads and
+// entries, and of reduced dK and dV.
 #include "backward_problem.hpp"
 #include "backward_specs.hpp"
 #include "dispatcher/types/error.hpp"
+#include "kernels/targets/hip/emulated/emulated_target.hpp"
+#include "kernels/targets/hip/numerics.hpp"
 #include "kernels/targets/host/host_target.hpp"
 #include "kernels/targets/host/numerics.hpp"
 #include "reference/backward.hpp"
@@ -12,27 +14,39 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <tuple>
 #include <vector>
 
-namespace fmha::host_target {
+namespace fmha::test {
 namespace {
 
-using test::BackwardChain;
-using test::BackwardProblem;
-using test::BackwardSinks;
-using test::BackwardSpec;
+/// Where kernels run, and whose they are.
+struct Where {
+    const char* name;
+    const char* arch;
+    bool emulated;
+};
+constexpr Where host{"host", "gfx942", false}, cdna{"emulated_gfx942", "gfx942", true},
+    hopper{"emulated_sm_90", "sm_90", true};
 
-void launch_alone(const KernelConfig& kernel, const BwdArgs& args) {
-    run_kernel(kernel, args, {.threads = 1});
-}
-
-/// Data type and head dimension.
-class BackwardRelations : public testing::TestWithParam<std::tuple<DataType, int>> {
+/// Place, data type and head dimension.
+using Relation = std::tuple<Where, DataType, int>;
+class BackwardRelations : public testing::TestWithParam<Relation> {
   protected:
+    static Where where() { return std::get<Where>(GetParam()); }
+    static void launch_alone(const KernelConfig& kernel, const BwdArgs& args) {
+        if (where().emulated)
+            hip_target::emulate_kernel(kernel, args, {.threads = 1});
+        else
+            host_target::run_kernel(kernel, args, {.threads = 1});
+    }
+    static Numerics numerics_of(const KernelConfig& kernel) {
+        return where().emulated ? hip_target::numerics_of(kernel) : host_target::numerics_of(kernel);
+    }
     /// Around the first kernel of this data type and head dimension that has these features.
     BackwardChain chain_with(Mode mode, bool deterministic, BiasType bias) const {
         const auto kernel = std::ranges::find_if(mains_, [&](const KernelConfig& config) {
@@ -43,32 +57,48 @@ class BackwardRelations : public testing::TestWithParam<std::tuple<DataType, int
                    config.algorithm.max_seq_len_q == 0 && !s.has_dropout;
         });
         if (kernel == mains_.end()) throw Error("the catalogue has no such kernel");
-        return test::chain_of(*kernel, dots_, converts_);
+        return chain_of(*kernel, dots_, converts_);
     }
 
   private:
-    std::vector<KernelConfig> dots_ = catalog::test::working_list("gfx942", KernelFamily::bwd_dot_do_o),
-                              mains_ = catalog::test::working_list("gfx942", KernelFamily::bwd_dq_dk_dv),
-                              converts_ = catalog::test::working_list("gfx942", KernelFamily::bwd_convert_dq);
+    std::vector<KernelConfig> dots_ = list(KernelFamily::bwd_dot_do_o),
+                              mains_ = list(KernelFamily::bwd_dq_dk_dv),
+                              converts_ = list(KernelFamily::bwd_convert_dq);
+
+    static std::vector<KernelConfig> list(KernelFamily family) {
+        return catalog::test::working_list(where().arch, family);
+    }
 };
-std::string name_of(const testing::TestParamInfo<std::tuple<DataType, int>>& test) {
-    return std::string(to_string(std::get<0>(test.param))) + "_" + std::to_string(std::get<1>(test.param));
+std::string name_of(const testing::TestParamInfo<Relation>& test) {
+    return std::string(std::get<Where>(test.param).name) + "_" +
+           std::string(to_string(std::get<DataType>(test.param))) + "_" +
+           std::to_string(std::get<int>(test.param));
 }
-INSTANTIATE_TEST_SUITE_P(Gfx942, BackwardRelations,
-                         testing::Combine(testing::Values(DataType::fp16, DataType::bf16, DataType::fp32),
+constexpr std::array every_type{DataType::fp16, DataType::bf16, DataType::fp32};
+INSTANTIATE_TEST_SUITE_P(Host, BackwardRelations,
+                         testing::Combine(testing::Values(host), testing::ValuesIn(every_type),
                                           testing::Values(32, 64, 128, 256)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Emulated, BackwardRelations,
+                         testing::Combine(testing::Values(cdna, hopper), testing::ValuesIn(every_type),
+                                          testing::Values(64)),
                          name_of);
 
 /// Of fp32 alone: numbers near the end of a 16-bit type lose bits.
 class BackwardScaling : public BackwardRelations {};
-INSTANTIATE_TEST_SUITE_P(Gfx942, BackwardScaling,
-                         testing::Combine(testing::Values(DataType::fp32), testing::Values(32, 64, 128, 256)),
+INSTANTIATE_TEST_SUITE_P(Host, BackwardScaling,
+                         testing::Combine(testing::Values(host), testing::Values(DataType::fp32),
+                                          testing::Values(32, 64, 128, 256)),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Emulated, BackwardScaling,
+                         testing::Combine(testing::Values(cdna, hopper), testing::Values(DataType::fp32),
+                                          testing::Values(64)),
                          name_of);
 
 TEST_P(BackwardScaling, OfDoByAPowerOfTwoScalesEveryGradient) {
     for (const Mode mode : {Mode::batch, Mode::group}) {
         const BackwardChain chain = chain_with(mode, true, BiasType::elementwise);
-        for (BackwardSpec spec : test::specs_for(chain.main)) {
+        for (BackwardSpec spec : specs_for(chain.main)) {
             spec.sinks = BackwardSinks::normal;
             BackwardProblem problem(chain, spec);
             problem.run(launch_alone);
@@ -225,4 +255,4 @@ TEST_P(BackwardRelations, ReducedGradientsAreTheSumsOverTheHeads) {
 }
 
 } // namespace
-} // namespace fmha::host_target
+} // namespace fmha::test
