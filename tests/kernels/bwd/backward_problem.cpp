@@ -262,4 +262,18 @@ std::vector<std::byte> BackwardProblem::outputs() const {
     return all;
 }
 
+std::vector<double> BackwardProblem::output_values() const {
+    std::vector<double> all;
+    for (const Memory* memory : outputs_) {
+        const auto size = static_cast<std::size_t>(element_bytes(memory->view.type, 1));
+        for (std::size_t at = 0; at < memory->bytes.size(); at += size) {
+            std::uint32_t code = 0;
+            std::memcpy(&code, memory->bytes.data() + at, size);
+            all.push_back(reference::decode(memory->view.type, code));
+        }
+    }
+    all.insert(all.end(), d_sink_.begin(), d_sink_.end());
+    return all;
+}
+
 } // namespace fmha::test

@@ -71,6 +71,8 @@ class BackwardProblem {
     BackwardVerdict judge(const Numerics& numerics) const;
     /// Bytes of all outputs with everything around them.
     std::vector<std::byte> outputs() const;
+    /// The same as numbers; where nothing is written NaN, unless another poison was chosen.
+    std::vector<double> output_values() const;
     const BwdWorkspaceLayout& layout() const { return layout_; }
     std::span<std::byte> workspace();
 
