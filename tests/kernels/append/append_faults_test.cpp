@@ -77,7 +77,7 @@ TEST_P(AppendFaults, AreNoticedOnTheHost) {
 }
 
 TEST_P(AppendFaults, AreNoticedOnTheEmulatedMachine) {
-    for (const char* arch : {"gfx942", "gfx1201"})
+    for (const char* arch : {"gfx942", "gfx1201", "sm_90"})
         EXPECT_EQ(noticed(arch, run_emulated, GetParam(), 2), 2) << arch;
 }
 

@@ -131,7 +131,7 @@ int noticed(const std::string& arch, const Run& run, auto numerics_of, BackwardF
 }
 
 /// Each mistake is emulated on one of them, in turn.
-constexpr std::array emulated{"gfx942", "sm_90", "gfx1100", "gfx950", "gfx1201"};
+constexpr std::array emulated{"gfx942", "sm_90", "gfx1100", "gfx950", "gfx1201", "gfx90a"};
 
 class BackwardKernelFaults : public testing::TestWithParam<BackwardFault> {};
 INSTANTIATE_TEST_SUITE_P(All, BackwardKernelFaults, testing::ValuesIn([] {

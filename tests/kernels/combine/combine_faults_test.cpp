@@ -82,7 +82,7 @@ TEST_P(CombineFaults, AreNoticedOnTheHost) {
 }
 
 TEST_P(CombineFaults, AreNoticedOnTheEmulatedMachine) {
-    for (const char* arch : {"gfx942", "gfx1201"})
+    for (const char* arch : {"gfx942", "gfx1201", "sm_90"})
         EXPECT_GE(noticed(arch, run_emulated, GetParam(), hip_target::numerics_of), 2) << arch;
 }
 
