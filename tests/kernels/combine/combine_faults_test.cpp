@@ -89,8 +89,8 @@ TEST_P(CombineFaults, AreNoticedOnTheEmulatedMachine) {
 TEST(CombineFaultsNone, TheSameProblemsAreAcceptedWithoutAFault) {
     const auto no_fault = static_cast<CombineFault>(255);
     EXPECT_EQ(noticed("gfx950", run_on_host, no_fault, host_target::numerics_of), 0);
-    EXPECT_EQ(noticed("gfx942", run_emulated, no_fault, hip_target::numerics_of), 0);
-    EXPECT_EQ(noticed("gfx1201", run_emulated, no_fault, hip_target::numerics_of), 0);
+    for (const char* arch : {"gfx942", "gfx1201", "sm_90"})
+        EXPECT_EQ(noticed(arch, run_emulated, no_fault, hip_target::numerics_of), 0) << arch;
 }
 
 } // namespace
