@@ -35,7 +35,7 @@ foreach(folder dispatcher kernels)
     FILES_MATCHING PATTERN "*.hpp" PATTERN examples EXCLUDE PATTERN c EXCLUDE PATTERN c_dispatcher EXCLUDE PATTERN python EXCLUDE PATTERN hip EXCLUDE PATTERN generator EXCLUDE
     PATTERN loader EXCLUDE PATTERN query EXCLUDE)
 endforeach()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libfmha-dev COMPONENT development EXCLUDE_FROM_ALL
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/dispatcher/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fmha-development COMPONENT development EXCLUDE_FROM_ALL
   REGEX "examples/CMakeLists.txt$" EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/fmha-config-version.cmake COMPATIBILITY SameMinorVersion)

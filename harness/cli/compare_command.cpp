@@ -45,7 +45,7 @@ class CompareCommand final : public Command {
 
     std::string_view name() const override { return "compare"; }
     std::string_view summary() const override {
-        return "Run cases on a Composable Kernel checkout and on ours, or compare two folders of outputs";
+        return "Run cases on a Composable Kernel checkout and on ours, or compare outputs";
     }
     std::string_view example() const override {
         return "parity/side_by_side/checkout/build ~/composable_kernel ~/composable_kernel/build ck gfx942\n"

@@ -21,7 +21,7 @@ class ShrinkCommand final : public Command {
 
     std::string_view name() const override { return "shrink"; }
     std::string_view summary() const override {
-        return "Make a red case smaller while the same gate stays red, and say which fields it needs";
+        return "Make a red case smaller while the same gate stays red, and say what it needs";
     }
     std::string_view example() const override {
         return "fmha shrink 'fwd/ragged_tail[dtype=bf16,seqlen_k=129]@7'";

@@ -34,6 +34,10 @@ files=$(inside dpkg -L fmha)
 [[ $files == */man1/fmha-verify.1* ]] || { echo "fmha has no man pages: $files"; exit 1; }
 cp "$source/dispatcher/examples/python/attention.py" "$root/root/attention.py"
 inside python3 /root/attention.py
+# With nothing but a compiler beside them the examples in C++ and C are built from their installed sources, and each says that it is right.
+inside apt-get install -y -qq --no-install-recommends g++ cmake make >>"$work/apt.log" 2>&1 || { tail -5 "$work/apt.log"; exit 1; }
+inside sh -c 'rm -rf /root/examples && cmake -S /usr/share/doc/fmha-development/examples/packages -B /root/examples && cmake --build /root/examples' >"$work/examples.log" 2>&1 || { tail -20 "$work/examples.log"; exit 1; }
+inside ctest --test-dir /root/examples --no-tests=error --output-on-failure
 inside sh -c 'ldd /usr/bin/fmha /usr/lib/libfmha*.so.*' >"$work/ldd.log"
 ! grep "not found" "$work/ldd.log" || exit 1
 

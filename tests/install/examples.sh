@@ -7,7 +7,7 @@ rm -rf "$work" && mkdir -p "$work"
 for component in library development; do
   "$cmake" --install "$build" --prefix "$work/prefix" --component "$component" >>"$work/install.log"
 done
-examples=$work/prefix/share/doc/libfmha-dev/examples
+examples=$work/prefix/share/doc/fmha-development/examples
 "$cmake" -S "$examples/packages" -B "$work/build" -G "$generator" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Debug >"$work/configure.log" ||
   { tail -20 "$work/configure.log"; exit 1; }
 "$cmake" --build "$work/build" >"$work/build.log" || { tail -40 "$work/build.log"; exit 1; }
