@@ -150,13 +150,15 @@ struct BwdQueryRows {
         }
     }
     template <class Ctx>
-    FMHA_DEVICE void prefetch(Ctx& ctx, const BwdQueries& in, std::int64_t row0) const {
+    FMHA_DEVICE void prefetch(Ctx& ctx, const BwdQueries& in, std::int64_t row0, std::int64_t key0) const {
         if constexpr (Ctx::may_prefetch_first)
             if (!ctx.prefetches()) return;
         ctx.prefetch(query, in.q, row0, 0);
         ctx.prefetch(top, in.lse, row0);
         ctx.prefetch(d, in.d, row0);
         ctx.prefetch(d_o, in.d_o, row0, 0);
+        if constexpr (Ctx::may_prefetch_first)
+            if (ctx.cfg().signature.bias == BiasType::elementwise) ctx.prefetch_bias(in.bias, row0, key0);
     }
 
   private:
@@ -214,6 +216,7 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
     const Tile& tile = ctx.cfg().algorithm.tile;
     const BwdExtents extents = BwdExtents::of(ctx.cfg(), args, entry);
     const bool writes_dbias = has.has_dbias && args.dbias.present();
+    const bool stored_bytes = has.has_dropout && has.is_store_randval;
 
     auto query = ctx.query();
     auto d_o = ctx.output_gradient();
@@ -241,8 +244,11 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
         // Decided in its type: nvcc keeps other registers where code stands that it will not need.
         if constexpr (Ctx::may_prefetch_first) {
             ctx.look_at_head(in, [&] { return place_of_dq(head.h); });
+            if (has.bias == BiasType::elementwise) ctx.look_at_bias(in.bias, in.dbias, ctx.reads_ahead());
+            if (stored_bytes) ctx.look_at_bytes(in.randval, ctx.reads_ahead() && head.scoring.dropout.on);
             if (ctx.reads_ahead() && visits.begin < visits.end)
-                rows.prefetch(ctx, in, visits.begin * tile.m0);
+                rows.prefetch(ctx, in, visits.begin * tile.m0, key0);
+            if (stored_bytes) ctx.prefetch_bytes(in.randval, visits.begin * tile.m0, key0);
         }
         FMHA_NO_UNROLL
         for (std::int64_t t = writes_dbias ? 0 : visits.begin; t < (writes_dbias ? all_tiles : visits.end);
@@ -259,8 +265,10 @@ FMHA_DEVICE void differentiate_keys(Ctx& ctx, const BwdArgs& args, const KeyJob&
             if (adds_last && ctx.adds_dq_first()) add_dq(ds, key, head.h, row0 - tile.m0);
             recompute_weights(ctx, weights, query, key, top, spare, args, head, extents.keys, row0, key0);
             // The next tile comes while this one is worked on.
-            if (t + 1 < visits.end) rows.prefetch(ctx, in, row0 + tile.m0);
+            if (t + 1 < visits.end) rows.prefetch(ctx, in, row0 + tile.m0, key0);
             differentiate_scores(ctx, ds, weights, rows, value, head, writes_dbias, row0, key0);
+            if constexpr (Ctx::may_prefetch_first)
+                if (stored_bytes) ctx.prefetch_bytes(in.randval, row0 + tile.m0, key0);
 
             auto kept = ctx.narrow_weights(weights);
             ctx.product_atb(dv, kept, d_o); // W-4

@@ -201,10 +201,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
     FMHA_DEVICE void load(Loaded& loaded, kernels::Matrix matrix, std::int64_t row0, std::int64_t col0) {
         const void* from = matrix.tensor.data;
         if (is(value_last_channel_lost) && from == args().v.data) --matrix.cols.size, --matrix.cols.read;
-        if (is(stored_bytes_one_row_down) && from == args().randval.data) {
-            matrix.origin += matrix.tensor.row_stride;
-            --matrix.rows.size;
-        }
+        if (from == args().randval.data) matrix = stored_bytes(matrix);
         if (from == args().k.data) {
             drops_ = products_ = 0;
             key_ = matrix;
@@ -226,9 +223,18 @@ class FaultyDqDkDv : public FaultyStage<Context> {
         Context::drop(tile, bytes, threshold);
     }
     template <class Tile>
-    FMHA_DEVICE void add_bias(Tile& scores, kernels::Matrix bias, std::int64_t row0, std::int64_t key0) {
-        if (is(bias_row_stride_wrong) && bias.tensor.row_stride > 1) --bias.tensor.row_stride;
-        Context::add_bias(scores, bias, row0, key0);
+    FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
+                              std::int64_t key0) {
+        Context::add_bias(scores, bias_of(bias), row0, key0);
+    }
+    FMHA_DEVICE void look_at_bias(const kernels::Matrix& bias, const kernels::Matrix& dbias, bool ahead) {
+        Context::look_at_bias(bias_of(bias), dbias_of(dbias), ahead);
+    }
+    FMHA_DEVICE void prefetch_bias(const kernels::Matrix& bias, std::int64_t row0, std::int64_t key0) {
+        Context::prefetch_bias(bias_of(bias), row0, key0);
+    }
+    FMHA_DEVICE void prefetch_bytes(const kernels::Matrix& bytes, std::int64_t row0, std::int64_t key0) {
+        Context::prefetch_bytes(stored_bytes(bytes), row0, key0);
     }
     template <class Tile, class Rows>
     FMHA_DEVICE void exp2_minus(Tile& scores, Rows& top) {
@@ -277,10 +283,7 @@ class FaultyDqDkDv : public FaultyStage<Context> {
             const bool computed = std::exchange(computed_, false);
             if (is(dbias_only_where_seen) && !computed) return;
             if (is(dbias_rescale_omitted)) scale_tile(tile, 1.0F - args().dropout.p_drop);
-            if (is(dbias_one_key_right)) {
-                matrix.origin += 1;
-                --matrix.cols.size, --matrix.cols.written;
-            }
+            matrix = dbias_of(matrix);
         }
         const bool of_a_split =
             to != args().dq.data && to != args().dk.data && to != args().dv.data && to != args().dbias.data;
@@ -296,6 +299,22 @@ class FaultyDqDkDv : public FaultyStage<Context> {
     template <class Tile>
     FMHA_DEVICE void scale_tile(Tile& tile, float by) {
         this->map(tile, [by](float x, int, int) { return x * by; });
+    }
+    FMHA_DEVICE kernels::Matrix bias_of(kernels::Matrix bias) const {
+        if (is(bias_row_stride_wrong) && bias.tensor.row_stride > 1) --bias.tensor.row_stride;
+        return bias;
+    }
+    FMHA_DEVICE kernels::Matrix dbias_of(kernels::Matrix dbias) const {
+        if (!is(dbias_one_key_right)) return dbias;
+        dbias.origin += 1;
+        --dbias.cols.size, --dbias.cols.written;
+        return dbias;
+    }
+    FMHA_DEVICE kernels::Matrix stored_bytes(kernels::Matrix bytes) const {
+        if (!is(stored_bytes_one_row_down)) return bytes;
+        bytes.origin += bytes.tensor.row_stride;
+        --bytes.rows.size;
+        return bytes;
     }
 
     kernels::Matrix key_;

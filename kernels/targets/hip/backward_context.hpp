@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/targets/hip/backward_dropout.hpp"
 #include "kernels/targets/hip/backward_operands.hpp"
 #include "kernels/targets/hip/backward_tiles.hpp"
 #include "kernels/targets/hip/context.hpp"

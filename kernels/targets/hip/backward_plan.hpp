@@ -325,6 +325,7 @@ constexpr void plan_backward_tiles(const KernelConfig& cfg, const ElementTypes& 
     give_tile(plan.key_gradients, of_keys(hdim_q, types.k), tile.m0, tile.m0);
     give_tile(plan.query_gradients, dq, tile.n0, tile.n0);
     plan.score_words = narrow((scores.registers + 1) / 2);
+    plan.score_byte_words = narrow((scores.registers + 3) / 4);
     plan_columns(plan, scores);
 }
 

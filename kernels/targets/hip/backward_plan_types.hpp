@@ -45,7 +45,8 @@ struct BackwardPlan : BlockShape {
     std::int32_t gradient_stage = 0;
     bool keeps_place = false;   ///< the place of a head's dQ stays in registers
     bool halves_differ = false; ///< one half of a block's waves adds that part behind the next tile's scores
-    std::int16_t score_words = 1; ///< of 16 bits
+    std::int16_t score_words = 1;      ///< of 16 bits
+    std::int16_t score_byte_words = 1; ///< of bytes
     WeightPlan weights;
     StagingPlan staging;
     Image random; ///< the random bytes of a score tile: a line is a key with its queries

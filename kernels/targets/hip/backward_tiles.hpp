@@ -1,8 +1,8 @@
 #pragma once
 
 #include "kernels/targets/hip/backward_plan.hpp"
-#include "kernels/targets/hip/random_bytes.hpp"
 #include "kernels/targets/hip/row_operations.hpp"
+#include "kernels/targets/hip/score_words.hpp"
 #include "kernels/targets/hip/tile_memory.hpp"
 
 #include <cstdint>
@@ -85,37 +85,62 @@ class BackwardRows : public RowOperations<Block, &BackwardPlan::rows> {
     }
 };
 
-/// Between registers and global memory. Tiles of scores lie across their matrices: element by element, of which
-/// neighbouring lanes have neighbours.
+/// Between registers and global memory. Tiles of scores lie across their matrices: word by word, of which neighbouring lanes have
+/// elements, or element by element.
 template <class Block>
 class BackwardMemory {
-  public:
-    FMHA_DEVICE explicit BackwardMemory(const Block& block) : block_(block), memory_(block) {}
+    using Machine = typename Block::Machine;
+    using Words = ScoreWords<Block, &BackwardPlan::score_words, 2>;
 
+  public:
+    FMHA_DEVICE explicit BackwardMemory(const Block& block) : block_(block), memory_(block), bias_(block) {}
+
+    FMHA_DEVICE void look_at_bias(const kernels::Matrix& bias, const kernels::Matrix& dbias, bool ahead) {
+        bias_in_words_ = ahead && bias_.moves(LineView::of(bias, acc().loaded));
+        dbias_in_words_ = bias_.moves(LineView::written(dbias, acc().stored));
+    }
+    FMHA_DEVICE void prefetch_bias(const kernels::Matrix& bias, std::int64_t row0, std::int64_t key0) {
+        bias_.read_if(bias_in_words_, LineView::of(bias, acc().loaded).near_window(row0, key0, tile_rows()));
+    }
     template <class Tile>
     FMHA_DEVICE void add_bias(Tile& scores, const kernels::Matrix& bias, std::int64_t row0,
                               std::int64_t key0) {
-        const ElementType type = layout_of<Tile::piece>(block_).loaded;
-        const TileView from = LineView::of(bias, type).window(row0, key0, block_.plan().rows.block_rows);
-        each_score(block_, scores, [&](int thread, int at, int query, int key) {
+        const ElementType type = acc().loaded;
+        const LineView lines = LineView::of(bias, type);
+        if constexpr (Machine::ends_buffers)
+            if (moves_words(block_.plan(), type)) {
+                const bool ahead = block_.plan().staging.read_ahead;
+                if (ahead ? bias_in_words_ : bias_.moves(lines)) {
+                    if (!ahead) bias_.read(lines.near_window(row0, key0, tile_rows()));
+                    bias_.turn();
+                } else {
+                    bias_.gather(lines.window(row0, key0, tile_rows()));
+                }
+                add(scores, type, [&](int thread, int at, int, int) { return bias_.element(thread, at); });
+                return;
+            }
+        const TileView from = lines.window(row0, key0, tile_rows());
+        add(scores, type, [&](int, int at, int query, int key) {
             if (at % reads_under_way == 0) block_.machine.in_order();
             const bool exists = query < from.lines && key < from.elements;
-            const std::uint32_t bits = exists ? element_bits_at(from.at(query, key), type) : 0U;
-            float& x = scores.x.at(thread, at);
-            x = block_.machine.settled(x + kernels::Decisions().to_base2(block_.machine.unpack(bits, type)));
+            return exists ? element_bits_at(from.at(query, key), type) : 0U;
         });
     }
     template <auto Of, class Registers>
     FMHA_DEVICE void store(const kernels::Matrix& matrix, Accumulator<Of, Registers>& tile, std::int64_t row0,
                            std::int64_t col0) {
         if constexpr (is_turned<Of>) {
-            const AccumulatorPlan& acc = layout_of<Of>(block_);
-            const ElementType type = acc.stored;
-            const TileView to =
-                LineView::written(matrix, type).window(row0, col0, block_.plan().rows.block_rows);
+            const ElementType type = acc().stored;
+            const LineView lines = LineView::written(matrix, type);
+            if constexpr (Machine::ends_buffers)
+                if (moves_words(block_.plan(), type)) {
+                    store_words(lines, tile, row0, col0);
+                    return;
+                }
+            const TileView to = lines.window(row0, col0, tile_rows());
             each_score(block_, tile, [&](int thread, int at, int query, int key) {
                 const float x[4] = {tile.x.at(thread, at), 0.0F, 0.0F, 0.0F};
-                if (query < to.lines && key < to.elements && acc.copy_of_wave(block_.wave(thread)) == 0)
+                if (query < to.lines && key < to.elements && acc().copy_of_wave(block_.wave(thread)) == 0)
                     store_element(const_cast<char*>(to.at(query, key)), // NOLINT(*-const-cast): an output
                                   block_.machine.pack(x, type), type);
             });
@@ -174,9 +199,42 @@ class BackwardMemory {
     }
 
   private:
-    using Machine = typename Block::Machine;
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
+    Words bias_; ///< of the next tile, or of the present one
+    bool bias_in_words_ = false, dbias_in_words_ = false;
+
+    /// Of a tile of scores.
+    FMHA_DEVICE const AccumulatorPlan& acc() const { return layout_of<&BackwardPlan::scores>(block_); }
+    FMHA_DEVICE int tile_rows() const { return block_.plan().rows.block_rows; }
+
+    /// Adds bits(thread, register, query, key) to every score.
+    template <class Tile, class Bits>
+    FMHA_DEVICE void add(Tile& scores, ElementType type, Bits bits) {
+        each_score(block_, scores, [&](int thread, int at, int query, int key) {
+            float& x = scores.x.at(thread, at);
+            x = block_.machine.settled(
+                x + kernels::Decisions().to_base2(block_.machine.unpack(bits(thread, at, query, key), type)));
+        });
+    }
+    template <class Tile>
+    FMHA_DEVICE void store_words(const LineView& lines, const Tile& tile, std::int64_t row0,
+                                 std::int64_t col0) {
+        Words words(block_);
+        block_.machine.each([&](int thread) {
+            FMHA_UNROLL
+            for (int at = 0; at < acc().registers; at += 2) {
+                const float x[2] = {tile.x.at(thread, at), tile.x.at(thread, at + 1)};
+                words.set(thread, at / 2, block_.machine.pack(x, acc().stored));
+            }
+        });
+        if (block_.plan().staging.read_ahead ? dbias_in_words_ : words.moves(lines)) {
+            words.turn();
+            words.write(lines.near_window(row0, col0, tile_rows()));
+        } else {
+            words.scatter(lines.window(row0, col0, tile_rows()));
+        }
+    }
 
     /// Partial sums lie near one another: the end of the last line says for all lanes which of their rows exist.
     template <auto Of, class Registers>
@@ -251,60 +309,6 @@ class BackwardMemory {
         }
     }
     FMHA_DEVICE bool is_upper(int thread) const { return (block_.lane(thread) & 1) != 0; }
-};
-
-/// Where the random bytes of a score tile are: in LDS, or where they are stored.
-struct BackwardBytes {
-    TileView stored;
-    bool from_memory = false;
-};
-
-/// Dropout in backward: a wave's own keys, and all queries of the tile.
-template <class Block>
-class BackwardDropout {
-  public:
-    FMHA_DEVICE explicit BackwardDropout(const Block& block) : block_(block) {}
-
-    FMHA_DEVICE BackwardBytes random_bytes() const { return {}; }
-
-    FMHA_DEVICE void load(BackwardBytes& bytes, const kernels::Matrix& matrix, std::int64_t row0,
-                          std::int64_t key0) {
-        bytes.stored =
-            LineView::of(matrix, ElementType::uint8).window(row0, key0, block_.plan().rows.block_rows);
-        bytes.from_memory = true;
-    }
-    FMHA_DEVICE void generate(BackwardBytes& bytes, const kernels::RandomSquares& squares, std::int64_t row0,
-                              std::int64_t key0) {
-        bytes.from_memory = false;
-        const AccumulatorPlan& acc = layout_of<&BackwardPlan::scores>(block_);
-        generate_bytes(
-            block_, block_.plan().random, squares, row0, key0, block_.plan().rows.block_rows, acc.wave_rows,
-            [&](int thread) {
-                const int wave = block_.wave(thread);
-                return BytesOrigin{0, acc.row_of_wave(wave), acc.copy_of_wave(wave) * acc.block_rows};
-            });
-    }
-    template <class Tile>
-    FMHA_DEVICE void drop(Tile& tile, const BackwardBytes& bytes, std::uint8_t threshold) {
-        const Image& image = block_.plan().random;
-        const AccumulatorPlan& acc = layout_of<Tile::piece>(block_);
-        each_score(block_, tile, [&](int thread, int at, int query, int key) {
-            if (at % reads_under_way == 0) block_.machine.in_order();
-            std::uint32_t byte = 0;
-            if (!bytes.from_memory)
-                byte = block_.machine.lds_read_byte(
-                    thread,
-                    image.offset +
-                        (acc.copy_of_wave(block_.wave(thread)) * acc.block_rows + key) * image.line_bytes +
-                        query);
-            else if (query < bytes.stored.lines && key < bytes.stored.elements)
-                byte = element_bits_at(bytes.stored.at(query, key), ElementType::uint8);
-            if (byte > threshold) tile.x.at(thread, at) = 0.0F;
-        });
-    }
-
-  private:
-    Block block_;
 };
 
 } // namespace fmha::hip_target

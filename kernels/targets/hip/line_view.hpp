@@ -337,11 +337,18 @@ struct LineView {
         return v;
     }
 
-    /// Whether any `count` of less than 2^31 lines lie less than 2^30 bytes apart, so that 32 bits say where.
+    /// Whether any `count` lines lie less than 2^30 bytes apart, and fewer than 2^31 lines and elements exist: 32 bits say where.
     FMHA_DEVICE bool lines_near(int count) const {
-        return line_bytes * count < far && lines <= std::int64_t{0x7FFFFFFF};
+        constexpr std::int64_t most = 0x7FFFFFFF;
+        return line_bytes * count < far && lines <= most && elements <= most;
     }
-    /// `count` of such lines from `line0` on, which exists, and from element `element0` on, in units of 16 bytes that are known to be
+    /// Whether words of neighbouring elements are aligned, and exist as a whole or not at all.
+    FMHA_DEVICE bool in_words() const {
+        const auto all = reinterpret_cast<std::uintptr_t>(data) | static_cast<std::uintptr_t>(line_bytes) |
+                         static_cast<std::uintptr_t>(elements * element_size);
+        return element_distance == element_size && (all & 3U) == 0;
+    }
+    /// `count` of such lines from `line0` on, which exists, and from element `element0` on, in units that are known to be
     /// aligned: `window` without its comparisons of 64 bits, for which there is no scalar instruction.
     FMHA_DEVICE TileView near_window(std::int64_t line0, std::int64_t element0, int count) const {
         TileView v;

@@ -274,6 +274,13 @@ class Machine {
 #endif
     }
 
+    /// The same of a store.
+    __attribute__((device, always_inline)) static void write_to_buffer(int, char* to, int offset, bool exists,
+                                                                       std::uint32_t word, int existing) {
+        const int at = exists ? offset : nowhere;
+        __builtin_amdgcn_raw_buffer_store_b32(word, buffer(to, uniform(existing)), at, 0, 0);
+    }
+
     __attribute__((device, always_inline)) bool in_first_half() const {
         return 2 * lanes * wave_ < block_threads;
     }

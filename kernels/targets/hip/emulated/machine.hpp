@@ -182,6 +182,12 @@ class EmulatedMachine {
         check_global_read(thread, from, offset, sizeof value);
         atomic_add(reinterpret_cast<float*>(from + offset), value);
     }
+    static void write_to_buffer(int thread, char* to, int offset, bool exists, std::uint32_t word,
+                                int existing) {
+        if (!exists || offset >= existing) return;
+        check_global_read(thread, to, offset, sizeof word);
+        std::memcpy(to + offset, &word, sizeof word);
+    }
     static void atomic_add_pair(float* to, float first, float second) {
         if (reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(float)) != 0)
             throw EmulationError(Hazard::misaligned, "a pair of atomic sums is not aligned to eight bytes");
