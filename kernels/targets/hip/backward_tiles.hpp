@@ -5,6 +5,7 @@
 #include "kernels/targets/hip/score_words.hpp"
 #include "kernels/targets/hip/tile_memory.hpp"
 
+#include <bit>
 #include <cstdint>
 
 namespace fmha::hip_target {
@@ -110,13 +111,18 @@ class BackwardMemory {
         if constexpr (Machine::ends_buffers)
             if (moves_words(block_.plan(), type)) {
                 const bool ahead = block_.plan().staging.read_ahead;
-                if (ahead ? bias_in_words_ : bias_.moves(lines)) {
-                    if (!ahead) bias_.read(lines.near_window(row0, key0, tile_rows()));
-                    bias_.turn();
+                // Not in the place of those that were read ahead: the next ones would be moved there, and waited for.
+                Words words(block_);
+                if (ahead ? bias_in_words_ : words.moves(lines)) {
+                    if (ahead)
+                        words.copy(bias_);
+                    else
+                        words.read(lines.near_window(row0, key0, tile_rows()));
+                    words.turn();
                 } else {
-                    bias_.gather(lines.window(row0, key0, tile_rows()));
+                    words.gather(lines.window(row0, key0, tile_rows()));
                 }
-                add(scores, type, [&](int thread, int at, int, int) { return bias_.element(thread, at); });
+                add(scores, type, [&](int thread, int at, int, int) { return words.element(thread, at); });
                 return;
             }
         const TileView from = lines.window(row0, key0, tile_rows());
@@ -145,6 +151,14 @@ class BackwardMemory {
                                   block_.machine.pack(x, type), type);
             });
         } else {
+            const AccumulatorPlan& part = layout_of<Of>(block_);
+            const bool of_a_sum = Of == &BackwardPlan::query_gradients && part.stored == ElementType::fp32;
+            if constexpr (Machine::ends_buffers)
+                if (of_a_sum && block_.plan().gradient_lines == GradientLines::queries_paired) {
+                    store_lines(LineView::written(matrix, part.stored).window(row0, col0, part.block_rows),
+                                tile);
+                    return;
+                }
             memory_.store(matrix, tile, row0, col0);
         }
     }
@@ -201,7 +215,7 @@ class BackwardMemory {
   private:
     Block block_;
     TileMemory<Block, &BackwardPlan::rows> memory_;
-    Words bias_; ///< of the next tile, or of the present one
+    Words bias_; ///< of the next tile
     bool bias_in_words_ = false, dbias_in_words_ = false;
 
     /// Of a tile of scores.
@@ -236,11 +250,11 @@ class BackwardMemory {
         }
     }
 
-    /// Partial sums lie near one another: the end of the last line says for all lanes which of their rows exist.
-    template <auto Of, class Registers>
-    FMHA_DEVICE void add_lines(const TileView& to, Accumulator<Of, Registers>& tile) {
+    /// op(thread, offset in bytes, whether the element has a column, element, bytes that exist). Partial sums lie near one another
+    /// the end of the last line says for all lanes which of their rows exist.
+    template <auto Of, class Registers, class Op>
+    FMHA_DEVICE void each_of_lines(const TileView& to, const Accumulator<Of, Registers>& tile, Op op) {
         const AccumulatorPlan& acc = layout_of<Of>(block_);
-        char* const base = const_cast<char*>(to.data); // NOLINT(*-const-cast): a view of an output
         const int line_bytes = static_cast<int>(to.line_bytes);
         const int existing = bytes_of_lines(to.lines, line_bytes, to.elements * 4);
         block_.machine.each([&](int thread) {
@@ -248,9 +262,23 @@ class BackwardMemory {
             const int col1 = acc.col_of_wave(block_.wave(thread)) + acc.col.of_lane(block_.lane(thread));
             each_place<Of>(block_, [&](int at, int, int row, int col) {
                 const int place = (row1 + row) * line_bytes + (col1 + col) * 4;
-                block_.machine.add_to_buffer(thread, base, place, col1 + col < to.elements,
-                                             tile.x.at(thread, at), existing);
+                op(thread, place, col1 + col < to.elements, tile.x.at(thread, at), existing);
             });
+        });
+    }
+    template <auto Of, class Registers>
+    FMHA_DEVICE void add_lines(const TileView& to, const Accumulator<Of, Registers>& tile) {
+        char* const base = const_cast<char*>(to.data); // NOLINT(*-const-cast): a view of an output
+        each_of_lines(to, tile, [&](int thread, int place, bool exists, float x, int existing) {
+            block_.machine.add_to_buffer(thread, base, place, exists, x, existing);
+        });
+    }
+    template <auto Of, class Registers>
+    FMHA_DEVICE void store_lines(const TileView& to, const Accumulator<Of, Registers>& tile) {
+        char* const base = const_cast<char*>(to.data); // NOLINT(*-const-cast): a view of an output
+        each_of_lines(to, tile, [&](int thread, int place, bool exists, float x, int existing) {
+            block_.machine.write_to_buffer(thread, base, place, exists, std::bit_cast<std::uint32_t>(x),
+                                           existing);
         });
     }
     /// Whether neighbouring lanes hold neighbouring pairs of a row, and a thread two such pairs side by side.
