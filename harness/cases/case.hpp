@@ -145,7 +145,8 @@ struct Case {
     std::int64_t window_left = -1, window_right = -1, sink_size = 0;
 
     BiasType bias = BiasType::no_bias;
-    int bias_rank = 2; ///< elementwise e:0, e:1, e:2; ALiBi a:0, a:1
+    int bias_rank = 2;            ///< elementwise e:0, e:1, e:2; ALiBi a:0, a:1
+    bool negative_slopes = false; ///< ALiBi -a:0, -a:1
     bool lse = true;
     double logits_soft_cap = 0.0; ///< 0 = off
     double p_drop = 0.0;

@@ -179,18 +179,20 @@ std::string print_mask(const Case& from) {
 bool read_bias(const Json& value, Case& into) {
     if (!value.is_string()) return false;
     const auto& text = value.text();
-    const auto set = [&into](BiasType type, int rank) {
-        return into.bias = type, into.bias_rank = rank, true;
+    const auto set = [&into](BiasType type, int rank, bool negative = false) {
+        return into.bias = type, into.bias_rank = rank, into.negative_slopes = negative, true;
     };
     if (text == "none") return set(BiasType::no_bias, Case{}.bias_rank);
     if (text == "e:0" || text == "e:1" || text == "e:2") return set(BiasType::elementwise, text[2] - '0');
     if (text == "a:0" || text == "a:1") return set(BiasType::alibi, text[2] - '0');
+    if (text == "-a:0" || text == "-a:1") return set(BiasType::alibi, text[3] - '0', true);
     return false;
 }
 
 std::string print_bias(const Case& from) {
     if (from.bias == BiasType::no_bias) return "none";
-    return fmt::format("{}:{}", from.bias == BiasType::elementwise ? 'e' : 'a', from.bias_rank);
+    return fmt::format("{}{}:{}", from.negative_slopes ? "-" : "",
+                       from.bias == BiasType::elementwise ? 'e' : 'a', from.bias_rank);
 }
 
 bool read_expect(const Json& value, Case& into) {
@@ -258,7 +260,7 @@ const std::vector<CaseField>& table() {
         plain<&C::wide_batch_stride>("wide_batch_stride", integer, widening),
         {"mask", std::string(mask_grammar), {"mask", "mask"}, read_mask, print_mask, every_family},
         {"bias",
-         "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\"",
+         "\"none\", \"e:0\", \"e:1\", \"e:2\", \"a:0\", \"a:1\", \"-a:0\" or \"-a:1\"",
          {"bias", "bias"},
          read_bias,
          print_bias,

@@ -247,11 +247,12 @@ void fill_bias(const DataSource& source, GuardedTensor& tensor) {
 }
 void fill_alibi_slopes(const DataSource& source, GuardedTensor& tensor) {
     const std::vector<float> slopes = default_alibi_slopes(source.c.nhead_q);
+    const float sign = source.c.negative_slopes ? -1.0F : 1.0F;
     for (std::int64_t b = 0; b < tensor.layout().rows; ++b)
         for (std::int64_t h = 0; h < source.c.nhead_q; ++h)
             tensor.set_code(0, 0, b, h,
                             std::bit_cast<std::uint32_t>(slopes[static_cast<std::size_t>(h)] *
-                                                         (1.0F + static_cast<float>(b) / 8.0F)));
+                                                         (1.0F + static_cast<float>(b) / 8.0F) * sign));
 }
 void fill_sink_logits(const DataSource& source, GuardedTensor& tensor) {
     for (std::int64_t h = 0; h < source.c.nhead_q; ++h)

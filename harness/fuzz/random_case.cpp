@@ -153,6 +153,7 @@ class RandomCase {
         case 1:
             c_.bias = BiasType::alibi;
             c_.bias_rank = static_cast<int>(draw_.between(0, 1));
+            c_.negative_slopes = draw_.one_in(4);
             break;
         case 2:
             if (!api_.gradients) c_.logits_soft_cap = draw_.any({5.0, 30.0, 50.0});
@@ -181,6 +182,7 @@ class RandomCase {
         c_.sink_size = 0;
         c_.bias = BiasType::no_bias;
         c_.bias_rank = Case{}.bias_rank;
+        c_.negative_slopes = false;
         c_.logits_soft_cap = c_.scale_s = 0.0;
     }
 

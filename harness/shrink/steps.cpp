@@ -236,7 +236,8 @@ std::vector<Case> value_steps(const Case& c) {
         if (c.bias_rank > 0) add("bias", "e:0");
         if (c.bias_rank > 1) add("bias", "e:1");
     }
-    if (c.bias == BiasType::alibi && c.bias_rank > 0) add("bias", "a:0");
+    if (c.bias == BiasType::alibi && c.bias_rank > 0) add("bias", c.negative_slopes ? "-a:0" : "a:0");
+    if (c.negative_slopes) add("bias", c.bias_rank > 0 ? "a:1" : "a:0");
     const std::int64_t group = c.nhead_q / std::max<std::int64_t>(c.nhead_k, 1);
     for (const auto& [grouped, grouped_k] :
          {std::pair<std::int64_t, std::int64_t>{group, 1}, {2, 1}, {2, 2}, {4, 2}})

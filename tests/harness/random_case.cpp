@@ -95,6 +95,7 @@ Case random_case(std::uint64_t seed) {
     case 1:
         c.bias = BiasType::alibi;
         c.bias_rank = static_cast<int>(draw.between(0, 1));
+        c.negative_slopes = draw.one_in(4);
         break;
     case 2:
         c.logits_soft_cap = draw.any({5.0, 30.0, 50.0});

@@ -110,6 +110,7 @@ TEST(CaseName, FieldsPrintAndReadBack) {
         }
         concrete.bias = pick(EnumTable<BiasType>::names).value;
         if (concrete.bias != BiasType::no_bias) concrete.bias_rank = static_cast<int>(random() % 2);
+        if (concrete.bias == BiasType::alibi) concrete.negative_slopes = random() % 2 == 0;
         concrete.p_drop = static_cast<double>(random()) * 0x1p-64;
         concrete.scale_s = static_cast<double>(random()) * 0x1p-50 - 1e4;
         concrete.dropout_seed = random();

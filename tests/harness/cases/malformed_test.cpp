@@ -132,7 +132,7 @@ TEST(Malformed, CaseFiles) {
          "\"b:l,r\", "
          "\"t:l,r,sinks\", \"b:l,r,sinks\", \"xt:w\", \"xb:w\" or \"g:y,x\""},
         {"\"set\": {\"bias\": \"e:3\"}", "X: set.bias: \"e:3\" is not allowed; expected \"none\", "
-                                         "\"e:0\", \"e:1\", \"e:2\", \"a:0\" or \"a:1\""},
+                                         "\"e:0\", \"e:1\", \"e:2\", \"a:0\", \"a:1\", \"-a:0\" or \"-a:1\""},
         {"\"set\": {\"seqlen_q\": [1, \"2\"]}",
          "X: set.seqlen_q: [1,\"2\"] is not allowed; expected one length or a list with one length an entry"},
         {"\"set\": {\"expect\": \"invalid_problem\"}",
